@@ -6,7 +6,6 @@ Fixtures import PyTorch themselves, so that tests which need no model start with
 from __future__ import annotations
 
 import gc
-import os
 import random
 from collections import defaultdict
 from pathlib import Path
@@ -20,9 +19,6 @@ if TYPE_CHECKING:
     from transformer.model import Transformer
     from transformer.text.tokenizer import Tokenizer
     from transformer.translator import Translator
-
-# Sums are added up alike in every process, on a busy machine too, and nothing is kept in a home.
-os.environ["HEADLIGHT_PRODUCTS"] = "usual"
 
 # Examples are the same on every run, more of them in a soak; neither has a clock.
 hypothesis.settings.register_profile("suite", deadline=None, derandomize=True, max_examples=25)

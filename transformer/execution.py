@@ -74,7 +74,6 @@ class Fast:
     """Runs packed copies of the weights."""
 
     def __init__(self, model: Transformer) -> None:
-        # The decoder first: most of its shapes are the encoder's too, and are raced once.
         self.decoder = PackedDecoder(model)
         self.encoder = PackedEncoder(model)
 

@@ -109,6 +109,24 @@ def relu(x: Tensor) -> Tensor:
     return F.relu(x)
 
 
+@functools.cache
+def _has_onednn() -> bool:
+    """Return True if PyTorch has oneDNN's product, an operation internal to its compiler."""
+    x, weight = torch.ones(2, 3), torch.ones(4, 3)
+    try:
+        found = torch.ops.mkldnn._linear_pointwise(x, weight, None, "none", [], "")
+    except (AttributeError, RuntimeError, TypeError):
+        return False
+    return bool((found == 3).all())
+
+
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """X W^T + b in float32 by oneDNN where possible, which is the fastest way with many rows."""
+    if x.device.type == "cpu" and x.dtype == torch.float32 and _has_onednn():
+        return torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")  # type: ignore[no-any-return]
+    return F.linear(x, weight, bias)
+
+
 #: Dropout on a CPU takes its probability in steps of 1 / 65,536.
 _STEPS = 2**16
 

@@ -3,8 +3,8 @@
 The results are those of `Transformer` up to rounding, as tests check:
 
 - Queries, keys and values of a token come from one product; 1 / sqrt(d_k) is part of the weights.
-- Matrix products are those of `transformer.fast.products`, in the way that is fastest here
-  (`transformer.fast.choice`); they include the activation and the residual sum.
+- Matrix products are those of `transformer.fast.products`, which include the activation and the
+  residual sum.
 - Keys and values of the source are computed for all layers at once and stored once per sentence.
 - What is computed token by token leaves out the padding of a batch.
 
@@ -21,8 +21,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from transformer.attention import MultiHeadAttention
-from transformer.fast.choice import prepare
-from transformer.fast.products import Parts, Product, parts_of, product, stacked
+from transformer.fast.products import Parts, Product, parts_of, stacked
 from transformer.kernels import causal_mask, padding_mask
 from transformer.layers import DecoderLayer, EncoderLayer, FeedForward, Residual
 from transformer.model import Decoded, Encoded, Transformer
@@ -83,8 +82,10 @@ EVERY_TOKEN = RealTokens(None)
 class FeedForwardBlock:
     """The feed-forward network (section 3.3) and the connection around it."""
 
-    def __init__(self, feed: FeedForward, around: Residual) -> None:
-        self.inner, self.outer = product(feed.w_1, feed.activation), product(feed.w_2)
+    def __init__(self, feed: FeedForward, around: Residual, *, many: bool) -> None:
+        """Args: many: see `Product`."""
+        self.inner = Product(*parts_of(feed.w_1), feed.activation, many=many)
+        self.outer = Product(*parts_of(feed.w_2), many=many)
         self.around = Connection(around)
 
     def __call__(self, x: Tensor) -> Tensor:
@@ -133,13 +134,17 @@ class AttentionBlock:
     and values.
     """
 
-    def __init__(self, attention: MultiHeadAttention, around: Residual, *, cross: bool) -> None:
+    def __init__(
+        self, attention: MultiHeadAttention, around: Residual, *, cross: bool, many: bool
+    ) -> None:
+        """Args: many: see `Product`."""
         self.n_heads, self.d_k, self.d_v = attention.n_heads, attention.d_k, attention.d_v
-        self.around, self.out = Connection(around), product(attention.w_o)
+        self.around, self.out = Connection(around), Product(*parts_of(attention.w_o), many=many)
         scale, (weight, bias) = 1 / math.sqrt(self.d_k), parts_of(attention.w_q)
         query = (weight * scale, None if bias is None else bias * scale)
         self.sources = [parts_of(attention.w_k), parts_of(attention.w_v)]
-        self.project = stacked([query] if cross else by_head([query, *self.sources], self.n_heads))
+        parts = [query] if cross else by_head([query, *self.sources], self.n_heads)
+        self.project = stacked(parts, many=many)
 
     def attend(
         self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, *, need_weights: bool
@@ -172,18 +177,15 @@ class PackedLayer:
     """One layer's blocks; `cross` is None in the encoder."""
 
     def __init__(self, layer: EncoderLayer | DecoderLayer) -> None:
-        self.own = AttentionBlock(layer.self_attention, layer.around_self, cross=False)
+        # A source is read once, and has many tokens; a target is written token by token.
+        many = isinstance(layer, EncoderLayer)
+        self.own = AttentionBlock(layer.self_attention, layer.around_self, cross=False, many=many)
         self.cross: AttentionBlock | None = None
         if isinstance(layer, DecoderLayer):
-            self.cross = AttentionBlock(layer.cross_attention, layer.around_cross, cross=True)
-        self.feed = FeedForwardBlock(layer.feed_forward, layer.around_feed_forward)
-
-    @property
-    def products(self) -> list[Product]:
-        """The matrix products of a step, in order."""
-        blocks = [self.own] if self.cross is None else [self.own, self.cross]
-        attention = [each for block in blocks for each in (block.project, block.out)]
-        return [*attention, self.feed.inner, self.feed.outer]
+            self.cross = AttentionBlock(
+                layer.cross_attention, layer.around_cross, cross=True, many=False
+            )
+        self.feed = FeedForwardBlock(layer.feed_forward, layer.around_feed_forward, many=many)
 
     def self_attend(
         self,
@@ -213,8 +215,6 @@ class PackedEncoder:
         self.layers = [
             PackedLayer(layer) for layer in model.encoder if isinstance(layer, EncoderLayer)
         ]
-        # A source of a few tokens is read quickly in any layout, and only once.
-        prepare([each for layer in self.layers for each in layer.products], many=True)
 
     def encode(
         self,
@@ -250,10 +250,10 @@ class PackedDecoder:
         self.crosses = [layer.cross for layer in self.layers if layer.cross is not None]
         # Keys and values of the source, for all layers at once: [L H (d_k + d_v), d_model].
         self.project = stacked(
-            [parts for cross in self.crosses for parts in by_head(cross.sources, cross.n_heads)]
+            [parts for cross in self.crosses for parts in by_head(cross.sources, cross.n_heads)],
+            many=True,
         )
-        self.generator = product(model.generator)
-        prepare([*(each for layer in self.layers for each in layer.products), self.generator])
+        self.generator = Product(*parts_of(model.generator))
 
     def sources(self, encoded: Encoded) -> list[tuple[Tensor, Tensor]]:
         """Return keys [B, S, H, d_k] and values [B, S, H, d_v] of the sources, layer by layer."""

@@ -1,96 +1,199 @@
-"""x W^T + b for decoding, each product in the way that is fastest here for its number of rows."""
+"""x W^T + b for decoding on a CPU, in the layout of W that is read fastest for the rows of x.
+
+With few rows a product takes as long as reading its weights, and no layout is read at full speed
+for every number of rows. `LAYOUTS` says which one serves a large matrix best; oneDNN fuses the
+activation, or the sum with another tensor, into its products. The layouts give the same sums,
+added up in another order.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from functools import cache
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transformer.fast.ways import FEW_ROWS, WAYS, Activation, Rows, ways_for
+from transformer.kernels import relu
 
-#: Smallest matrix, in weights, for which packing is usually worth its overhead.
-PACKED_FROM = 200_000
+#: The most rows that count as few: the paper's beam.
+FEW_ROWS = 4
+#: Smallest matrix, in weights, that is packed, and that is transposed for a single row; smaller
+#: ones stay in the processor's caches.
+PACKED_FROM, TRANSPOSED_FROM = 50_000, 200_000
+
+Activation = Callable[[Tensor], Tensor]
 
 #: A weight [n_out, n_in] and a bias [n_out], or None.
 Parts = tuple[Tensor, Tensor | None]
 
-
-class Names(NamedTuple):
-    """The way that a product takes for one row, for the few rows of a beam, and for more."""
-
-    one: str
-    few: str
-    many: str
+#: Activations that oneDNN fuses into a product: its name and variant for each.
+FUSED: dict[Activation, tuple[str, str]] = {
+    relu: ("relu", ""), F.silu: ("swish", ""), F.gelu: ("gelu", "none"),
+}  # fmt: skip
 
 
-class Product:
-    """x W^T + b, optionally followed by an activation or added to another tensor.
-
-    The first call settles how it is computed, unless `settle` did so before.
-
-    Attributes:
-        n_out, n_in, dtype: of W.  possible: names of the ways that can compute it.
-        names: the ways that it takes, once they are settled.
-    """
+class Plain:
+    """PyTorch's product, of the weights as they lie. The base of the other layouts."""
 
     def __init__(
         self, weight: Tensor, bias: Tensor | None = None, activation: Activation | None = None
     ) -> None:
-        """Args: weight: [n_out, n_in].  bias: [n_out] or None.  activation: applied last."""
-        self.n_out, self.n_in = weight.shape
-        self.dtype = str(weight.dtype).removeprefix("torch.")
-        self.possible = ways_for(weight, activation)
-        self.names: Names | None = None
-        self._made: dict[str, Rows] = {}
-        self._taken: tuple[Rows, Rows, Rows] | None = None
-        self._parts: tuple[Tensor, Tensor | None, Activation | None] | None
-        self._parts = weight, bias, activation
+        """Args: weight: [n_out, n_in].  bias: [n_out].  activation: applied last, or None."""
+        self.bias, self.activation = bias, activation
+        self.weight = self._layout(weight)
+
+    def _layout(self, weight: Tensor) -> Tensor:
+        """Return the weights in this layout."""
+        return weight
 
     def __call__(self, x: Tensor, added: Tensor | None = None) -> Tensor:
         """Map x [R, n_in] to [R, n_out], plus `added` [R, n_out] if given (then no activation)."""
-        if self._taken is None:
-            self.settle(self.usual())
-        assert self._taken is not None
-        one, few, many = self._taken
+        result = self._product(x)
+        if added is not None:
+            return result + added
+        return result if self.activation is None else self.activation(result)
+
+    def _product(self, x: Tensor) -> Tensor:
+        return F.linear(x, self.weight, self.bias)
+
+
+class Packed(Plain):
+    """oneDNN's product, of weights copied into its own layout of blocks."""
+
+    def _layout(self, weight: Tensor) -> Tensor:
+        return torch.ops.mkldnn._reorder_linear_weight(weight, FEW_ROWS)  # type: ignore[no-any-return]
+
+    def __call__(self, x: Tensor, added: Tensor | None = None) -> Tensor:
+        """See `Plain`."""
+        pointwise = torch.ops.mkldnn._linear_pointwise
+        if added is not None:
+            return pointwise.binary(x, added, self.weight, self.bias, "add")  # type: ignore[no-any-return]
+        name, kind = ("none", "") if self.activation is None else FUSED[self.activation]
+        return pointwise.default(x, self.weight, self.bias, name, [], kind)  # type: ignore[no-any-return]
+
+
+#: Padding, and stride and dilation, of a convolution of each pixel alone.
+_NONE, _EACH = [0, 0], [1, 1]
+
+
+class Convolved(Plain):
+    """oneDNN's 1 x 1 convolution of four pixels, whose channels are the inputs.
+
+    It reads several blocks of weights side by side. oneDNN would lay the weights out anew for other
+    numbers of pixels, so rows come in fours, the last ones filled up.
+    """
+
+    def _layout(self, weight: Tensor) -> Tensor:
+        pixels = [1, weight.size(1), 1, FEW_ROWS]
+        return torch.ops.mkldnn._reorder_convolution_weight(  # type: ignore[no-any-return]
+            weight[:, :, None, None], _NONE, _EACH, _EACH, 1, pixels
+        )
+
+    def _product(self, x: Tensor) -> Tensor:
+        filled = F.pad(x, (0, 0, 0, -len(x) % FEW_ROWS))
+        fours = [
+            torch.ops.mkldnn._convolution_pointwise(
+                four.t()[None, :, None], self.weight, self.bias,  # pixels [1, n_in, 1, 4]
+                _NONE, _EACH, _EACH, 1, "none", [], "",
+            )[0, :, 0].t()
+            for four in torch.split(filled, FEW_ROWS)
+        ]  # fmt: skip
+        return torch.cat(fours)[: len(x)]
+
+
+class Transposed(Plain):
+    """h_1 W_1^T + h_2 W_2^T + ... of slices of h's and W's columns, each for one thread."""
+
+    def _layout(self, weight: Tensor) -> Tensor:
+        n_out, n_in = weight.shape
+        most = max(2, torch.get_num_threads())
+        n = max(n for n in range(1, most + 1) if n_in % n == 0)
+        self._first: Tensor | None = None
+        if self.bias is not None:  # one of the sums begins with it
+            self._first = self.bias.new_zeros(n, 1, n_out)
+            self._first[0, 0] = self.bias
+        return weight.t().contiguous().view(n, -1, n_out)
+
+    def _product(self, x: Tensor) -> Tensor:
+        sliced = x.view(len(x), len(self.weight), -1).transpose(0, 1)
+        if self._first is None:
+            return torch.bmm(sliced, self.weight).sum(0)
+        return torch.baddbmm(self._first, sliced, self.weight).sum(0)
+
+
+#: The layouts of a large matrix for one row, for few and for more, by the instructions that
+#: PyTorch uses. Others take the plain product. Measured as decision 141 says.
+LAYOUTS: dict[str, tuple[type[Plain], type[Plain], type[Plain]]] = {
+    "AVX512": (Transposed, Packed, Packed),
+    "AVX2": (Transposed, Convolved, Packed),
+}
+
+
+def layouts_for(
+    weight: Tensor, activation: Activation | None = None
+) -> tuple[type[Plain], type[Plain], type[Plain]]:
+    """Return the layouts of a matrix for one row, for few and for more."""
+    n_weights, chosen = weight.numel(), LAYOUTS.get(torch.backends.cpu.get_cpu_capability())
+    onednn = weight.dtype == torch.float32 and (activation is None or activation in FUSED)
+    if weight.device.type != "cpu" or chosen is None or not onednn or n_weights < PACKED_FROM:
+        return Plain, Plain, Plain
+    one, few, many = (each if works(each) else Plain for each in chosen)  # type: ignore[arg-type]
+    return one if n_weights >= TRANSPOSED_FROM else Plain, few, many
+
+
+@cache
+def works(layout: type[Plain]) -> bool:
+    """Return True if this build of PyTorch computes a layout's product, and rightly.
+
+    oneDNN's operations are internal to PyTorch's compiler and may change.
+    """
+    draw = torch.Generator().manual_seed(0)
+    x, weight, bias, added = (
+        torch.randn(shape, generator=draw) for shape in ((3, 8), (5, 8), (5,), (3, 5))
+    )
+    plain = F.linear(x, weight, bias)
+    try:
+        for activation in (None, *FUSED):
+            product = layout(weight, bias, activation)
+            wanted = plain if activation is None else activation(plain)
+            if not torch.allclose(product(x), wanted, atol=1e-5):
+                return False
+            if not torch.allclose(product(x, added), plain + added, atol=1e-5):
+                return False
+    except (AttributeError, RuntimeError, TypeError):
+        return False
+    return True
+
+
+class Product:
+    """x W^T + b, optionally followed by an activation or added to another tensor."""
+
+    def __init__(
+        self,
+        weight: Tensor,
+        bias: Tensor | None = None,
+        activation: Activation | None = None,
+        *,
+        many: bool = False,
+    ) -> None:
+        """Lay the weights out.
+
+        Args:
+            weight: [n_out, n_in].  bias: [n_out] or None.  activation: applied last.
+            many: x nearly always has many rows, so no layouts for fewer are kept.
+        """
+        one, few, more = layouts_for(weight, activation)
+        kinds = (more, more, more) if many else (one, few, more)
+        products = {kind: kind(weight, bias, activation) for kind in dict.fromkeys(kinds)}
+        self._one, self._few, self._more = (products[kind] for kind in kinds)
+
+    def __call__(self, x: Tensor, added: Tensor | None = None) -> Tensor:
+        """Map x [R, n_in] to [R, n_out], plus `added` [R, n_out] if given (then no activation)."""
         n_rows = x.size(0)
-        return (one if n_rows == 1 else few if n_rows <= FEW_ROWS else many)(x, added)
-
-    def usual(self) -> Names:
-        """Return the ways that usually are best, by the size alone."""
-        large = self.n_out * self.n_in >= PACKED_FROM
-        if large and "packed" in self.possible:
-            return Names("packed", "packed", "packed")
-        if large and "columns" in self.possible:
-            return Names("columns", "columns", "rows")
-        return Names("rows", "rows", "rows")  # what stays in the processor's caches
-
-    def way(self, name: str) -> Rows:
-        """Return the product made ready in one way. Not to be called once it is settled."""
-        assert self._parts is not None
-        if name not in self._made:
-            self._made[name] = WAYS[name](*self._parts)
-        return self._made[name]
-
-    def settle(self, names: Names) -> None:
-        """Take these ways from now on, and let go of what the others need."""
-        one, few, many = (self.way(name) for name in names)
-        self.names, self._taken = names, (one, few, many)
-        self._made, self._parts = {}, None
-
-    def slices(self, rows: int) -> list[Product]:
-        """Return unsettled products, each of the next `rows` rows of W, without a shorter rest."""
-        assert self._parts is not None
-        weight, bias, activation = self._parts
-        return [
-            Product(
-                weight[first : first + rows],
-                None if bias is None else bias[first : first + rows],
-                activation,
-            )
-            for first in range(0, self.n_out - rows + 1, rows)
-        ]
+        product = self._one if n_rows == 1 else self._few if n_rows <= FEW_ROWS else self._more
+        return product(x, added)
 
 
 def parts_of(linear: nn.Linear) -> Parts:
@@ -99,14 +202,8 @@ def parts_of(linear: nn.Linear) -> Parts:
     return linear.weight.detach(), None if bias is None else bias.detach()
 
 
-def product(linear: nn.Linear, activation: Activation | None = None) -> Product:
-    """Return a layer as a product."""
-    return Product(*parts_of(linear), activation)
-
-
-def stacked(parts: Sequence[Parts]) -> Product:
+def stacked(parts: Sequence[Parts], *, many: bool = False) -> Product:
     """Return one product that computes several, side by side, from the same input."""
+    weight = torch.cat([weight for weight, _ in parts])
     biases = [bias for _, bias in parts if bias is not None]
-    return Product(
-        torch.cat([weight for weight, _ in parts]), torch.cat(biases) if biases else None
-    )
+    return Product(weight, torch.cat(biases) if biases else None, many=many)

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from transformer.fast.ways import WAYS, ways_for
+from transformer.kernels import linear
 
 #: Logits computed at a time: 16 MB, which a processor's last cache may hold.
 LOGITS = 2**22
@@ -89,8 +89,6 @@ def _by_blocks(
     h, right = hidden[real].to(weight.dtype), target[real, None]  # [R, d_model], [R, 1]
     kind = torch.bfloat16 if narrow else weight.dtype
     states, matrix, offset = h.to(kind), weight.to(kind), None if bias is None else bias.to(kind)
-    way = "dense" if "dense" in ways_for(matrix) else "rows"
-    product = WAYS[way](matrix, offset)
     by_h, by_weight = torch.empty_like(h), torch.zeros_like(weight)
     by_bias = weight.new_zeros(0 if bias is None else n_pieces)
     of_right, normaliser = h.new_empty(n_real, 1), h.new_empty(n_real, 1)
@@ -99,7 +97,7 @@ def _by_blocks(
     with torch.autocast("cpu", enabled=False):
         for start in range(0, n_real, n_rows):
             at = slice(start, start + n_rows)
-            logits = product(states[at]).to(h.dtype)
+            logits = linear(states[at], matrix, offset).to(h.dtype)
             p = torch.softmax(logits, -1, out=held[: len(logits)])
             # Log-sum-exp, from the most probable piece, whose share is not rounded to 0.
             normaliser[at] = logits.amax(-1, keepdim=True) - p.amax(-1, keepdim=True).log()

@@ -24,7 +24,7 @@ from transformer.worker.scheduler import Scheduler
 ONE_THREAD_PARAMETERS = 100_000_000
 
 #: Copies of the weights in memory: as the model holds them, and for decoding on the CPU in up to
-#: three other layouts, for one row, for few and for more (`transformer.fast.ways`).
+#: three other layouts, for one row, for few and for more (`transformer.fast.products`).
 COPIES = 4
 
 #: Limit in bytes for the models of a process; the least recently used are dropped first.

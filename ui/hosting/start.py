@@ -12,7 +12,6 @@ from pathlib import Path
 
 from streamlit import config
 
-from transformer.fast.setting import is_measured
 from ui.core import public
 from ui.hosting.counters import metrics_address, serve_counters
 from ui.hosting.headers import frames
@@ -38,7 +37,7 @@ _KINDS = 200
 def problems() -> list[str]:
     """Return the errors in this server's settings, one line each."""
     found = []
-    for check in (most_visitors, idle_minutes, frames, metrics_address, _budget, is_measured):
+    for check in (most_visitors, idle_minutes, frames, metrics_address, _budget):
         try:
             check()
         except ValueError as error:

@@ -11,11 +11,9 @@ import torch
 from torch import Tensor
 
 from transformer.config import ModelConfig
-from transformer.fast.choice import Choices
 from transformer.fast.packed import PackedDecoder, PackedEncoder
-from transformer.fast.products import Names, Product
+from transformer.fast.products import LAYOUTS, Convolved, Packed, Plain, Transposed, works
 from transformer.fast.steps import PackedSteps
-from transformer.fast.ways import WAYS
 from transformer.model import Encoded, Transformer
 from transformer.search.beam import Found, SearchSettings, StepOutput, search
 from transformer.search.cached_steps import CachedSteps
@@ -187,6 +185,7 @@ def test_a_large_model_gives_the_same(
     settings = SearchSettings(beam_size=beam, suppressed=(0, 1, 3), record=True)
     expected = find(packed_steps(model, encode(model), need_weights=True), settings)
     monkeypatch.setattr("transformer.fast.products.PACKED_FROM", 1)
+    monkeypatch.setattr("transformer.fast.products.TRANSPOSED_FROM", 1)
     monkeypatch.setattr("transformer.fast.steps.BLOCK_ROWS", 3)
     assert_same(find(packed_steps(model, encode(model), need_weights=True), settings), expected)
 
@@ -205,17 +204,20 @@ def test_a_full_pool_is_tidied_up(
         assert steps.taken < beam * steps.length
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_in_single_precision_every_way_gives_the_same(
-    model: Transformer, way: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("layout", [Plain, Packed, Convolved, Transposed])
+def test_in_single_precision_every_layout_gives_the_same(
+    model: Transformer, layout: type[Plain], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The ids are equal, and maps and scores up to rounding, whichever way won its race."""
+    """The ids are equal, and maps and scores up to rounding."""
+    if not works(layout):
+        pytest.skip("this PyTorch has no oneDNN")
     settings = SearchSettings(beam_size=3, suppressed=(0, 1, 3), record=True)
     expected = find(packed_steps(model, encode(model), need_weights=True), settings)
     single = copy.deepcopy(model).float()
-    if way not in Product(single.generator.weight).possible:
-        pytest.skip("this PyTorch has no oneDNN")
-    monkeypatch.setattr(Product, "usual", lambda product: Names(way, way, way))
+    monkeypatch.setattr("transformer.fast.products.PACKED_FROM", 1)
+    monkeypatch.setattr("transformer.fast.products.TRANSPOSED_FROM", 1)
+    for capability in (*LAYOUTS, torch.backends.cpu.get_cpu_capability()):
+        monkeypatch.setitem(LAYOUTS, capability, (layout, layout, layout))
     found = find(packed_steps(single, encode(single), need_weights=True), settings)
     for ours, exact in zip(found, expected, strict=True):
         assert ours.hypotheses[0].ids == exact.hypotheses[0].ids
@@ -223,20 +225,6 @@ def test_in_single_precision_every_way_gives_the_same(
         for step, wanted in zip(ours.steps, exact.steps, strict=True):
             np.testing.assert_allclose(step.cross, wanted.cross, atol=1e-4)
             np.testing.assert_allclose(step.decoder_self, wanted.decoder_self, atol=1e-4)
-
-
-def test_measured_ways_are_taken_and_give_the_same(
-    model: Transformer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A real race, whoever wins it."""
-    settings = SearchSettings(beam_size=3, suppressed=(0, 1, 3), record=True)
-    expected = find(packed_steps(model, encode(model), need_weights=True), settings)
-    monkeypatch.setattr("transformer.fast.choice.RACED_FROM", 1)
-    measuring = Choices()
-    monkeypatch.setattr("transformer.fast.choice.choices", lambda: measuring)
-    found = find(packed_steps(model, encode(model), need_weights=True), settings)
-    assert len(measuring._known) > 2
-    assert_same(found, expected)
 
 
 @pytest.mark.parametrize("most_real", [0.0, 1.0])

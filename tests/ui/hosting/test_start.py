@@ -32,7 +32,6 @@ def hosts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         ("HEADLIGHT_METRICS", "99999", "must be a port from 1 to 65535"),
         ("HEADLIGHT_METRICS", "host:", "must be a port from 1 to 65535"),
         ("HEADLIGHT_FRAMES", "example.org", "must be origins"),
-        ("HEADLIGHT_PRODUCTS", "fastest", "must be measured or usual"),
     ],
 )
 def test_a_bad_setting_is_named(
