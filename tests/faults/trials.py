@@ -131,7 +131,7 @@ class Trials:
         return {"trials": count, "killed": killed, "found": dict(self.found)}
 
     def fill(self, count: int, mounted: bool) -> dict[str, object]:
-        """Let the disk be full after a random number of bytes."""
+        """Fill the disk after a random number of bytes."""
         self.undisturbed(0)
         needed = self.work.writes
         failed = 0

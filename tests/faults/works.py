@@ -1,4 +1,4 @@
-"""The pieces of work that a fault may end: what each needs, does, and must leave behind.
+"""Pieces of work that a fault may end: preparation, work, and the check of its leftovers.
 
 Each works in a folder of its own, `place`, on what was prepared beside it. `check` runs after
 every fault and fails if anything there is torn.

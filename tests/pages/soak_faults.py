@@ -81,7 +81,7 @@ def children(pid: int) -> list[int]:
 
 
 def _trains(pid: int) -> bool:
-    """Whether a process trains, at low priority; others trace sentences."""
+    """Return whether a process trains, at low priority; others trace sentences."""
     with suppress(OSError):
         return os.getpriority(os.PRIO_PROCESS, pid) == os.getpriority(os.PRIO_PROCESS, 0) + 10
     return False

@@ -10,8 +10,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from transformer.experiments import complexity
-from transformer.experiments.records import shipped
-from transformer.experiments.summary import exponents
+from transformer.experiments.records import exponents, shipped
 from ui.complexity import jobs
 
 RunApp = Callable[..., AppTest]

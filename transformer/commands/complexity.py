@@ -81,7 +81,7 @@ def _texts(value: Any) -> list[str]:
 
 def table(made: Measurement) -> str:
     """Return the exponents and crossings of a measurement as text."""
-    from transformer.experiments.summary import COMPARED, crossings, exponents, large
+    from transformer.experiments.records import COMPARED, crossings, exponents, large
     from transformer.measures.layer_costs import LAYER_COSTS
 
     by = made.made

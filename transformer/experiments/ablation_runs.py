@@ -104,6 +104,6 @@ def gather(out: Path, table: Path) -> Results:
 def missing(
     results: Results, rows: Sequence[Variation], seeds: Sequence[int]
 ) -> list[tuple[Variation, int]]:
-    """Return the runs still to be made, row by row."""
+    """Return the missing runs, row by row."""
     done = {(each.row, each.seed) for each in results.runs}
     return [(row, seed) for row in rows for seed in seeds if (row.name, seed) not in done]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
+from statistics import NormalDist, fmean, stdev
 from typing import Literal
 
 from transformer.experiments.ablations import VARIATIONS, Published, Results, Run, Variation
@@ -57,7 +57,7 @@ class Line:
 
 
 def table(results: Results) -> list[Line]:
-    """Return one line for every row of table 3, also for those that were not run."""
+    """Return one line for every row of table 3, whether run or not."""
     return [_line(each, results) for each in VARIATIONS]
 
 
@@ -89,7 +89,7 @@ def _figure(
     published = theirs(variation.published) - theirs(VARIATIONS[0].published)
     return Figure(
         _mean(values),
-        _spread(values),
+        stdev(values) if len(values) > 1 else math.nan,
         difference,
         reach,
         published,
@@ -129,14 +129,7 @@ def _verdict(ours: float, reach: float, theirs: float, same: float) -> Verdict:
 
 
 def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values) if values else math.nan
-
-
-def _spread(values: Sequence[float]) -> float:
-    if len(values) < 2:
-        return math.nan
-    mean = _mean(values)
-    return math.sqrt(sum((each - mean) ** 2 for each in values) / (len(values) - 1))
+    return fmean(values) if values else math.nan
 
 
 def _pooled(rows: Sequence[Sequence[float]]) -> tuple[float, int]:

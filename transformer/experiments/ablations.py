@@ -162,7 +162,7 @@ _BY_NAME = {each.name: each for each in VARIATIONS}
 
 
 def variation(name: str) -> Variation:
-    """Look up a row by name. Raises `InputError` naming those there are."""
+    """Look up a row by name. Raises `InputError` with the valid names."""
     if name not in _BY_NAME:
         raise InputError(f"no row {name!r} in table 3; rows: {', '.join(_BY_NAME)}")
     return _BY_NAME[name]
@@ -217,7 +217,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Results:
-    """All runs made so far, in the order of `VARIATIONS` and by seed."""
+    """All runs, in the order of `VARIATIONS` and by seed."""
 
     runs: tuple[Run, ...]
 
@@ -231,7 +231,7 @@ class Results:
         )
 
     def row(self, name: str) -> tuple[Run, ...]:
-        """Return the runs of one row; empty if none was made."""
+        """Return the runs of one row."""
         return tuple(each for each in self.runs if each.row == name)
 
     def to_json(self) -> str:

@@ -112,7 +112,7 @@ class RestrictedAttention(MultiHeadAttention):
         return output
 
     def _mask(self, blocks: int, n: int, device: torch.device) -> Tensor:
-        """Return which keys of its three blocks each query may see, [blocks, 1, side, 3 side]."""
+        """Return the mask of queries over three blocks of keys, [blocks, 1, side, 3 side]."""
         side = self.side
         query = torch.arange(blocks * side, device=device).view(blocks, side, 1)
         first = torch.arange(blocks, device=device).view(blocks, 1, 1) * side - side

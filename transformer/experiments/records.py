@@ -1,4 +1,4 @@
-"""A measurement of what layers cost, as it is stored. Nothing here imports PyTorch."""
+"""Stored measurements of layers and their summary. Nothing here imports PyTorch."""
 
 from __future__ import annotations
 
@@ -11,7 +11,16 @@ from typing import Any, get_args
 import numpy as np
 
 from transformer.errors import InputError
-from transformer.measures.layer_costs import LayerKind, Reals, Shape
+from transformer.measures.layer_costs import (
+    LAYER_COSTS,
+    Estimate,
+    LayerKind,
+    Reals,
+    Shape,
+    counted,
+    crossing,
+    fit_exponent,
+)
 
 #: The measurement that comes with the project.
 SHIPPED = Path(__file__).with_name("complexity.json")
@@ -22,7 +31,7 @@ FORMAT = 1
 
 @dataclass(frozen=True)
 class Provenance:
-    """Where a measurement comes from.
+    """Provenance of a measurement.
 
     Attributes:
         command: that repeats it.  date: of its end, UTC, ISO 8601.
@@ -89,19 +98,17 @@ class Measurement:
 
     def times(self, kind: LayerKind, d: int) -> tuple[Reals, Reals]:
         """Return the times at width d: lengths [m] and seconds [m, rounds]."""
-        cells = [self.cell(kind, n, d) for n in self.lengths]
-        timed = [each for each in cells if each.seconds]
+        timed = [each for n in self.lengths if (each := self.cell(kind, n, d)).seconds]
         return np.array([float(each.n) for each in timed]), np.array([c.seconds for c in timed])
 
     def across(self, kind: LayerKind, n: int) -> tuple[Reals, Reals]:
         """Return the times at length n: widths [m] and seconds [m, rounds]."""
-        cells = [self.cell(kind, n, d) for d in self.widths]
-        timed = [each for each in cells if each.seconds]
+        timed = [each for d in self.widths if (each := self.cell(kind, n, d)).seconds]
         return np.array([float(each.d) for each in timed]), np.array([c.seconds for c in timed])
 
     @property
     def rounds(self) -> int:
-        """Return how often each cell was timed."""
+        """Number of rounds in which each cell was timed."""
         return max(len(each.seconds) for each in self.cells)
 
     def to_json(self) -> str:
@@ -144,3 +151,69 @@ class Measurement:
 def shipped() -> Measurement:
     """Return the measurement that comes with the project."""
     return Measurement.from_json(SHIPPED.read_text("utf-8"))
+
+
+#: Self-attention, and the recurrent layer that it is compared with.
+COMPARED: tuple[tuple[LayerKind, LayerKind], ...] = (
+    ("products", "recurrent"),
+    ("attention", "recurrent"),
+    ("attention", "lstm"),
+)
+
+#: Exponents in n are fitted to this many of the largest lengths.
+_LARGEST = 4
+
+
+@dataclass(frozen=True)
+class Row:
+    """Exponents of one kind of layer; None where fewer than two sizes were measured.
+
+    Attributes:
+        in_n: of time, at one width, over the largest lengths.
+        in_d: of time, at the largest length.
+        expected: of the multiply-adds counted, in n over the same lengths.
+        memory: of the bytes held, in n over the same lengths.
+    """
+
+    kind: LayerKind
+    in_n: Estimate | None
+    in_d: Estimate | None
+    expected: float | None
+    memory: float | None
+
+
+def large(made: Measurement) -> tuple[int, ...]:
+    """Return the lengths over which exponents in n are fitted."""
+    return made.lengths[-_LARGEST:]
+
+
+def exponents(made: Measurement, d: int) -> list[Row]:
+    """Return the exponents of every kind at width d."""
+    return [_row(made, kind, d) for kind in LAYER_COSTS]
+
+
+def _row(made: Measurement, kind: LayerKind, d: int) -> Row:
+    n, seconds = made.times(kind, d)
+    chosen = np.isin(n, large(made))
+    n, seconds = n[chosen], seconds[chosen] if len(n) else seconds
+    widths, across = made.across(kind, made.lengths[-1])
+    in_d = fit_exponent(widths, across) if len(widths) > 1 else None
+    if len(n) < 2:
+        return Row(kind, None, in_d, None, None)
+    counts = [float(counted(kind, made.shape(int(each), d))) for each in n]
+    held = [float(made.cell(kind, int(each), d).bytes) for each in n]
+    expected, memory = (
+        fit_exponent(n, np.array(values)[:, None], draws=1).value for values in (counts, held)
+    )
+    return Row(kind, fit_exponent(n, seconds), in_d, expected, memory)
+
+
+def crossings(made: Measurement, first: LayerKind, second: LayerKind) -> dict[int, Estimate]:
+    """Return by width d the length from which `first` is slower than `second`, see `crossing`."""
+    found = {}
+    for d in made.widths:
+        (n, a), (m, b) = made.times(first, d), made.times(second, d)
+        both = np.intersect1d(n, m)
+        if len(both) > 1:
+            found[d] = crossing(both, a[np.isin(n, both)], b[np.isin(m, both)])
+    return found

@@ -34,7 +34,7 @@ def model_of(trainer: Trainer) -> Transformer:
 
 
 class HookedObjective(Objective):
-    """The loss of a model that runs with hooks."""
+    """Loss of a model with hooks."""
 
     def __init__(self, trainer: Trainer, settings: ToySettings) -> None:
         super().__init__(trainer.model, trainer.settings)
@@ -161,7 +161,7 @@ def _card(settings: ToySettings, accuracy: float, updates: int) -> str:
     }
     return f"""# Toy: {task.title}
 
-{task.about} Trained in Headlight for {updates:,} updates on strings made by rule.
+{task.about} Trained in Headlight for {updates:,} updates on generated strings.
 {accuracy:.1%} of held-out strings are right, decoded greedily.
 {notes.get(settings.change, "")}
 """

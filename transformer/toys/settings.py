@@ -1,4 +1,4 @@
-"""The settings of a toy run, and the changes to the paper's model that it may have."""
+"""Settings of a toy run, and its changes to the paper's model."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class ToySettings:
 
     @property
     def keepable(self) -> bool:
-        """Whether a checkpoint can describe the trained model."""
+        """True if a checkpoint can describe the trained model."""
         return self.change != "no_residual"
 
     def model(self, vocab_size: int) -> ModelConfig:
@@ -133,7 +133,7 @@ class Unscaled(Hooks):
         self.factor = math.sqrt(d_k)
 
     def wants(self, site: Site) -> bool:
-        """Whether the value is that of the scores."""
+        """Return True for scores."""
         return site.name == "scores"
 
     def __call__(self, site: Site, value: Tensor) -> Tensor:
@@ -151,7 +151,7 @@ class NoResidual(Hooks):
         self._input: Tensor | None = None
 
     def wants(self, site: Site) -> bool:
-        """Whether the value enters or leaves a sub-layer."""
+        """Return True for inputs and outputs of sub-layers."""
         return site.name in ("input", "output")
 
     def __call__(self, site: Site, value: Tensor) -> Tensor:

@@ -83,7 +83,7 @@ class Job(Generic[T]):
 
     @property
     def running(self) -> bool:
-        """Whether the work still runs or waits."""
+        """True while the work runs or waits."""
         return self.phase == "running"
 
     @property

@@ -128,7 +128,7 @@ class Turn:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Let others run while this work waits for something within.
+        """Release the turn while this work waits for something within.
 
         An exception within ends the turn.
         """

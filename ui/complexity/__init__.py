@@ -1,1 +1,1 @@
-"""Everything behind the page "Cost": layers measured, paths walked, and the cost of maps."""
+"""Everything behind the page "Cost"."""

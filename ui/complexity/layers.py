@@ -10,8 +10,15 @@ import streamlit as st
 from figures.layer_costs import cost_lines
 from figures.markdown import code, plain
 from figures.numbers import signed
-from transformer.experiments.records import Measurement, shipped
-from transformer.experiments.summary import COMPARED, Row, crossings, exponents, large
+from transformer.experiments.records import (
+    COMPARED,
+    Measurement,
+    Row,
+    crossings,
+    exponents,
+    large,
+    shipped,
+)
 from transformer.measures.layer_costs import LAYER_COSTS, Estimate
 from transformer.worker.job import Job
 from ui.complexity import jobs

@@ -45,7 +45,7 @@ def offer_turn() -> None:
 
 @contextmanager
 def paused() -> Iterator[None]:
-    """Let other runs go on while this one waits for something within."""
+    """Release the turn while this run waits for something within."""
     turn = _turn()
     if turn is None:
         yield

@@ -38,7 +38,7 @@ _CONDITIONAL = (b"accept-encoding", b"if-none-match", b"if-modified-since", b"ra
 
 
 def depth_of(path: str) -> int:
-    """Return how many segments of a request's path name a page; 0 for the app's root and files."""
+    """Return the number of path segments that name a page; 0 for the app's root and files."""
     below = below_base(path)
     return len(below.split("/")) if below and is_page(below) else 0
 

@@ -76,7 +76,7 @@ def more_descriptors() -> None:
 
 
 def disable_nagle() -> None:
-    """Let connections that this process accepts send small answers at once (Linux and macOS).
+    """Send small answers of accepted connections at once (Linux and macOS).
 
     asyncio does that if the listening socket names its protocol, which Streamlit's does not
     (https://github.com/Kludex/uvicorn/issues/3149). Connections inherit the option.

@@ -87,7 +87,7 @@ class Visitors:
 
     @property
     def full(self) -> bool:
-        """Whether no place is left."""
+        """True if no place is left."""
         with self._lock:
             return self._left() < 1
 

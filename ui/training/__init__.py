@@ -1,1 +1,1 @@
-"""The room of the Training page: jobs and their processes, settings, views."""
+"""Everything behind the Training page."""

@@ -1,4 +1,4 @@
-"""The languages that a model takes, read from its files or from the loaded model."""
+"""Languages of a model, read from its files or from the loaded model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much memory the server has left."""
+"""Free memory of the server."""
 
 from __future__ import annotations
 
@@ -22,11 +22,7 @@ def _of_the_machine() -> int | None:
 
 
 def _of_the_group() -> int | None:
-    """Return what is left of the group's limit.
-
-    Pages of files count as free, as for the machine: they go when memory is needed, and a server
-    that has read its weights holds many of them.
-    """
+    """Return the bytes left of the group's limit; cached pages of files count as free."""
     try:
         limit = (_GROUP / "memory.max").read_text("ascii").strip()
         if not limit.isdecimal():

@@ -1,7 +1,6 @@
-"""Charts and figures that are made once for the same arguments, whoever looks at them.
+"""Cache of serialised charts and figures, by the content of their arguments.
 
-Making a chart and writing it out takes milliseconds of a processor, and most runs of a page change
-few of its charts.
+Building a chart takes milliseconds, and most runs of a page change few of its charts.
 """
 
 from __future__ import annotations
@@ -43,4 +42,4 @@ def drawn(make: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
 
 
 def _unheard() -> None:
-    """Another run makes the same picture, which takes a moment."""
+    """Ignore the wait for another run's identical picture."""

@@ -1,7 +1,6 @@
-"""Progress of long work: a bar that appears only when needed, and a button to stop.
+"""Progress of long work: a bar that appears only when needed, and a Stop button.
 
-Both are drawn by the frame: a button inside a fragment, or drawn elsewhere by one, would
-wait for the run that it should end.
+The frame draws both: a button in a fragment would wait for the run that it should end.
 """
 
 from __future__ import annotations
@@ -159,7 +158,7 @@ def attended(make: Callable[[Report], T], progress: Progress) -> T:
 
 
 def stopped(work: Hashable) -> bool:
-    """Whether the user stopped this work and has not resumed it."""
+    """Return whether the user stopped this work and has not resumed it."""
     return bool(st.session_state.get(_STOPPED) == work)
 
 

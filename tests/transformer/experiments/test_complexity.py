@@ -15,12 +15,17 @@ from transformer.__main__ import main
 from transformer.attention import MultiHeadAttention
 from transformer.config import ModelConfig
 from transformer.errors import InputError
-from transformer.experiments.complexity import LEAST_ROUNDS, Plan, measure, processor_name
+from transformer.experiments.complexity import (
+    LEAST_ROUNDS,
+    Plan,
+    expected_bytes,
+    held_bytes,
+    measure,
+    processor_name,
+)
 from transformer.experiments.layers import RestrictedAttention, build
 from transformer.experiments.maps import map_bytes, time_maps
-from transformer.experiments.memory import expected_bytes, held_bytes
-from transformer.experiments.records import Measurement, shipped
-from transformer.experiments.summary import COMPARED, crossings, exponents
+from transformer.experiments.records import COMPARED, Measurement, crossings, exponents, shipped
 from transformer.measures.layer_costs import LAYER_COSTS
 
 TINY = Plan(lengths=(8, 12, 20), widths=(8, 16), window=4, seconds=0)

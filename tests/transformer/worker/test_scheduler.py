@@ -1,4 +1,4 @@
-"""Who computes first: short work, then what came earlier; nothing is lost when work leaves."""
+"""Order of work: short first, then by arrival; leaving work frees its place once."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Work:
                 turn.offer()
 
     def step(self, seconds: float) -> None:
-        """Let it compute for some seconds and offer its turn; 0 ends it."""
+        """Compute for some seconds and offer the turn; 0 ends the work."""
         self._seconds.append(seconds)
         self._go.release()
 

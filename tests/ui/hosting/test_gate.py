@@ -1,4 +1,4 @@
-"""What the server answers by itself, and what it passes on."""
+"""Requests answered by the gate and requests passed on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the headers allow."""
+"""Rules of the headers."""
 
 from __future__ import annotations
 

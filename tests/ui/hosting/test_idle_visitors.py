@@ -1,4 +1,4 @@
-"""Places that idle visitors give up to those who wait; the clock is the test's."""
+"""Eviction of idle visitors while others wait; the clock is the test's."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ class Visit:
 
 
 async def settle() -> None:
-    """Let everything run that can."""
+    """Run all tasks that are ready."""
     for _ in range(20):
         await asyncio.sleep(0)
 

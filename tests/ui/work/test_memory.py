@@ -1,4 +1,4 @@
-"""What the server says it has left, as the system tells it."""
+"""Free memory, as the system reports it."""
 
 from __future__ import annotations
 
