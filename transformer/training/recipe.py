@@ -230,7 +230,7 @@ class Recipe:
 
 
 #: Training settings of older versions, which records still hold.
-_RETIRED_SETTINGS = {"micro_tokens"}
+_RETIRED_SETTINGS = {"micro_tokens", "r_drop", "subword_alpha"}
 
 #: Bounds besides "not below 0"; `_BELOW_ONE` are in [0, 1), the others include their bound.
 _AT_LEAST_ONE = {"vocab_size", "epochs", "batch_tokens", "average", "n_layers"}
