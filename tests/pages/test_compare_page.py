@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from safetensors.torch import load_file, save_file
 from streamlit.testing.v1 import AppTest
 
+from tests.pages.conftest import ROOT
 from tests.pages.links import messages_in as said
 from tests.tiny_models import random_model
 from tests.views import make_view
@@ -20,17 +23,27 @@ from transformer.arrays.trace_file import save_arrays
 from transformer.checkpoint.folder import save_checkpoint
 from transformer.config import ModelConfig
 from transformer.measures.agreement import head_agreements
+from transformer.measures.beam import beam_tree
 from transformer.measures.compare import assign, divergence
+from transformer.measures.entropy import spread
 from transformer.text.tokenizer import Tokenizer
+from transformer.trace.inspection import inspect_head
 from transformer.translator import Translator
 from ui.attention import views
-from ui.compare.matching import work_of
+from ui.compare import matching
+from ui.compare.attention import DISPLAYS
+from ui.compare.sections import SECTIONS
 from ui.components.packing import Component
+from ui.frame.pages import PAGES
 from ui.frame.twice import Setup
 
-RunApp = Callable[..., AppTest]
-SENTENCE = "The cat sat on the mat."
+Open = Callable[..., AppTest]
+SENTENCE, SHORT = "The cat sat on the mat.", "A dog runs."
 EXAMPLE = "The animal didn't cross the street because it was too tired."
+HOSTILE = "<script>alert(1)</script> **bold** :red[x] שלום " + "x" * 60
+SHIPPED = ROOT / "checkpoints"
+EN_DE, EN_FR, CAPTIONS = "everyday-en-de", "everyday-en-fr", "multi30k-en-de"
+TOPICS = [section.name for section in SECTIONS]
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -57,32 +70,71 @@ def root(
 
 
 @pytest.fixture
-def open_page(run_app: RunApp, root: Path) -> Callable[..., AppTest]:
-    def opened(**query: str) -> AppTest:
-        start = {"checkpoint": "alpha", "sentence": SENTENCE}
-        return run_app(root, at="compare", **{**start, **query})
+def few_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Match heads over one sentence instead of all examples."""
+    monkeypatch.setattr(matching, "sentences_for", lambda setup: (SHORT,))
 
-    return opened
+
+@pytest.fixture
+def open_page(run_app: Open, root: Path) -> Open:
+    return lambda **query: run_app(
+        root, at="compare", **{"checkpoint": "alpha", "sentence": SENTENCE, **query}
+    )
+
+
+@pytest.fixture
+def open_shipped(run_app: Open) -> Open:
+    start = {"checkpoint": EN_DE, "sentence": SHORT, "beam": "2"}
+    return lambda **query: run_app(SHIPPED, at="compare", **{**start, **query})
+
+
+def turn_to(app: AppTest, topic: str, control: str = "topic") -> None:
+    """Choose a view, or a display of the maps."""
+    app.segmented_control(key=f"{control}_widget").set_value(topic).run()
+    assert not app.exception and not app.error
+
+
+def messages(app: AppTest, component: str) -> list[tuple[dict[str, Any], bytes]]:
+    """Return header and body of the components of a name, in the page's order."""
+    found = []
+    for element in app.main.get("bidi_component"):
+        proto = element.proto
+        if proto.component_name != f"headlight.{component}":
+            continue
+        end = 4 + int.from_bytes(proto.bytes[:4], "little")
+        found.append((json.loads(proto.bytes[4:end]), proto.bytes[end:]))
+    return found
+
+
+def trace_of(name: str, **given: Any) -> Any:
+    return Translator.load(SHIPPED / name, "cpu").trace(SHORT, **{"beam_size": 2, **given})
+
+
+def test_pages_are_in_their_order_and_once_each() -> None:
+    pages = [section.page for section in SECTIONS if section.page]
+    known = {spec.url_path: spec.title for spec in PAGES}
+    assert len(set(TOPICS)) == len(TOPICS) and len(pages) >= 6
+    assert pages == [path for path in known if path in pages]
+    assert all(each.label == known[each.page] for each in SECTIONS if each.page)
 
 
 def test_it_opens_with_another_checkpoint_beside_the_one_on_the_left(
-    open_page: Callable[..., AppTest], root: Path
+    open_page: Open, root: Path
 ) -> None:
     app = open_page(scored="on")
     assert app.selectbox(key="other_widget").value == "beta"
     trace = Translator.load(root / "alpha", "cpu").trace(SENTENCE)
     assert [each.value for each in app.main.text].count(trace.text or "(empty)") == 2
     assert f"score {trace.score:.3f}".replace("-", "−") in said(app)
-    assert "Both write the same words, with the same probability" in said(app)
 
 
 def test_it_opens_on_a_sentence_that_both_models_know(
-    run_app: RunApp, random_checkpoints: Path, tmp_path: Path
+    run_app: Open, random_checkpoints: Path, tmp_path: Path
 ) -> None:
-    for name in ("everyday-en-de", "multi30k-en-de"):
+    for name in (EN_DE, CAPTIONS):
         shutil.copytree(random_checkpoints / "alpha", tmp_path / name)
     app = run_app(tmp_path, at="compare", beam="1")
-    assert app.selectbox(key="other_widget").value == "multi30k-en-de"
+    assert app.selectbox(key="other_widget").value == CAPTIONS
     assert app.text_area(key="sentence_box").value == "A dog runs through the snow."
     # What the visitor asks for stays, also if it is the sentence that the app opens with.
     app.selectbox(key="example_box").set_value(EXAMPLE).run()
@@ -91,31 +143,26 @@ def test_it_opens_on_a_sentence_that_both_models_know(
     assert app.text_area(key="sentence_box").value == EXAMPLE
 
 
-@pytest.mark.parametrize("kind", ["encoder_self", "decoder_self", "cross"])
-@pytest.mark.parametrize("query", [{"other": "beta"}, {"other": "alpha"}, {"pairing": "sentences"}])
+@pytest.mark.parametrize("query", [
+    {"other": "alpha", "kind": "cross"}, {"pairing": "sentences", "kind": "decoder_self"},
+])  # fmt: skip
 def test_the_same_on_both_sides_differs_by_exactly_nothing(
-    open_page: Callable[..., AppTest], kind: str, query: dict[str, str]
+    open_page: Open, query: dict[str, str]
 ) -> None:
     # This sentence is no example, so both sides have it until it is changed.
-    app = open_page(beside="difference", kind=kind, **query)
-    assert "Every weight is the same on both sides" in said(app)
+    assert "Every weight is the same on both sides" in said(open_page(beside="difference", **query))
 
 
-def test_an_example_stands_beside_its_counterpart_and_the_changed_word_is_named(
-    open_page: Callable[..., AppTest],
-) -> None:
+def test_an_example_stands_beside_its_counterpart(open_page: Open) -> None:
     app = open_page(
         sentence=EXAMPLE, pairing="sentences", kind="encoder_self", units="words",
         beside="difference",
     )  # fmt: skip
     assert app.text_input(key="second_widget").value == EXAMPLE.replace("tired", "wide")
-    assert "`tired.` and `wide.` stand in the same place" in said(app)
-    assert "bits" in said(app)
+    assert "`tired.` and `wide.`" in said(app)
 
 
-def test_a_second_sentence_is_typed_and_belongs_to_the_first(
-    open_page: Callable[..., AppTest],
-) -> None:
+def test_a_second_sentence_is_typed_and_belongs_to_the_first(open_page: Open) -> None:
     app = open_page(pairing="sentences", kind="encoder_self", beside="difference")
     app.text_input(key="second_widget").set_value("A dog runs across the grass, a dog.").run()
     assert app.query_params["second"] == "A dog runs across the grass, a dog."
@@ -123,36 +170,27 @@ def test_a_second_sentence_is_typed_and_belongs_to_the_first(
     app.text_area(key="sentence_box").set_value("A dog.")
     next(each for each in app.sidebar.button if each.label == "Translate").click()
     app.run()
-    assert not app.exception
     assert app.text_input(key="second_widget").value == "A dog."
     assert "second" not in app.query_params
-
-
-def test_a_blank_second_sentence_asks_for_one(open_page: Callable[..., AppTest]) -> None:
-    app = open_page(pairing="sentences")
     app.text_input(key="second_widget").set_value("").run()
-    assert not app.exception
-    assert "Type a second sentence" in said(app)
     again = open_page(**dict(app.query_params))
-    assert "Type a second sentence" in said(again)
-    again.text_input(key="second_widget").set_value("A dog.").run()
-    assert "Type a second sentence" not in said(again)
+    assert "Type a second sentence" in said(app) and "Type a second sentence" in said(again)
 
 
-def test_unequal_depths_and_heads_fit_side_by_side(open_page: Callable[..., AppTest]) -> None:
-    app = open_page(other="other", layer="3", head="2", kind="cross")
+def test_unequal_depths_and_heads_fit_side_by_side(open_page: Open) -> None:
+    app = open_page(other="other", layer="3", head="2", kind="cross", heads="3.1-2.3")
     assert len(app.selectbox(key="layer_widget").options) == 1 + 3
     assert len(app.selectbox(key="other_layer_widget").options) == 2 + 2
     assert len(app.selectbox(key="other_head_widget").options) == 2 + 5
+    for display in ("grid", "lines"):
+        turn_to(app, display, "beside")
     app = open_page(other="other", layer="3", head="2", kind="encoder_self", beside="difference")
     # Two layers against one: neither has a third, so both show the mean.
     assert "A − B: Head 2, mean over layers" in said(app)
-    for display in ("grid", "lines"):
-        open_page(other="other", beside=display, heads="3.1-2.3")
 
 
 def test_the_same_query_stands_out_in_the_lines_of_both_sides(
-    open_page: Callable[..., AppTest], monkeypatch: pytest.MonkeyPatch
+    open_page: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     drawn: list[Component[tuple[object, object]]] = []
     monkeypatch.setattr(views, "show", lambda component, **_: drawn.append(component))
@@ -162,44 +200,33 @@ def test_the_same_query_stands_out_in_the_lines_of_both_sides(
     assert one.header["lead"] == two.header["lead"] and one.body != two.body
 
 
-def test_a_translation_is_followed_so_that_rows_line_up(
-    open_page: Callable[..., AppTest], root: Path
-) -> None:
+def test_a_translation_is_followed_so_that_rows_line_up(open_page: Open, root: Path) -> None:
     app = open_page(other="other", kind="cross", beside="difference")
-    assert "have no partner" in said(app)
-    assert "Switch on" in said(app)
+    assert "have no partner" in said(app) and "Switch on" in said(app)
     app.toggle(key="follow_widget").set_value(True).run()
-    assert not app.exception
     assert app.query_params["follow"] == "on"
-    assert "B reads A’s words" in said(app)
     left = Translator.load(root / "alpha", "cpu").trace(SENTENCE)
     right = Translator.load(root / "other", "cpu").trace(SENTENCE, target=left.text)
     means = [each.cross.mean(axis=(0, 1), dtype="f8").astype("f4") for each in (left, right)]
     assert f"**{divergence(*means).mean():.3f} bits**" in said(app)
 
 
-def test_heads_are_matched_and_a_pair_is_chosen(
-    open_page: Callable[..., AppTest], root: Path
-) -> None:
+def test_heads_are_matched_and_a_pair_is_chosen(open_page: Open) -> None:
     app = open_page(other="other", topic="heads", kind="encoder_self")
-    # Six heads on the left, five on the right.
-    assert "**5 pairs of heads" in said(app)
+    assert "**5 pairs of heads" in said(app)  # of six heads and five
     assert "of 12 example sentences" in said(app)
     box = app.selectbox(key="compare_pair_box")
-    assert len(box.options) == 5
     box.select_index(4).run()
-    assert not app.exception
-    pair = re.search(
-        r"A (\d)\.(\d) and B (\d)\.(\d)", app.selectbox(key="compare_pair_box").options[4]
-    )
-    assert pair is not None
+    pair = re.search(r"A (\d)\.(\d) and B (\d)\.(\d)", box.options[4])
+    assert pair is not None and len(box.options) == 5
     wanted = dict(zip(("layer", "head", "other_layer", "other_head"), pair.groups(), strict=True))
     assert wanted.items() <= app.query_params.items()
-    app.segmented_control(key="topic_widget").set_value("maps").run()
+    turn_to(app, "maps")
     assert app.selectbox(key="other_head_widget").value == wanted["other_head"]
 
 
-def test_a_model_is_matched_to_itself_head_by_head(open_page: Callable[..., AppTest]) -> None:
+@pytest.mark.usefixtures("few_sentences")
+def test_a_model_is_matched_to_itself_head_by_head(open_page: Open) -> None:
     app = open_page(topic="heads", kind="cross")
     assert "1.00 alike on average**; heads in the same place: 1.00" in said(app)
     for option in app.selectbox(key="compare_pair_box").options:
@@ -207,26 +234,35 @@ def test_a_model_is_matched_to_itself_head_by_head(open_page: Callable[..., AppT
         assert one == other
 
 
-def test_numbers_are_those_of_both_models(open_page: Callable[..., AppTest], root: Path) -> None:
+@pytest.mark.usefixtures("few_sentences")
+def test_stopped_matching_says_so_and_goes_on(open_page: Open, root: Path) -> None:
+    left, right = (make_view(root / name, SENTENCE) for name in ("alpha", "other"))
+    app = open_page(other="other")
+    app.session_state["headlight_stopped"] = matching.work_of(Setup("models", left, right))
+    turn_to(app, "heads")
+    assert "Stopped" in said(app)
+    app.button(key="compare_resume").click().run()
+    assert "pairs of heads" in said(app)
+
+
+def test_numbers_are_those_of_both_models(open_page: Open, root: Path) -> None:
     app = open_page(other="other", topic="numbers")
     left, right = (Translator.load(root / name, "cpu") for name in ("alpha", "other"))
     own, there = left.trace(SENTENCE), right.trace(SENTENCE)
-    log_p = app.main.table[0].value
     followed = right.trace(SENTENCE, target=own.text)
-    for name, trace in (("by A", own), ("by B", followed)):
-        shown = log_p[name].iloc[0].split(" ")[0].replace("−", "-")
-        assert float(shown) == pytest.approx(float(trace.log_probs.sum()), abs=0.006)
-    back = log_p["by B"].iloc[1].split(" ")[0].replace("−", "-")
-    assert float(back) == pytest.approx(float(there.log_probs.sum()), abs=0.006)
-    agreement = app.main.table[1].value
+    shown = app.main.table[0].value
+    for column, row, trace in (("by A", 0, own), ("by B", 0, followed), ("by B", 1, there)):
+        number = shown[column].iloc[row].split(" ")[0].replace("−", "-")
+        assert float(number) == pytest.approx(float(trace.log_probs.sum()), abs=0.006)
     alike = head_agreements(own, followed)["encoder_self"].values
     matched = sum(alike[pair] for pair in assign(alike)) / min(alike.shape)
-    assert float(agreement["heads, matched"].iloc[0]) == pytest.approx(matched, abs=0.0006)
+    shown = app.main.table[1].value
+    assert float(shown["heads, matched"].iloc[0]) == pytest.approx(matched, abs=0.0006)
 
 
 @pytest.mark.parametrize(("name", "why"), [("cut", "cannot be used"), ("gone", "is not here")])
-def test_a_checkpoint_that_is_broken_or_gone_is_replaced_and_said(
-    open_page: Callable[..., AppTest], name: str, why: str
+def test_a_checkpoint_that_is_broken_or_gone_is_replaced(
+    open_page: Open, name: str, why: str
 ) -> None:
     app = open_page(other=name)
     assert f"`{name}` {why}; B is `beta`" in said(app)
@@ -234,53 +270,320 @@ def test_a_checkpoint_that_is_broken_or_gone_is_replaced_and_said(
 
 
 def test_a_checkpoint_that_breaks_while_it_is_loaded_leaves_the_page_usable(
-    open_page: Callable[..., AppTest],
+    open_page: Open,
 ) -> None:
     app = open_page(other="nan")
     assert "Choose another checkpoint for B" in said(app)
     app.selectbox(key="other_widget").set_value("beta").run()
-    assert not app.exception
-    assert "Both write the same words" in said(app)
+    assert not app.exception and not app.error
 
 
-def test_stopped_matching_says_so_and_goes_on(
-    open_page: Callable[..., AppTest], root: Path
-) -> None:
-    left, right = (make_view(root / name, SENTENCE) for name in ("alpha", "other"))
-    app = open_page(other="other")
-    app.session_state["headlight_stopped"] = work_of(Setup("models", left, right, ()))
-    app.segmented_control(key="topic_widget").set_value("heads").run()
-    assert "Stopped" in said(app)
-    app.button(key="compare_resume").click().run()
-    assert not app.exception
-    assert "pairs of heads" in said(app)
-
-
-def test_a_file_of_arrays_stands_on_either_side(
-    open_page: Callable[..., AppTest], root: Path
-) -> None:
+def test_a_file_of_arrays_stands_on_either_side(open_page: Open, root: Path) -> None:
     trace = Translator.load(root / "other", "cpu").trace(SENTENCE)
-    bare = replace(trace, log_probs=np.zeros(0, np.float32))
-    save_arrays(bare, root / "kept.npz")
+    save_arrays(replace(trace, log_probs=np.zeros(0, np.float32)), root / "kept.npz")
     try:
         app = open_page(other="kept.npz", kind="encoder_self", topic="heads")
-        assert "of 1 example sentence" in said(app) or "1 sentence" in said(app)
+        assert "1 example sentence" in said(app)
         for topic in ("maps", "numbers"):
-            app.segmented_control(key="topic_widget").set_value(topic).run()
-            assert not app.exception
+            turn_to(app, topic)
         app = open_page(checkpoint="kept.npz", other="alpha", beside="difference")
         assert app.segmented_control(key="pairing_widget").options == ["Two checkpoints"]
     finally:
         (root / "kept.npz").unlink()
 
 
-def test_matching_needs_two_models_and_says_so(open_page: Callable[..., AppTest]) -> None:
-    app = open_page(pairing="sentences", topic="heads")
-    assert "Matching is between two models" in said(app)
+@pytest.mark.usefixtures("few_sentences")
+def test_any_text_is_shown_as_text_in_every_view(open_page: Open) -> None:
+    app = open_page(sentence=HOSTILE, other="other")
+    for display in DISPLAYS:
+        turn_to(app, display, "beside")
+    for topic in TOPICS:
+        turn_to(app, topic)
 
 
-def test_token_text_is_text(open_page: Callable[..., AppTest]) -> None:
-    hostile = "<script>alert(1)</script> **bold** :red[x] שלום " + "x" * 200
-    for display in ("matrix", "difference", "grid", "lines"):
-        open_page(sentence=hostile, other="other", beside=display)
-    open_page(sentence=hostile, pairing="sentences", topic="numbers")
+#: What stands beside "everyday-en-de": other pieces and heads, another depth and no common word,
+#: a sentence of another length.
+CASES = {
+    "captions": {"other": CAPTIONS},
+    "letters": {"other": "reverse-toy"},
+    "sentences": {"pairing": "sentences", "second": "A dog runs through the snow today."},
+}
+
+
+@pytest.mark.usefixtures("few_sentences")
+@pytest.mark.parametrize("case", CASES)
+def test_every_view_works_or_says_why(open_shipped: Open, case: str) -> None:
+    app = open_shipped(**CASES[case])
+    for topic in TOPICS:
+        turn_to(app, topic)
+        assert app.query_params.get("topic", topic) == topic
+        shown = len(app.main.get("bidi_component")) + len(app.main.table)
+        charts = len(app.main.get("plotly_chart"))
+        assert shown + charts > 2 or app.main.info  # the translations are two
+        if topic in ("steps", "head", "tokens", "positions"):
+            assert app.get("download_button")
+            links = [each.proto.label for each in app.main.get("page_link")]
+            assert [label[:4] for label in links] == ["A on", "B on"]
+
+
+def test_both_players_stand_at_one_step_and_the_longer_one_has_the_buttons(
+    open_shipped: Open,
+) -> None:
+    app = open_shipped(topic="steps", other=CAPTIONS, step="2", layer="3", head="6")
+    headers = [header for header, _ in messages(app, "player")]
+    for header, name in zip(headers, (EN_DE, CAPTIONS), strict=True):
+        assert header["predicted"] == list(trace_of(name).predicted_tokens)
+        assert header["start"]["step"] == 1 and header["group"] == "compare"
+    # Head 6 is there on the left only; the component falls back to the mean on the right.
+    assert headers[0]["start"]["head"] == 5 and headers[1]["shape"][1] == 4
+    long = {"topic": "steps", "pairing": "sentences", "sentence": "A dog runs through the snow."}
+    lengths = [len(header["predicted"]) for header, _ in messages(
+        open_shipped(**long, second="Yes."), "player"
+    )]  # fmt: skip
+    assert lengths[0] > lengths[1]
+    app = open_shipped(**long, second="Yes.", step=str(lengths[0]))
+    headers = [header for header, _ in messages(app, "player")]
+    assert [header["start"]["step"] for header in headers] == [lengths[0] - 1] * 2
+    assert [header["follows"] for header in headers] == [False, True]
+
+
+def test_both_trees_are_those_of_the_searches(open_shipped: Open) -> None:
+    app = open_shipped(topic="beam", other=EN_FR, node_a="1.2", dropped="on")
+    shown = messages(app, "tree")
+    for (header, _), name in zip(shown, (EN_DE, EN_FR), strict=True):
+        tree = beam_tree(trace_of(name))
+        assert header["step"] == [node.step for node in tree.nodes]
+        assert header["single"] and header["start"]["dropped"]
+    node = beam_tree(trace_of(EN_DE)).find(0, 1)
+    assert node is not None and shown[0][0]["start"]["a"] == node.index
+    assert f"A · step 1: `{node.token}`" in said(app)
+    app.toggle(key="follow_widget").set_value(True).run()
+    assert len(messages(app, "tree")) == 1 and "B follows A’s translation" in said(app)
+
+
+def test_a_head_of_each_is_that_of_each_model(open_shipped: Open) -> None:
+    app = open_shipped(
+        topic="head", other=CAPTIONS, kind="encoder_self", layer="2", head="3",
+        other_layer="4", other_head="1", query="2", key="1",
+    )  # fmt: skip
+    shown = messages(app, "stages")
+    places = ((EN_DE, 1, 2), (CAPTIONS, 3, 0))
+    for (_, body), (name, layer, head) in zip(shown, places, strict=True):
+        model = Translator.load(SHIPPED / name, "cpu")
+        trace = model.trace(SHORT, beam_size=2)
+        stages = inspect_head(model.model, trace, "encoder_self", layer, head, 1)
+        sent = np.frombuffer(body, "<f4")
+        at = len(stages.x_query) * (1 + len(stages.x_keys))
+        np.testing.assert_allclose(sent[at : at + len(stages.q)], stages.q, atol=1e-5)
+        entropy = spread(stages.scaled.weights).entropy
+        assert f"entropy {entropy:.2f} bits, dₖ = {len(stages.q)}" in said(app)
+
+
+def test_one_query_and_one_key_hold_for_both_where_their_tokens_are_the_same(
+    open_shipped: Open,
+) -> None:
+    app = open_shipped(topic="head", other=EN_DE, kind="cross", query="2", key="3")
+    headers = [header for header, _ in messages(app, "stages")]
+    assert headers[0]["query"] == headers[1]["query"]
+    assert [header["choice"]["key"] for header in headers] == [2, 2]
+    assert not [box for box in app.selectbox if box.key == "head_query_box_B"]
+    # Of a sentence of other words each side has its own.
+    app = open_shipped(
+        topic="head", pairing="sentences", second="She sleeps.", kind="encoder_self", query="2",
+        key="1", other_query="3", other_key="2",
+    )  # fmt: skip
+    assert [header["choice"]["key"] for header, _ in messages(app, "stages")] == [0, 1]
+    app.selectbox(key="head_query_box_B").set_value("1").run()
+    assert app.query_params["other_query"] == "1" and app.query_params["query"] == "2"
+
+
+def test_layers_and_heads_of_b_are_as_in_a_until_they_are_chosen(open_shipped: Open) -> None:
+    app = open_shipped(topic="head", other=EN_FR, kind="encoder_self", layer="1", head="2")
+    assert app.selectbox(key="head_layer_box_B").value == "same"
+    app.selectbox(key="head_head_box_A").set_value("5").run()
+    assert "B** · layer 1, head 5" in said(app)
+    app.selectbox(key="head_head_box_B").set_value("7").run()
+    assert "B** · layer 1, head 7" in said(app) and "A** · layer 1, head 5" in said(app)
+    assert app.query_params["other_head"] == "7"
+    query = [each.proto.query_string for each in app.main.get("page_link")]
+    assert "layer=1&head=5" in query[0] and f"checkpoint={EN_DE}" in query[0]
+    assert "layer=1&head=7" in query[1] and f"checkpoint={EN_FR}" in query[1]
+
+
+def test_pieces_are_those_of_each_tokenizer(open_shipped: Open) -> None:
+    sentence = "An unbelievable 木 dog."
+    app = open_shipped(topic="tokens", other=CAPTIONS, sentence=sentence)
+    shown = [header for header, _ in messages(app, "cut")]
+    for header, name in zip(shown, (EN_DE, CAPTIONS), strict=True):
+        reading = Translator.load(SHIPPED / name, "cpu").tokenize(sentence)
+        assert [piece["id"] for piece in header["pieces"]][:-1] == list(reading.ids)  # </s>
+    table = app.main.table[-1].value
+    counts = [str(len(header["pieces"]) - 1) for header in shown]
+    assert [table["A"].iloc[0], table["B"].iloc[0]] == counts
+    turn_to(app, "translation", "tokens_of")
+    assert app.query_params["tokens_of"] == "translation"
+
+
+def test_positions_are_those_of_each_page_and_subtracted_where_they_have_one_size(
+    open_shipped: Open, run_app: Open
+) -> None:
+    assert "both add exactly the same" in said(open_shipped(topic="positions", other=EN_FR))
+    beside = open_shipped(topic="positions", other="reverse-toy", positions="20")
+    assert "256 and 64 numbers" in said(beside)
+    # The page draws the formula at the checkpoint's own size, which these checkpoints compute.
+    charts = beside.main.get("plotly_chart")
+    for chart, name in zip(charts, (EN_DE, "reverse-toy"), strict=True):
+        alone = run_app(SHIPPED, at="positions", checkpoint=name, sentence=SHORT, positions="20")
+        assert table_of(chart) == table_of(alone.main.get("plotly_chart")[0])
+
+
+def table_of(chart: Any) -> Any:
+    return json.loads(chart.proto.spec)["data"][0]["z"]
+
+
+def test_the_grid_of_differences_opens_the_chosen_one(open_shipped: Open) -> None:
+    query = {"topic": "maps", "beside": "differences", "kind": "encoder_self"}
+    app = open_shipped(**query, other=EN_FR, layer="2", head="5")
+    left, right = trace_of(EN_DE), trace_of(EN_FR)
+    ((header, _),) = messages(app, "grid")
+    ((lens, weights),) = messages(app, "lens")
+    assert header["choice"][:2] == [1, 4] and lens["limit"] > 0
+    wanted = left.encoder_self[1, 4] - right.encoder_self[1, 4]
+    large = np.frombuffer(weights, "<f4").reshape(wanted.shape)
+    np.testing.assert_allclose(large, wanted, atol=1e-6)
+    app = open_shipped(**query, other=CAPTIONS, head="7")
+    assert "A 4 layers of 8 and B 4 layers of 4 heads" in said(app)
+    ((header, _),) = messages(app, "grid")
+    assert header["choice"][:2] == [None, None]  # the left has a head 7, the right has not
+
+
+def test_where_rows_have_no_partner_the_heads_numbers_stand_instead(open_shipped: Open) -> None:
+    app = open_shipped(topic="maps", beside="differences", kind="cross", other=EN_FR)
+    assert "have no partner in the other" in said(app)
+    assert len(app.main.get("vega_lite_chart")) == 2
+    app.toggle(key="follow_widget").set_value(True).run()
+    assert len(messages(app, "grid")) == 1
+    assert "A writes German and B was trained to write French" in app.main.warning[0].value
+
+
+@pytest.mark.usefixtures("few_sentences")
+def test_another_language_is_warned_of_where_it_is_followed(open_shipped: Open) -> None:
+    app = open_shipped(topic="maps", other=EN_FR)
+    assert not app.main.warning
+    for topic in ("heads", "numbers"):
+        turn_to(app, topic)
+        assert "its numbers say little" in app.main.warning[0].value
+
+
+def test_a_view_opens_where_the_choice_is_now_after_another_one(open_shipped: Open) -> None:
+    app = open_shipped(topic="steps", other=EN_FR, step="1", layer="1", head="1")
+    before = messages(app, "player")[0][0]["start"]
+    turn_to(app, "head")
+    app.selectbox(key="head_head_box_A").set_value("3").run()
+    turn_to(app, "steps")
+    after = [header["start"] for header, _ in messages(app, "player")]
+    assert [start["head"] for start in after] == [2, 2]
+    assert after[0]["nonce"] > before["nonce"]
+    app.toggle(key="units_widget").set_value(True).run()
+    assert messages(app, "player")[0][0]["start"] == after[0]
+
+
+#: A page, the component in which it and both sides of Compare show their numbers, and settings.
+SAME: dict[str, tuple[str, dict[str, str]]] = {
+    "translate": ("player", {"step": "2", "layer": "2", "head": "3"}),
+    "beam": ("tree", {"dropped": "on"}),
+    "attention": (
+        "lens", {"kind": "encoder_self", "layer": "2", "head": "3", "units": "words"},
+    ),
+    "head": (
+        "stages", {"kind": "encoder_self", "layer": "2", "head": "3", "query": "2", "key": "3"},
+    ),
+    "tokens": ("cut", {"tokens_of": "source", "token": "7"}),
+}  # fmt: skip
+
+#: Keys that depend on where a component is: on a page alone, or beside another.
+PLACE = {
+    "follows", "group", "label", "max_height", "never", "session", "single", "steerable",
+}  # fmt: skip
+
+
+def numbers(message: tuple[dict[str, Any], bytes]) -> tuple[dict[str, Any], bytes]:
+    """Return a message without the keys that may differ between a page and Compare."""
+    header, body = message
+    kept = {name: value for name, value in header.items() if name not in PLACE}
+    start = kept.get("start", {})
+    return kept | {"start": {k: v for k, v in start.items() if k not in {"nonce", "b"}}}, body
+
+
+@pytest.mark.parametrize("page", SAME)
+def test_a_side_shows_the_numbers_of_its_own_page(run_app: Open, page: str) -> None:
+    component, settings = SAME[page]
+    section = next(section for section in SECTIONS if section.page == page)
+    # Both sides of Compare decode alike; alone, each checkpoint has defaults of its own.
+    shared = {"sentence": SHORT, "beam": "2", "alpha": "0.6", **settings}
+    beside = run_app(
+        SHIPPED, at="compare", checkpoint=EN_DE, other=CAPTIONS, topic=section.name, **shared
+    )
+    sides = messages(beside, component)
+    for letter, name, shown in zip("AB", (EN_DE, CAPTIONS), sides, strict=True):
+        more = {}
+        if page == "beam":
+            more = {"a": beside.query_params[f"node_{letter.lower()}"]}
+        elif page == "tokens" and letter == "B":
+            shown[0]["chosen"] = 7  # B follows a piece of its own, none here
+        at = "" if page == "translate" else page
+        alone = run_app(SHIPPED, at=at, checkpoint=name, **shared, **more)
+        assert numbers(shown) == numbers(messages(alone, component)[0])
+
+
+#: Models of the transformers library, and views that need more than attention.
+FOREIGN = ("t5", "gpt2", "bert")
+INSIDE = {"beam": "keeps no record", "head": "queries, keys, values", "positions": "Headlight"}
+
+
+@pytest.fixture(scope="module")
+def foreign_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A shipped checkpoint, a model of each kind of stack, and a recorded sentence."""
+    pytest.importorskip("transformers")
+    from tests.transformer.huggingface import models
+
+    found = tmp_path_factory.mktemp("huggingface")
+    shutil.copytree(SHIPPED / CAPTIONS, found / CAPTIONS)
+    for name in FOREIGN:
+        (found / name).mkdir()
+        getattr(models, name)(found / name)
+    trace = Translator.load(found / CAPTIONS, "cpu").trace(SHORT, beam_size=1)
+    save_arrays(trace, found / "kept.npz")
+    return found
+
+
+@pytest.mark.usefixtures("few_sentences")
+@pytest.mark.parametrize(("left", "right"), [
+    (CAPTIONS, "t5"), ("gpt2", CAPTIONS), ("bert", "gpt2"), ("kept.npz", "bert"),
+])  # fmt: skip
+def test_models_of_other_libraries_are_compared_or_say_why(
+    run_app: Open, foreign_root: Path, left: str, right: str
+) -> None:
+    query = {"checkpoint": left, "other": right, "sentence": SHORT, "beam": "2"}
+    app = run_app(foreign_root, at="compare", **query)
+    foreign = ["AB"[side] for side, name in enumerate((left, right)) if name != CAPTIONS]
+    components = {"beam": "tree", "head": "stages", "tokens": "cut"}
+    for topic in TOPICS:
+        turn_to(app, topic)
+        shown = len(messages(app, components[topic])) if topic in components else 0
+        if topic in INSIDE:
+            infos = [each.value.replace("\\", "") for each in app.main.info]
+            reasons = [text for text in infos if text.startswith(("**A", "**B"))]
+            assert [text[2] for text in reasons] == foreign
+            if CAPTIONS in (left, right):
+                assert all(INSIDE[topic] in text for text in reasons)
+            assert topic == "positions" or shown == 2 - len(foreign)
+            assert bool(app.main.get("download_button")) == (len(foreign) < 2)
+        elif topic == "tokens":
+            assert shown == 2
+    turn_to(app, "maps")
+    if not [box for box in app.segmented_control if box.key == "beside_widget"]:
+        assert "no kind of attention in common" in said(app)
+        return
+    for display in DISPLAYS:
+        turn_to(app, display, "beside")

@@ -11,7 +11,14 @@ from tests.factories import make_trace
 from transformer.trace.records import Trace
 from transformer.types import ATTENTION_KINDS
 from ui.attention.maps import AttentionChoice, maps_of
-from ui.compare.pairing import changed_places, difference_map, fit_of, labels
+from ui.compare.pairing import (
+    changed_places,
+    difference_map,
+    fit_of,
+    joined_choices,
+    labels,
+    without_partner,
+)
 
 WORDS = ("▁The", "▁ani", "mal", "▁was", "▁tired")
 LEFT = make_trace(S=6, T=5, n_heads=3, src_tokens=WORDS)
@@ -87,3 +94,12 @@ def test_a_difference_is_of_the_maps_that_each_side_shows() -> None:
     np.testing.assert_array_equal(there.weights, -back.weights)
     same = difference_map(maps[0], maps[0], (choices[0], choices[0]))
     assert not same.weights.any()
+
+
+def test_the_same_cell_is_shown_on_both_sides() -> None:
+    left = maps_of(make_trace(S=6, T=5, n_decoder_layers=3, n_heads=4), "cross", "tokens")
+    other = maps_of(make_trace(S=6, T=5, n_decoder_layers=2, n_heads=6), "cross", "tokens")
+    chosen = choice("cross", cell=(2, 3)), choice("cross")
+    assert [each.cell for each in joined_choices((left, other), chosen)] == [(None, 3)] * 2
+    assert "A 3 layers of 4 and B 2 layers of 6 heads" in without_partner(left, other)
+    assert not without_partner(left, left)
