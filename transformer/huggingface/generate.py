@@ -155,41 +155,47 @@ def _checked(path: Path, name: str, ids: object, vocab_size: int) -> tuple[int, 
     return tuple(given)
 
 
+@dataclass(frozen=True)
+class Search:
+    """Settings of one call of the library's beam search.
+
+    Attributes:
+        beam_size: 1 is greedy.
+        alpha: the library's `length_penalty`: hypotheses are ranked by log P / |Y|^alpha.
+        progress: called with (step, longest step); may raise to stop.
+    """
+
+    beam_size: int
+    alpha: float
+    progress: Progress | None
+
+
 def generate(
     model: Any,
     name: str,
     generation: Generation,
     ids: Sequence[int],
-    *,
     new_tokens: int,
-    beam_size: int,
-    alpha: float,
+    search: Search,
     n_layers: int,
-    start: int | None,
-    forced_first: int | None,
-    progress: Progress | None,
 ) -> tuple[int, ...]:
     """Return the ids that the library's beam search generates, up to and with `</s>`.
 
     Args:
         ids: [S], the encoder's input, or the beginning of the text.
         new_tokens: maximum number of new tokens.
-        alpha: the library's `length_penalty`: hypotheses are ranked by log P / |Y|^alpha.
         n_layers: of the decoder.
-        start, forced_first: replace the model's own.
-        progress: called with (step, longest step); may raise to stop.
     """
     transformers = library(Path(name))
     device = model.device
     rows = torch.tensor([ids], device=device)  # [1, S]
-    given = 1 if start is not None else len(ids)
-
+    given = 1 if generation.start is not None else len(ids)
     stops: list[BaseException] = []
 
     def step(found: Tensor, _: Any, **__: Any) -> Tensor:
         try:
-            if progress is not None:
-                progress(found.shape[1] - given, new_tokens)
+            if search.progress is not None:
+                search.progress(found.shape[1] - given, new_tokens)
         except BaseException as stop:
             stops.append(stop)
             raise
@@ -198,13 +204,13 @@ def generate(
     settings = transformers.GenerationConfig(
         **{"early_stopping": False, **generation.rules},
         max_new_tokens=new_tokens,
-        num_beams=beam_size,
-        length_penalty=alpha if beam_size > 1 else 1.0,
+        num_beams=search.beam_size,
+        length_penalty=search.alpha if search.beam_size > 1 else 1.0,
         do_sample=False,
         use_cache=True,
         num_return_sequences=1,
-        decoder_start_token_id=start,
-        forced_bos_token_id=forced_first,
+        decoder_start_token_id=generation.start,
+        forced_bos_token_id=generation.forced_first,
         eos_token_id=list(generation.eos) or None,
         pad_token_id=generation.pad,
         bad_words_ids=[list(word) for word in generation.banned] or None,

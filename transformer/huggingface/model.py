@@ -9,7 +9,7 @@ Nothing is downloaded, and files are read as data (`transformer.huggingface.file
 from __future__ import annotations
 
 import tempfile
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,13 @@ from transformer.huggingface.files import (
     library,
     read_values,
 )
-from transformer.huggingface.generate import Generation, Progress, generate, read_generation
+from transformer.huggingface.generate import (
+    Generation,
+    Progress,
+    Search,
+    generate,
+    read_generation,
+)
 from transformer.huggingface.passes import KINDS, PassOutput, check_memory, position_limits, run
 from transformer.huggingface.tokenizer import HubTokenizer, TokenizedText, read_tokenizer
 from transformer.search.inputs import MAX_TOP_K, checked_alpha, checked_beam, checked_whole
@@ -34,14 +40,6 @@ from transformer.search.request import SearchOptions
 from transformer.trace.building import NO_PREDICTIONS, build_trace, predictions
 from transformer.trace.records import Trace
 from transformer.trace.tracer import Ability
-
-
-@dataclass(frozen=True)
-class _Settings:
-    beam_size: int
-    alpha: float
-    top_k: int
-    progress: Progress | None
 
 
 class HuggingFaceModel:
@@ -227,19 +225,19 @@ class HuggingFaceModel:
             alpha = self._generation.length_penalty
         if prefix is not None or sampling is not None:
             raise InputError(self.lacks("steering") or "")
-        beam_size, alpha = checked_beam(beam_size), checked_alpha(alpha)
+        search = Search(checked_beam(beam_size), checked_alpha(alpha), progress)
         top_k = checked_whole("top_k", top_k, MAX_TOP_K)
-        settings = _Settings(beam_size, alpha, top_k, progress)
         if self.family != "encoder_decoder" and target is not None:
             raise InputError("this model reads one text; it takes no target beside it")
         src_lang, tgt_lang = self.resolve_languages(src_lang, tgt_lang)
         source = self._text.cut(sentence, self.max_tokens, src_lang=src_lang)
         with torch.inference_mode():
             if self.family == "encoder":
-                return self._read(source)
+                self._check_memory(len(source.ids), 0)
+                return self._recorded(source, (), ())
             if self.family == "decoder":
-                return self._continue(source, new_tokens, settings)
-            return self._translate(source, target, max_length, tgt_lang, settings)
+                return self._continue(source, new_tokens, search, top_k)
+            return self._translate(source, target, max_length, tgt_lang, search, top_k)
 
     def _probe(self) -> PassOutput:
         """Run a first pass, so that a model without usable maps is refused when opened."""
@@ -263,12 +261,9 @@ class HuggingFaceModel:
     def _check_memory(self, n_src: int, n_tgt: int) -> None:
         check_memory(self._output, n_src, n_tgt, self._text.sizes[1])
 
-    def _read(self, source: TokenizedText) -> Trace:
-        """Trace an encoder-only model: the text's own maps, and no target."""
-        self._check_memory(len(source.ids), 0)
-        return self._recorded(source, (), ())
-
-    def _continue(self, source: TokenizedText, new_tokens: int, settings: _Settings) -> Trace:
+    def _continue(
+        self, source: TokenizedText, new_tokens: int, search: Search, top_k: int
+    ) -> Trace:
         """Trace a decoder-only model, which may first continue the text."""
         ids = source.ids
         if new_tokens != 0:
@@ -280,12 +275,12 @@ class HuggingFaceModel:
             )
         self._check_memory(0, len(ids) + new_tokens)
         if new_tokens:
-            ids += self._generate(ids, new_tokens, settings, None, None)
+            ids += self._generate(self._generation, ids, new_tokens, search)
         return self._recorded(
             TokenizedText(source.text, (), (), (), ()),
             ids,
             ids[1:],
-            settings.top_k,
+            top_k,
             text=self._text.decode(ids),
             forced=not new_tokens,
             n_forced=len(source.ids) - 1,
@@ -297,19 +292,19 @@ class HuggingFaceModel:
         target: str | None,
         max_length: int | None,
         tgt_lang: str | None,
-        settings: _Settings,
+        search: Search,
+        top_k: int,
     ) -> Trace:
-        start, first = self._generation.start, self._generation.forced_first
+        generation = self._generation if tgt_lang is None else self._framed(tgt_lang)
+        start, first = generation.start, generation.forced_first
         assert start is not None
-        if tgt_lang is not None:
-            start, first = self._frame(start, tgt_lang)
         if target is None:
             limit = len(source.ids) + EXTRA_LENGTH
             if max_length is not None:
                 limit = checked_whole("max_length", max_length)
             limit = min(limit, self.max_tokens)
             self._check_memory(len(source.ids), limit)
-            predicted = self._generate(source.ids, limit, settings, start, first)
+            predicted = self._generate(generation, source.ids, limit, search)
         else:
             predicted = self._target_ids(target, tgt_lang, first)
             self._check_memory(len(source.ids), len(predicted))
@@ -318,8 +313,8 @@ class HuggingFaceModel:
             source,
             (start, *predicted[:-1]),
             predicted,
-            settings.top_k,
-            alpha=settings.alpha,
+            top_k,
+            alpha=search.alpha,
             unscored=framed,
             text=self._text.decode(predicted),
             complete=predicted[-1] in self._generation.eos,
@@ -367,35 +362,19 @@ class HuggingFaceModel:
         )
 
     def _generate(
-        self,
-        ids: tuple[int, ...],
-        new_tokens: int,
-        settings: _Settings,
-        start: int | None,
-        first: int | None,
+        self, generation: Generation, ids: tuple[int, ...], new_tokens: int, search: Search
     ) -> tuple[int, ...]:
-        return generate(
-            self._model,
-            self.name,
-            self._generation,
-            ids,
-            new_tokens=new_tokens,
-            beam_size=settings.beam_size,
-            alpha=settings.alpha,
-            n_layers=len(self._output.maps["decoder_self"]),
-            start=start,
-            forced_first=first,
-            progress=settings.progress,
-        )
+        n_layers = len(self._output.maps["decoder_self"])
+        return generate(self._model, self.name, generation, ids, new_tokens, search, n_layers)
 
-    def _frame(self, start: int, tgt_lang: str) -> tuple[int, int | None]:
-        """Return the decoder's first input and output; one of them is the language's token."""
+    def _framed(self, tgt_lang: str) -> Generation:
+        """Return settings whose first input or output is the token of a language."""
         token = self._text.languages[tgt_lang]
         sample = self._text.cut_target("a", self.max_tokens, tgt_lang=tgt_lang).ids
         # mBART's targets end with the language, and its decoder starts from it.
-        if sample[-1] == token and self._model.config.model_type in ("mbart", "plbart"):
-            return token, None
-        return start, token
+        starts = sample[-1] == token and self._model.config.model_type in ("mbart", "plbart")
+        change = {"start": token, "forced_first": None} if starts else {"forced_first": token}
+        return replace(self._generation, **change)
 
     def _target_ids(self, target: str, tgt_lang: str | None, first: int | None) -> tuple[int, ...]:
         """Return the tokens of a given translation that the decoder predicts."""

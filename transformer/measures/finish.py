@@ -24,19 +24,6 @@ ALPHAS = (0.0, 2.0)
 
 _APART = 1e-9  # alphas closer than this are the same
 
-__all__ = [
-    "ALPHAS",
-    "Crossing",
-    "WinningRange",
-    "could_reach",
-    "crossing",
-    "crossings",
-    "needed_then",
-    "ranking",
-    "score_at",
-    "winning_ranges",
-]  # fmt: skip
-
 
 def score_at(node: Node, alpha: float, rule: BeamRule = PAPER) -> float:
     """Return the score, with another alpha, of the translation that ends in a node."""
@@ -62,35 +49,15 @@ def ranking(leaves: Sequence[Node], alpha: float, rule: BeamRule = PAPER) -> tup
     )
 
 
-@dataclass(frozen=True)
-class Crossing:
-    """An alpha at which two translations change ranks.
-
-    Attributes:
-        alpha: the exponent at which they score the same.
-        shorter, longer: their indices in the list; the longer one is better above `alpha`.
-    """
-
-    alpha: float
-    shorter: int
-    longer: int
-
-
 def crossings(
     leaves: Sequence[Node],
     low: float = ALPHAS[0],
     high: float = ALPHAS[1],
     rule: BeamRule = PAPER,
-) -> tuple[Crossing, ...]:
-    """Return every change of order strictly between two alphas, smallest alpha first."""
-    found = []
-    for first, second in combinations(range(len(leaves)), 2):
-        alpha = crossing(leaves[first], leaves[second], rule)
-        if alpha is None or not low < alpha < high:
-            continue
-        by_length = sorted((first, second), key=lambda place: leaves[place].length)
-        found.append(Crossing(alpha, *by_length))
-    return tuple(sorted(found, key=lambda each: each.alpha))
+) -> tuple[float, ...]:
+    """Return every alpha strictly between two at which translations change ranks, rising."""
+    every = (crossing(first, second, rule) for first, second in combinations(leaves, 2))
+    return tuple(sorted(alpha for alpha in every if alpha is not None and low < alpha < high))
 
 
 @dataclass(frozen=True)
@@ -112,7 +79,7 @@ def winning_ranges(leaves: Sequence[Node], rule: BeamRule = PAPER) -> tuple[Winn
     if not leaves:
         return ()
     low, high = ALPHAS
-    changes = [each.alpha for each in crossings(leaves, low, high, rule)]
+    changes = crossings(leaves, low, high, rule)
     borders = [low, *(alpha for alpha in changes if low + _APART < alpha < high - _APART), high]
     found: list[WinningRange] = []
     for start, end in pairwise(borders):
