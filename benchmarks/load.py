@@ -56,7 +56,7 @@ _TIMES = ("today", "every morning", "on Sunday", "after dinner", "again", "this 
 
 @dataclass
 class Crowd:
-    """What some visitors at once found.
+    """Measurements of simultaneous visitors.
 
     Attributes:
         seconds: answer times by kind of action.
@@ -91,7 +91,7 @@ def sentence(rng: random.Random) -> str:
 
 
 def gather(addresses: Sequence[str], count: int, seconds: float, seed: int) -> Crowd:
-    """Let `count` visitors, spread over servers, use the app for some seconds."""
+    """Simulate `count` visitors, spread over servers, for some seconds."""
     crowd, lock = Crowd(), threading.Lock()
     start = threading.Barrier(count, timeout=600)
     began: list[float] = []

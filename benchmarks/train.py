@@ -56,7 +56,7 @@ def recipe(given: argparse.Namespace) -> dict[str, Any]:
 
 
 def race(running: dict[str, Process], rounds: int, updates: int) -> tuple[Rates, dict[str, float]]:
-    """Let every process make its updates in turn; another one begins each round.
+    """Run the updates of every process in turn; another one begins each round.
 
     Returns: tokens a second by round, and the last loss, by library.
     """

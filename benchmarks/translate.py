@@ -86,7 +86,7 @@ def differences(running: dict[str, Process], tasks: tuple[str, ...]) -> dict[str
 
 
 def race(running: dict[str, Process], tasks: tuple[str, ...], rounds: int, times: Times) -> None:
-    """Let every process do every task in turn; another one begins each round."""
+    """Run every task in every process in turn; another one begins each round."""
     names = list(running)
     for each in range(rounds):
         _say(f"round {each + 1} of {rounds} ...")

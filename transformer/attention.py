@@ -78,7 +78,7 @@ class MultiHeadAttention(nn.Module):
         *,
         causal: bool = False,
     ) -> Tensor:
-        """Let every position of x [B, T, d_model] attend to `source` [B, S, d_model].
+        """Attend from every position of x [B, T, d_model] to `source` [B, S, d_model].
 
         Args:
             source: x itself in self-attention, the encoder's output in cross-attention; with a

@@ -11,7 +11,7 @@ from transformer.kv_cache import KeysValues, KVCache
 
 
 class Context:
-    """What a block reads besides its input.
+    """The surroundings of a block in a forward pass.
 
     `value = at("q", value)` offers a value to the hooks, which may replace it.
     """

@@ -1,7 +1,7 @@
-"""The two ways to run a model: the reference, and the fast execution of packed weights.
+"""Two executions of a model: the reference, and the fast execution of packed weights.
 
-`Executions.choose` takes the fast one unless it would compute something else than the model:
-hooks, PyTorch's own forward hooks and modules put in by hand need the reference.
+`Executions.choose` takes the fast one where it computes the same as the model. Hooks, PyTorch's own
+forward hooks and modules put in by hand need the reference.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class EachLayer(Hooks):
         self.begin = begin
 
     def wants(self, site: Site) -> bool:
-        """Whether the site is the first of its layer."""
+        """Return True at the first site of each layer."""
         return site.block == "self" and site.name == "input"
 
     def __call__(self, site: Site, value: Tensor) -> Tensor:

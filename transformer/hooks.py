@@ -131,7 +131,7 @@ class Hooks:
     """Base class: reads or replaces values at the sites that it wants."""
 
     def wants(self, site: Site) -> bool:
-        """Whether to be called at a site.
+        """Return True to receive values at this site.
 
         Attention computes its weights explicitly where "scores" or "weights" are wanted, and
         otherwise runs PyTorch's fused kernel.
@@ -139,7 +139,7 @@ class Hooks:
         return True
 
     def __call__(self, site: Site, value: Tensor) -> Tensor:
-        """Return what the forward pass goes on with: `value`, or another tensor of its shape."""
+        """Return the value with which the forward pass continues, of the same shape."""
         return value
 
 
@@ -151,7 +151,7 @@ class Chain(Hooks):
         self.hooks = tuple(each for each in hooks if each is not None)
 
     def wants(self, site: Site) -> bool:
-        """Whether any of them does."""
+        """Return True if any of the hooks does."""
         return any(each.wants(site) for each in self.hooks)
 
     def __call__(self, site: Site, value: Tensor) -> Tensor:
@@ -187,7 +187,7 @@ class Record(Hooks):
         self.values: dict[Site, list[Tensor]] = {}
 
     def wants(self, site: Site) -> bool:
-        """Whether the site is recorded."""
+        """Return True for recorded sites."""
         return self._wanted(site) if callable(self._wanted) else site in self._wanted
 
     def __call__(self, site: Site, value: Tensor) -> Tensor:
@@ -217,7 +217,7 @@ class Replace(Hooks):
         self.values = dict(values)
 
     def wants(self, site: Site) -> bool:
-        """Whether there is something for the site."""
+        """Return True for sites with a replacement."""
         return site in self.values
 
     def __call__(self, site: Site, value: Tensor) -> Tensor:
@@ -276,7 +276,7 @@ class HeadGates(Hooks):
         return None if table is None else table[layer]
 
     def wants(self, site: Site) -> bool:
-        """Whether heads of this kind are gated."""
+        """Return True if heads of this kind are gated."""
         return (
             site.name == "heads" and site.kind is not None and getattr(self, site.kind) is not None
         )

@@ -85,7 +85,7 @@ def _plain_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Te
 
 
 def outside_autocast(attend: _Attend) -> _Attend:
-    """Let attention keep its inputs' type under autocast, and run in float32 on the CPU.
+    """Run attention outside autocast: in its inputs' type, and in float32 on the CPU.
 
     There, the fused kernel's backward pass is ten times slower in bfloat16 than in float32.
     """

@@ -19,8 +19,8 @@ from transformer.kernels import relu
 
 #: The most rows that count as few: the paper's beam.
 FEW_ROWS = 4
-#: Smallest matrix, in weights, that is packed, and that is transposed for a single row; smaller
-#: ones stay in the processor's caches.
+#: Smallest matrix, in weights, that is packed, and smallest tall one that is transposed for one
+#: row; smaller ones stay in the processor's caches.
 PACKED_FROM, TRANSPOSED_FROM = 50_000, 200_000
 
 Activation = Callable[[Tensor], Tensor]
@@ -123,7 +123,7 @@ class Transposed(Plain):
         return torch.baddbmm(self._first, sliced, self.weight).sum(0)
 
 
-#: The layouts of a large matrix for one row, for few and for more, by the instructions that
+#: The layouts of a large, tall matrix for one row, for few and for more, by the instructions that
 #: PyTorch uses. Others take the plain product. Measured as decision 141 says.
 LAYOUTS: dict[str, tuple[type[Plain], type[Plain], type[Plain]]] = {
     "AVX512": (Transposed, Packed, Packed),
@@ -140,7 +140,9 @@ def layouts_for(
     if weight.device.type != "cpu" or chosen is None or not onednn or n_weights < PACKED_FROM:
         return Plain, Plain, Plain
     one, few, many = (each if works(each) else Plain for each in chosen)  # type: ignore[arg-type]
-    return one if n_weights >= TRANSPOSED_FROM else Plain, few, many
+    # A wide matrix is read in long rows as it lies.
+    tall = weight.size(0) > weight.size(1) and n_weights >= TRANSPOSED_FROM
+    return one if tall else Plain, few, many
 
 
 @cache

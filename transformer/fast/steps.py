@@ -176,7 +176,7 @@ class PackedSteps:
         return self._columns[shape]
 
     def _reorder(self, parents: Sequence[int]) -> None:
-        """Let row i continue row parents[i]; drop sentences that have no row left."""
+        """Reorder rows so that row i continues row parents[i]; drop sentences without rows."""
         device = self.pool.device
         old = torch.tensor(parents, device=device)
         if self.slots is not None:

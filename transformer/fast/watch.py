@@ -50,7 +50,7 @@ class Watch:
         self._versions = [weight._version for weight in self._counted]
 
     def changed(self) -> bool:
-        """Whether a module or weight was replaced, or a weight written to.
+        """Return True if a module or weight was replaced, or a weight written to.
 
         Writing through `weight.data` goes unnoticed, since PyTorch does not count it.
         """
@@ -69,5 +69,5 @@ class Watch:
         return list(itertools.chain.from_iterable(map(values, held)))
 
     def hooked(self) -> bool:
-        """Whether a module has forward hooks or a replaced `forward`."""
+        """Return True if a module has forward hooks or a replaced `forward`."""
         return any(self._hooks) or any("forward" in each for each in self._attributes)

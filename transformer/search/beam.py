@@ -21,7 +21,6 @@ from typing import Protocol
 
 from torch import Tensor
 
-from transformer.search.grammar import Grammar, masked
 from transformer.search.hypotheses import (
     Continuations,
     Name,
@@ -32,7 +31,7 @@ from transformer.search.hypotheses import (
 from transformer.search.records import Fate, Hypothesis, SearchStep
 from transformer.search.rules import PAPER, BeamRule, length_penalty
 from transformer.search.sampling import Sampling
-from transformer.search.scoring import Wanted, normalised, score
+from transformer.search.scoring import Grammar, Wanted, masked, normalised, score
 from transformer.types import Bools
 
 __all__ = [
@@ -78,7 +77,7 @@ class StepFunction(Protocol):
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """How to search.
+    """Settings of a search.
 
     Attributes:
         beam_size: hypotheses kept alive for each sentence.
@@ -347,7 +346,7 @@ def _continue(
 
 
 def _is_decided(state: _State, live: Sequence[Partial], settings: SearchSettings) -> bool:
-    """Whether no live hypothesis can still enter the best `n_best` finished ones."""
+    """Return True if no live hypothesis can still enter the best `n_best` finished ones."""
     if not live:
         return True
     n_best = settings.n_best or settings.beam_size

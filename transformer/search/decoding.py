@@ -20,7 +20,7 @@ DEFAULT_DECODING = "default_decoding"
 
 @dataclass(frozen=True)
 class Decoding:
-    """How to search: `beam_size` hypotheses, 1 being greedy, and the length penalty's exponent."""
+    """Beam size (1 is greedy) and exponent of the length penalty."""
 
     beam_size: int = 4
     alpha: float = 0.6

@@ -187,7 +187,7 @@ class Source:
 
 
 def unknown_text(tokenized: Tokenized) -> tuple[str, ...]:
-    """What stands at the unknown positions, a character that is spelled in bytes as one."""
+    """Text at the unknown positions; a character spelled in bytes counts once."""
     found: list[str] = []
     previous = -2
     for position in tokenized.unknown:

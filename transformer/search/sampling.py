@@ -24,7 +24,7 @@ MAX_TEMPERATURE, MAX_SEED = 100.0, 2**32 - 1
 
 @dataclass(frozen=True)
 class Sampling:
-    """How to sample.
+    """Settings of sampling.
 
     Attributes:
         temperature: above 0; 1 is the model's own distribution, the limit 0 greedy decoding.

@@ -1,10 +1,11 @@
-"""From logits to the best next tokens of every row, on the CPU."""
+"""The best next tokens of every row, from logits; a grammar may rule tokens out."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -12,7 +13,7 @@ from torch import Tensor
 
 from transformer.search.hypotheses import Continuations, Draws
 from transformer.search.sampling import Sampling
-from transformer.types import Floats
+from transformer.types import Bools, Floats
 
 #: Rows of at least LONG_ROW scores are searched in groups of GROUP.
 LONG_ROW, GROUP = 2_000, 32
@@ -172,3 +173,36 @@ def _by_row(weights: Tensor | None) -> Floats | None:
         return None
     array: Floats = weights.transpose(0, 1).float().cpu().numpy()
     return array
+
+
+class Grammar(Protocol):
+    """The tokens that may follow in the output of one sentence.
+
+    A state is anything but None, which stands for "no rule applies any more", such as after a
+    forced prefix that the grammar does not know.
+    """
+
+    def start(self) -> object:
+        """Return the state before the first token."""
+
+    def follow(self, state: object, token: int) -> object | None:
+        """Return the state after one more token."""
+
+    def allowed(self, state: object) -> Bools:
+        """Return which tokens may follow a state, [V]; at least one of them may."""
+
+
+def masked(logits: Tensor | Iterable[Tensor], allowed: Sequence[Bools | None]) -> Iterator[Tensor]:
+    """Yield blocks of logits [r, V] in which the tokens that may not follow are -inf.
+
+    Args: allowed: for every row what may follow; None allows all.
+    """
+    first = 0
+    for block in [logits] if isinstance(logits, Tensor) else logits:
+        rows = allowed[first : first + len(block)]
+        first += len(block)
+        kept = torch.ones(block.shape, dtype=torch.bool)
+        for row, each in zip(kept, rows, strict=True):
+            if each is not None:
+                row.copy_(torch.from_numpy(each))
+        yield block.masked_fill(~kept.to(block.device), -torch.inf)

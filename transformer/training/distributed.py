@@ -41,7 +41,7 @@ class World:
 
     @property
     def leads(self) -> bool:
-        """Whether this process writes the files (rank 0)."""
+        """True for the process that writes files (rank 0)."""
         return self.rank == 0
 
     def wait(self) -> None:

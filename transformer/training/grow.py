@@ -29,7 +29,7 @@ GROWING = ("vocab_size", "d_model", "d_ff", "dropout", "attention_dropout", "max
 
 @dataclass(frozen=True, eq=False)
 class Axis:
-    """How the coordinates of an axis are copied.
+    """Copying of the coordinates of an axis.
 
     Attributes:
         index: the old coordinate of every new one.

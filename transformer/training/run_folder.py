@@ -64,7 +64,7 @@ class RunFolder:
 
     @property
     def begun(self) -> bool:
-        """Whether the folder holds anything that a new run would overwrite."""
+        """True if a new run would overwrite files."""
         made = (self.tokenizer, self.state, self.path / "model.safetensors")
         return any(file.exists() for file in made)
 

@@ -1,4 +1,4 @@
-"""What models learn: how one is built, what a batch asks of it, how it is saved."""
+"""Learning tasks: building a model, preparing its batches, saving it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ASKED, HIDDEN, KEPT = 0.15, 0.8, 0.1
 
 @dataclass(frozen=True)
 class LearningTask:
-    """What one kind of model learns.
+    """The task of one kind of model.
 
     Attributes:
         build: makes the model.

@@ -41,7 +41,7 @@ class WatchedRun:
 
     @property
     def live(self) -> bool:
-        """Whether it seems to be running."""
+        """True if the run seems to be running."""
         return not self.finished and self.age < QUIET_AFTER
 
     def curve(self, kind: str, name: str) -> list[tuple[int, float]]:

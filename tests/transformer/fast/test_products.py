@@ -73,8 +73,9 @@ def test_layouts_follow_the_size_the_rows_and_the_processor(
     plain = (Plain, Plain, Plain)
     one, few, many = LAYOUTS.get(capability, plain)
     first = Plain if capability == "DEFAULT" else one
-    assert layouts_for(torch.zeros(8, 10)) == (first, few, many)
-    assert layouts_for(torch.zeros(8, 9)) == (Plain, few, many)
+    assert layouts_for(torch.zeros(10, 8)) == (first, few, many)
+    assert layouts_for(torch.zeros(8, 10)) == (Plain, few, many)
+    assert layouts_for(torch.zeros(9, 8)) == (Plain, few, many)
     assert layouts_for(torch.zeros(7, 7)) == plain
     assert layouts_for(torch.zeros(8, 10).double()) == plain
     assert layouts_for(torch.zeros(8, 10), torch.tanh) == plain

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transformer.search.grammar import masked
+from transformer.search.scoring import masked
 from transformer.trees.grammar import MOST_OPENED, TreeGrammar, symbols_of
 from transformer.trees.symbols import rebuild
 
