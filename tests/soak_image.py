@@ -101,13 +101,14 @@ def script(folder: Path) -> str:
     command = [NAME if "${HOST" in each else each for each in given["command"]]
     uid, gid = user.split(":")
     who = [f"--reuid={uid}", f"--regid={gid}", "--clear-groups"]
-    python = folder / "venv" / "bin" / "python"
-    if subprocess.run(["setpriv", *who, str(python), "-V"], check=False).returncode:
+    program = str(folder / "venv" / "bin" / "streamlit")
+    bare = ["--no-new-privs", "--bounding-set=-all", "--inh-caps=-all"]
+    if subprocess.run(["setpriv", *who, *bare, program, "version"], check=False).returncode:
         who = []  # only root may enter the folder of this machine's Python
     note(user=who and user)
     at = shlex.quote(str(folder))
     run = [
-        "setpriv", *who, "--no-new-privs", "--bounding-set=-all", "--inh-caps=-all", "env", "-i",
+        "setpriv", *who, *bare, "env", "-i",
         *(f"{name}={value}" for name, value in variables.items()), *json.loads(entry), *command,
     ]  # fmt: skip
     return "\n".join([

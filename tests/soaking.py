@@ -1,4 +1,4 @@
-"""How long a soak takes, and where its figures go."""
+"""Length of a soak, and the file of its figures."""
 
 from __future__ import annotations
 

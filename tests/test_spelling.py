@@ -11,6 +11,7 @@ import io
 import re
 import tokenize
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from spellchecker import SpellChecker
@@ -41,13 +42,18 @@ def paths() -> Iterator[Path]:
         yield from ROOT.glob(pattern)
 
 
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text("utf-8"))
+
+
 def texts(path: Path) -> Iterator[str]:
     """Documents whole; of a program its comments, and strings of several words."""
     source = path.read_text("utf-8")
     if path.suffix != ".py":
         yield source
         return
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(tree(path)):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:
             yield node.value
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
@@ -62,13 +68,25 @@ def words(text: str) -> set[str]:
 def test_every_word_is_in_the_dictionary_or_the_list() -> None:
     known = set(OWN.read_text("utf-8").split())
     dictionary = SpellChecker(language="en")
-    wrong: dict[str, str] = {}
+    places: dict[str, str] = {}
     for path in paths():
         name = path.relative_to(ROOT).as_posix()
-        if name.startswith(FOREIGN):
-            continue
-        found = set().union(*map(words, texts(path)))
-        for word in dictionary.unknown(found - known):
-            wrong.setdefault(word, name)
+        if not name.startswith(FOREIGN):
+            places |= dict.fromkeys(set().union(*map(words, texts(path))), name)
+    wrong = {word: places[word] for word in dictionary.unknown(places.keys() - known)}
     assert not wrong, "mend these, or add them to tests/words.txt"
     assert "atention" in dictionary.unknown(words("An atention map."))
+
+
+def test_summary_lines_name_the_thing_first() -> None:
+    """No docstring opens with a clause."""
+    opening = re.compile(r"(What|Who|Whose|Which|Where|How|When|Let)\b")
+    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    wrong = [
+        f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 1)}: {summary.splitlines()[0]}"
+        for path in (*paths(), *(ROOT / "tests").rglob("*.py"))
+        if path.suffix == ".py"
+        for node in ast.walk(tree(path))
+        if isinstance(node, kinds) and opening.match(summary := ast.get_docstring(node) or "")
+    ]
+    assert not wrong

@@ -1,1 +1,1 @@
-"""What touches Streamlit beyond drawing: state, cache, controls and canvas components."""
+"""The Streamlit side: state, caches, controls and canvas components."""

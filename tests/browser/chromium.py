@@ -88,7 +88,7 @@ def _playwrights() -> str | None:
 
 
 def _starts(path: str) -> bool:
-    """Whether it runs here: a download may lack the libraries it is linked to."""
+    """Return whether it runs here: a download may lack the libraries it is linked to."""
     command = [path, "--headless", *FLAGS, "--dump-dom", "about:blank"]
     try:
         return subprocess.run(command, capture_output=True, timeout=60).returncode == 0

@@ -83,7 +83,7 @@ def root(
     tiny_config: ModelConfig,
     tiny_tokenizer: Tokenizer,
 ) -> Path:
-    """Where the app at `address` finds its checkpoints.
+    """Folder of the checkpoints of the app at `address`.
 
     `tiny` opens by itself; `wide` has other depths and head counts and cuts text alike; `words`
     spells unknown characters in bytes.
@@ -111,7 +111,7 @@ def address(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Iterator[st
 
 @pytest.fixture(scope="session")
 def spare_port() -> int:
-    """Where servers of single tests and files listen, one after another.
+    """Ports for servers of single tests and files, one after another.
 
     At an address that it knows, the browser has the app's scripts already, compiled.
     """
@@ -199,5 +199,5 @@ def open_page(
 
 @pytest.fixture(scope="session")
 def _wrong() -> list[str]:
-    """What went wrong in any tab during the present test."""
+    """Errors in any tab during the present test."""
     return []

@@ -26,7 +26,7 @@ _READ = """canvas => {
 
 
 def pixels(canvas: Locator | ElementHandle) -> NDArray[np.uint8]:
-    """What a canvas holds, red, green and blue. Returns: [height, width, 3]."""
+    """Return a canvas's pixels, red, green and blue: [height, width, 3]."""
     return _numbers(*canvas.evaluate(_READ))
 
 
@@ -36,7 +36,7 @@ def _numbers(width: int, height: int, data: str) -> NDArray[np.uint8]:
 
 
 def grid_map(page: Page, row: int, column: int) -> NDArray[np.uint8]:
-    """What a cell of the grid shows at this moment. Returns: [height, width, 3].
+    """Return the pixels of a cell of the grid: [height, width, 3].
 
     Raises: `AssertionError` while the grid is not drawn.
     """

@@ -77,7 +77,7 @@ def test_a_pair_of_heads_is_chosen_and_subtracted(
 
 
 def traces(root: Path) -> tuple[Trace, Trace]:
-    """What both sides show, decoded greedily."""
+    """Traces of both sides, decoded greedily."""
     left, right = (
         Translator.load(root / name, "cpu").trace(SENTENCE, beam_size=1)
         for name in ("tiny", "wide")

@@ -58,12 +58,12 @@ class Wire:
         self._server.on_message(received)
 
     def hold(self) -> None:
-        """Let nothing through to the server, and count anew what comes from it."""
+        """Hold messages to the server, and count anew those from it."""
         self.holding = True
         self.arrived.clear()
 
     def carries(self, part: bytes) -> bool:
-        """Whether a message from the server holds this."""
+        """Return whether a message from the server holds this."""
         return any(part in message for message in self.arrived)
 
     def release(self) -> None:

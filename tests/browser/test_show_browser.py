@@ -1,4 +1,4 @@
-"""What `show` writes, opened without a network, and the same in a notebook's frame."""
+"""Pages that `show` writes, opened without a network and in a notebook's frame."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def numbers(page: Page, lane: str) -> NDArray[np.float64]:
 
 
 def looks(trace: Trace, step: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """What the lanes should say, mean over layers and heads; weights below 0.05 are not written."""
+    """Expected texts of the lanes, mean over layers and heads; none below 0.05."""
     cross = trace.cross.mean(axis=(0, 1))[step - 1]
     own = np.append(trace.decoder_self.mean(axis=(0, 1))[step - 1], 0.0)
     return np.where(cross < 0.05, 0, cross), np.where(own < 0.05, 0, own)

@@ -1,4 +1,4 @@
-"""What an interaction costs, by counting: messages, bytes, requests, canvases and layers."""
+"""Costs of an interaction, counted: messages, bytes, requests, canvases and layers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Traffic(NamedTuple):
         return sum(map(len, self.received))
 
     def counts(self) -> list[int]:
-        """How many of each there are."""
+        """Return the number of each."""
         return [len(each) for each in self]
 
     def clear(self) -> None:
@@ -36,7 +36,7 @@ class Traffic(NamedTuple):
             each.clear()
 
     def carries(self, part: bytes) -> int:
-        """How many messages from the server hold this."""
+        """Count the messages from the server that hold this."""
         return sum(part in message for message in self.received)
 
 

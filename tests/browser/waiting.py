@@ -32,7 +32,7 @@ _URL_SAYS = """wanted => {
 
 
 def be_patient() -> None:
-    """Let Playwright wait for everything, also for an element to be the only one of its kind.
+    """Make Playwright wait for everything, also for an element to be the only one of its kind.
 
     By itself it fails at once where a locator matches two elements, as it does for a moment while
     Streamlit draws an element in another place than before.
@@ -106,7 +106,7 @@ def eventually(page: Page, read: Callable[[], T], wanted: T) -> None:
 
 
 def at_rest(page: Page, read: Callable[[], T]) -> T:
-    """What is read once no script runs and it has been the same for ten frames."""
+    """Return a value once no script runs and it has been the same for ten frames."""
 
     def check() -> T:
         until_idle(page)
@@ -168,7 +168,7 @@ def note(root: Locator, selector: str, attribute: str = "textContent") -> None:
 
 
 def noted(root: Locator) -> list[str]:
-    """What was noted there."""
+    """Return the notes."""
     found: list[str] = root.evaluate("root => root.noted")
     return found
 

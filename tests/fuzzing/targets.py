@@ -1,4 +1,4 @@
-"""What is fuzzed: for each kind of input, valid examples and the code that reads them.
+"""Fuzz targets: for each kind of input, valid examples and the code that reads them.
 
 A reader may refuse its input with an error of this project's own, which pages and commands show as
 one line. Any other exception is a fault.

@@ -106,7 +106,7 @@ class Caches(NamedTuple):
 
     @contextmanager
     def used(self) -> Iterator[None]:
-        """Let the app keep what it computes here."""
+        """Point the app's caches here."""
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("ui.work.results.CACHE", self.results)
             patch.setattr("ui.work.pictures.PICTURES", self.pictures)

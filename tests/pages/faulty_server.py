@@ -17,7 +17,7 @@ from transformer.worker import process
 
 
 def jump(file: Path) -> None:
-    """Let every reading of the clock, though not of the monotonic one, be wrong."""
+    """Falsify every reading of the clock but the monotonic one."""
     seconds, nanoseconds = time.time, time.time_ns
 
     def wrong() -> float:

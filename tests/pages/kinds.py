@@ -1,4 +1,4 @@
-"""Which kinds of attention a page offers: Streamlit's control, or the tabs of the grid."""
+"""Kinds of attention on a page: Streamlit's control, or the tabs of the grid."""
 
 from __future__ import annotations
 

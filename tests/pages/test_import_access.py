@@ -68,7 +68,7 @@ def texts(session: Session) -> str:
 
 
 def may_import(session: Session) -> bool:
-    """Whether the form is shown, rather than the request for the token."""
+    """Return whether the form is shown, rather than the request for the token."""
     shown = texts(session)
     assert ("Name of the new checkpoint" in shown) != ("the link that the server printed" in shown)
     return "Name of the new checkpoint" in shown

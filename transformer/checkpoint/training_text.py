@@ -1,4 +1,4 @@
-"""What metrics.json says of the text that a model was trained on."""
+"""The training text, as metrics.json records it."""
 
 from __future__ import annotations
 

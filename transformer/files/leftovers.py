@@ -1,4 +1,4 @@
-"""What killed processes leave behind: temporary folders that name the process that worked in them.
+"""Leftovers of killed processes: temporary folders named after the process.
 
     .NAME.HOST-PID.RANDOM.new     a folder that was to replace NAME
     .NAME.HOST-PID.RANDOM.old     NAME itself, moved aside for a moment

@@ -34,7 +34,7 @@ CODES = (
 
 @dataclass(frozen=True)
 class Side:
-    """How one side's text is segmented.
+    """Segmentation of one side's text.
 
     Attributes:
         table: the vocabulary's file, and its pieces in the order of their ids.

@@ -59,7 +59,7 @@ class MapsChoice:
 
     @property
     def by_words(self) -> bool:
-        """Whether rows and columns are whole words."""
+        """Return whether rows and columns are whole words."""
         return self.choices[0].units == "words"
 
     @property

@@ -1,4 +1,4 @@
-"""Which maps of two sides line up, and their difference.
+"""Aligned maps of two sides, and their difference.
 
 Two maps line up where rows and columns mean the same: the same tokens, else the same words. Of two
 sentences that differ in a few words only, words in the same place are partners too.
@@ -48,7 +48,7 @@ class Fit:
 def fit_of(
     left: Trace, right: Trace, kind: AttentionKind, units: str, *, by_place: bool = False
 ) -> Fit:
-    """How the maps of one kind line up, in the units asked for or over whole words.
+    """Align the maps of one kind, in the units asked for or over whole words.
 
     Args:
         by_place: partners may differ in a few places, as in two sentences with one word changed.
@@ -99,7 +99,7 @@ def _sources_differ(one: Sequence[str], other: Sequence[str]) -> str:
 
 
 def changed_places(left: Maps, right: Maps) -> str:
-    """Which words stand for each other although they differ, as one sentence; "" for none."""
+    """Return a sentence on paired words that differ; "" for none."""
     pairs = dict.fromkeys(
         (one, other)
         for mine, theirs in ((left.queries, right.queries), (left.keys, right.keys))

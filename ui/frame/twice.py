@@ -57,7 +57,7 @@ class Setup:
 
     @property
     def by_place(self) -> bool:
-        """Whether words in the same place are partners although they differ."""
+        """Return whether words in the same place are partners although they differ."""
         return self.pairing == "sentences"
 
     @property
@@ -74,7 +74,7 @@ class Setup:
 
     @property
     def about(self) -> str:
-        """What A and B are, for a caption."""
+        """Describe A and B for a caption."""
         if self.pairing == "models":
             models = f"A is {self.left.checkpoint}, B is {self.right.checkpoint}"
             what = f"{models}; both read “{self.left.sentence}”."

@@ -22,7 +22,7 @@ AGES, LENGTHS = (1, 10, 50, 100), (5, 10, 20, 40, 80)
 
 
 def pairs_by_length(facts: TrainingFacts, length: int) -> dict[str, float]:
-    """How many pairs of a length fit into a batch, that of the sentence on the left among them."""
+    """Pairs per batch by length, with the sentence on the left marked."""
     room = facts.recipe.batch_tokens
     return {f"{n} tokens": float(max(room // n, 1)) for n in sorted({*LENGTHS, length})}
 
@@ -45,7 +45,7 @@ def memory_by_age(facts: TrainingFacts) -> dict[str, float]:
 
 
 def numbers_dropped(facts: TrainingFacts) -> dict[str, float]:
-    """How many of a token's numbers dropout sets to 0, on average."""
+    """Average number of a token's values that dropout sets to 0."""
     p = facts.dropout or 0.1
     return {
         "set to 0": p * facts.d_model,
@@ -86,7 +86,7 @@ def hours_exhibit(facts: TrainingFacts, checkpoint: str) -> Exhibit:
 
 
 def memory_exhibit(facts: TrainingFacts) -> Exhibit:
-    """What Adam remembers of older gradients."""
+    """Weights of older gradients in Adam's averages."""
     betas = [facts.recipe.beta1, facts.recipe.beta2]
     return _bars(
         "adam-memory", "What Adam remembers", "weight, newest 1",

@@ -1,4 +1,4 @@
-"""What a checkpoint says of its training; the paper's base model where it says nothing."""
+"""Training facts of a checkpoint, or the paper's base model where it has none."""
 
 from __future__ import annotations
 

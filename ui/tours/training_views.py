@@ -126,7 +126,7 @@ def _draw_hours(facts: TrainingFacts, hours: Mapping[str, float]) -> None:
 
 
 def _draw_read(facts: TrainingFacts) -> None:
-    """How long the training was, in numbers."""
+    """Length of the training: updates, epochs, time."""
     st.markdown(f"##### {whose(facts)} in numbers")
     shown = {
         "Updates": f"{facts.updates:,}",

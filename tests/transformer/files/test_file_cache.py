@@ -1,4 +1,4 @@
-"""What was read of files is cached until they change, for many folders."""
+"""Values read from files are cached until the files change, for many folders."""
 
 from __future__ import annotations
 

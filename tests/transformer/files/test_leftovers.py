@@ -1,4 +1,4 @@
-"""What killed processes left is told from what others are writing, and put in order."""
+"""Leftovers of killed processes are told from files being written, and removed."""
 
 from __future__ import annotations
 

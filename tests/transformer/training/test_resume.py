@@ -30,7 +30,7 @@ class Killed(BaseException):
 
 
 def kill_at(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, call: int) -> None:
-    """Let the `call`-th call of owner.name raise `Killed` instead."""
+    """Make the `call`-th call of owner.name raise `Killed`."""
     real, calls = getattr(owner, name), iter(range(1, 10**9))
 
     def deadly(*args: Any, **options: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Which checkpoint stands on the other side, and which sentence both know."""
+"""The checkpoint on the other side, and the sentence that both know."""
 
 from __future__ import annotations
 

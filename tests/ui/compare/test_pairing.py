@@ -1,4 +1,4 @@
-"""Which maps of two sides match, why others do not, and the parts of a difference."""
+"""Matching maps of two sides, reasons for others, and the parts of a difference."""
 
 from __future__ import annotations
 

@@ -293,7 +293,7 @@ _WITH_ARTICLE = re.compile(
 
 
 class Evidence:
-    """Which target words occur with an English word, in sentences."""
+    """Target words that occur in translations of sentences with an English word."""
 
     def __init__(self, pairs: Sequence[Pair], most: int = 400) -> None:
         self.sentences: dict[str, list[int]] = defaultdict(list)

@@ -20,7 +20,7 @@ from ui.components.packing import Component, attention_look, floats, is_index, l
 
 @dataclass(frozen=True)
 class Drawing:
-    """What is drawn.
+    """Message of the tree: brackets, words and light.
 
     Attributes:
         reading, trace: the tree, and the trace that it was read from.

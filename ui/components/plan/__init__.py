@@ -61,7 +61,7 @@ class Opened:
 
 @dataclass(frozen=True)
 class Limits:
-    """How many layers, source tokens, decoder rows and heads there are."""
+    """Numbers of layers, source tokens, decoder rows and heads."""
 
     layers: int
     sources: int

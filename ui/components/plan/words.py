@@ -1,4 +1,4 @@
-"""What the blocks of the drawing are called, do, and measure."""
+"""Names, roles and sizes of the drawing's blocks."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def taken_in(held: Any, trace_id: str, trace: Trace, never: Collection[int] = ()
 
 
 def undone_in(held: Any, trace_id: str) -> bool:
-    """Whether the user takes back the last token that was taken."""
+    """Return whether the user takes back the last token that was taken."""
     return _reported(held, "steer", trace_id).get("undo") is True
 
 
