@@ -530,7 +530,7 @@ def test_a_side_shows_the_numbers_of_its_own_page(run_app: Open, page: str) -> N
         if page == "beam":
             more = {"a": beside.query_params[f"node_{letter.lower()}"]}
         elif page == "tokens" and letter == "B":
-            shown[0]["chosen"] = 7  # B follows a piece of its own, none here
+            shown[0]["choice"] = 7  # B follows a piece of its own, none here
         at = "" if page == "translate" else page
         alone = run_app(SHIPPED, at=at, checkpoint=name, **shared, **more)
         assert numbers(shown) == numbers(messages(alone, component)[0])
