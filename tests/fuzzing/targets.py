@@ -37,7 +37,7 @@ from transformer.text.tokenizer import Tokenizer, train_tokenizer
 from transformer.training.data import read_csv, read_lines, read_tsv
 from transformer.training.recipe import Recipe
 from transformer.training.treebank import read_treebank
-from transformer.training.watching import look
+from transformer.training.watching import read_run
 from transformer.translator import Translator
 from transformer.trees.tree import read_tree, simplified
 from ui.core import url_state
@@ -331,8 +331,8 @@ _FILES: dict[str, tuple[Any, ...]] = {
     ),
     "dictionary.txt": (read_dictionary, b"the 90\nd@@ 80\nog 80\n. 70\nmadeupword0000 0\n"),
     "metrics.jsonl": (
-        lambda path: look(path.parent),
+        lambda path: read_run(path.parent),
         b'{"kind": "update", "update": 5, "epoch": 0, "nll": 2.5, "lr": 0.1}\n' * 3,
     ),
-    "recipe.json": (lambda path: look(path.parent), b'{"model": {"d_model": 8}}'),
+    "recipe.json": (lambda path: read_run(path.parent), b'{"model": {"d_model": 8}}'),
 }  # fmt: skip

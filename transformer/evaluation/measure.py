@@ -236,7 +236,7 @@ def predictions(
         torch.manual_seed(0)
         for rows in in_chunks(order, 64):
             chosen = [texts[row] for row in rows]
-            batch = task.ask(collate(chosen, chosen))
+            batch = task.prepare(collate(chosen, chosen))
             wanted = batch.tgt_out != model.config.pad_id
             logits = model(batch.src.to(device), batch.tgt_in.to(device)).cpu()[wanted]
             asked = batch.tgt_out[wanted]

@@ -11,7 +11,6 @@ from pathlib import Path
 from transformer.files.atomic import write_atomic
 from transformer.one_stack.files import MASK
 from transformer.text.tokenizer import Tokenizer, train_tokenizer, with_symbols
-from transformer.training.aside import kept_aside
 from transformer.training.data import (
     Corpus,
     DataError,
@@ -29,6 +28,7 @@ from transformer.training.data import (
     tatoeba,
 )
 from transformer.training.download import HOMES
+from transformer.training.exclusions import excluded_sources
 from transformer.training.pronouns import agreement_pairs
 from transformer.training.recipe import DataRecipe, Recipe
 from transformer.training.synthetic.dictionary import wiktionary_pairs
@@ -46,7 +46,7 @@ Encoded = tuple[list[list[int]], list[list[int]]]
 
 
 def load_corpus(recipe: DataRecipe, folder: Path) -> Corpus:
-    """Read the text of a recipe from `folder`, without the sources that are `kept_aside`.
+    """Read the text of a recipe from `folder`, without the sources that are `excluded_sources`.
 
     Raises: `DataError` naming the file, and how to get it if it is missing.
     """
@@ -60,7 +60,7 @@ def load_corpus(recipe: DataRecipe, folder: Path) -> Corpus:
     if recipe.val is not None:
         corpora.append(Corpus((), _pairs(folder / recipe.val, recipe)))
     corpora += [Corpus(_pairs(folder / path, recipe)) for path in recipe.train_only or ()]
-    corpus = leave_out(merge(corpora), kept_aside())
+    corpus = leave_out(merge(corpora), excluded_sources())
     if not corpus.train:
         none = "all pairs are held out" if any(each.train for each in corpora) else "no pairs"
         raise DataError(f"{folder}: nothing to train on in {', '.join(recipe.corpora)}: {none}")

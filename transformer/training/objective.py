@@ -21,21 +21,21 @@ def validation_loss(
     sources: Sequence[Sequence[int]],
     targets: Sequence[Sequence[int]],
     *,
-    ask: Callable[[Batch], Batch] = lambda batch: batch,
+    prepare: Callable[[Batch], Batch] = lambda batch: batch,
     autocast: Callable[[], AbstractContextManager[object]] = nullcontext,
 ) -> float:
     """Return the mean negative log-likelihood of the targets in nats per token; NaN without any.
 
     The model is left in evaluation mode.
 
-    Args: ask: what is asked of a batch, see `transformer.training.tasks`.
+    Args: prepare: see `transformer.training.tasks.LearningTask`.
     """
     device = next(model.parameters()).device
     model.eval()
     total, count = 0.0, 0
     order = sorted(range(len(sources)), key=lambda row: len(targets[row]))
     for rows in in_chunks(order, 64):
-        batch = ask(collate([sources[row] for row in rows], [targets[row] for row in rows]))
+        batch = prepare(collate([sources[row] for row in rows], [targets[row] for row in rows]))
         with autocast():
             logits = model(batch.src.to(device), batch.tgt_in.to(device))
         nll = smoothed_cross_entropy(logits, batch.tgt_out.to(device), 0.0, model.config.pad_id)[1]

@@ -82,13 +82,13 @@ class RunFolder:
                 raise ConfigError(f"{self.path} holds a run already; use --resume or another --out")
             self._check_same(wanted, text)
         self.path.mkdir(parents=True, exist_ok=True)
-        self._take_away_begun()
+        self._remove_temporary()
         write_atomic(self.recipe, (json.dumps(wanted | {_TEXT: text}, indent=2) + "\n").encode())
         if not self.state.exists():  # lines of a run that has to start over
             self.metrics.unlink(missing_ok=True)
 
-    def _take_away_begun(self) -> None:
-        """Remove the files that a killed process had begun; they may be as large as whole ones."""
+    def _remove_temporary(self) -> None:
+        """Remove temporary files of a killed process, which may be as large as whole ones."""
         begun = [
             file
             for folder in (self.path, self.path / "epochs", self.path / "snapshots")
@@ -98,7 +98,7 @@ class RunFolder:
         for file in begun:
             file.unlink(missing_ok=True)
         if begun:
-            log.info("%s: removed %d files that were not finished", self.path, len(begun))
+            log.info("%s: removed %d temporary files of a killed process", self.path, len(begun))
 
     def read_recipe(self) -> Recipe:
         """Return the recipe of the folder's run. Raises `ConfigError` naming the file."""

@@ -101,7 +101,7 @@ def keep_snapshots(
             kept.model.load_state_dict(read_snapshot(ref, layout.stored), strict=False)
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(0)  # the same hidden tokens every time
-                packed["val_nll"][k] = validation_loss(kept.model, *val, ask=task.ask)
+                packed["val_nll"][k] = validation_loss(kept.model, *val, prepare=task.prepare)
         write_atomic(new / FILE, _archive(packed))
     return checkpoint / FILE
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -19,9 +18,9 @@ from transformer.training.corpus import one_side
 from transformer.training.data import Batch, Corpus
 from transformer.training.recipe import Recipe
 
-#: BERT's share of tokens that it is asked for, and of these, those hidden and those kept as they
-#: are; the others are replaced by random ones (Devlin et al. 2019, section 3.1).
-ASKED, HIDDEN, KEPT = 0.15, 0.8, 0.1
+#: BERT's share of predicted tokens, and of these the masked and the unchanged ones; the others are
+#: replaced by random ones (Devlin et al. 2019, section 3.1).
+PREDICTED, MASKED, UNCHANGED = 0.15, 0.8, 0.1
 
 
 @dataclass(frozen=True)
@@ -30,30 +29,32 @@ class LearningTask:
 
     Attributes:
         build: makes the model.
-        ask: turns a batch of pairs into what the model reads and is to predict; draws from
+        prepare: makes a batch of the task from a batch of pairs; draws from
             PyTorch's generator.
-        save: writes the checkpoint: folder, model, tokenizer, metrics.
+        save: writes the checkpoint, given folder, model, tokenizer and `metrics`.
     """
 
     build: Callable[[ModelConfig], Transformer | OneStack]
-    ask: Callable[[Batch], Batch]
-    save: Callable[[Path, Any, Tokenizer, Mapping[str, Any]], Path]
+    prepare: Callable[[Batch], Batch]
+    save: Callable[..., Path]
 
 
 def task_of(recipe: Recipe, tokenizer: Tokenizer) -> LearningTask:
     """Return what a recipe's model learns."""
     if (stack := recipe.stack) is None:
-        return LearningTask(Transformer, _translation, _save_checkpoint)
+        return LearningTask(Transformer, lambda batch: batch, save_checkpoint)
 
     def build(blocks: ModelConfig) -> OneStack:
         return OneStack(stack.config(blocks))
 
     if stack.task == "translate":
-        return LearningTask(build, _translation, _save_stack)
+        return LearningTask(build, lambda batch: batch, save_stack)
     if stack.task == "continue":
-        return LearningTask(build, continuation, _save_stack)
+        return LearningTask(build, continuation, save_stack)
     hidden = mask_id(tokenizer)
-    return LearningTask(build, lambda batch: gaps(batch, hidden, tokenizer.vocab_size), _save_stack)
+    return LearningTask(
+        build, lambda batch: masked_tokens(batch, hidden, tokenizer.vocab_size), save_stack
+    )
 
 
 def text_of(recipe: Recipe, corpus: Corpus) -> Corpus:
@@ -63,37 +64,21 @@ def text_of(recipe: Recipe, corpus: Corpus) -> Corpus:
     return one_side(corpus)
 
 
-def _translation(batch: Batch) -> Batch:
-    return batch
-
-
 def continuation(batch: Batch) -> Batch:
-    """Leave the source out: every token of the text is predicted from those before it."""
+    """Drop the source: every token of the text is predicted from those before it."""
     return Batch(batch.src[:, :0], batch.tgt_in, batch.tgt_out)
 
 
-def gaps(batch: Batch, mask: int, vocab_size: int) -> Batch:
-    """Hide tokens of the text, `<s>` to `</s>`; these alone are to be predicted.
+def masked_tokens(batch: Batch, mask: int, vocab_size: int) -> Batch:
+    """Mask some tokens of the text, `<s>` to `</s>`, for BERT to predict.
 
     Args: mask: id of the piece that stands for a hidden token.
     """
     text = torch.cat([batch.tgt_in[:, :1], batch.tgt_out], dim=1)
     words = (text != PAD_ID) & (text != BOS_ID) & (text != EOS_ID)
-    asked = words & (torch.rand(text.shape) < ASKED)
+    asked = words & (torch.rand(text.shape) < PREDICTED)
     draw = torch.rand(text.shape)
-    shown = text.masked_fill(asked & (draw < HIDDEN), mask)
+    shown = text.masked_fill(asked & (draw < MASKED), mask)
     others = torch.randint(EOS_ID + 2, vocab_size, text.shape)
-    shown = torch.where(asked & (draw >= HIDDEN + KEPT), others, shown)
+    shown = torch.where(asked & (draw >= MASKED + UNCHANGED), others, shown)
     return Batch(batch.src[:, :0], shown, text.masked_fill(~asked, PAD_ID))
-
-
-def _save_checkpoint(
-    path: Path, model: Transformer, tokenizer: Tokenizer, metrics: Mapping[str, Any]
-) -> Path:
-    return save_checkpoint(path, model, tokenizer, metrics=metrics)
-
-
-def _save_stack(
-    path: Path, model: OneStack, tokenizer: Tokenizer, metrics: Mapping[str, Any]
-) -> Path:
-    return save_stack(path, model, tokenizer, metrics=metrics)

@@ -141,7 +141,7 @@ class Trainer:
             dynamic_ncols=True,
         )
         with bar, contextlib.closing(board) if board else contextlib.nullcontext():
-            while self.progress.epoch < self.settings.epochs and not self._spent:
+            while self.progress.epoch < self.settings.epochs and not self._done:
                 self._epoch(n_updates, bar, board)
                 if time.monotonic() > self._stop_at:
                     log.info("stopped at update %d; --resume continues", self.progress.update)
@@ -170,7 +170,7 @@ class Trainer:
         return min(n_updates, limit) if limit else n_updates
 
     @property
-    def _spent(self) -> bool:
+    def _done(self) -> bool:
         return bool(self.settings.max_updates) and self.progress.update >= self.settings.max_updates
 
     def _batches(self, epoch: int) -> list[NDArray[np.int64]]:
@@ -195,7 +195,7 @@ class Trainer:
         )
         if snapshots and progress.update == 0 and self.world.leads:
             self.folder.save_snapshot(self.model, 0)
-        stops = self._spent
+        stops = self._done
         while progress.batch < len(batches) and not stops:
             rate = learning_rate(progress.update + 1, self.settings, self.config.d_model, n_updates)
             begun.append(self.begin_update(batches[progress.batch], rate))
@@ -205,7 +205,7 @@ class Trainer:
             logs, keeps = progress.update % LOG_EVERY == 0, progress.update in snapshots
             saves = bool(save_every) and progress.update % save_every == 0
             bar.update()
-            stops = self._spent or time.monotonic() > self._stop_at
+            stops = self._done or time.monotonic() > self._stop_at
             ends = stops or progress.batch == len(batches)
             if self.device.type != "cpu" and not (logs or keeps or saves or ends):
                 continue  # reading a loss would make a GPU wait for its next update
@@ -289,19 +289,19 @@ class Trainer:
         return share if len(share) else rows[:1]
 
     def _batch(self, rows: NDArray[np.int64]) -> Batch:
-        """Pad some pairs, and ask of them what the model is to learn."""
+        """Pad some pairs into a batch of the learning task."""
         sources, targets = self._encoded
         batch = collate([sources[row] for row in rows], [targets[row] for row in rows])
         if self.settings.word_dropout:
-            batch = with_gaps(batch, self.settings.word_dropout)
-        return self.task.ask(batch)
+            batch = with_word_dropout(batch, self.settings.word_dropout)
+        return self.task.prepare(batch)
 
     def validate(self) -> float:
         """Return the negative log-likelihood of the validation text in nats per token."""
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)  # the same question every time
             loss = validation_loss(
-                self.model, *self._val, ask=self.task.ask, autocast=self._autocast
+                self.model, *self._val, prepare=self.task.prepare, autocast=self._autocast
             )
         self.model.train()
         return loss
@@ -360,7 +360,7 @@ class Trainer:
                     "val_nll": round(self.validate(), 4) if self._val[0] else None,
                 }
             }
-            self.task.save(self.folder.path, self.model, self.tokenizer, metrics)
+            self.task.save(self.folder.path, self.model, self.tokenizer, metrics=metrics)
         return self.folder.path
 
     def _save_state(self) -> None:
@@ -404,7 +404,7 @@ def snapshot_updates(count: int, first: int, last: int) -> set[int]:
     return {0} | {round(first * (last / first) ** (each / steps)) for each in range(steps)}
 
 
-def with_gaps(batch: Batch, share: float) -> Batch:
+def with_word_dropout(batch: Batch, share: float) -> Batch:
     """Replace a share of the source tokens by `<unk>`."""
     words = (batch.src != PAD_ID) & (batch.src != EOS_ID)
     dropped = words & (torch.rand(batch.src.shape) < share)

@@ -74,7 +74,7 @@ def list_runs(roots: Iterable[Path], most: int = 100) -> dict[str, Path]:
     return {name: path for name, (_, path) in newest[:most]}
 
 
-def look(folder: Path) -> WatchedRun:
+def read_run(folder: Path) -> WatchedRun:
     """Read a run's folder; missing or incomplete files are left out."""
     return WatchedRun(
         name=folder.name,

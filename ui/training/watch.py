@@ -11,7 +11,7 @@ import streamlit as st
 
 from figures.learning import curves
 from figures.markdown import code, plain
-from transformer.training.watching import WatchedRun, list_runs, look
+from transformer.training.watching import WatchedRun, list_runs, read_run
 from ui.core import url_state
 from ui.core.layout import sized
 from ui.core.theme import current_theme
@@ -72,7 +72,7 @@ def draw_watch() -> None:
     )  # fmt: skip
     if chosen:
         folders = [runs[name] for name in chosen]
-        live = any(look(each).live for each in folders)
+        live = any(read_run(each).live for each in folders)
         st.fragment(_draw, run_every=_EVERY if live else None)(folders)
 
 
@@ -81,7 +81,7 @@ def _remember() -> None:
 
 
 def _draw(folders: list[Path]) -> None:
-    seen = [look(each) for each in folders]
+    seen = [read_run(each) for each in folders]
     for each in seen:
         st.caption(f"**{plain(each.name)}** {_state(each)}")
     theme = current_theme()

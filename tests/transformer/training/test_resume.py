@@ -252,6 +252,6 @@ def test_a_resumed_run_says_what_it_found(
         (out / name).write_bytes(b"cut off")
     with caplog.at_level("INFO"):
         run(recipe(data, epochs=2), out, resume=True)
-    assert f"{out}: removed 3 files that were not finished" in caplog.text
+    assert f"{out}: removed 3 temporary files of a killed process" in caplog.text
     assert "in epoch 2; going on from there" in caplog.text
     assert not [each for each in out.rglob("*") if each.name.endswith((".new", ".partial"))]

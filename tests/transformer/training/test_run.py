@@ -26,7 +26,7 @@ from transformer.text.tokenizer import EOS_ID, PAD_ID, UNK_ID
 from transformer.training.corpus import load_corpus
 from transformer.training.data import DataError, collate
 from transformer.training.recipe import DataRecipe
-from transformer.training.trainer import TrainingError, snapshot_updates, with_gaps
+from transformer.training.trainer import TrainingError, snapshot_updates, with_word_dropout
 
 
 def test_a_run_leaves_a_checkpoint(data: Path, tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_a_repeated_corpus_is_read_as_often_and_held_out_once(tmp_path: Path) ->
 
 def test_word_dropout_hides_a_share_of_the_source() -> None:
     batch = collate([[5] * 400, [6] * 300], [[7, 8]] * 2)
-    hidden = with_gaps(batch, 0.25)
+    hidden = with_word_dropout(batch, 0.25)
     assert torch.equal(hidden.tgt_in, batch.tgt_in)
     gaps = hidden.src == UNK_ID
     assert 0.15 < gaps.sum() / 700 < 0.35

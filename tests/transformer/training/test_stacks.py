@@ -20,7 +20,7 @@ from transformer.training.corpus import load_corpus, one_side
 from transformer.training.data import collate
 from transformer.training.recipe import DataRecipe, Recipe
 from transformer.training.snapshots import keep_snapshots
-from transformer.training.tasks import ASKED, HIDDEN, KEPT, continuation, gaps
+from transformer.training.tasks import MASKED, PREDICTED, UNCHANGED, continuation, masked_tokens
 from transformer.training.trainer import Trainer
 
 TASKS = ("continue", "fill", "translate")
@@ -99,22 +99,22 @@ def test_a_continuation_reads_the_text_alone() -> None:
     assert batch.src.shape == (2, 0) and batch.tgt_in.tolist() == [[1, 7, 8], [1, 9, 0]]
 
 
-def test_gaps_hide_keep_and_replace_as_bert_does() -> None:
+def test_masked_tokens_are_those_of_bert() -> None:
     torch.manual_seed(3)
     mask, size = 50, 51
     texts = [[20 + (row + place) % 20 for place in range(30)] for row in range(400)]
-    batch = gaps(collate(texts, texts), mask, size)
+    batch = masked_tokens(collate(texts, texts), mask, size)
     original = torch.tensor([[1, *text, EOS_ID] for text in texts])
     asked = batch.tgt_out != PAD_ID
     assert torch.equal(batch.tgt_out[asked], original[asked])
     assert torch.equal(batch.tgt_in[~asked], original[~asked])
     assert not asked[:, [0, -1]].any()
     share = asked[:, 1:-1].float().mean()
-    assert share == pytest.approx(ASKED, abs=0.01)
+    assert share == pytest.approx(PREDICTED, abs=0.01)
     shown = batch.tgt_in[asked]
     hidden, kept = (shown == mask).float().mean(), (shown == original[asked]).float().mean()
-    assert hidden == pytest.approx(HIDDEN, abs=0.03)
-    assert kept == pytest.approx(KEPT, abs=0.03)
+    assert hidden == pytest.approx(MASKED, abs=0.03)
+    assert kept == pytest.approx(UNCHANGED, abs=0.03)
     assert shown.min() >= 4
 
 

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transformer.__main__ import main
-from transformer.training.aside import kept_aside, spelled_out
 from transformer.training.corpus import load_corpus, load_held_out
 from transformer.training.data import DataError, source_key
+from transformer.training.exclusions import excluded_sources, spelled_out
 from transformer.training.pronouns import HELD_OUT
 from transformer.training.recipe import DataRecipe
 from transformer.training.synthetic.grammar import ADJECTIVES, NOUNS, elides
@@ -199,13 +199,15 @@ def test_names_in_s_have_an_apostrophe_in_german() -> None:
 
 
 @pytest.mark.parametrize(("src", "tgt"), [("en", "de"), ("en", "fr"), ("de", "en")])
-def test_the_corpus_never_has_a_source_that_is_kept_aside(
+def test_the_corpus_never_has_an_excluded_source(
     src: str, tgt: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     typed = tmp_path / "typed.tsv"
     cells = (each.upper().replace(" ", " [x|] ") for each in PLAIN[0])
     typed.write_text("\t".join(["topic\n0", *cells]) + "\n", "utf-8")
-    monkeypatch.setattr("transformer.training.corpus.kept_aside", lambda: kept_aside(typed))
+    monkeypatch.setattr(
+        "transformer.training.corpus.excluded_sources", lambda: excluded_sources(typed)
+    )
     monkeypatch.setattr("transformer.training.corpus.read_phrases", lambda: PLAIN)
     languages = ("en", "de", "fr")
     first = PLAIN[0][languages.index(src)]
@@ -213,7 +215,7 @@ def test_the_corpus_never_has_a_source_that_is_kept_aside(
     keys = {source_key(source) for source, _ in corpus.train}
     assert len(keys) > 500
     assert not keys & {source_key(text) for text in (first, *HELD_OUT)}
-    monkeypatch.setattr("transformer.training.corpus.kept_aside", lambda: frozenset())
+    monkeypatch.setattr("transformer.training.corpus.excluded_sources", lambda: frozenset())
     corpus = load_corpus(DataRecipe(("phrasebook",), src, tgt), tmp_path)
     assert source_key(first) in {source_key(source) for source, _ in corpus.train}
 
@@ -234,7 +236,7 @@ def test_a_repeated_phrasebook_fills_its_slots_anew(
 
 
 def test_the_phrasebook_holds_nothing_out_and_needs_its_languages(tmp_path: Path) -> None:
-    assert {source_key(each) for each in HELD_OUT} <= kept_aside()
+    assert {source_key(each) for each in HELD_OUT} <= excluded_sources()
     with pytest.raises(DataError, match="en-nl"):
         load_corpus(DataRecipe(("phrasebook",), "en", "nl"), tmp_path)
     held = load_held_out(DataRecipe(("reversal", "phrasebook")), tmp_path)

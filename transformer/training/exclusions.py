@@ -24,7 +24,7 @@ _HELD_OUT_GERMAN = (
 
 
 @cache
-def kept_aside(typed: Path | None = None) -> frozenset[str]:
+def excluded_sources(typed: Path | None = None) -> frozenset[str]:
     """Return the keys (see `source_key`) of sentences that no training text has as a source."""
     file = typed or TYPED_SENTENCES
     lines = [line.split("\t")[1:] for line in read_lines(file)[1:]] if file.is_file() else []
