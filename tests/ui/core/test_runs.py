@@ -21,24 +21,9 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(RUNS, "_patience", math.inf)
 
 
-def test_runs_do_not_compute_at_once() -> None:
-    now, most = 0, 0
-
-    def run() -> None:
-        nonlocal now, most
-        for _ in range(20):
-            with in_turn(), in_turn():  # a fragment within its page
-                now += 1
-                most = max(most, now)
-                threading.Event().wait(0.001)
-                now -= 1
-
-    threads = [threading.Thread(target=run) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert (now, most) == (0, 1)
+def test_a_fragment_runs_in_the_turn_of_its_page() -> None:
+    with in_turn(), in_turn():
+        assert RUNS.waiting == 0
 
 
 def test_a_run_that_waits_for_its_work_lets_another_go_on() -> None:

@@ -1,6 +1,7 @@
+"""A cache bounded in bytes, in which one thread computes what others wait for."""
+
 from __future__ import annotations
 
-import dataclasses
 import threading
 
 import numpy as np
@@ -21,18 +22,14 @@ def nothing() -> None:
 
 def test_arrays_are_read_only_wherever_they_lie_and_counted_once() -> None:
     cache, trace, other = Lru(10**9), make_trace(), np.zeros(1000)
-    cache.put("a", {"trace": trace, "more": (other, [other, bytes(300)])})
-    assert cache.nbytes == size_of(trace) + other.nbytes + 300 + ENTRY_BYTES
+    table = np.zeros((40, 30), np.float32)
+    figure = encoding_heatmap(table, "light")
+    cache.put("a", {"trace": trace, "more": (other, [other, bytes(300), figure])})
+    size = size_of(trace) + other.nbytes + 300 + table.nbytes
+    assert cache.nbytes == size + ENTRY_BYTES
     for array in (trace.cross, other):
         with pytest.raises(ValueError, match="read-only"):
             array[...] = 1
-
-
-def test_the_data_of_a_figure_count() -> None:
-    table = np.zeros((40, 30), np.float32)
-    cache = Lru(10**9)
-    cache.put("a", encoding_heatmap(table, "light"))
-    assert cache.nbytes == table.nbytes + ENTRY_BYTES
 
 
 def test_the_bound_holds_and_the_least_recently_used_goes_first() -> None:
@@ -48,13 +45,6 @@ def test_the_bound_holds_and_the_least_recently_used_goes_first() -> None:
     assert list(cache) == ["large"]
 
 
-def test_small_results_are_bounded_too() -> None:
-    cache = Lru(1_000_000)
-    for i in range(2_000):
-        cache.put(i, str(i))
-    assert len(cache) < 300
-
-
 def test_replacing_a_result_counts_it_once() -> None:
     cache = Lru(10**9)
     cache.put("a", make_trace(S=9))
@@ -63,13 +53,6 @@ def test_replacing_a_result_counts_it_once() -> None:
     assert cache.nbytes == size_of(make_trace(S=5)) + ENTRY_BYTES
     cache.clear()
     assert (len(cache), cache.nbytes) == (0, 0)
-
-
-def test_none_is_a_result_too() -> None:
-    cache, calls = Lru(1000), []
-    for _ in range(2):
-        assert cache.once("a", lambda: calls.append(1), nothing) is None
-    assert calls == [1]
 
 
 def test_many_threads_make_one_result() -> None:
@@ -130,13 +113,3 @@ def test_a_thread_that_waits_may_leave() -> None:
     go_on.set()
     thread.join()
     assert cache.once("a", make, leave) == 1
-
-
-def test_records_inside_records_are_sealed() -> None:
-    @dataclasses.dataclass
-    class Record:
-        values: np.ndarray[tuple[int], np.dtype[np.float64]]
-
-    record = Record(np.zeros(3))
-    Lru(1000).put("a", [record])
-    assert not record.values.flags.writeable

@@ -39,7 +39,3 @@ def test_a_system_that_tells_nothing(system: Path) -> None:
     assert memory.free_memory() is None
     (system / "memory.max").write_text("5000000\n")
     assert memory.free_memory() is None  # what it holds is not told
-
-
-def test_this_machine() -> None:
-    assert (memory.free_memory() or 1) > 0
