@@ -83,10 +83,7 @@ def test_a_full_server_says_so_on_a_page_and_refuses_a_stream(visitors: Visitors
             assert not given
     assert ask("/attention")[0]["status"] == 200
     assert (visitors.now, visitors.turned_away) == (0, 3)
-
-
-def test_without_a_limit_no_place_is_ever_taken() -> None:
-    free = Visitors(0)
+    free = Visitors(0)  # without a limit
     with free.place() as one, free.place() as two:
         assert one and two and not free.full and free.now == 2
 
