@@ -9,7 +9,7 @@ import streamlit as st
 from starlette.middleware import Middleware
 
 from ui.core import url_state
-from ui.core.runs import in_turn, offer_turn
+from ui.core.runs import fall_back, in_turn, offer_turn
 from ui.frame.menu import menu, other_addresses, picture
 from ui.frame.pages import PAGES, frame, opened_by_file_names, start_again
 from ui.frame.serving import KnownBase, begin
@@ -57,6 +57,8 @@ def main() -> None:
 
     libraries.set()
     url_state.enter("" if spec is home else spec.url_path)
+    if url_state.entered():
+        fall_back()
     turned = presenter.wanted_step("page")
     if turned:
         beside = PAGES[(PAGES.index(spec) + turned) % len(PAGES)]

@@ -47,9 +47,13 @@ class Scheduler:
         return len(self._queue)
 
     @contextmanager
-    def turn(self, waiting: Waiting = lambda ahead: None) -> Iterator[Turn]:
-        """Wait for a turn and hold it within; offer it to others between steps."""
+    def turn(self, waiting: Waiting = lambda ahead: None, behind: float = 0.0) -> Iterator[Turn]:
+        """Wait for a turn and hold it within; offer it to others between steps.
+
+        Args: behind: seconds of `Turn.fall_back`.
+        """
         turn = Turn(self, waiting)
+        turn.fall_back(behind)
         self.acquire(turn)
         try:
             yield turn
@@ -120,11 +124,16 @@ class Turn:
         self.waiting = waiting
         self.rank = self._arrived = time.monotonic()
         self._scheduler = scheduler
-        self._seconds = self._since = 0.0
+        self._seconds = self._since = self._behind = 0.0
 
     def offer(self) -> None:
         """Yield to waiting work of higher priority."""
         self._scheduler.offer(self)
+
+    def fall_back(self, seconds: float) -> None:
+        """Put long work behind what arrives up to some seconds later."""
+        self._behind = max(self._behind, seconds)
+        self.rank = self._arrived + self._behind + _PENALTY * max(0.0, self._seconds - _SHORT)
 
     @contextmanager
     def paused(self) -> Iterator[None]:
@@ -145,4 +154,4 @@ class Turn:
         now = time.thread_time()
         self._seconds += now - self._since
         self._since = now
-        self.rank = self._arrived + _PENALTY * max(0.0, self._seconds - _SHORT)
+        self.fall_back(0.0)

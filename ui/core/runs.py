@@ -3,7 +3,8 @@
 Python runs one thread at a time and switches between computing threads every few milliseconds. A
 run passes on the interpreter lock with each of its hundred messages and then waits for all other
 runs, so a run of 20 ms would take a second in a crowd. One after the other, each ends soon. A run
-that waits, for a translation say, lets others go on.
+that waits, for a translation say, lets others go on. Most runs redraw what is on screen; one that
+opens a page or draws another translation takes longer and falls back behind them.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ from transformer.worker.scheduler import Scheduler, Turn
 #: something that does not let others go on.
 _LONG = 0.3
 
+#: Seconds by which a run with much to draw falls back.
+_BEHIND = 3.0
+
 RUNS = Scheduler(_LONG)
 
 _here = threading.local()
@@ -29,7 +33,8 @@ def in_turn() -> Iterator[None]:
     if _turn() is not None:
         yield
         return
-    with RUNS.turn() as turn:
+    behind, _here.behind = getattr(_here, "behind", 0.0), 0.0
+    with RUNS.turn(behind=behind) as turn:
         _here.turn = turn
         try:
             yield
@@ -43,6 +48,18 @@ def offer_turn() -> None:
         turn.offer()
 
 
+def fall_back() -> None:
+    """Yield to runs of the next seconds: this one has much to draw.
+
+    In a widget's callback it holds for the run that follows on the same thread.
+    """
+    if (turn := _turn()) is None:
+        _here.behind = _BEHIND
+    else:
+        turn.fall_back(_BEHIND)
+        turn.offer()
+
+
 @contextmanager
 def paused() -> Iterator[None]:
     """Release the turn while this run waits for something within."""
@@ -52,6 +69,7 @@ def paused() -> Iterator[None]:
         return
     with turn.paused():
         yield
+        turn.fall_back(_BEHIND)
 
 
 def _turn() -> Turn | None:

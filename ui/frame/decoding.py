@@ -17,6 +17,7 @@ from transformer.search.decoding import Decoding
 from transformer.trace.records import Trace
 from ui.core import url_state
 from ui.core.glossary import linked, term
+from ui.core.runs import fall_back
 from ui.core.search_settings import MAX_ALPHA, MAX_BEAM, SearchChoice
 from ui.core.url_state import Param
 from ui.core.view import View
@@ -34,6 +35,7 @@ _DEFAULTS, _FILLED = "headlight_default_decoding", "headlight_filled_decoding"
 
 def restart() -> None:
     """Go back to the first step and resume stopped work, since the translation changes."""
+    fall_back()
     url_state.forget(url_state.STEP)
     resume()
 

@@ -11,7 +11,7 @@ from tests.ui.work.test_progress import Watched
 from tests.waiting import wait_until
 from ui.core import runs
 from ui.core.layout import section
-from ui.core.runs import RUNS, in_turn, offer_turn, paused
+from ui.core.runs import RUNS, fall_back, in_turn, offer_turn, paused
 from ui.work.progress import attended
 
 
@@ -62,6 +62,31 @@ def test_a_section_yields_to_a_run_of_higher_priority() -> None:
         order.append("next section")
     thread.join()
     assert order == ["section", "short", "next section"]
+
+
+def test_a_run_with_much_to_draw_falls_back() -> None:
+    order: list[str] = []
+
+    def run(name: str, *, much: bool = False) -> threading.Thread:
+        def body() -> None:
+            if much:
+                fall_back()  # in a callback, for the run that follows
+            with in_turn():
+                order.append(name)
+
+        waiting = RUNS.waiting
+        thread = threading.Thread(target=body)
+        thread.start()
+        wait_until(lambda: RUNS.waiting > waiting)
+        return thread
+
+    with in_turn():
+        threads = [run("much", much=True), run("little")]
+        fall_back()
+        order.append("this")
+    for thread in threads:
+        thread.join(60)
+    assert order == ["little", "much", "this"] or order == ["little", "this", "much"]
 
 
 def test_outside_a_run_there_is_nothing_to_offer() -> None:
