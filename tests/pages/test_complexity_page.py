@@ -10,7 +10,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from transformer.experiments import complexity
-from transformer.experiments.records import exponents, shipped
+from transformer.experiments.records import Measurement, exponents, shipped
+from transformer.worker.job import STOP, Job, StoppedError
 from ui.complexity import jobs
 
 RunApp = Callable[..., AppTest]
@@ -96,7 +97,9 @@ def test_one_measurement_at_a_time_replaces_what_is_shown(run_app: RunApp) -> No
     app = run_app(at="complexity", measured="here")
     assert "n = 8 to 16" in said(app)
     assert app.button(key="measure_layers")
-    second = jobs.begin()
-    second.stop()
-    assert second.ended(100) and second.phase == "stopped"
-    assert jobs.measured() is made
+    second: Job[Measurement] = Job()
+    jobs._jobs.append(second)
+    app = run_app(at="complexity", measured="here")
+    app.button(key="stop_measuring").click().run()
+    assert second.request == STOP and jobs.measured() is made
+    second.future.set_exception(StoppedError())

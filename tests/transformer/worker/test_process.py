@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
+from operator import attrgetter, methodcaller
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from transformer.errors import CheckpointError, InputError
 from transformer.trace.records import Trace
 from transformer.translator import Translator
 from transformer.worker import process
-from transformer.worker.job import Job
+from transformer.worker.job import UNKNOWN, Job
 from transformer.worker.process import SETTING, LostError, Pool, Process, most_workers, start_alone
 from transformer.worker.scheduler import Scheduler
 from transformer.worker.tracing import trace_by_reference, trace_in_turn, warm_up
@@ -98,39 +99,41 @@ def test_several_jobs_at_once_get_their_own_answers(worker: Process, tiny_checkp
     assert {each: found[each].source for each in sentences} == {each: each for each in sentences}
 
 
+def test_requests_and_progress_cross(worker: Process) -> None:
+    job = worker.start(_echo)
+    assert wait_until(lambda: job.progress == (3, 4))
+    job.ask("hello")
+    assert job.result(lambda *_: None) == ("hello", worker.pid)
+
+
+def test_a_process_alone_ends_with_its_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[Process] = []
+    monkeypatch.setattr(process, "Process", lambda: started.append(Process()) or started[0])
+    assert start_alone(attrgetter("progress")).result(lambda *_: None) == UNKNOWN
+    assert wait_until(lambda: started[0].ended)
+
+
 def test_a_killed_process_fails_its_jobs_and_is_replaced_later(
-    tiny_checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    workers = Pool(1, warm_up)
+    workers = Pool(1, attrgetter("phase"))  # type: ignore[arg-type]
     assert workers.free(waiting=1) is None and not workers.workers  # nobody has to wait yet
     assert workers.free(waiting=2) is None  # it starts
     (first,) = workers.workers
-    wait_until(lambda: workers.free(waiting=0) is first)
-
-    def kill(step: int, most: int) -> None:
-        os.kill(first.pid, signal.SIGKILL)
-
-    long = " ".join(["dog"] * 150)
+    assert wait_until(lambda: workers.free(waiting=0) is first)
+    job = first.start(methodcaller("ended", 60.0))  # waits
+    os.kill(first.pid, signal.SIGKILL)
     with pytest.raises(LostError, match="killed"):
-        traced(first, tiny_checkpoint, long, report=kill, arguments={"beam_size": 10})
+        job.result(lambda *_: None)
     with pytest.raises(LostError):
         first.start(warm_up)
-    assert workers.free(waiting=5) is None and workers.workers == ()
-    assert workers.free(waiting=5) is None and workers.workers == ()  # it pauses
+    for _ in range(2):
+        assert workers.free(waiting=5) is None and workers.workers == ()  # it pauses
     monkeypatch.setattr(workers, "_rest_until", 0.0)
     assert workers.free(waiting=5) is None
     (second,) = workers.workers
     workers.close()
-    wait_until(lambda: second.ended)
-
-
-def test_requests_and_progress_cross_and_the_process_ends_with_its_job() -> None:
-    job = start_alone(_echo)
-    wait_until(lambda: job.progress == (3, 4))
-    job.ask("hello")
-    said, pid = job.result(lambda *_: None)
-    assert said == "hello" and pid != os.getpid()
-    wait_until(lambda: not Path(f"/proc/{pid}").exists())
+    assert wait_until(lambda: second.ended)
 
 
 def test_an_outcome_that_cannot_be_pickled_is_an_error(worker: Process) -> None:
@@ -153,7 +156,7 @@ def test_a_process_ends_with_its_server() -> None:
     started = Process()
     assert started._process.stdin is not None
     started._process.stdin.close()  # as the system does when the server is killed
-    wait_until(lambda: started.ended)
+    assert wait_until(lambda: started.ended)
     assert started._process.returncode == 0
 
 
