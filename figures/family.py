@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import altair as alt
 import numpy as np
 
 from figures.charts import quiet
-from figures.exhibit import Exhibit, Panel, Series, file_stem
 from figures.labels import plain_token
 from figures.palette import CHROME, Theme
 from transformer.types import Floats
@@ -68,64 +67,3 @@ def expected(
         tooltip=[alt.Tooltip("place:N"), alt.Tooltip("probability:Q", format=".4f")],
     )  # fmt: skip
     return quiet(chart.properties(height=10 * _BAR), theme)  # type: ignore[no-any-return]
-
-
-def guesses_exhibit(
-    tokens: Sequence[str],
-    probabilities: Floats,
-    places: Sequence[tuple[str, Sequence[str], Floats]],
-    *,
-    what: str,
-    snippet: str,
-) -> Exhibit:
-    """Build the figure of what a model expects in a text.
-
-    Args:
-        tokens, probabilities: [n], of the text as it stands; NaN where a word is hidden.
-        places: a title, tokens [K] and probabilities [K] for each place shown.
-        what: one sentence on the figure.
-        snippet: Python that defines `probabilities`.
-    """
-    numbered = tuple(f"{place} {token}" for place, token in enumerate(tokens, start=1))
-    return Exhibit(
-        name=file_stem("expected tokens"),
-        title="What the model expects",
-        caption=what,
-        parts=(
-            Series("the text as it stands", numbered, {"probability": probabilities},
-                   "token", "probability", "bar"),
-            *(
-                Series(title, tuple(f"{rank} {each}" for rank, each in enumerate(best, start=1)),
-                       {"probability": values}, "token", "probability", "bar")
-                for title, best, values in places
-            ),
-        ),
-        arrays={"probabilities": probabilities},
-        snippet=snippet,
-        columns=1,
-    )  # fmt: skip
-
-
-def source_exhibit(
-    maps: Mapping[str, tuple[Floats, Sequence[str], Sequence[str]]], snippet: str
-) -> Exhibit:
-    """Build the figure of two models' looks into one source.
-
-    Args:
-        maps: by title, weights [T, S] with the names of rows and columns.
-        snippet: Python that defines `two_stacks` and `one_stack`.
-    """
-    weights = [each for each, _, _ in maps.values()]
-    return Exhibit(
-        name=file_stem("one stack or two"),
-        title="Where two translators look in one source",
-        caption="Left, cross-attention of a model of two stacks; right, the part of a single "
-        "stack's map that lies on the source, whose rows therefore sum to less than 1.",
-        parts=tuple(
-            Panel(title, each, tuple(rows), tuple(columns), "query: translation", "key: source")
-            for title, (each, rows, columns) in maps.items()
-        ),
-        arrays=dict(zip(("two_stacks", "one_stack"), weights, strict=True)),
-        snippet=snippet,
-        columns=len(maps),
-    )

@@ -1,4 +1,4 @@
-"""The residual stream and its feed-forward networks: charts, and figures to take away."""
+"""Charts of the residual stream and of its feed-forward networks."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ import numpy as np
 
 from figures.channels import either
 from figures.charts import quiet
-from figures.exhibit import Exhibit, Offline, Panel, Series, file_stem
 from figures.labels import show_token
 from figures.palette import CHROME, Theme, as_altair, attention_table
-from transformer.trace.records import FeedForwardReading, StackName, StackStream
+from transformer.trace.records import FeedForwardReading, StackStream
 from transformer.types import Floats
 
 _BLOCKS = {"self": "self-attention", "cross": "cross-attention", "feed_forward": "feed-forward"}
@@ -133,117 +132,6 @@ def norm_lines(
     return chart
 
 
-def feed_forward_name(stack: StackName, layer: int, position: int) -> str:
-    """Return the file stem of a network's figure; indices count from 0."""
-    return file_stem("feed-forward", stack, "layer", layer + 1, "token", position + 1)
-
-
-def feed_forward_exhibit(
-    reading: FeedForwardReading, header: str, offline: Offline | None = None
-) -> Exhibit:
-    """Build the figure of what a network adds to a token, and of its neurons.
-
-    Args: header: Python that defines `translator` and `trace`.
-    """
-    parts: list[Series] = []
-    arrays: dict[str, Any] = {
-        "added": reading.added, "inner": reading.inner, "neurons": reading.neurons,
-        "sizes": reading.sizes,
-    }  # fmt: skip
-    lines = [f"{name} = reading.{name}" for name in arrays]
-    if reading.promoted is not None:
-        tokens = _numbered(reading.promoted.tokens)
-        parts.append(Series("added to the logits", tokens, {"logit": reading.promoted.logits},
-                            "token", "logit", "bar"))  # fmt: skip
-        arrays["promoted_ids"] = reading.promoted.ids
-        arrays["promoted_logits"] = reading.promoted.logits
-        lines.append("promoted_ids = reading.promoted.ids")
-        lines.append("promoted_logits = reading.promoted.logits")
-    leading = [each.tokens[0] for each in reading.neuron_promoted] or [""] * len(reading.neurons)
-    neurons = tuple(
-        f"{neuron + 1} {token}".rstrip()
-        for neuron, token in zip(reading.neurons, leading, strict=True)
-    )
-    axis = "neuron, and the token it promotes" if reading.neuron_promoted else "neuron"
-    parts.append(Series("neurons that fire most", neurons,
-                        {"activation": reading.inner[reading.neurons]},
-                        axis, "activation", "bar"))  # fmt: skip
-    place = f"{reading.stack} layer {reading.layer + 1}"
-    return Exhibit(
-        name=feed_forward_name(reading.stack, reading.layer, reading.position),
-        title=f"Feed-forward network of {place}: {reading.position + 1} {reading.token}",
-        caption=_caption(reading),
-        parts=tuple(parts),
-        arrays=arrays,
-        snippet=header + _READING.format(
-            stack=reading.stack, layer=reading.layer, position=reading.position
-        ) + "\n".join([*lines, ""]),
-        offline=offline,
-        columns=1,
-    )  # fmt: skip
-
-
-def stream_name(stack: StackName) -> str:
-    """Return the file stem of the figure of a stack's stream."""
-    return file_stem("residual stream", stack)
-
-
-def stream_exhibit(
-    stream: StackStream, stack: StackName, position: int, header: str,
-    offline: Offline | None = None,
-) -> Exhibit:  # fmt: skip
-    """Build the figure of each block's share and of the stream's length.
-
-    Args:
-        position: the token whose line stands beside the mean of all.
-        header: Python that defines `translator` and `trace`.
-    """
-    blocks, tokens = block_labels(stream), _numbered(stream.tokens)
-    shares, norms = stream.shares, stream.norms
-    lines = {tokens[position]: norms[:, position], "mean of all tokens": norms.mean(axis=1)}
-    return Exhibit(
-        name=stream_name(stack),
-        title=f"Residual stream of the {stack}",
-        caption="The share of a block is |added| / (|stream| + |added|); the length of the stream "
-        "is measured at the input and behind each block (section 3.1).",
-        parts=(
-            Panel("share of each block", shares.reshape(len(blocks), -1), blocks, tokens,
-                  "block", "token", quantity="share"),
-            Series("length of the stream", ("input", *blocks), lines, "block", "length"),
-        ),
-        arrays={"shares": shares, "norms": norms, "added": stream.added_norms},
-        snippet=header + _STREAM.format(stack=stack),
-        offline=offline,
-        columns=1,
-    )  # fmt: skip
-
-
-_READING = """
-from transformer.trace.stream import read_feed_forward
-
-stream = translator.stream(trace)
-pieces = translator.tokenizer.target
-reading = read_feed_forward(
-    translator.model, pieces, stream, {stack!r}, layer={layer}, position={position}
-)
-"""
-
-_STREAM = """
-
-stream = translator.stream(trace).{stack}
-shares, norms, added = stream.shares, stream.norms, stream.added_norms
-"""
-
-
-def _caption(reading: FeedForwardReading) -> str:
-    if reading.promoted is None:
-        return "Activations only: in the encoder no neuron reaches the output matrix (section 3.3)."
-    exact = (
-        "exactly what it adds to the logits" if reading.exact else "as if no layer came after it"
-    )
-    return f"Logits of the tokens that it raises most, {exact}; and its neurons (section 3.3)."
-
-
 def _bars(
     rows: Sequence[dict[str, Any]], value: str, title: str, theme: Theme, *, label: str,
     colour: Any, note: str = "",
@@ -278,7 +166,3 @@ def _bars(
 def _shown(token: str, limit: int = 24) -> str:
     """Return a token for the screen, with a light mark where a word starts."""
     return show_token(token, limit).replace("\u2581", "_")
-
-
-def _numbered(tokens: Sequence[str]) -> tuple[str, ...]:
-    return tuple(f"{i} {token}" for i, token in enumerate(tokens, start=1))

@@ -3,21 +3,34 @@
     from headlight import show
     show("sentence.npz")
 
-`show` takes a path, a `transformer.trace.records.Trace`, or arrays by name (docs/arrays.md), and
-returns a view that a notebook displays without a server, a network or Streamlit.
+`show` takes a path, a `transformer.trace.records.Trace`, arrays by name (docs/arrays.md), or a
+figure, and returns a view that a notebook displays without a server, a network or Streamlit. Every
+figure of the app is a function of this module, see `headlight.calls`:
+
+    figure = headlight.attention(trace, kind="cross", layer=2, head=1)
+    headlight.save(figure, "attention.pdf")
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from html import escape
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from figures.exhibit import Exhibit
 from transformer.arrays.trace_file import load_arrays, trace_of
 from transformer.trace.records import Trace
 
 __all__ = ["Page", "page_of", "show"]
+
+
+def __getattr__(name: str) -> Any:
+    """Return a function of `headlight.calls`, which is imported when the first one is used."""
+    if name.startswith("_") or name == "calls":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.calls"), name)
 
 
 class Page:
@@ -42,12 +55,12 @@ class Page:
 
 
 def show(
-    what: Trace | str | Path | Mapping[str, Any], *, name: str = "", height: int = 760
+    what: Exhibit | Trace | str | Path | Mapping[str, Any], *, name: str = "", height: int = 760
 ) -> Page:
-    """Return every kind of attention, layer and head as one page, which a notebook displays.
+    """Return a figure, or all attention of a trace, as one page, which a notebook displays.
 
     Args:
-        what: a trace, the path of an .npz file, or arrays by name (see docs/arrays.md).
+        what: a figure, a trace, the path of an .npz file, or arrays by name (see docs/arrays.md).
         name: origin stated on the page; by default the file's name.
         height: of the frame in a notebook, in pixels.
 
@@ -59,12 +72,14 @@ def show(
     return Page(page_of(what, name), height)
 
 
-def page_of(what: Trace | str | Path | Mapping[str, Any], name: str = "") -> bytes:
+def page_of(what: Exhibit | Trace | str | Path | Mapping[str, Any], name: str = "") -> bytes:
     """Return the page of `show`, as UTF-8."""
     from headlight.page import trace_exhibit
     from ui.export.html import to_html
 
     snippet = ""
+    if isinstance(what, Exhibit):
+        return to_html(what)
     if isinstance(what, Trace):
         trace, called = what, "a trace"
     elif isinstance(what, str | Path):
@@ -73,7 +88,9 @@ def page_of(what: Trace | str | Path | Mapping[str, Any], name: str = "") -> byt
     elif isinstance(what, Mapping):
         trace, called = trace_of(what), "arrays"
     else:
-        raise TypeError(f"show takes a Trace, a path or arrays by name, not {type(what).__name__}")
+        raise TypeError(
+            f"show takes a figure, a Trace, a path or arrays by name, not {type(what).__name__}"
+        )
     return to_html(trace_exhibit(trace, name or called, snippet))
 
 

@@ -8,10 +8,17 @@ from transformer.measures.words import WORD_RULE
 from transformer.trace.records import Trace
 from ui.attention.cached import get_maps, plan_of
 from ui.attention.choice import AttentionSettings, ensure_kind, read_choice
-from ui.attention.downloads import offer
 from ui.attention.find import draw_find
 from ui.attention.maps import DISPLAYS, kind_text_of, kinds_of
-from ui.attention.views import about, draw_aggregate, draw_dim, draw_grid, draw_heads, draw_matrix
+from ui.attention.views import (
+    about,
+    draw_aggregate,
+    draw_dim,
+    draw_grid,
+    draw_heads,
+    draw_matrix,
+    offer,
+)
 from ui.core import url_state
 from ui.core.layout import draw_by_pointer
 from ui.core.units import units_control

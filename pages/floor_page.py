@@ -11,12 +11,10 @@ from ui.core import url_state
 from ui.core.layout import draw_by_pointer
 from ui.core.view import View, current_view
 from ui.core.widgets import draw_explained
-from ui.floor.choice import FloorChoice, choice_now, place_of
-from ui.floor.downloads import STREAM
-from ui.floor.exhibits import reading_of
+from ui.floor.choice import STREAM, FloorChoice, choice_now, network_at
 from ui.floor.views import draw_below, draw_plan, explain
 from ui.frame.pages import require_frame
-from ui.work.cache import Computation, Plan, computed, get_trace
+from ui.work.cache import Plan, computed, get_trace
 from ui.work.progress import fragment
 
 require_frame()
@@ -25,8 +23,7 @@ require_frame()
 def opening(view: View, trace: Trace) -> Plan:
     """Compute the stream and the first network in the same job as the trace."""
     stream = yield STREAM
-    place = place_of(choice_now(view, trace, stream), stream)
-    yield Computation("feed_forward", place, reading_of(stream, place))
+    yield network_at(choice_now(view, trace, stream), stream)
 
 
 @fragment
@@ -38,7 +35,7 @@ def body(view: View) -> None:
     assert config is not None  # a checkpoint of this project has one
     chosen = choice_now(view, trace, stream)
     draw_plan(stream, trace, config, chosen)
-    draw_below(view, config, trace, stream, chosen)
+    draw_below(view, trace, stream, chosen)
     url_state.write_url()
 
 

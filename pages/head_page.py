@@ -16,10 +16,17 @@ from ui.core.side import Side
 from ui.core.url_state import HEAD, KIND, LAYER
 from ui.core.view import View, current_view
 from ui.core.widgets import draw_explained, draw_questions, numbered
+from ui.export.download import download_button, figure_for
 from ui.frame.pages import require_frame
 from ui.head.choice import HeadSettings, chosen_now, keep, keep_chosen, place_now
-from ui.head.downloads import offer
-from ui.head.exhibits import HeadChoice, name_of_kind, names_of
+from ui.head.exhibits import (
+    HeadChoice,
+    arguments,
+    head_name,
+    inside_head,
+    name_of_kind,
+    names_of,
+)
 from ui.head.views import draw_kinds, draw_stages, stages_at
 from ui.work.cache import Plan, get_trace
 from ui.work.progress import fragment
@@ -90,7 +97,10 @@ def body(view: View) -> None:
     more = more.container(horizontal=True, horizontal_alignment="right")
     draw_explained(explain, more)
     with more:
-        offer(view, place, chosen)
+        download_button(
+            lambda: figure_for(view, inside_head, **arguments(place, chosen)), key="head",
+            name=head_name(place.kind, place.layer, place.head, place.query),
+        )  # fmt: skip
     named = name_of_kind(place.kind, shown)
     heading = f"**{named}, layer {place.layer + 1}, head {place.head + 1}.** "
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):

@@ -19,11 +19,11 @@ from ui.core.side import Side
 from ui.core.theme import current_theme
 from ui.core.view import View, current_view
 from ui.core.widgets import bound
+from ui.export.download import download_below
 from ui.frame.pages import require_frame
-from ui.tokens import words
+from ui.tokens import exhibits, words
 from ui.tokens.cached import get_reading, near_token, other_cuts_of, reading_of, vectors
 from ui.tokens.choice import TokensChoice, side_now, token_now
-from ui.tokens.downloads import offer_neighbours, offer_pieces, offer_plane
 from ui.tokens.panels import draw_cuts, draw_sentence, draw_texts, draw_vocabulary
 from ui.tokens.views import Reading, tokenizer_of
 from ui.work.cache import Plan, computed, get_trace, get_translator
@@ -49,7 +49,9 @@ def draw_pieces(side: Side, reading: Reading, tokenizer: Tokenizer, token: int) 
         tokens = count(len(reading.ids), "token")
         label = f"The {reading.side} in {tokens}; press one to follow it"
         draw_sentence(side, reading, tokenizer, token, label)
-    offer_pieces(place, side.view, reading.side, token)
+    download_below(
+        place, side.view, f"{reading.side}-pieces", exhibits.pieces, side=reading.side, token=token
+    )
 
 
 def draw_neighbours(view: View, tokenizer: Tokenizer, side: TextSide, token: int) -> None:
@@ -65,7 +67,8 @@ def draw_neighbours(view: View, tokenizer: Tokenizer, side: TextSide, token: int
             drawn(neighbour_bars, nearest.ids, names, nearest.cosines, current_theme()), theme=None,
             alt=f"Nearest tokens in the {use} embedding: {', '.join(map(plain_token, names[:5]))}.",
         )  # fmt: skip
-    offer_neighbours(place, view, side, token, number)
+    name = f"neighbours-of-{token}"
+    download_below(place, view, name, exhibits.neighbours, token=token, count=number, side=side)
 
 
 def draw_plane(view: View, tokenizer: Tokenizer, side: TextSide, token: int) -> None:
@@ -98,7 +101,7 @@ def draw_plane(view: View, tokenizer: Tokenizer, side: TextSide, token: int) -> 
         chart, theme=None,
         alt=f"Embeddings of {len(found.tokens)} tokens in a plane, and where positions move them.",
     )  # fmt: skip
-    offer_plane(place, view, side, number)
+    download_below(place, view, f"{side}-embeddings-in-a-plane", exhibits.embeddings, side=side)
 
 
 def opening(view: View, trace: Trace) -> Plan:

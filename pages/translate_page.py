@@ -16,7 +16,6 @@ from ui.core.view import View, current_view
 from ui.frame.decoding import decoded_text
 from ui.frame.pages import require_frame
 from ui.frame.steer_form import draw_steer_form, out_of_date
-from ui.translate.downloads import offer
 from ui.translate.exhibits import why_no_player
 from ui.translate.opening import draw_opening, offer_opening, opening_plays
 from ui.translate.player import (
@@ -24,6 +23,7 @@ from ui.translate.player import (
     draw_player,
     ensure_step,
     is_open,
+    offer,
     open_player,
     place_now,
     player_message,

@@ -11,25 +11,20 @@ import pytest
 from figures.labels import query_labels
 from figures.tables import to_csv
 from transformer.measures.beam import beam_tree
-from transformer.trace.inspection import inspect_head
 from transformer.trace.records import Trace
-from transformer.trace.split import split_logits
 from transformer.translator import Translator
 from ui.attention.maps import maps_of
-from ui.beam.exhibits import branches_exhibit, node_exhibit
-from ui.components.player import PlayerPlace
-from ui.components.stages import Chosen
-from ui.export.programs import Source
-from ui.head.exhibits import head_figure
-from ui.positions.exhibits import split_figure
-from ui.translate.exhibits import player_exhibit
+from ui.beam.exhibits import search_branches, search_node
+from ui.head.exhibits import inside_head
+from ui.positions.exhibits import content_and_position
+from ui.translate.exhibits import decoding
 
-SOURCE = Source("tiny", sentence="the little dog sat")
+SENTENCE = "the little dog sat"
 
 
 @pytest.fixture(scope="module")
 def trace(tiny_translator: Translator) -> Trace:
-    return tiny_translator.trace(SOURCE.sentence, beam_size=3)
+    return tiny_translator.trace(SENTENCE, beam_size=3)
 
 
 def rows_in(table: bytes, panel: int = 0) -> list[str]:
@@ -43,23 +38,21 @@ def rows_in(table: bytes, panel: int = 0) -> list[str]:
 def test_figures_of_every_page_name_rows_alike(tiny_translator: Translator, trace: Trace) -> None:
     labels = list(query_labels(trace, "cross"))
     assert labels[0] == f"<s> → {trace.predicted_tokens[0]}"
-    player = player_exhibit(trace, PlayerPlace(1), SOURCE, words=False)
+    player = decoding(trace)
     assert rows_in(to_csv(player)) == rows_in(to_csv(player), 1) == labels
     for kind in ("cross", "decoder_self"):
         maps = maps_of(trace, kind, "tokens")
         assert list(maps.queries) == labels
         assert maps.keys == (trace.src_tokens if kind == "cross" else trace.tgt_tokens)
     winner = beam_tree(trace).winner
-    both = branches_exhibit(trace, winner[-1], winner[-1], "cross", (None, None), "tokens", SOURCE)
+    both = search_branches(trace, winner[-1], winner[-1])
     assert rows_in(to_csv(both), 2) == labels
-    node = node_exhibit(trace, winner[1], (None, None), "tokens", SOURCE)
+    node = search_node(trace, winner[1])
     assert rows_in(to_csv(node)) == labels[1:2]
-    stages = inspect_head(tiny_translator.model, trace, "cross", 0, 0, 1)
-    assert head_figure(stages, trace, Chosen(0), SOURCE).title.endswith(
-        f"query 2 {labels[1].replace('▁', '_')}"
-    )
-    split = split_logits(tiny_translator.model, trace, "decoder_self", 0)
-    named = rows_in(to_csv(split_figure(split, trace, "", SOURCE)))
+    head = inside_head(tiny_translator, trace, query=1)
+    assert head.title.endswith(f"query 2 {labels[1].replace('▁', '_')}")
+    split = content_and_position(tiny_translator, trace, "decoder_self")
+    named = rows_in(to_csv(split))
     assert named == [f"{at} {label}" for at, label in enumerate(labels, start=1)]
 
 
@@ -73,5 +66,5 @@ def test_words_are_rows_by_what_they_read_on_every_page(trace: Trace) -> None:
     assert maps.queries[1] == "12 → 2▁3"
     np.testing.assert_allclose(maps.weights.sum(axis=-1), 1, atol=1e-5)
     winner = beam_tree(trace).winner[-1]
-    both = branches_exhibit(trace, winner, winner, "cross", (None, None), "words", SOURCE)
+    both = search_branches(trace, winner, winner, units="words")
     assert rows_in(to_csv(both), 2) == list(maps_of(trace, "cross", "words").queries)

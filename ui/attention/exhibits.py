@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 
 from figures.exhibit import Exhibit, Offline, Panel, file_stem
-from transformer.measures.heads import kept_lines
+from transformer.measures.heads import Head, How, kept_lines
 from transformer.measures.words import WORD_RULE
 from transformer.trace.records import Trace
-from transformer.types import Floats
+from transformer.types import AttentionKind, Floats
 from ui.attention.maps import (
     AttentionChoice,
     Maps,
@@ -28,7 +28,7 @@ from ui.attention.maps import (
 )
 from ui.components.grid import Tab, grid_component
 from ui.components.lines import Pin
-from ui.export.programs import Source, header
+from ui.export.programs import Source, facts_of
 
 #: An HTML page holds a lens for every cell of the grid up to this many weights (5.3 bytes each).
 MOST_FOLLOWING = 1_000_000
@@ -49,31 +49,72 @@ def _lines_name(choice: AttentionChoice) -> str:
     return f"lines of {n} head{'' if n == 1 else 's'}"
 
 
+def attention(
+    trace: Trace,
+    kind: AttentionKind = "cross",
+    layer: int | None = None,
+    head: int | None = None,
+    *,
+    display: str = "matrix",
+    units: str = "tokens",
+    how: How = "mean",
+    dim: bool = False,
+    chosen: bool = False,
+    heads: tuple[Head, ...] = (),
+    mass: float = 0.75,
+    pin: Pin | None = None,
+    queries: tuple[int, ...] = (),
+    keys: tuple[int, ...] = (),
+) -> Exhibit:
+    """Return maps of one kind of attention as a figure.
+
+    Args:
+        layer, head: from 0, of the matrix; None combines all of them by `how`.
+        display: "matrix", "grid" of every layer and head, or "heads" as lines.
+        units: "tokens" or "words".
+        dim: cover special tokens.
+        chosen: combine `heads` in the matrix in place of `layer` and `head`.
+        heads: (layer, head) from 0.
+        mass: share of each query's weight that its lines hold.
+        pin: the marked token, ("query", position) or ("key", position).
+        queries, keys: positions whose weight is summed for each head.
+    """
+    cell = (layer, head)
+    return _exhibit(trace, AttentionChoice(
+        kind, display, units, how, dim, cell, chosen, heads, mass, pin, queries, keys
+    ))  # fmt: skip
+
+
 def attention_exhibit(trace: Trace, choice: AttentionChoice, source: Source) -> Exhibit:
     """Return the chosen display of one kind of attention as a figure."""
+    arguments = {each.name: getattr(choice, each.name) for each in fields(choice)}
+    layer, head = arguments.pop("cell")
+    arguments |= {"layer": layer, "head": head}
+    return source.figure(_exhibit(trace, choice), attention, **arguments)
+
+
+def _exhibit(trace: Trace, choice: AttentionChoice) -> Exhibit:
     maps = maps_of(trace, choice.kind, choice.units)
     if choice.display == "grid":
-        return _grid(trace, choice, maps, source)
-    made = {"heads": _lines, "matrix": _matrix}[choice.display](choice, maps, source)
+        return _grid(trace, choice, maps)
+    made = {"heads": _lines, "matrix": _matrix}[choice.display](choice, maps)
     heads = "; ".join(f"layer {layer + 1}, head {head + 1}" for layer, head in choice.heads)
     name = name_of_map(maps, choice)
     where = heads if choice.display == "heads" else f"{name[:1].lower()}{name[1:]}"
-    return replace(made, facts=source.facts(where, trace.source))
+    return replace(made, facts=facts_of(trace, where))
 
 
-def _grid(trace: Trace, choice: AttentionChoice, maps: Maps, source: Source) -> Exhibit:
+def _grid(trace: Trace, choice: AttentionChoice, maps: Maps) -> Exhibit:
     n_layers, n_heads = maps.weights.shape[:2]
     heads = [(layer, head) for layer in range(n_layers) for head in range(n_heads)]
+    where = "all layers and heads, named layer.head where space is short"
     return Exhibit(
         name=stem(choice, maps),
         title=f"{maps.kind_text.name}: every layer and head",
         caption=_caption(choice, maps),
         parts=tuple(panel(maps, maps.weights[at], *at) for at in heads),
         arrays={"maps": maps.weights},
-        snippet=_program(source, choice),
-        facts=source.facts(
-            "all layers and heads, named layer.head where space is short", trace.source
-        ),
+        facts=facts_of(trace, where),
         offline=_grid_pages(trace, choice, maps),
         columns=n_heads,
     )
@@ -115,23 +156,13 @@ def lenses(maps: Maps, choice: AttentionChoice, *kind: str) -> dict[str, bytes]:
     return lenses
 
 
-def _lines(choice: AttentionChoice, maps: Maps, source: Source) -> Exhibit:
+def _lines(choice: AttentionChoice, maps: Maps) -> Exhibit:
     side, at = choice.pin or ("query", 0)
     groups = maps.query_groups if side == "query" else maps.key_groups
     pinned: Pin | None = (side, to_units((at,), groups)[0]) if choice.pin else None
-    chosen = np.stack([maps.weights[head] for head in choice.heads])
-    kept = kept_lines(chosen, choice.mass)
-    covered = list(dimmed_columns(maps, choice))
-    kept[..., covered] = False
-    program = (
-        f"heads = [{', '.join(map(str, choice.heads))}]  # (layer, head), from 0\n"
-        "chosen = np.stack([maps[head] for head in heads])\n"
-        "# For each query, the fewest keys that hold this share of its weight.\n"
-        f"kept = kept_lines(chosen, {choice.mass!r})\n"
-    )
-    if covered:
-        program += f"kept[..., {covered!r}] = False  # dimmed tokens\n"
-    drawn = drawing_of(maps, choice)
+    drawn = np.stack([maps.weights[head] for head in choice.heads])
+    kept = kept_lines(drawn, choice.mass)
+    kept[..., list(dimmed_columns(maps, choice))] = False
     return Exhibit(
         name=stem(choice, maps),
         title=f"{maps.kind_text.name}: {_lines_name(choice)}",
@@ -139,20 +170,16 @@ def _lines(choice: AttentionChoice, maps: Maps, source: Source) -> Exhibit:
         f"query's attention, are drawn as lines; the others are set to 0. "
         f"{_caption(choice, maps)}",
         parts=tuple(
-            panel(maps, np.where(kept[i], chosen[i], 0), *head)
+            panel(maps, np.where(kept[i], drawn[i], 0), *head)
             for i, head in enumerate(choice.heads)
         ),
-        arrays={"chosen": chosen, "kept": kept},
-        snippet=_program(source, choice, "kept_lines") + program,
-        offline=drawn.component(pinned).offline(),
+        arrays={"chosen": drawn, "kept": kept},
+        offline=drawing_of(maps, choice).component(pinned).offline(),
     )
 
 
-def _matrix(choice: AttentionChoice, maps: Maps, source: Source) -> Exhibit:
+def _matrix(choice: AttentionChoice, maps: Maps) -> Exhibit:
     shown = shown_map(maps, choice)
-    measure, program = combining_call(choice)
-    measures = [measure]
-    program = f"weights = {program}\n"
     parts = [
         Panel(
             shown.name, shown.weights, tuple(maps.queries), tuple(maps.keys),
@@ -160,11 +187,7 @@ def _matrix(choice: AttentionChoice, maps: Maps, source: Source) -> Exhibit:
         )
     ]  # fmt: skip
     arrays = {"weights": shown.weights}
-    queries, keys = (
-        to_units(choice.queries, maps.query_groups),
-        to_units(choice.keys, maps.key_groups),
-    )
-    if keys:
+    if choice.keys:
         n_layers, n_heads = maps.weights.shape[:2]
         arrays["mass"] = mass = selected_mass(maps, choice)
         parts.append(
@@ -174,18 +197,12 @@ def _matrix(choice: AttentionChoice, maps: Maps, source: Source) -> Exhibit:
                 tuple(f"head {i + 1}" for i in range(n_heads)),
             )
         )  # fmt: skip
-        measures.append("mass_by_head")
-        program += (
-            "# Each head's weight on the chosen keys, averaged over the chosen queries.\n"
-            f"mass = mass_by_head(maps, {list(queries)!r}, {list(keys)!r}).astype(np.float32)\n"
-        )
     return Exhibit(
         name=stem(choice, maps),
         title=f"{maps.kind_text.name}: {shown.name[:1].lower()}{shown.name[1:]}",
         caption=_caption(choice, maps),
         parts=tuple(parts),
         arrays=arrays,
-        snippet=_program(source, choice, *measures) + program,
         offline=shown.lens().offline(),
     )
 
@@ -203,28 +220,3 @@ def _caption(choice: AttentionChoice, maps: Maps) -> str:
     words = f" {WORD_RULE}" if choice.units == "words" else ""
     masked = " Later keys are masked." if maps.causal else ""
     return f"Attention weights: rows are queries, columns are keys.{masked}{words}"
-
-
-def _program(source: Source, choice: AttentionChoice, *measures: str) -> str:
-    """Return the start of the program, up to `maps` [layers, heads, queries, keys].
-
-    Args:
-        measures: names to import from `transformer.measures.heads`.
-    """
-    imports = []
-    if measures:
-        imports.append(f"from transformer.measures.heads import {', '.join(sorted(measures))}")
-    maps = f"trace.attention({choice.kind!r})"
-    if choice.units == "words":
-        imports.append("from transformer.measures.words import maps_by_words")
-        maps = f"maps_by_words(trace, {choice.kind!r}).weights"
-    return f"{header(source, *imports)}\nmaps = {maps}  # [layers, heads, queries, keys]\n"
-
-
-def combining_call(choice: AttentionChoice, maps: str = "maps") -> tuple[str, str]:
-    """Return the name of the function that combines `maps` into the map shown, and the call."""
-    if choice.chosen:
-        heads = f"[{', '.join(map(str, choice.heads))}]"
-        return "combine_chosen", f"combine_chosen({maps}, {heads}, {choice.how!r})"
-    layer, head = choice.cell
-    return "combine", f"combine({maps}, {choice.how!r}, layer={layer}, head={head})"

@@ -23,6 +23,7 @@ from ui.attention.choice import (
     wanted_cell,
     wanted_marks,
 )
+from ui.attention.exhibits import attention_exhibit, stem
 from ui.attention.maps import (
     AttentionChoice,
     Maps,
@@ -44,6 +45,7 @@ from ui.core.theme import current_theme
 from ui.core.url_state import HEAD, KIND, LAYER
 from ui.core.view import View
 from ui.core.widgets import bound, fill, refill
+from ui.export.download import download_button, source_of, trace_for
 from ui.work.cache import get_trace, get_tracer
 from ui.work.pictures import drawn
 
@@ -368,3 +370,14 @@ def _take_heads() -> None:
 
 def _take_map() -> None:
     url_state.put(AttentionSettings.map, st.session_state["map_widget"])
+
+
+def offer(view: View, choice: AttentionChoice, maps: Maps) -> None:
+    """Draw the download button for the current display; no button if no head is chosen."""
+    n_layers, n_heads, n, m = maps.weights.shape
+    count = {"grid": n_layers * n_heads, "heads": len(choice.heads), "matrix": 1}[choice.display]
+    if count:
+        download_button(
+            lambda: attention_exhibit(trace_for(view), choice, source_of(view)),
+            key="attention", name=stem(choice, maps), n_numbers=count * n * m,
+        )  # fmt: skip

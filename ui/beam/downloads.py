@@ -7,43 +7,43 @@ from collections.abc import Callable
 from figures.exhibit import Exhibit, file_stem
 from ui.beam.choice import BeamChoice, choice
 from ui.beam.exhibits import (
-    branches_exhibit,
     branches_stem,
-    finished_exhibit,
-    node_exhibit,
+    length_penalty,
     node_stem,
-    tree_exhibit,
+    search_branches,
+    search_node,
+    search_tree,
 )
 from ui.beam.panels import Search
 from ui.core import url_state
 from ui.core.view import View
-from ui.export.download import download_button, source_of, trace_for
+from ui.export.download import download_button, figure_for
 
 
 def offer_tree(search: Search) -> None:
     """Draw the tree's download button; the file includes dropped nodes if they are on screen."""
     shown = choice(search.tree)
-    _button(search.view, tree_exhibit, "beam_tree_away", file_stem("search tree"), shown)
+    _button(search.view, search_tree, "beam_tree_away", file_stem("search tree"), a=shown.a,
+            b=shown.b, dropped=shown.dropped)  # fmt: skip
 
 
 def offer_panel(search: Search) -> None:
     """Draw the download button of the panel below the tree, unless the panel is empty."""
     view, tree, stored = search.view, search.tree, BeamChoice.read()
     shown, cell = choice(tree), url_state.cell(*search.trace.cross.shape[:2])
-    panel, look, units = stored.panel, stored.look, stored.units
-    if panel == "node" and shown.a is not None:
+    place = {"layer": cell[0], "head": cell[1], "units": stored.units}
+    if stored.panel == "node" and shown.a is not None:
         name = node_stem(tree.node(shown.a), cell)
-        _button(view, node_exhibit, "beam_node_away", name, shown.a, cell, units)
-    elif panel == "compare" and shown.a is not None and shown.b is not None:
-        both = shown.a, shown.b
-        name = branches_stem(look, cell)
-        _button(view, branches_exhibit, "beam_pair_away", name, *both, look, cell, units)
-    elif panel == "finished" and tree.leaves:
-        _button(view, finished_exhibit, "beam_ended_away", file_stem("ended by alpha"))
+        _button(view, search_node, "beam_node_away", name, node=shown.a, **place)
+    elif stored.panel == "compare" and shown.a is not None and shown.b is not None:
+        name = branches_stem(stored.look, cell)
+        _button(view, search_branches, "beam_pair_away", name, a=shown.a, b=shown.b,
+                kind=stored.look, **place)  # fmt: skip
+    elif stored.panel == "finished" and tree.leaves:
+        _button(view, length_penalty, "beam_ended_away", file_stem("ended by alpha"))
 
 
 def _button(
-    view: View, exhibit: Callable[..., Exhibit], key: str, name: str, *shown: object
+    view: View, function: Callable[..., Exhibit], key: str, name: str, **shown: object
 ) -> None:
-    # The closure must not hold the trace, which would stay in memory while the page is open.
-    download_button(lambda: exhibit(trace_for(view), *shown, source_of(view)), key=key, name=name)
+    download_button(lambda: figure_for(view, function, **shown), key=key, name=name)

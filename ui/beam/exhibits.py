@@ -20,12 +20,9 @@ from transformer.types import Floats
 from ui.components.grid import Cell
 from ui.components.lens import Map
 from ui.components.tree import TreeChoice, branches_component, tree_component
-from ui.export.programs import Source, header
+from ui.export.programs import Source, facts_of
 
 _QUERIES = f"query: {READS_PREDICTS}"
-_TREE_IMPORT = "from transformer.measures.beam import beam_tree"
-_BRANCHES_IMPORT = "from transformer.measures.beam import attention_along, beam_tree"
-_FINISH_IMPORT = "from transformer.measures.finish import ALPHAS, score_at"
 
 _KEPT = frozenset({"continued", "exhausted", "finished", "cut"})
 _ENDS: dict[str, End] = {"finished": "finished", "cut": "cut"}
@@ -42,13 +39,18 @@ def _recorded(trace: Trace) -> SearchRecord:
     return trace.search
 
 
-def tree_exhibit(trace: Trace, choice: TreeChoice, source: Source) -> Exhibit:
-    """Return the tree as a figure, with dropped nodes if they are on screen."""
+def search_tree(
+    trace: Trace, a: int | None = None, b: int | None = None, *, dropped: bool = False
+) -> Exhibit:
+    """Return the tree of a beam search as a figure.
+
+    Args:
+        a, b: marked nodes, which are drawn even if they were dropped.
+        dropped: draw all candidates that left the beam.
+    """
     tree = beam_tree(trace)
     shown = [
-        node
-        for node in tree.nodes
-        if choice.dropped or node.fate != "dropped" or node.index in (choice.a, choice.b)
+        node for node in tree.nodes if dropped or node.fate != "dropped" or node.index in (a, b)
     ]
     place = {node.index: row for row, node in enumerate(shown)}
     winner = frozenset(tree.winner)
@@ -68,51 +70,39 @@ def tree_exhibit(trace: Trace, choice: TreeChoice, source: Source) -> Exhibit:
         kept=tuple(node.outcome in _KEPT for node in shown),
         ends=tuple(_ENDS.get(node.outcome, "") for node in shown),
     )
-    arrays, program = _tree_arrays(trace, tree, source)
+    choice = TreeChoice(a, b, dropped)
     return Exhibit(
         name="search-tree",
         title=f"Beam search, beam {tree.beam_size}: {trace.text}",
         caption=f"Columns are steps and rows are ranks. The highlighted path won. {_rule(tree)}",
         parts=(graph,),
-        arrays=arrays,
-        snippet=program,
+        arrays=_tree_arrays(trace, tree),
         offline=tree_component(tree, "offline", choice, "Search tree").offline(),
-        facts=source.facts(),
+        facts=facts_of(trace),
     )
 
 
-def _tree_arrays(trace: Trace, tree: Tree, source: Source) -> tuple[dict[str, np.ndarray], str]:
-    """Return the whole search as arrays, and the program that computes them."""
+def tree_exhibit(trace: Trace, choice: TreeChoice, source: Source) -> Exhibit:
+    """Return the tree on screen as a figure."""
+    shown = {"a": choice.a, "b": choice.b, "dropped": choice.dropped}
+    return source.of(search_tree, trace, **shown)
+
+
+def _tree_arrays(trace: Trace, tree: Tree) -> dict[str, np.ndarray]:
+    """Return every candidate that the search compared; steps and ranks count from 0."""
     if tree.beam_size == 1:
-        return (
-            {
-                "log_prob": np.asarray(trace.log_probs),
-                "top_ids": np.asarray(trace.top_ids),
-                "top_log_probs": np.asarray(trace.top_log_probs),
-            },
-            f"{header(source)}\n"
-            "log_prob = trace.log_probs  # [T], of the tokens chosen\n"
-            "top_ids, top_log_probs = trace.top_ids, trace.top_log_probs  # [T, K], best first\n",
-        )
+        return {
+            "log_prob": np.asarray(trace.log_probs),
+            "top_ids": np.asarray(trace.top_ids),
+            "top_log_probs": np.asarray(trace.top_log_probs),
+        }
     whole = ("parent", "step", "rank", "token_id")
-    arrays = {
+    return {
         name: np.array(
             [getattr(node, name) for node in tree.nodes], np.int64 if name in whole else np.float64
         )
         for name in (*whole, "log_prob", "total", "score")
     }
-    program = (
-        f"{header(source, _TREE_IMPORT)}\n"
-        "# Every candidate that the search compared, as one tree; steps and ranks count from 0.\n"
-        "nodes = beam_tree(trace).nodes\n"
-        "parent, step, rank, token_id = np.array(\n"
-        "    [(each.parent, each.step, each.rank, each.token_id) for each in nodes]\n"
-        ").T\n"
-        "log_prob, total, score = np.array(\n"
-        "    [(each.log_prob, each.total, each.score) for each in nodes]\n"
-        ").T\n"
-    )
-    return arrays, program
 
 
 def cell_name(cell: Cell) -> str:
@@ -135,78 +125,97 @@ def branches_stem(look: str, cell: Cell) -> str:
     return file_stem("branches", look, cell_name(cell))
 
 
-def node_exhibit(trace: Trace, index: int, cell: Cell, units: str, source: Source) -> Exhibit:
-    """Return the attention of one prediction as a figure: where the model looked for a node."""
+def search_node(
+    trace: Trace,
+    node: int,
+    layer: int | None = None,
+    head: int | None = None,
+    *,
+    units: str = "tokens",
+) -> Exhibit:
+    """Return the attention of one prediction of a search as a figure.
+
+    Args:
+        node: its index in `beam_tree(trace)`.
+        layer, head: from 0; None is the mean over all.
+        units: "tokens" or "words".
+    """
     record, tree = _recorded(trace), beam_tree(trace)
-    node = tree.node(index)
-    step = record.steps[node.step]
-    cross, own = step.cross[node.row], step.decoder_self[node.row]
-    prefix = ("<s>", *(each.token for each in tree.prefix(node.parent)))
-    where = cell_name(cell)
+    chosen = tree.node(node)
+    step = record.steps[chosen.step]
+    cross, own = step.cross[chosen.row], step.decoder_self[chosen.row]
+    prefix = ("<s>", *(each.token for each in tree.prefix(chosen.parent)))
+    where = cell_name((layer, head))
     panels, maps = [], []
     for name, weights, keys, special in (
         ("Cross-attention", cross, trace.src_tokens, trace.src_special),
         ("Decoder self-attention", own, prefix, (0,)),
     ):
-        row = combine(weights[:, :, None], layer=cell[0], head=cell[1])
-        row, query, labels = _in_units(units, row, prefix[-1:], (node.token,), keys, special)
+        row = combine(weights[:, :, None], layer=layer, head=head)
+        row, query, labels = _in_units(units, row, prefix[-1:], (chosen.token,), keys, special)
         title = f"{name}, {where}"
         panels.append(Panel(title, row, query, labels, _QUERIES, "key"))
         maps.append(Map(row, query, labels, title, READS_PREDICTS, "key"))
     return Exhibit(
-        name=node_stem(node, cell),
-        title=f"Step {node.step + 1}, rank {node.rank + 1}: {node.token}",
+        name=node_stem(chosen, (layer, head)),
+        title=f"Step {chosen.step + 1}, rank {chosen.rank + 1}: {chosen.token}",
         caption=f"Where the model looked while it predicted this token ({where}). Its log p is "
-        f"{signed(node.log_prob, 3)}, log P {signed(node.total, 3)}, "
-        f"score {signed(node.score, 3)}. {_rule(tree)}",
+        f"{signed(chosen.log_prob, 3)}, log P {signed(chosen.total, 3)}, "
+        f"score {signed(chosen.score, 3)}. {_rule(tree)}",
         parts=tuple(panels),
         arrays={"cross": np.asarray(cross), "decoder_self": np.asarray(own)},
-        snippet=header(source)
-        + f"\n# Step {node.step + 1}; the hypothesis that this token continues was in row "
-        f"{node.row} (from 0).\n"
-        f"recorded = trace.search.steps[{node.step}]\n"
-        f"cross = recorded.cross[{node.row}]  # [layers, heads, source tokens]\n"
-        f"decoder_self = recorded.decoder_self[{node.row}]  # [layers, heads, prefix]\n",
         offline=tuple(each.lens().offline() for each in maps),
         columns=1,
-        facts=source.facts(where),
+        facts=facts_of(trace, where),
     )
 
 
-def branches_exhibit(
-    trace: Trace, a: int, b: int, look: str, cell: Cell, units: str, source: Source
+def search_branches(
+    trace: Trace,
+    a: int,
+    b: int,
+    kind: str = "cross",
+    layer: int | None = None,
+    head: int | None = None,
+    *,
+    units: str = "tokens",
 ) -> Exhibit:
-    """Return two branches as a figure: their running log P and score, and their maps."""
+    """Return two branches of a search as a figure: their running log P and score, and their maps.
+
+    Args:
+        a, b: nodes on the branches, by their index in `beam_tree(trace)`.
+        kind: "cross" or "decoder_self".
+        layer, head: from 0; None is the mean over all.
+        units: "tokens" or "words".
+    """
     record, tree = _recorded(trace), beam_tree(trace)
     both = compare(tree, a, b)
     steps = np.arange(1, max(len(both.a), len(both.b)) + 1)
-    where = cell_name(cell)
+    where = cell_name((layer, head))
     panels, maps = [], []
     arrays: dict[str, np.ndarray] = {}
-    program = f"{header(source, _BRANCHES_IMPORT)}\ntree = beam_tree(trace)\n"
     for name, path in (("A", both.a), ("B", both.b)):
         attention = attention_along(record, tree, path[-1].index)
         weights = combine(
-            attention.cross if look == "cross" else attention.decoder_self,
-            layer=cell[0],
-            head=cell[1],
+            attention.cross if kind == "cross" else attention.decoder_self,
+            layer=layer,
+            head=head,
         )
         tokens = tuple(node.token for node in path)
         own = ("<s>", *tokens[:-1])
-        keys = trace.src_tokens if look == "cross" else own
+        keys = trace.src_tokens if kind == "cross" else own
         weights, queries, labels = _in_units(
-            units, weights, own, tokens, keys, trace.src_special if look == "cross" else (0,)
+            units, weights, own, tokens, keys, trace.src_special if kind == "cross" else (0,)
         )
-        masked = look != "cross" and units == "tokens"
-        title = f"{name}: {look.replace('_', ' ')} attention, {where}"
+        masked = kind != "cross" and units == "tokens"
+        title = f"{name}: {kind.replace('_', ' ')} attention, {where}"
         panels.append(Panel(title, weights, queries, labels, _QUERIES, "key"))
         maps.append(Map(weights, queries, labels, title, READS_PREDICTS, "key", causal=masked))
         letter = name.lower()
         arrays[f"log_probs_{letter}"] = np.array([node.log_prob for node in path])
         arrays[f"cross_{letter}"] = attention.cross
-        program += _branch_program(letter, path[-1].index)
     return Exhibit(
-        name=branches_stem(look, cell),
+        name=branches_stem(kind, (layer, head)),
         title="Two branches of a search",
         caption=f"They share the first {both.shared} tokens. {_rule(tree)}",
         parts=(
@@ -215,13 +224,12 @@ def branches_exhibit(
             *panels,
         ),
         arrays=arrays,
-        snippet=program,
         offline=(
             branches_component(both).offline(),
             *(each.lens().offline() for each in maps),
         ),
         columns=2,
-        facts=source.facts(where),
+        facts=facts_of(trace, where),
     )
 
 
@@ -245,15 +253,6 @@ def _in_units(
     return merge(weights, rows, columns), names, labels
 
 
-def _branch_program(name: str, index: int) -> str:
-    return (
-        f"\n# Branch {name.upper()} ends in node {index} of the tree.\n"
-        f"log_probs_{name} = np.array([node.log_prob for node in tree.prefix({index})])\n"
-        "# [layers, heads, tokens, source tokens]\n"
-        f"cross_{name} = attention_along(trace.search, tree, {index}).cross\n"
-    )
-
-
 def _padded(a: Sequence[Node], b: Sequence[Node], length: int, what: str) -> dict[str, np.ndarray]:
     """Return the attribute `what` of each node on two paths, the shorter padded with NaN."""
     lines = {}
@@ -263,7 +262,7 @@ def _padded(a: Sequence[Node], b: Sequence[Node], length: int, what: str) -> dic
     return lines
 
 
-def finished_exhibit(trace: Trace, source: Source) -> Exhibit:
+def length_penalty(trace: Trace) -> Exhibit:
     """Return the finished hypotheses' scores over the length penalty's exponent as a figure."""
     tree = beam_tree(trace)
     leaves = [tree.node(index) for index in tree.leaves]
@@ -273,7 +272,7 @@ def finished_exhibit(trace: Trace, source: Source) -> Exhibit:
     return Exhibit(
         name="ended-by-alpha",
         title="Finished hypotheses under other length penalties",
-        facts=source.facts(),
+        facts=facts_of(trace),
         caption=f"The search used alpha = {tree.alpha:g}. {_rule(tree)}",
         parts=(
             Series(
@@ -286,13 +285,4 @@ def finished_exhibit(trace: Trace, source: Source) -> Exhibit:
             "alphas": alphas,
             "scores": scores,
         },
-        snippet=f"{header(source, _FINISH_IMPORT, _TREE_IMPORT)}\n"
-        "tree = beam_tree(trace)\n"
-        "leaves = [tree.node(index) for index in tree.leaves]  # finished hypotheses, best first\n"
-        "log_p = np.array([node.total for node in leaves])\n"
-        "length = np.array([node.length for node in leaves])\n"
-        "alphas = np.linspace(*ALPHAS, 41)\n"
-        "scores = np.array(\n"
-        "    [[score_at(node, alpha, tree.rule) for node in leaves] for alpha in alphas]\n"
-        ")\n",
     )

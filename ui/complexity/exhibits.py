@@ -10,7 +10,7 @@ import numpy as np
 from figures.exhibit import Exhibit, Series
 from transformer.config import ModelConfig
 from transformer.experiments.maps import map_bytes
-from transformer.experiments.records import Measurement
+from transformer.experiments.records import Measurement, shipped
 from transformer.measures.layer_costs import (
     LAYER_COSTS,
     PATHS,
@@ -48,41 +48,33 @@ def _value(made: Measurement, quantity: str, kind: LayerKind, n: int, d: int) ->
     return float(np.median(cell.seconds)) if quantity == "time" else float(cell.bytes)
 
 
-def cost_exhibit(made: Measurement, d: int, own: bool) -> Exhibit:
-    """Return time by length as a figure.
+def layer_costs(d: int, measured: str = "") -> Exhibit:
+    """Return the time of one forward pass by length as a figure.
 
     Args:
-        own: whether this server measured it, or it comes with the project.
+        d: width of the layers.
+        measured: a measurement as JSON; by default the one that comes with the project.
     """
+    made = Measurement.from_json(measured) if measured else shipped()
     lines = lines_of(made, "time", d)
     logs = {name: np.log10(values) for name, values in lines.items()}
-    opened = f"made = Measurement.from_json({made.to_json()!r})\n" if own else "made = shipped()\n"
+    lengths = tuple(map(str, made.lengths))
     return Exhibit(
         name=f"layer-costs-{d}",
         title=f"Time of one forward pass, width {d}",
         caption=f"Median of {made.rounds} rounds on {made.made.processor} "
         f"({made.made.threads} of {made.made.cores} cores), as log10 of milliseconds.",
-        parts=(
-            Series(
-                "log10 of milliseconds", tuple(map(str, made.lengths)), logs, "length n",
-                "log10 ms",
-            ),
-        ),
+        parts=(Series("log10 of milliseconds", lengths, logs, "length n", "log10 ms"),),
         arrays={"milliseconds": np.stack(list(lines.values()))},
-        snippet="import numpy as np\n\n"
-        "from transformer.experiments.records import Measurement, shipped\n"
-        "from transformer.measures.layer_costs import LAYER_COSTS\n\n"
-        f"{opened}"
-        "milliseconds = np.array([\n"
-        f"    [1e3 * np.median(made.cell(kind, n, {d}).seconds or np.nan)"
-        " for n in made.lengths]\n"
-        "    for kind in LAYER_COSTS\n"
-        "])  # [kinds, lengths]\n",
-    )  # fmt: skip
+    )
 
 
-def path_exhibit(n: int, kernel: int, window: int) -> Exhibit:
-    """Return the path length by distance as a figure, for each kind of layer."""
+def path_lengths(n: int, kernel: int, window: int) -> Exhibit:
+    """Return the path length by distance as a figure, for each kind of layer.
+
+    Args:
+        n: positions.  kernel: of convolutions.  window: of restricted self-attention.
+    """
     kinds: tuple[PathKind, ...] = get_args(PathKind)
     sizes = {"convolution": kernel, "dilated": kernel, "restricted": window}
     lengths = np.array(
@@ -95,34 +87,22 @@ def path_exhibit(n: int, kernel: int, window: int) -> Exhibit:
         caption="How many a signal passes through on a shortest path, by distance (table 1).",
         parts=(Series("Path length", np.arange(1, n), lines, "distance", "layers or steps"),),
         arrays={"lengths": lengths},
-        snippet="from typing import get_args\n\nimport numpy as np\n\n"
-        "from transformer.measures.layer_costs import PathKind, path_length\n\n"
-        f"sizes = {sizes!r}\n"
-        "lengths = np.array([\n"
-        f"    [path_length(kind, far, sizes.get(kind, 0)) for far in range(1, {n})]\n"
-        "    for kind in get_args(PathKind)\n"
-        "])  # [kinds, distances]\n",
     )
 
 
-def maps_exhibit(config: ModelConfig, lengths: Sequence[int]) -> Exhibit:
-    """Return the bytes of all recorded maps by length as a figure."""
-    by_length = [map_bytes(config, n) for n in lengths]
+def bytes_of_maps(config: str, lengths: Sequence[int]) -> Exhibit:
+    """Return the bytes of all recorded maps by length as a figure.
+
+    Args: config: of a model, as JSON.
+    """
+    by_length = [map_bytes(ModelConfig.from_json(config), n) for n in lengths]
     megabytes = np.array([[kinds[kind] / 1e6 for kinds in by_length] for kind in by_length[0]])
     lines = dict(zip(by_length[0], megabytes, strict=True))
+    x = tuple(map(str, lengths))
     return Exhibit(
         name="bytes-of-maps",
         title="Bytes of all attention maps",
         caption="For as many source as target tokens, in float32.",
-        parts=(
-            Series(
-                "Attention maps", tuple(map(str, lengths)), lines, "tokens", "megabytes", "bar"
-            ),
-        ),
+        parts=(Series("Attention maps", x, lines, "tokens", "megabytes", "bar"),),
         arrays={"megabytes": megabytes},
-        snippet="import numpy as np\n\nfrom transformer.config import ModelConfig\n"
-        "from transformer.experiments.maps import map_bytes\n\n"
-        f"config = ModelConfig.from_json({config.to_json()!r})\n"
-        f"kinds = [map_bytes(config, n) for n in {list(lengths)!r}]\n"
-        "megabytes = np.array([[each[kind] / 1e6 for each in kinds] for kind in kinds[0]])\n",
-    )  # fmt: skip
+    )

@@ -23,13 +23,14 @@ from transformer.measures.layer_costs import LAYER_COSTS, Estimate
 from transformer.worker.job import Job
 from ui.complexity import jobs
 from ui.complexity.choice import MEASURED, QUANTITIES, LayersChoice
-from ui.complexity.exhibits import AXES, cost_exhibit, lines_of
+from ui.complexity.exhibits import AXES, layer_costs, lines_of
 from ui.core import url_state
 from ui.core.glossary import term
 from ui.core.layout import section, sized
 from ui.core.theme import current_theme
 from ui.core.widgets import choose_one
 from ui.export.download import download_button
+from ui.export.programs import called
 from ui.work.results import once
 
 
@@ -54,7 +55,8 @@ def _draw_chart(made: Measurement, d: int, own: bool) -> None:
     choose_one("Width", LayersChoice.width, {each: f"d = {each}" for each in made.widths}, right)
     with more.container(horizontal=True, horizontal_alignment="right"):
         download_button(
-            lambda: cost_exhibit(made, d, own), key="layers", name=f"layer-costs-{d}"
+            lambda: called(layer_costs, d=d, measured=made.to_json() if own else ""),
+            key="layers", name=f"layer-costs-{d}",
         )  # fmt: skip
     lines, theme = lines_of(made, quantity, d), current_theme()
     chart = once(

@@ -11,11 +11,12 @@ from transformer.config import ModelConfig
 from transformer.experiments.maps import map_bytes, time_maps
 from transformer.measures.layer_costs import Reals
 from transformer.types import Report
-from ui.complexity.exhibits import maps_exhibit
+from ui.complexity.exhibits import bytes_of_maps
 from ui.core.layout import section, sized
 from ui.core.theme import current_theme
 from ui.core.view import View
 from ui.export.download import download_button
+from ui.export.programs import called
 from ui.work.cache import end_where_stopped, errors_on_page, get_translator
 from ui.work.progress import Progress, attended
 from ui.work.results import CACHE, OTHERS
@@ -52,7 +53,11 @@ def draw_maps(view: View, config: ModelConfig) -> None:
         f"{bytes_at[LENGTHS[-1]] / 1e6:.1f} MB at {LENGTHS[-1]}.",
     )  # fmt: skip
     with place:
-        download_button(lambda: maps_exhibit(config, LENGTHS), key="maps", name="bytes-of-maps")
+        download_button(
+            lambda: called(bytes_of_maps, config=config.to_json(), lengths=tuple(LENGTHS)),
+            key="maps",
+            name="bytes-of-maps",
+        )
     _draw_times(view, config)
 
 

@@ -11,12 +11,13 @@ from figures.numbers import count
 from figures.training import bars
 from transformer.measures.layer_costs import PATHS, PathKind, path_length
 from ui.complexity.choice import KINDS, PathChoice, ends, size_of
-from ui.complexity.exhibits import path_exhibit
+from ui.complexity.exhibits import path_lengths
 from ui.core import url_state
 from ui.core.layout import section, sized
 from ui.core.theme import current_theme
 from ui.core.widgets import bound, choose_one
 from ui.export.download import download_button
+from ui.export.programs import called
 
 
 @st.fragment
@@ -115,4 +116,8 @@ def _draw_lengths(kind: PathKind, distance: int, n: int) -> None:
     )  # fmt: skip
     kernel, window = size_of("convolution"), size_of("restricted")
     with place:
-        download_button(lambda: path_exhibit(n, kernel, window), key="paths", name="path-lengths")
+        download_button(
+            lambda: called(path_lengths, n=n, kernel=kernel, window=window),
+            key="paths",
+            name="path-lengths",
+        )

@@ -11,9 +11,12 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from inspect import signature
+from typing import Any
 
 import streamlit as st
 from streamlit import runtime
+from streamlit.delta_generator import DeltaGenerator
 from streamlit.runtime.scriptrunner import add_script_run_ctx, get_script_run_ctx
 from streamlit.runtime.scriptrunner_utils.script_run_context import ScriptRunContext
 from streamlit.runtime.scriptrunner_utils.script_run_context_attr import (
@@ -28,9 +31,10 @@ from ui.core.view import View
 from ui.core.widgets import fill, refill
 from ui.export.html import to_html
 from ui.export.programs import Source
-from ui.work.results import trace
+from ui.work.models import load
+from ui.work.results import Computation, result_of, trace
 
-__all__ = ["download_button", "source_of", "trace_for"]
+__all__ = ["download_below", "download_button", "figure_for", "source_of", "trace_for"]
 
 
 @dataclass(frozen=True)
@@ -97,7 +101,7 @@ FORMATS: tuple[Format, ...] = (
 
 
 def download_button(
-    make: Callable[[], Exhibit], *, key: str, name: str = "figure", n_numbers: int = 0
+    make: Callable[[], Exhibit], *, key: str, name: str = "figure_for", n_numbers: int = 0
 ) -> None:
     """Draw the popover.
 
@@ -176,6 +180,40 @@ def _keep(context: ScriptRunContext, content: bytes, mime: str, place: str, name
 def trace_for(view: View) -> Trace:
     """Return the view's trace, for figures made without a session."""
     return trace(view.request)
+
+
+def download_below(
+    place: DeltaGenerator, view: View, name: str, function: Callable[..., Exhibit], **choice: Any
+) -> None:
+    """Draw the popover at the end of a picture's container.
+
+    Args: name: stem of the file names.  function, choice: as for `figure_for`.
+    """
+    with place.container(horizontal=True, horizontal_alignment="right"):
+        download_button(
+            lambda: figure_for(view, function, **choice), key=f"take_{function.__name__}", name=name
+        )
+
+
+def figure_for(view: View, function: Callable[..., Exhibit], **choice: Any) -> Exhibit:
+    """Return the figure of a call of `headlight`, with its program; needs no session.
+
+    Args:
+        function: of a `trace`, a `model`, or both, and the choice.
+        choice: hashable arguments that Python writes as they are.
+    """
+    known = signature(function).parameters
+    if "model" not in known:
+        return source_of(view).of(function, trace_for(view), **choice)
+    if "trace" not in known:
+        made = function(load(view.request), **choice)
+    else:
+        wanted = Computation(
+            f"figure {function.__name__}", tuple(sorted(choice.items())),
+            lambda model, trace: function(model, trace, **choice),
+        )  # fmt: skip
+        made = result_of(view.request, wanted)
+    return source_of(view).figure(made, function, **choice)
 
 
 def source_of(view: View) -> Source:

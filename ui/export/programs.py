@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from inspect import signature
 from typing import Any
 
+from figures.exhibit import Exhibit
 from transformer.catalogue import Kind
+from transformer.trace.records import Trace
 
-#: What each kind of model is opened with: module, name, and the variable that holds the model.
-_OPENED_WITH: dict[Kind, tuple[str, str, str]] = {
-    "checkpoint": ("transformer.translator", "Translator", "translator"),
-    "one_stack": ("transformer.one_stack.tracer", "StackModel", "model"),
-    "huggingface": ("transformer.huggingface.model", "HuggingFaceModel", "model"),
-    "archive": ("transformer.arrays.trace_file", "load_arrays", ""),
+#: Parameters that a program passes by position.
+_SUBJECTS = ("model", "trace", "two", "one")
+#: The facts of a caption, in order.
+_FACTS = ("Translation", "Sentence", "Checkpoint", "Attention")
+
+#: Module and name of what opens each kind of model.
+_OPENED_WITH: dict[Kind, tuple[str, str]] = {
+    "checkpoint": ("transformer.translator", "Translator"),
+    "one_stack": ("transformer.one_stack.tracer", "StackModel"),
+    "huggingface": ("transformer.huggingface.model", "HuggingFaceModel"),
+    "archive": ("transformer.arrays.trace_file", "load_arrays"),
 }
 
 
@@ -36,45 +45,76 @@ class Source:
     arguments: tuple[tuple[str, Any], ...] = ()
     alpha: float = 0.6
 
-    def facts(self, where: str = "", sentence: str = "") -> dict[str, str]:
-        """Return what a caption says of a figure's origin.
+    def figure(self, made: Exhibit, function: Callable[..., Exhibit], **choice: Any) -> Exhibit:
+        """Return a figure with its origin, and with the program that makes it.
 
         Args:
-            where: the layer and head.
-            sentence: of the trace, for a source without one.
+            function: of `headlight`; its parameters `model` and `trace` come from this source.
+            choice: its other arguments.
         """
-        read = self.sentence or sentence
-        quoted = f"“{read}”" if read else ""
-        named = {"Sentence": quoted, "Checkpoint": self.checkpoint, "Attention": where}
-        return {name: fact for name, fact in named.items() if fact}
+        traced = "trace" in signature(function).parameters
+        found = {"Checkpoint": self.checkpoint}
+        if traced and self.sentence:
+            found["Sentence"] = f"“{self.sentence}”"
+        facts = {**made.facts, **{name: fact for name, fact in found.items() if fact}}
+        ordered = {name: facts[name] for name in _FACTS if name in facts}
+        start = header(self, "import headlight", traced=traced)
+        return replace(made, facts=ordered, snippet=f"{start}\n{call(made, function, choice)}")
+
+    def of(self, function: Callable[..., Exhibit], trace: Trace, **choice: Any) -> Exhibit:
+        """Return the figure of a function of `headlight` that needs a trace only."""
+        return self.figure(function(trace, **choice), function, **choice)
 
 
-def about_model(checkpoint: str) -> dict[str, str]:
-    """Return what a caption says of a figure of a model without a sentence."""
-    return {"Checkpoint": checkpoint} if checkpoint else {}
+def facts_of(trace: Trace, where: str = "") -> dict[str, str]:
+    """Return what a caption says of a trace: its sentence, and the layer and head shown."""
+    sentence = f"“{trace.source}”" if trace.source else ""
+    return {name: fact for name, fact in (("Sentence", sentence), ("Attention", where)) if fact}
 
 
-def header(source: Source, *imports: str) -> str:
-    """Return the lines that find and open a source and make its `trace`.
+def call(made: Exhibit, function: Callable[..., Exhibit], choice: Mapping[str, Any]) -> str:
+    """Return the call that makes a figure, and its arrays as variables.
+
+    Arguments that have their default are left out.
+    """
+    known = signature(function).parameters
+    given = [name for name in known if name in _SUBJECTS]
+    given += [f"{name}={value!r}" for name, value in choice.items() if value != known[name].default]
+    line = f"figure = headlight.{function.__name__}({', '.join(given)})\n"
+    if len(line) > 90:
+        lines = "".join(f"    {each},\n" for each in given)
+        line = f"figure = headlight.{function.__name__}(\n{lines})\n"
+    arrays = "".join(f"{name} = figure.arrays[{name!r}]\n" for name in made.arrays)
+    return f"{line}{arrays}# headlight.save(figure, {made.name + '.pdf'!r})\n"
+
+
+def called(function: Callable[..., Exhibit], **choice: Any) -> Exhibit:
+    """Return the figure of a function of `headlight` that needs no model, with its program."""
+    made = function(**choice)
+    return replace(made, snippet="import headlight\n\n" + call(made, function, choice))
+
+
+def header(source: Source, *imports: str, traced: bool = True) -> str:
+    """Return the lines that find and open a source as `model` and make its `trace`.
 
     Text from users appears in them as Python literals and cannot become code.
 
     Args:
         imports: further lines of imports that the rest of the program needs.
+        traced: whether it needs a trace.
     """
-    module, name, model = _OPENED_WITH[source.kind]
+    module, name = _OPENED_WITH[source.kind]
     lines = [f"from {module} import {name}", *imports]
-    if source.kind == "archive":
-        return _opening(source, lines, "trace = load_arrays(path)\n")
-    if any(each == "sampling" for each, _ in source.arguments):
+    if traced and any(each == "sampling" for each, _ in source.arguments):
         lines.append("from transformer.search.sampling import Sampling")
+    opening = f"{roots_lines(*lines)}path = path_of({source.checkpoint!r})\n"
+    if source.kind == "archive":
+        return f"{opening}trace = load_arrays(path)\n"
+    opening += f"model = {name}.load(path, device={source.device!r})\n"
+    if not traced:
+        return opening
     arguments = "".join(f"    {each}={value!r},\n" for each, value in source.arguments)
-    return _opening(
-        source,
-        lines,
-        f"{model} = {name}.load(path, device={source.device!r})\n"
-        f"trace = {model}.trace(\n    {source.sentence!r},\n{arguments})\n",
-    )
+    return f"{opening}trace = model.trace(\n    {source.sentence!r},\n{arguments})\n"
 
 
 def numpy_imports(*imports: str) -> str:
@@ -100,7 +140,3 @@ def roots_lines(*imports: str) -> str:
         "",
         "",
     ])  # fmt: skip
-
-
-def _opening(source: Source, imports: list[str], lines: str) -> str:
-    return f"{roots_lines(*imports)}path = path_of({source.checkpoint!r})\n{lines}"

@@ -6,14 +6,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from figures.exhibit import Exhibit
-from figures.family import guesses_exhibit, source_exhibit
+from figures.exhibit import Exhibit, Panel, Series, file_stem
 from figures.labels import row_labels
 from transformer.measures.alignment import source_block
-from transformer.one_stack.tracer import Guesses
+from transformer.measures.heads import Head
+from transformer.one_stack.tracer import Guesses, StackModel
+from transformer.search.sampling import Sampling
 from transformer.trace.records import Trace
 from transformer.types import Floats
-from ui.export.programs import Source, header, roots_lines
+from ui.export.programs import Source, call, facts_of, roots_lines
 
 #: Candidates shown at a place.
 TOP = 10
@@ -35,47 +36,55 @@ def next_tokens(trace: Trace) -> tuple[Guesses, ...]:
     )
 
 
-def expected_figure(
-    source: Source, trace: Trace, guesses: tuple[Guesses, ...], n: int = 0, seed: int = 0
-) -> Exhibit:
-    """Return the figure of all places of a text.
+def expected_tokens(model: StackModel, trace: Trace, new_tokens: int = 0, seed: int = 0) -> Exhibit:
+    """Return how probable a model of one stack held each token of a text, as a figure.
 
     Args:
-        source: of the text as typed.  trace: of the text, continued.
-        n, seed: as for `continued`.
+        new_tokens: continue the text by at most as many tokens.
+        seed: of drawn tokens; 0 takes the most probable ones.
     """
     causal = bool(trace.tgt_tokens)
+    if causal:
+        guesses = next_tokens(continued(model, trace, new_tokens, seed))
+    else:
+        guesses = model.guesses(trace, TOP)
     known = [np.nan if each.log_prob is None else np.exp(each.log_prob) for each in guesses]
-    program = header(source, "import numpy as np")
-    drawn = f", sampling=Sampling(top_p=0.9, seed={seed})" if seed else ""
-    if drawn:
-        program = header(
-            source, "import numpy as np",
-            "from transformer.search.sampling import Sampling",
-        )  # fmt: skip
+    probabilities = np.array(known, np.float32)
+    given = "knowing those before it" if causal else "knowing all others"
+    numbered = tuple(f"{place} {each.token}" for place, each in enumerate(guesses, start=1))
+    return Exhibit(
+        name=file_stem("expected tokens"),
+        title="What the model expects",
+        caption=f"How probable the model held each token, {given}; and the {TOP} most probable "
+        "ones at the first places.",
+        parts=(
+            Series("the text as it stands", numbered, {"probability": probabilities},
+                   "token", "probability", "bar"),
+            *(
+                Series(
+                    f"place {each.position + 1}",
+                    tuple(f"{rank} {token}" for rank, token in enumerate(each.tokens, start=1)),
+                    {"probability": np.exp(each.log_probs)}, "token", "probability", "bar",
+                )
+                for each in guesses[:TOP]
+            ),
+        ),
+        arrays={"probabilities": probabilities},
+        facts=facts_of(trace),
+        columns=1,
+    )  # fmt: skip
+
+
+def continued(model: StackModel, trace: Trace, n: int, seed: int) -> Trace:
+    """Return a text continued by at most `n` tokens; see `expected_tokens`."""
+    if not n:
+        return trace
     start = opened(trace.source)
-    more = f"trace = model.trace({start!r}, new_tokens={n}{drawn})\n" if n else ""
-    lines = (
-        f"\n{more}probabilities = np.exp(trace.log_probs)\n"
-        if causal
-        else f"\nguesses = model.guesses(trace, {TOP})\n"
-        "probabilities = np.array([\n"
-        "    np.nan if each.log_prob is None else np.exp(each.log_prob) for each in guesses\n"
-        "], np.float32)\n"
-    )
-    made = guesses_exhibit(
-        [each.token for each in guesses],
-        np.array(known, np.float32),
-        [
-            (f"place {each.position + 1}", each.tokens, np.exp(each.log_probs))
-            for each in guesses[:TOP]
-        ],
-        what="How probable the model held each token, "
-        + ("knowing those before it" if causal else "knowing all others")
-        + f"; and the {TOP} most probable ones at the first places.",
-        snippet=program + lines,
-    )
-    return replace(made, facts=source.facts(sentence=trace.source))
+    room = model.max_tokens - len(model.tokenize(start).ids) - 1
+    if room < 1:
+        return trace
+    sampling = Sampling(top_p=0.9, seed=seed) if seed else None
+    return model.trace(start, new_tokens=min(n, room), sampling=sampling, top_k=TOP)
 
 
 def looks(trace: Trace, layer: int, head: int) -> tuple[Floats, tuple[str, ...], tuple[str, ...]]:
@@ -91,33 +100,50 @@ def looks(trace: Trace, layer: int, head: int) -> tuple[Floats, tuple[str, ...],
     return block.weights[layer, head], rows, block.src_tokens
 
 
-def looks_figure(
-    sources: tuple[Source, Source],
-    traces: tuple[Trace, Trace],
-    heads: tuple[tuple[int, int], tuple[int, int]],
+def one_stack_or_two(
+    two: Trace, one: Trace, *, two_at: Head = (0, 0), one_at: Head = (0, 0)
 ) -> Exhibit:
-    """Return the figure of both translators' looks, two stacks first."""
-    maps, program = (
-        {},
-        roots_lines(
-            "from transformer.one_stack.tracer import StackModel",
-            "from transformer.measures.alignment import source_block",
-            "from transformer.translator import Translator",
-        ),
+    """Return where a translator of two stacks and one of a single stack look in one source.
+
+    Args:
+        two, one: their traces.  two_at, one_at: layer and head of each, from 0.
+    """
+    panels, arrays = [], {}
+    for name, trace, (layer, head) in (("two_stacks", two, two_at), ("one_stack", one, one_at)):
+        weights, rows, columns = looks(trace, layer, head)
+        title = f"{name.replace('_', ' ').capitalize()}: layer {layer + 1}, head {head + 1}"
+        arrays[name] = weights
+        panels.append(Panel(title, weights, rows, columns, "query: translation", "key: source"))
+    return Exhibit(
+        name=file_stem("one stack or two"),
+        title="Where two translators look in one source",
+        caption="Left, cross-attention of a model of two stacks; right, the part of a single "
+        "stack's map that lies on the source, whose rows therefore sum to less than 1.",
+        parts=tuple(panels),
+        arrays=arrays,
+        facts=facts_of(two),
+        columns=2,
     )
-    for source, trace, (layer, head) in zip(sources, traces, heads, strict=True):
-        two = bool(trace.cross.size)
-        title = f"{source.checkpoint}: layer {layer + 1}, head {head + 1}"
-        maps[title] = looks(trace, layer, head)
-        name = "Translator" if two else "StackModel"
+
+
+def looks_figure(
+    sources: tuple[Source, Source], traces: tuple[Trace, Trace], heads: tuple[Head, Head]
+) -> Exhibit:
+    """Return `one_stack_or_two` with its program."""
+    made = one_stack_or_two(*traces, two_at=heads[0], one_at=heads[1])
+    choice = {"two_at": heads[0], "one_at": heads[1]}
+    program = roots_lines(
+        "import headlight",
+        "from transformer.one_stack.tracer import StackModel",
+        "from transformer.translator import Translator",
+    )
+    for source, name, opener in zip(sources, ("two", "one"), ("Translator", "StackModel"),
+                                    strict=True):  # fmt: skip
         arguments = "".join(f", {each}={value!r}" for each, value in source.arguments)
         program += (
-            f"model = {name}.load(path_of({source.checkpoint!r}), device={source.device!r})\n"
-            f"trace = model.trace({source.sentence!r}{arguments})\n"
+            f"model = {opener}.load(path_of({source.checkpoint!r}), device={source.device!r})\n"
+            f"{name} = model.trace({source.sentence!r}{arguments})\n"
         )
-        program += (
-            f"two_stacks = trace.cross[{layer}, {head}]\n"
-            if two
-            else f"one_stack = source_block(trace).weights[{layer}, {head}]\n"
-        )
-    return replace(source_exhibit(maps, program), facts={"Sentence": f"“{traces[0].source}”"})
+    names = " and ".join(source.checkpoint for source in sources)
+    facts = {**made.facts, "Checkpoint": names}
+    return replace(made, facts=facts, snippet=program + call(made, one_stack_or_two, choice))

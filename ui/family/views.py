@@ -10,27 +10,25 @@ import numpy as np
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from figures.exhibit import Exhibit
 from figures.family import candidates, expected
 from figures.labels import plain_token
 from figures.markdown import code, plain
 from transformer.catalogue import Entry
 from transformer.one_stack.files import MASK
-from transformer.one_stack.tracer import Guesses, StackModel
-from transformer.search.sampling import Sampling
+from transformer.one_stack.tracer import Guesses
 from transformer.trace.records import Trace
 from ui.core import url_state
 from ui.core.layout import sized
 from ui.core.theme import current_theme
 from ui.core.view import View, ask_for
 from ui.core.widgets import choose_one, numbered
-from ui.export.download import download_button, source_of, trace_for
+from ui.export.download import download_button, figure_for
 from ui.family.changes import changes
 from ui.family.choice import LENGTHS, ExpectsChoice, members, view_of
-from ui.family.exhibits import TOP, expected_figure, next_tokens, opened
+from ui.family.exhibits import TOP, continued, expected_tokens, next_tokens
 from ui.frame.steering import use_checkpoint
 from ui.work.cache import Plan, computed, get_trace
-from ui.work.results import Computation, result_of
+from ui.work.results import Computation
 
 #: What each task is called on the buttons.
 NAMES = {"continue": "decoder only, as GPT", "fill": "encoder only, as BERT"}
@@ -40,6 +38,12 @@ _TITLES = {
     "fill": "Encoder only, as BERT (2018)",
     "translate": "One stack that translates",
 }
+
+
+#: The guesses of a model that fills in, at each place.
+GUESSES: Computation[tuple[Guesses, ...]] = Computation(
+    "guesses", TOP, lambda model, trace: model.guesses(trace, TOP)
+)
 
 
 def use(name: str) -> None:
@@ -118,7 +122,9 @@ def _with_a_gap(trace: Trace) -> str:
 
 def _draw_continued(view: View) -> None:
     n, seed = url_state.get(ExpectsChoice.more), url_state.get(ExpectsChoice.seed)
-    wanted = continued(n, seed)
+    wanted: Computation[Trace] = Computation(
+        "continued", (n, seed), lambda model, trace: continued(model, trace, n, seed)
+    )
     get_trace(view, partial(_ahead, wanted))
     trace = computed(view, *wanted)
     guesses = next_tokens(trace)
@@ -201,18 +207,13 @@ def _draw_guesses(guesses: Sequence[Guesses], title: str) -> None:
 
 def _offer_download(view: View, n_numbers: int) -> None:
     assert view.entry.stack is not None
-    fills, choice = view.entry.stack.task == "fill", ExpectsChoice.read()
-    n, seed = choice.more, choice.seed
-
-    def make() -> Exhibit:
-        if fills:
-            return expected_figure(
-                source_of(view), trace_for(view), result_of(view.request, GUESSES)
-            )
-        made = result_of(view.request, continued(n, seed))
-        return expected_figure(source_of(view), made, next_tokens(made), n, seed)
-
-    download_button(make, key="family_expects", name="expected-tokens", n_numbers=n_numbers)
+    choice = ExpectsChoice.read()
+    fills = view.entry.stack.task == "fill"
+    more = {} if fills else {"new_tokens": choice.more, "seed": choice.seed}
+    download_button(
+        lambda: figure_for(view, expected_tokens, **more),
+        key="family_expects", name="expected-tokens", n_numbers=n_numbers,
+    )  # fmt: skip
 
 
 def draw_changes(view: View, entries: Sequence[Entry]) -> None:
@@ -250,28 +251,3 @@ def _draw_entry(place: DeltaGenerator, view: View, entry: Entry) -> None:
         },
         hide_index=True,
     )  # fmt: skip
-
-
-#: The guesses of a model that fills in, at each place.
-GUESSES: Computation[tuple[Guesses, ...]] = Computation(
-    "guesses", TOP, lambda model, trace: model.guesses(trace, TOP)
-)
-
-
-def continued(n: int, seed: int) -> Computation[Trace]:
-    """Return the computation of a text's continuation by at most `n` tokens.
-
-    Args: seed: of drawn tokens; 0 takes the most probable ones.
-    """
-
-    def make(model: StackModel, trace: Trace) -> Trace:
-        if not n:
-            return trace
-        start = opened(trace.source)
-        room = model.max_tokens - len(model.tokenize(start).ids) - 1
-        if room < 1:
-            return trace
-        sampling = Sampling(top_p=0.9, seed=seed) if seed else None
-        return model.trace(start, new_tokens=min(n, room), sampling=sampling, top_k=TOP)
-
-    return Computation("continued", (n, seed), make)

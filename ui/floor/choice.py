@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from transformer.trace.records import StackName, Stream, Trace
+from transformer.trace.records import FeedForwardReading, StackName, Stream, Trace
+from transformer.trace.stream import read_feed_forward
 from ui.components.plan import BLOCKS, PlanChoice
 from ui.core import url_state
 from ui.core.choice import Choice
 from ui.core.url_state import LAYER, STEP, Param
 from ui.core.view import View
 from ui.head.choice import default_query
+from ui.work.results import Computation
 
 
 @dataclass(frozen=True)
@@ -48,3 +50,16 @@ def place_of(chosen: PlanChoice, stream: Stream) -> tuple[StackName, int, int]:
     stack: StackName = "encoder" if chosen.block.startswith("encoder") else "decoder"
     layer = min(chosen.layer, len(stream.stack(stack).hidden) - 1)
     return stack, layer, chosen.source if stack == "encoder" else chosen.row
+
+
+#: The stream of a view's sentence.
+STREAM: Computation[Stream] = Computation("stream", (), lambda model, trace: model.stream(trace))
+
+
+def network_at(chosen: PlanChoice, stream: Stream) -> Computation[FeedForwardReading]:
+    """Return the computation that reads the feed-forward network of the view below."""
+    place = place_of(chosen, stream)
+    return Computation(
+        "feed_forward", place,
+        lambda model, _: read_feed_forward(model.model, model.tokenizer.target, stream, *place),
+    )  # fmt: skip

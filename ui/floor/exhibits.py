@@ -1,39 +1,132 @@
-"""The figures of the Floor plan, and the computations behind them."""
+"""The figures of the Floor plan."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from typing import Any
 
-from figures.exhibit import Exhibit, Offline
-from figures.stream import feed_forward_exhibit, stream_exhibit
-from transformer.config import ModelConfig
+from figures.exhibit import Exhibit, Offline, Panel, Series, file_stem
+from figures.stream import block_labels
 from transformer.trace.records import FeedForwardReading, StackName, Stream, Trace
 from transformer.trace.stream import read_feed_forward
+from transformer.translator import Translator
 from ui.components.plan import PlanChoice, plan_component
-from ui.export.programs import Source, header
-
-Place = tuple[StackName, int, int]
+from ui.export.programs import facts_of
 
 
-def reading_of(stream: Stream, place: Place) -> Callable[..., FeedForwardReading]:
-    """Return a function that reads the feed-forward network at a place from a model."""
-    return lambda model, _: read_feed_forward(model.model, model.tokenizer.target, stream, *place)
+def feed_forward_name(stack: StackName, layer: int, position: int) -> str:
+    """Return the file stem of a network's figure; indices count from 0."""
+    return file_stem("feed-forward", stack, "layer", layer + 1, "token", position + 1)
 
 
-def network_figure(reading: FeedForwardReading, offline: Offline, source: Source) -> Exhibit:
-    """Return what a feed-forward network adds to a token, as a figure."""
-    made = feed_forward_exhibit(reading, header(source), offline)
-    return replace(made, facts=source.facts())
+def feed_forward(
+    model: Translator,
+    trace: Trace,
+    stack: StackName = "decoder",
+    layer: int = 0,
+    position: int = 0,
+    *,
+    source: int = 0,
+    row: int = 0,
+) -> Exhibit:
+    """Return what a feed-forward network adds to a token, and its neurons, as a figure.
+
+    Args:
+        layer, position: of the network and the token, from 0.
+        source, row: tokens at which the offline drawing opens, from 0.
+    """
+    stream = model.stream(trace)
+    reading = read_feed_forward(model.model, model.tokenizer.target, stream, stack, layer, position)
+    parts: list[Series] = []
+    arrays: dict[str, Any] = {
+        "added": reading.added, "inner": reading.inner, "neurons": reading.neurons,
+        "sizes": reading.sizes,
+    }  # fmt: skip
+    if reading.promoted is not None:
+        tokens = _numbered(reading.promoted.tokens)
+        parts.append(Series("added to the logits", tokens, {"logit": reading.promoted.logits},
+                            "token", "logit", "bar"))  # fmt: skip
+        arrays["promoted_ids"] = reading.promoted.ids
+        arrays["promoted_logits"] = reading.promoted.logits
+    leading = [each.tokens[0] for each in reading.neuron_promoted] or [""] * len(reading.neurons)
+    neurons = tuple(
+        f"{neuron + 1} {token}".rstrip()
+        for neuron, token in zip(reading.neurons, leading, strict=True)
+    )
+    axis = "neuron, and the token it promotes" if reading.neuron_promoted else "neuron"
+    parts.append(Series("neurons that fire most", neurons,
+                        {"activation": reading.inner[reading.neurons]},
+                        axis, "activation", "bar"))  # fmt: skip
+    return Exhibit(
+        name=feed_forward_name(stack, layer, position),
+        title=f"Feed-forward network of {stack} layer {layer + 1}: {position + 1} {reading.token}",
+        caption=_caption(reading),
+        parts=tuple(parts),
+        arrays=arrays,
+        facts=facts_of(trace),
+        offline=_drawing(model, trace, stream, layer, source, row, f"{stack}_ffn"),
+        columns=1,
+    )
 
 
-def stream_figure(stream: Stream, place: Place, offline: Offline, source: Source) -> Exhibit:
-    """Return the stream of one stack as a figure; the token's line stands out."""
-    stack, _, position = place
-    made = stream_exhibit(stream.stack(stack), stack, position, header(source), offline)
-    return replace(made, facts=source.facts())
+def stream_name(stack: StackName) -> str:
+    """Return the file stem of the figure of a stack's stream."""
+    return file_stem("residual stream", stack)
 
 
-def plan_offline(stream: Stream, trace: Trace, config: ModelConfig, chosen: PlanChoice) -> Offline:
-    """Return the drawing for an offline page."""
-    return plan_component(stream, trace, config, chosen).offline()
+def residual_stream(
+    model: Translator,
+    trace: Trace,
+    stack: StackName = "decoder",
+    position: int = 0,
+    *,
+    layer: int = 0,
+    source: int = 0,
+    row: int = 0,
+) -> Exhibit:
+    """Return each block's share of a stack's stream, and the stream's length, as a figure.
+
+    Args:
+        position: the token whose line stands beside the mean of all, from 0.
+        layer, source, row: where the offline drawing opens, from 0.
+    """
+    whole = model.stream(trace)
+    stream = whole.stack(stack)
+    blocks, tokens = block_labels(stream), _numbered(stream.tokens)
+    shares, norms = stream.shares, stream.norms
+    lines = {tokens[position]: norms[:, position], "mean of all tokens": norms.mean(axis=1)}
+    return Exhibit(
+        name=stream_name(stack),
+        title=f"Residual stream of the {stack}",
+        caption="The share of a block is |added| / (|stream| + |added|); the length of the stream "
+        "is measured at the input and behind each block (section 3.1).",
+        parts=(
+            Panel("share of each block", shares.reshape(len(blocks), -1), blocks, tokens,
+                  "block", "token", quantity="share"),
+            Series("length of the stream", ("input", *blocks), lines, "block", "length"),
+        ),
+        arrays={"shares": shares, "norms": norms, "added": stream.added_norms},
+        facts=facts_of(trace),
+        offline=_drawing(model, trace, whole, layer, source, row, f"{stack}_stream"),
+        columns=1,
+    )  # fmt: skip
+
+
+def _drawing(
+    model: Translator, trace: Trace, stream: Stream, layer: int, source: int, row: int, block: str
+) -> Offline:
+    """Return the floor plan for an offline page."""
+    chosen = PlanChoice(layer, source, row, block)
+    return plan_component(stream, trace, model.config, chosen).offline()
+
+
+def _caption(reading: FeedForwardReading) -> str:
+    if reading.promoted is None:
+        return "Activations only: in the encoder no neuron reaches the output matrix (section 3.3)."
+    exact = (
+        "exactly what it adds to the logits" if reading.exact else "as if no layer came after it"
+    )
+    return f"Logits of the tokens that it raises most, {exact}; and its neurons (section 3.3)."
+
+
+def _numbered(tokens: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(f"{i} {token}" for i, token in enumerate(tokens, start=1))

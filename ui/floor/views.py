@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import streamlit as st
 
 from figures.labels import show_token
@@ -19,9 +21,9 @@ from ui.core.theme import current_theme
 from ui.core.url_state import HEAD, KIND, LAYER
 from ui.core.view import View
 from ui.core.widgets import choose_one
-from ui.floor.choice import FloorChoice, keep, place_of
-from ui.floor.downloads import offer
-from ui.floor.exhibits import reading_of
+from ui.export.download import download_button, figure_for
+from ui.floor.choice import FloorChoice, keep, network_at, place_of
+from ui.floor.exhibits import feed_forward, feed_forward_name, residual_stream, stream_name
 from ui.head.choice import HeadSettings
 from ui.work.cache import computed
 
@@ -65,23 +67,33 @@ def draw_plan(stream: Stream, trace: Trace, config: ModelConfig, chosen: PlanCho
     show(plan, key="plan", on_choose=keep, on_open_change=opened)
 
 
-def draw_below(
-    view: View, config: ModelConfig, trace: Trace, stream: Stream, chosen: PlanChoice
-) -> None:
+def draw_below(view: View, trace: Trace, stream: Stream, chosen: PlanChoice) -> None:
     """Draw the chosen view: a network's neurons, or the stream."""
     names, more = st.columns([6, 1], vertical_alignment="center")
     choose_one("Below", FloorChoice.block, NAMES, names)
     with more.container(horizontal=True, horizontal_alignment="right"):
-        offer(view, config, chosen, stream)
+        _offer(view, stream, chosen)
     if chosen.block.endswith("ffn"):
         _draw_network(view, trace, stream, chosen)
     else:
         _draw_stream(stream, chosen)
 
 
+def _offer(view: View, stream: Stream, chosen: PlanChoice) -> None:
+    """Draw the download button of the view below the drawing."""
+    stack, layer, position = place_of(chosen, stream)
+    choice = {"stack": stack, "position": position, "source": chosen.source, "row": chosen.row}
+    if chosen.block.endswith("ffn"):
+        make = partial(figure_for, view, feed_forward, layer=layer, **choice)
+        download_button(make, key="floor", name=feed_forward_name(stack, layer, position))
+    else:
+        make = partial(figure_for, view, residual_stream, layer=chosen.layer, **choice)
+        download_button(make, key="floor", name=stream_name(stack))
+
+
 def _draw_network(view: View, trace: Trace, stream: Stream, chosen: PlanChoice) -> None:
-    place = stack, layer, position = place_of(chosen, stream)
-    reading = computed(view, "feed_forward", place, reading_of(stream, place))
+    stack, layer, position = place_of(chosen, stream)
+    reading = computed(view, *network_at(chosen, stream))
     held = stream.stack(stack)
     fired = int(held.n_firing[layer, position])
     share = float(held.shares[layer, -1, position])

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from figures.exhibit import Exhibit
-from figures.head import head_exhibit
-from figures.labels import query_labels
+from figures.exhibit import Exhibit, Panel, Series, file_stem
+from figures.labels import plain_token, query_labels
 from transformer.trace.inspection import inspect_head
 from transformer.trace.records import HeadStages, Trace
+from transformer.translator import Translator
 from transformer.types import AttentionKind
 from ui.components.stages import Chosen, stages_component
-from ui.export.programs import Source, header
+from ui.export.programs import facts_of
 
 #: Each kind's name, and the text its keys come from (section 3.2.3).
 KINDS: dict[AttentionKind, tuple[str, str]] = {
@@ -60,17 +61,79 @@ def difference(stages: HeadStages, trace: Trace) -> float:
     return float(np.abs(stages.scaled.weights - recorded).max())
 
 
-def head_figure(stages: HeadStages, trace: Trace, chosen: Chosen, source: Source) -> Exhibit:
-    """Return the stages of one query as a figure.
+def head_name(kind: AttentionKind, layer: int, head: int, query: int) -> str:
+    """Return the file stem of a head's figure; indices count from 0."""
+    place = ("layer", layer + 1, "head", head + 1, "query", query + 1)
+    return file_stem("inside", KINDS[kind][0], *place)
+
+
+def arguments(place: HeadChoice, chosen: Chosen) -> dict[str, Any]:
+    """Return the arguments of `inside_head` for a choice on screen."""
+    return {
+        "kind": place.kind, "layer": place.layer, "head": place.head, "query": place.query,
+        "key": chosen.key, "divisor": chosen.divisor,
+    }  # fmt: skip
+
+
+def inside_head(
+    model: Translator,
+    trace: Trace,
+    kind: AttentionKind = "cross",
+    layer: int = 0,
+    head: int = 0,
+    query: int = 0,
+    *,
+    key: int = 0,
+    divisor: float | None = None,
+) -> Exhibit:
+    """Return all stages of one query in one head as a figure; indices count from 0.
 
     Args:
-        trace: the trace from which the stages were computed.
-        chosen: the key being followed, and what q · k is divided by.
+        key: the key that the offline view follows.
+        divisor: of q · k in that view; None is the model's √d_k.
     """
-    names = names_of(HeadChoice(stages.kind, stages.layer, stages.head, stages.query), trace)
+    place = HeadChoice(kind, layer, head, query)
+    stages: HeadStages = stages_of(place)(model, trace)
+    names = names_of(place, trace)
+    keys = tuple(f"{i} {token}" for i, token in enumerate(stages.key_tokens, start=1))
+    d_k, d_v = len(stages.q), stages.values.shape[1]
+    where = f"layer {layer + 1}, head {head + 1}"
+    seen = np.where(stages.mask, 1.0, np.nan)
+    logits = {"q · k": stages.dots * seen, f"q · k / √{d_k}": stages.scaled.logits * seen}
+    weights = {"divided": stages.scaled.weights, "not divided": stages.unscaled.weights}
+    key_title = f"key: {names[1]}"
     shown = stages_component(
-        stages, names=names, difference=difference(stages, trace), chosen=chosen
+        stages, names=names, difference=difference(stages, trace), chosen=Chosen(key, divisor)
     )
-    made = head_exhibit(stages, header(source), names, shown.offline())
-    where = f"layer {stages.layer + 1}, head {stages.head + 1}"
-    return replace(made, facts=source.facts(where, trace.source))
+    return Exhibit(
+        name=head_name(kind, layer, head, query),
+        title=f"{KINDS[kind][0]}, {where}: query {query + 1} {plain_token(names[0])}",
+        caption=(
+            f"q · k element by element, the logits before and after the division by √{d_k}, the "
+            "softmax of both, and every value times its weight (section 3.2.1). Masked keys have "
+            "no logit."
+        ),
+        parts=(
+            Panel("q · k, element by element", stages.products.T, _numbers(d_k), keys,
+                  "dimension", key_title, "diverging", "q · k"),
+            Series("logits", keys, logits, key_title, "logit", "bar"),
+            Series("weights", keys, weights, key_title, "weight", "bar"),
+            Panel("weight × value", stages.scaled.weighted.T, _numbers(d_v), keys,
+                  "dimension", key_title, "diverging", "a × v"),
+        ),
+        arrays={
+            "x_query": stages.x_query, "x_keys": stages.x_keys, "q": stages.q,
+            "keys": stages.keys, "values": stages.values, "products": stages.products,
+            "dots": stages.dots, "mask": stages.mask, "logits": stages.scaled.masked,
+            "weights": stages.scaled.weights, "unscaled_weights": stages.unscaled.weights,
+            "weighted": stages.scaled.weighted, "output": stages.scaled.output,
+            "contribution": stages.scaled.contribution, "block_output": stages.block_output,
+        },
+        facts=facts_of(trace, where),
+        offline=shown.offline(),
+        columns=1,
+    )  # fmt: skip
+
+
+def _numbers(n: int) -> tuple[str, ...]:
+    return tuple(str(i) for i in range(1, n + 1))

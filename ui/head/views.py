@@ -22,10 +22,18 @@ from ui.core.side import OTHER_HEAD, OTHER_LAYER, Side, other
 from ui.core.url_state import HEAD, KIND, LAYER
 from ui.core.view import View
 from ui.core.widgets import choose_one, raw_box
+from ui.export.download import figure_for
 from ui.frame.twice import Download, Pair, Twice
 from ui.head.choice import HeadSettings, chosen_now, keep_chosen, kind_now, place_of, shared_kinds
-from ui.head.downloads import make_figure
-from ui.head.exhibits import KINDS, HeadChoice, difference, names_of, stages_of
+from ui.head.exhibits import (
+    KINDS,
+    HeadChoice,
+    arguments,
+    difference,
+    inside_head,
+    names_of,
+    stages_of,
+)
 from ui.work.cache import Computation, computed
 
 _AXES = ("layer", "head")
@@ -102,7 +110,12 @@ def draw_twice(pair: Pair) -> Download | None:
     pair.rows(partial(_draw_boxes, places=places, same_queries=same_queries), stages)
     pair.links(settings)
     return pair.download(
-        lambda side: partial(make_figure, side.view, places[side.letter], chosen[side.letter])
+        lambda side: partial(
+            figure_for,
+            side.view,
+            inside_head,
+            **arguments(places[side.letter], chosen[side.letter]),
+        )
     )
 
 

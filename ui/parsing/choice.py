@@ -12,7 +12,7 @@ from transformer.training.treebank import TREE
 from transformer.trees.words import split_words
 from ui.core import url_state
 from ui.core.choice import Choice
-from ui.core.url_state import HEAD, LAYER, Cell, Param
+from ui.core.url_state import HEAD, LAYER, Param
 from ui.core.view import View
 
 
@@ -65,12 +65,3 @@ def chosen_node(reading: Reading) -> int:
         return stored
     inside = (index for index, node in enumerate(reading.nodes) if index and not node.is_word)
     return next(inside, 0)
-
-
-def name_of(cell: Cell) -> str:
-    """Name a layer and a head."""
-    layer, head = cell
-    if layer is None and head is None:
-        return "mean of all heads"
-    layers = "mean of all layers" if layer is None else f"layer {layer + 1}"
-    return f"{layers}, {'mean of its heads' if head is None else f'head {head + 1}'}"

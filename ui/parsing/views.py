@@ -4,36 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 
 import streamlit as st
 
-from figures.exhibit import Exhibit
 from figures.markdown import code, plain
-from figures.parse_tree import IMPORT, parse_exhibit
 from transformer.catalogue import Entry
 from transformer.parsing.reading import Reading, read_parse
 from transformer.trace.records import Trace
-from transformer.types import Floats
 from ui.components.mount import show
-from ui.components.parse import Drawing
 from ui.core import url_state
 from ui.core.glossary import linked
-from ui.core.url_state import Cell
 from ui.core.view import View
 from ui.core.widgets import layer_and_head
-from ui.export.download import download_button, source_of, trace_for
-from ui.export.programs import header
+from ui.export.download import download_button, figure_for
 from ui.frame.steering import use_checkpoint
-from ui.parsing.choice import ParsingChoice, chosen_node, name_of, writes_trees
-from ui.work.results import Computation, result_of
-
-#: Meanings of the labels of phrases and the tags of words.
-GLOSSES = dict(
-    line.split("\t")
-    for line in Path(__file__).with_name("labels.tsv").read_text("utf-8").splitlines()
-    if not line.startswith("#")
-)
+from ui.parsing.choice import ParsingChoice, chosen_node, writes_trees
+from ui.parsing.exhibits import drawing, parse
+from ui.work.results import Computation
 
 
 def reading_of(words: Sequence[str]) -> Computation[Reading]:
@@ -52,9 +39,10 @@ def draw_parse(view: View, trace: Trace, reading: Reading, words: tuple[str, ...
         cell = layer_and_head("parsing", n_layers, n_heads, 190)
         st.space("stretch")
         download_button(
-            lambda: make_figure(view, words, cell, chosen), key="parse_away", name="parse"
-        )
-    tree = _drawing(trace, reading, words, cell).component(chosen)
+            lambda: figure_for(view, parse, words=words, layer=cell[0], head=cell[1], node=chosen),
+            key="parse_away", name="parse",
+        )  # fmt: skip
+    tree = drawing(trace, reading, words, cell).component(chosen)
     show(tree, key="parse_tree", on_choose=partial(url_state.put_index, ParsingChoice.node))
     repairs = reading.parse.rebuilt.repairs
     st.caption(
@@ -62,29 +50,6 @@ def draw_parse(view: View, trace: Trace, reading: Reading, words: tuple[str, ...
         if repairs
         else "The model wrote a whole tree; nothing had to be repaired."
     )
-
-
-def _drawing(trace: Trace, reading: Reading, words: tuple[str, ...], cell: Cell) -> Drawing:
-    return Drawing(reading, trace, words, _map(trace, cell), name_of(cell), GLOSSES)
-
-
-def _map(trace: Trace, cell: Cell) -> Floats:
-    """Return the cross-attention of a layer and head, means where they are None, [T, S]."""
-    layer, head = cell
-    maps = trace.cross.mean(0) if layer is None else trace.cross[layer]
-    found: Floats = maps.mean(0) if head is None else maps[head]
-    return found
-
-
-def make_figure(view: View, words: tuple[str, ...], cell: Cell, chosen: int) -> Exhibit:
-    """Return the figure; needs no session."""
-    trace, source = trace_for(view), source_of(view)
-    reading = result_of(view.request, reading_of(words))
-    drawing = _drawing(trace, reading, words, cell)
-    return parse_exhibit(
-        reading, trace, words, drawing.weights, drawing.where, header(source, IMPORT), cell,
-        drawing.component(chosen).offline(), source.facts(drawing.where),
-    )  # fmt: skip
 
 
 def offer_parsers(view: View, entries: Sequence[Entry]) -> None:

@@ -1,24 +1,309 @@
-"""Figures of a model's own positions; `figures.position_exhibits` has those of the encoding."""
+"""Figures of the Positions page: the encoding, stored tables, and the split of layer 1."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from figures.exhibit import Exhibit, Panel
-from figures.head import SPLIT_NAMES, split_exhibit
+import numpy as np
+from numpy.typing import NDArray
+
+from figures.exhibit import Exhibit, Panel, Series, file_stem
 from figures.labels import query_labels
+from figures.positions import cosines
+from transformer.checkpoint.position_tables import about_table
+from transformer.config import ModelConfig, PositionLayout
+from transformer.positions import StoredPositions, TablePositions, sinusoids
+from transformer.trace import position_vectors
+from transformer.trace.embeddings import Side
+from transformer.trace.position_vectors import encoding, stored_note, tables_of
 from transformer.trace.records import LogitSplit, Trace
-from transformer.types import Floats
+from transformer.trace.split import split_logits
+from transformer.translator import Translator
+from transformer.types import AttentionKind, Floats
 from ui.components.packing import Component
 from ui.components.parts import parts_component
-from ui.export.programs import Source, header
+from ui.export.programs import facts_of
+
+#: Names of the kinds that can be split.
+KINDS: Mapping[AttentionKind, str] = {
+    "encoder_self": "Encoder self-attention", "decoder_self": "Decoder self-attention",
+}  # fmt: skip
+#: Titles of the parts of `LogitSplit`, the query's side first.
+SPLIT_NAMES = {
+    "content_content": "content · content",
+    "content_position": "content · position",
+    "position_content": "position · content",
+    "position_position": "position · position",
+    "bias": "biases",
+}
+#: The text that each stack reads.
+STACKS: dict[str, Side] = {"Encoder": "source", "Decoder": "translation"}
+#: Rows of a learned table that are compared.
+MOST_LEARNED = 128
 
 
-def split_figure(split: LogitSplit, trace: Trace, note: str, source: Source) -> Exhibit:
-    """Return a head's logits as a sum of content and position; `note` ends the caption."""
-    page = split_component(split, trace).offline()
-    made = split_exhibit(split, header(source), query_labels(trace, split.kind), page, note)
-    return replace(made, facts=source.facts(f"layer 1, head {split.head + 1}", trace.source))
+def _indices(n: int) -> tuple[str, ...]:
+    return tuple(map(str, range(n)))
+
+
+def positions(n: int, d_model: int, layout: PositionLayout = "interleaved") -> Exhibit:
+    """Return the encoding of the first `n` positions as a figure."""
+    table = encoding(n, d_model, layout)
+    names = (_indices(n), _indices(d_model), "position", "dimension")
+    return Exhibit(
+        name="positions",
+        title=f"Sinusoidal positions, d_model {d_model}, {layout}",
+        caption="One row is one position, one column a dimension (section 3.5).",
+        parts=(Panel("PE", table, *names, "diverging"),),
+        arrays={"table": table},
+    )
+
+
+def position_curves(
+    n: int,
+    d_model: int,
+    dimensions: Sequence[int],
+    layout: PositionLayout = "interleaved",
+    *,
+    labels: Sequence[str] = (),
+) -> Exhibit:
+    """Return dimensions of the encoding along `n` positions as a figure; with none, the first.
+
+    Args: labels: names of the lines; by default the dimensions' numbers.
+    """
+    chosen = list(dimensions) or [0]
+    values = encoding(n, d_model, layout)[:, chosen]
+    names = list(labels) or list(map(str, chosen))
+    lines = {name: values[:, i] for i, name in enumerate(names)}
+    return Exhibit(
+        name="positions-dimensions",
+        title="Dimensions of the encoding along the positions",
+        caption="Each dimension is a wave (section 3.5).",
+        parts=(Series("value", np.arange(n), lines, "position", "value"),),
+        arrays={"curves": values},
+    )
+
+
+def position_products(
+    n: int,
+    d_model: int,
+    starts: Sequence[int],
+    n_offsets: int,
+    layout: PositionLayout = "interleaved",
+) -> Exhibit:
+    """Return PE times its transpose, and dot products by offset from `starts`, as a figure."""
+    table, by_offset = (
+        encoding(n, d_model, layout), position_vectors.offset_products(starts, n_offsets, d_model),
+    )  # fmt: skip
+    products, names = table @ table.T, _indices(n)
+    lines = {f"from position {start}": by_offset[:, i] for i, start in enumerate(starts)}
+    return Exhibit(
+        name="positions-products",
+        title=f"Dot products of positions, d_model {d_model}",
+        caption="The product depends on the distance alone (section 3.5).",
+        parts=(
+            Panel("PE · PE", products, names, names, "position", "position", "diverging"),
+            Series("by offset", np.arange(n_offsets), lines, "offset k", "PE(pos) · PE(pos + k)"),
+        ),
+        arrays={"products": products, "by_offset": by_offset},
+    )
+
+
+def position_shift(
+    pos: int, k: int, d_model: int, layout: PositionLayout = "interleaved"
+) -> Exhibit:
+    """Return the pairs of PE(pos), turned by M_k, as a figure."""
+    shift = position_vectors.shift(pos, k, d_model, layout)
+    before, after = shift.before, shift.after
+    lines = {"sin at pos": before[:, 0], "sin after the turn": after[:, 0],
+             "cos at pos": before[:, 1], "cos after the turn": after[:, 1]}  # fmt: skip
+    return Exhibit(
+        name="positions-shift",
+        title=f"PE({pos}) turned by M_k, k = {k}",
+        caption="M_k turns every (sin, cos) pair by k ω and lands on PE(pos + k) (section 3.5).",
+        parts=(Series("pairs", np.arange(len(before)), lines, "pair i", "value"),),
+        arrays={"before": before, "after": after, "expected": shift.expected},
+    )
+
+
+def positions_beyond(limit: int, d_model: int) -> Exhibit:
+    """Return curves of the encoding on both sides of the longest training length as a figure."""
+    return _beyond(limit, d_model, {}, "")
+
+
+def stored_positions_beyond(
+    model: Translator, limit: int, d_model: int, *, kind: str = "learned"
+) -> Exhibit:
+    """Return the same with curves of a model's tables.
+
+    Args: kind: of table, for its name.
+    """
+    return _beyond(limit, d_model, tables_of(model.model), kind)
+
+
+def _beyond(limit: int, d_model: int, tables: dict[str, Floats], kind: str) -> Exhibit:
+    values, names = position_vectors.around(limit, d_model, tables, kind)
+    lines = {name: values[:, i] for i, name in enumerate(names)}
+    return Exhibit(
+        name="positions-beyond",
+        title=f"Positions beyond {limit}",
+        caption=f"Training reached position {limit - 1}; later ones take values never seen.",
+        parts=(Series("value", np.arange(len(values)), lines, "position", "value"),),
+        arrays={"curves": values},
+    )
+
+
+def learned_positions(model: Translator, side: str = "Encoder") -> Exhibit:
+    """Return cosine similarities of learned positions, beside those of sinusoids, as a figure.
+
+    Args: side: "Encoder" or "Decoder".
+    """
+    rows = tables_of(model.model)[side][:MOST_LEARNED]
+    n, even = len(rows), rows.shape[1] + rows.shape[1] % 2
+    tables = {"learned": cosines(rows), "formula": cosines(encoding(n, even, "interleaved"))}
+    names = _indices(n)
+    return Exhibit(
+        name="positions-learned",
+        title=f"Learned positions of the {side.lower()}",
+        caption="Cosine similarity, beside that of sinusoids of the same size (table 3, row E).",
+        parts=tuple(
+            Panel(title, values, names, names, "position", "position", "diverging")
+            for title, values in tables.items()
+        ),
+        arrays=dict(tables),
+    )
+
+
+def stored_positions(model: Translator, side: str = "Encoder", *, n: int = 128) -> Exhibit:
+    """Return `n` rows of a stored table, and their difference from the formula, as a figure.
+
+    Args: side: "Encoder" or "Decoder".
+    """
+    table = tables_of(model.model)[side][:n]
+    exact: Floats = sinusoids(model.model.config, len(table)).numpy()
+    names = (_indices(len(table)), _indices(table.shape[1]), "position", "dimension")
+    return Exhibit(
+        name="positions-stored",
+        title=f"Stored positions of the {side.lower()}",
+        caption=stored_note(model.model),
+        parts=(
+            Panel("stored", table, *names, "diverging"),
+            Panel("stored less formula", table - exact, *names, "diverging", "difference"),
+        ),
+        arrays={"stored": table, "formula": exact, "difference": table - exact},
+    )
+
+
+def relative_positions(model: Translator, side: str = "Encoder", *, reach: int = 40) -> Exhibit:
+    """Return what relative positions add to the logits, by head and distance, as a figure.
+
+    Args:
+        side: "Encoder" or "Decoder", whose later keys are masked.
+        reach: the largest distance.
+    """
+    distances = np.arange(-reach, (reach if side == "Encoder" else 0) + 1)
+    numbers = position_vectors.distance_numbers(model.model, distances)[side]
+    heads = tuple(str(head) for head in range(1, len(numbers) + 1))
+    return Exhibit(
+        name="positions-relative",
+        title=f"What distances add to the {side.lower()}'s logits",
+        caption="Each head of self-attention adds a trained number for the distance from query to "
+        "key, the same in every layer (Raffel et al. 2020).",
+        parts=(
+            Panel(
+                "added", numbers, heads, tuple(map(str, distances.tolist())), "head", "distance",
+                "diverging", "added",
+            ),
+        ),
+        arrays={"numbers": numbers, "distances": distances},
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class OwnPositions:
+    """The position vectors of one stack of a model.
+
+    Attributes:
+        table: [n, d_model], added to the embeddings at positions 0, 1, ...; shorter than asked for
+            if a learned or stored table ends.
+        about: the kind of positions, in a few words.
+    """
+
+    table: Floats
+    about: str
+
+
+def own_positions(model: Translator, side: Side, n: int) -> OwnPositions:
+    """Return the first `n` position vectors of the model's own module."""
+    module = model.model.src_positions if side == "source" else model.model.tgt_positions
+    if isinstance(module, TablePositions):
+        n = min(n, module.table.size(0))
+    table: Floats = module(0, n).detach().float().cpu().numpy()
+    described = about(model.config)
+    if isinstance(module, StoredPositions):
+        described += f": {about_table(module.table, model.config)}"
+    return OwnPositions(table, described)
+
+
+def about(config: ModelConfig) -> str:
+    """Return the kind of a model's positions, in a few words."""
+    if config.positions == "relative":
+        return "nothing is added, heads count distances"
+    if config.positions != "sinusoidal":
+        return f"{config.positions}, a table of {config.max_positions:,} × {config.d_model}"
+    shifted = "" if not config.position_offset else f", counted from {config.position_offset}"
+    ending = "" if config.position_frequencies == "paper" else ", slower to the end"
+    return f"sinusoids, {config.position_layout}, {config.d_model} dimensions{shifted}{ending}"
+
+
+def added_positions(model: Translator, stack: str = "Encoder", n: int = 100) -> Exhibit:
+    """Return the vectors that a stack adds for its first `n` positions, as a figure.
+
+    Args: stack: "Encoder" or "Decoder".
+    """
+    own = own_positions(model, STACKS[stack], n)
+    n, d_model = own.table.shape
+    names = (_indices(n), _indices(d_model), "position", "dimension")
+    return Exhibit(
+        name=f"positions-{stack.lower()}",
+        title=f"What the {stack.lower()} adds for positions 0 to {n - 1}",
+        caption="One row is one position, one column a dimension (section 3.5).",
+        parts=(Panel(own.about, own.table, *names, "diverging"),),
+        arrays={"positions": own.table},
+    )
+
+
+def split_name(kind: AttentionKind, head: int) -> str:
+    """Return the file stem of a split's figure; heads count from 0."""
+    return file_stem("logits", KINDS[kind], "layer 1 head", head + 1, "content position")
+
+
+def content_and_position(
+    model: Translator, trace: Trace, kind: AttentionKind = "encoder_self", head: int = 0
+) -> Exhibit:
+    """Return the logits of a head of layer 1 as a sum of content and position, as a figure."""
+    split = split_logits(model.model, trace, kind, head)
+    queries, keys = _numbered(query_labels(trace, kind)), _numbered(split.tokens)
+    shown = {SPLIT_NAMES[name]: values for name, values in split.parts.items()}
+    shown["sum: the logits"] = split.logits
+    where = f"layer 1, head {head + 1}"
+    return Exhibit(
+        name=split_name(kind, head),
+        title=f"{KINDS[kind]}, {where}: content and position",
+        caption=(
+            "Each part of the logits q · k / √d_k, the query's side named first. They add up to "
+            f"the model's own logits within {split.residual:.1e}. {stored_note(model.model)}"
+        ).rstrip(),
+        parts=tuple(
+            Panel(title, np.where(split.mask, values, np.nan), queries, keys, "query", "key",
+                  "diverging", "logit")
+            for title, values in shown.items()
+        ),
+        arrays={**split.parts, "logits": split.logits, "mask": split.mask},
+        facts=facts_of(trace, where),
+        offline=split_component(split, trace).offline(),
+    )  # fmt: skip
 
 
 def split_component(split: LogitSplit, trace: Trace) -> Component[None]:
@@ -31,24 +316,15 @@ def split_component(split: LogitSplit, trace: Trace) -> Component[None]:
     )  # fmt: skip
 
 
-def own_exhibit(table: Floats, about: str, stack: str, source: Source) -> Exhibit:
-    """Return the vectors [n, d_model] that a stack adds for its first positions.
+def within_rows(values: Floats, mask: NDArray[np.bool_]) -> float:
+    """Return how much a map varies among the keys of a query: the RMS deviation from row means.
 
-    Args:
-        about: the kind of positions.  stack: "Encoder" or "Decoder".
+    A constant added to a whole row does not change its softmax.
     """
-    n, d_model = table.shape
-    module = "src_positions" if stack == "Encoder" else "tgt_positions"
-    panel = Panel(
-        about, table, tuple(map(str, range(n))), tuple(map(str, range(d_model))), "position",
-        "dimension", "diverging",
-    )  # fmt: skip
-    return Exhibit(
-        name=f"positions-{stack.lower()}",
-        title=f"What the {stack.lower()} adds for positions 0 to {n - 1}",
-        caption="One row is one position, one column a dimension (section 3.5).",
-        parts=(panel,),
-        arrays={"positions": table},
-        snippet=f"{header(source)}model = translator.model\n"
-        f"positions = model.{module}(0, {n}).detach().float().cpu().numpy()\n",
-    )
+    seen = np.where(mask, values.astype(np.float64), np.nan)
+    around = seen - np.nanmean(seen, axis=1, keepdims=True)
+    return float(np.sqrt(np.nanmean(around**2)))
+
+
+def _numbered(tokens: Sequence[str]) -> tuple[str, ...]:
+    return tuple(f"{i} {token}" for i, token in enumerate(tokens, start=1))

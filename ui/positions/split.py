@@ -5,10 +5,7 @@ from __future__ import annotations
 import numpy as np
 import streamlit as st
 
-from figures.exhibit import Exhibit
-from figures.head import SPLIT_NAMES, split_name
 from figures.markdown import plain
-from figures.position_exhibits import within_rows
 from transformer.config import ModelConfig
 from transformer.trace.position_vectors import stored_note
 from transformer.trace.records import LogitSplit, Trace
@@ -19,12 +16,16 @@ from ui.core import url_state
 from ui.core.url_state import HEAD, Param
 from ui.core.view import View
 from ui.core.widgets import choose_one, numbered
-from ui.export.download import download_button, source_of, trace_for
-from ui.positions.exhibits import split_component, split_figure
+from ui.export.download import download_button, figure_for
+from ui.positions.exhibits import (
+    SPLIT_NAMES,
+    content_and_position,
+    split_component,
+    split_name,
+    within_rows,
+)
 from ui.work.cache import Computation, Plan, computed, get_trace, get_translator
-from ui.work.models import translator
 from ui.work.progress import fragment
-from ui.work.results import result_of
 
 SIDES: dict[str, tuple[str, AttentionKind]] = {
     "encoder": ("Encoder self-attention", "encoder_self"),
@@ -79,7 +80,8 @@ def _maps(view: View) -> None:
     split = computed(view, *_split(kind, head))
     with more.container(horizontal=True, horizontal_alignment="right"):
         download_button(
-            lambda: _figure(view, kind, head), key="split_take", name=split_name(kind, head),
+            lambda: figure_for(view, content_and_position, kind=kind, head=head), key="split_take",
+            name=split_name(kind, head),
             n_numbers=split.logits.size * (len(split.parts) + 1),
         )  # fmt: skip
     show(split_component(split, trace), key="split")
@@ -124,12 +126,6 @@ def _split(kind: AttentionKind, head: int) -> Computation[LogitSplit]:
         "split", (kind, head),
         lambda model, trace: split_logits(model.model, trace, kind, head),
     )  # fmt: skip
-
-
-def _figure(view: View, kind: AttentionKind, head: int) -> Exhibit:
-    split = result_of(view.request, _split(kind, head))
-    note = stored_note(translator(view).model)
-    return split_figure(split, trace_for(view), note, source_of(view))
 
 
 def _map_difference(split: LogitSplit, trace: Trace) -> float:

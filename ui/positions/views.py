@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import streamlit as st
 from plotly.graph_objects import Figure
 from streamlit.delta_generator import DeltaGenerator
 
-from figures import position_exhibits as exhibits
 from figures.markdown import code
 from figures.palette import Theme
-from figures.position_exhibits import distances_exhibit, stored_exhibit
 from figures.positions import cosines, curves, distance_heatmap, encoding_heatmap, products
 from figures.shifts import clocks, product_by_offset
 from transformer.config import PositionLayout
@@ -30,8 +28,9 @@ from ui.core.theme import current_theme
 from ui.core.url_state import Param
 from ui.core.view import View
 from ui.core.widgets import bound, choose_one
-from ui.export.download import download_button, source_of
-from ui.export.programs import about_model, header
+from ui.export.download import download_button, figure_for
+from ui.export.programs import called
+from ui.positions import exhibits
 from ui.work.pictures import drawn
 
 
@@ -120,8 +119,10 @@ def draw_table(d_model: int, n: int, layout: PositionLayout, trained: int | None
               f"Positional encodings of {n} positions in {d_model} dimensions: fast stripes on the "
               "left, slow ones on the right.")  # fmt: skip
     with place:
-        download_button(lambda: exhibits.table_exhibit(table, layout), key="table_take",
-                  name="positions", n_numbers=table.size)  # fmt: skip
+        download_button(
+            lambda: called(exhibits.positions, n=n, d_model=d_model, layout=layout),
+            key="table_take", name="positions", n_numbers=table.size,
+        )  # fmt: skip
 
     place = section(
         "Each dimension is a wave",
@@ -142,8 +143,13 @@ def draw_table(d_model: int, n: int, layout: PositionLayout, trained: int | None
         place, figure, "curves", f"Values along the positions of dimensions: {', '.join(labels)}."
     )
     with place:
-        download_button(lambda: exhibits.curves_exhibit(table, chosen, labels, layout),
-                  key="curves_take", name="positions-dimensions")  # fmt: skip
+        download_button(
+            lambda: called(
+                exhibits.position_curves, n=n, d_model=d_model, dimensions=tuple(chosen),
+                layout=layout, labels=tuple(labels),
+            ),
+            key="curves_take", name="positions-dimensions",
+        )  # fmt: skip
 
 
 def draw_products(d_model: int, n: int, layout: PositionLayout) -> None:
@@ -167,8 +173,13 @@ def draw_products(d_model: int, n: int, layout: PositionLayout) -> None:
         alt="Dot products along the offset: curves from three positions coincide.",
     )
     with place:
-        download_button(lambda: exhibits.products_exhibit(shown, values, _STARTS, layout),
-                  key="products_take", name="positions-products")  # fmt: skip
+        download_button(
+            lambda: called(
+                exhibits.position_products, n=len(shown), d_model=d_model, starts=_STARTS,
+                n_offsets=_OFFSETS, layout=layout,
+            ),
+            key="products_take", name="positions-products",
+        )  # fmt: skip
 
 
 @st.fragment
@@ -211,9 +222,7 @@ def draw_shift(d_model: int, layout: PositionLayout) -> None:
     place.table(rows, hide_index=True)
     with place:
         download_button(
-            lambda: exhibits.shift_exhibit(
-                result.before, result.after, result.expected, pos, k, layout
-            ),
+            lambda: called(exhibits.position_shift, pos=pos, k=k, d_model=d_model, layout=layout),
             key="shift_take", name="positions-shift",
         )  # fmt: skip
     place.markdown(
@@ -250,13 +259,13 @@ def draw_beyond(
     values, names = position_vectors.around(limit, d_model, tables, kind)
     figure = drawn(curves, positions, values, names, current_theme(), trained=limit)
     draw_plot(place, figure, "beyond", f"{'; '.join(names)}; shaded from position {limit} on.")
-    pairs = position_vectors.pairs_around(limit, d_model)
+    size = {"limit": limit, "d_model": d_model}
+    stored = exhibits.stored_positions_beyond
     with place:
         download_button(
-            lambda: replace(
-                exhibits.beyond_exhibit(values, names, pairs, d_model, header(source_of(view))),
-                facts=about_model(view.checkpoint),
-            ),
+            lambda: figure_for(view, stored, **size, kind=kind)
+            if tables
+            else called(exhibits.positions_beyond, **size),
             key="beyond_take", name="positions-beyond",
         )  # fmt: skip
 
@@ -281,7 +290,7 @@ def draw_learned(view: View, learned: dict[str, Floats]) -> None:
         "Cosine similarity compares directions only, so both pictures share one scale.",
     )
     side = choose_one("Table", PositionsChoice.side, list(learned), place)
-    rows = learned[side][:128]
+    rows = learned[side][: exhibits.MOST_LEARNED]
     left, right = place.columns(2)
     left.caption("Learned")
     tables = {"learned": cosines(rows)}
@@ -298,10 +307,7 @@ def draw_learned(view: View, learned: dict[str, Floats]) -> None:
     draw_plot(right, figure, "formula", "Cosine similarity between sinusoidal positions.")
     with place:
         download_button(
-            lambda: replace(
-                exhibits.learned_exhibit(tables, side, header(source_of(view))),
-                facts=about_model(view.checkpoint),
-            ),
+            lambda: figure_for(view, exhibits.learned_positions, side=side),
             key="learned_take", name="positions-learned",
         )  # fmt: skip
 
@@ -332,10 +338,7 @@ def draw_distances(view: View, model: Transformer) -> None:
     )  # fmt: skip
     with place:
         download_button(
-            lambda: replace(
-                distances_exhibit(numbers, distances.tolist(), side, header(source_of(view))),
-                facts=about_model(view.checkpoint),
-            ),
+            lambda: figure_for(view, exhibits.relative_positions, side=side, reach=_REACH),
             key="distances_take", name="positions-relative", n_numbers=numbers.size,
         )  # fmt: skip
 
@@ -362,9 +365,6 @@ def draw_stored(view: View, model: Transformer) -> None:
         draw_positions(place, apart, "stored_apart", alt, limit=most)
     with place:
         download_button(
-            lambda: replace(
-                stored_exhibit(rows, exact, side, note, header(source_of(view))),
-                facts=about_model(view.checkpoint),
-            ),
+            lambda: figure_for(view, exhibits.stored_positions, side=side, n=len(rows)),
             key="stored_take", name="positions-stored", n_numbers=3 * rows.size,
         )  # fmt: skip

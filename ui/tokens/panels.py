@@ -26,13 +26,13 @@ from ui.core.side import Side, other
 from ui.core.theme import current_theme
 from ui.core.view import View
 from ui.core.widgets import bound
-from ui.export.download import source_of, trace_for
+from ui.export.download import download_below, figure_for
 from ui.frame.twice import Download, Pair, Twice
 from ui.tokens import words
 from ui.tokens.cached import get_kinds, get_reading, other_cuts_of
 from ui.tokens.choice import SIDES, TokensChoice, side_now
-from ui.tokens.downloads import make_pieces, offer_lengths
-from ui.tokens.exhibits import traced_pieces_exhibit
+from ui.tokens.exhibits import pieces as in_pieces
+from ui.tokens.exhibits import traced_pieces, vocabulary
 from ui.tokens.views import (
     Reading,
     Segmentation,
@@ -144,7 +144,7 @@ def draw_vocabulary(view: View, tokenizer: Tokenizer, side: TextSide, token: int
         drawn(length_bars, length_counts(pieces, kinds), current_theme()), theme=None,
         alt="Number of pieces of each length, at the start of a word and inside one.",
     )  # fmt: skip
-    offer_lengths(place, view, side)
+    download_below(place, view, "vocabulary-lengths", vocabulary, side=side)
 
 
 def reading_of_side(side: Side) -> tuple[Reading, Tokenizer | None]:
@@ -183,8 +183,8 @@ def draw_twice(pair: Pair) -> Download | None:
 def _figure(view: View, text: TextSide) -> Exhibit:
     """Return the figure of one side; needs no session."""
     if view.kind == "checkpoint":
-        return make_pieces(view, text, -2)
-    return traced_pieces_exhibit(trace_for(view), text, source_of(view))
+        return figure_for(view, in_pieces, side=text, token=-2)
+    return figure_for(view, traced_pieces, side=text)
 
 
 def _lacks(side: Side) -> str | None:

@@ -12,9 +12,8 @@ from transformer.measures.heads import combine
 from transformer.measures.words import group_labels, merge, word_groups
 from transformer.search.rules import length_penalty
 from transformer.trace.records import Trace
-from ui.components.grid import Cell
 from ui.components.player import PlayerPlace, encode
-from ui.export.programs import Source, header
+from ui.export.programs import Source, facts_of
 
 
 def stem(place: PlayerPlace, *, words: bool) -> str:
@@ -26,13 +25,29 @@ def stem(place: PlayerPlace, *, words: bool) -> str:
     return file_stem("decoding", *dict.fromkeys(which), *(["words"] if words else []))
 
 
-def player_exhibit(trace: Trace, place: PlayerPlace, source: Source, *, words: bool) -> Exhibit:
-    """Return the player's picture as a figure: both maps under its lens, and every step's numbers.
+def decoding(
+    trace: Trace,
+    layer: int | None = None,
+    head: int | None = None,
+    *,
+    words: bool = False,
+    alpha: float = 0.6,
+    step: int = 1,
+    shifted: bool = False,
+    origin: str = "Recorded live",
+) -> Exhibit:
+    """Return both maps of the decoder, and the numbers of every step, as a figure.
 
     Args:
-        words: whether columns are whole words.
+        layer, head: from 0; None is the mean over all.
+        words: columns are whole words.
+        alpha: exponent of the length penalty.
+        step, shifted: where the offline player opens; `shifted` shows how the output becomes the
+            input.
+        origin: a note below the player.
     """
-    layer, head = _cell(place)
+    of_layer, of_head = (None if at is None else at + 1 for at in (layer, head))
+    place = PlayerPlace(step, of_layer, of_head, shifted)
     cross = combine(trace.cross, layer=layer, head=head)
     own = combine(trace.decoder_self, layer=layer, head=head)
     sources, keys = trace.src_tokens, trace.tgt_tokens
@@ -48,7 +63,7 @@ def player_exhibit(trace: Trace, place: PlayerPlace, source: Source, *, words: b
     n_steps = len(trace.predicted_tokens)
     steps = np.arange(1, n_steps + 1)
     running = np.cumsum(trace.log_probs, dtype=np.float64)
-    score = running / np.array([length_penalty(n, source.alpha) for n in steps.tolist()])
+    score = running / np.array([length_penalty(n, alpha) for n in steps.tolist()])
     entropy = nats_to_bits(trace.entropy)
     # A position cannot look at later ones: NaN marks "no weight", which is not a weight of 0.
     future = np.array(firsts)[None, :] > np.arange(n_steps)[:, None]
@@ -78,15 +93,22 @@ def player_exhibit(trace: Trace, place: PlayerPlace, source: Source, *, words: b
             "predicts": np.array(trace.predicted_tokens), "log_probs": trace.log_probs,
             "entropy": entropy, "running": running, "score": score,
         },
-        facts=_facts(trace, place, source),
-        snippet=_program(source, place, words=words),
+        facts=_facts(trace, layer, head),
         offline=Offline(
             "player",
             encode(
-                trace, "still", place, words=words, alpha=source.alpha, steerable=False,
-                origin=origin_of(source.kind),
+                trace, "still", place, words=words, alpha=alpha, steerable=False, origin=origin,
             ),
         ),
+    )  # fmt: skip
+
+
+def player_exhibit(trace: Trace, place: PlayerPlace, source: Source, *, words: bool) -> Exhibit:
+    """Return the player's picture as a figure, with its program."""
+    layer, head = (None if at is None else at - 1 for at in (place.layer, place.head))
+    return source.of(
+        decoding, trace, layer=layer, head=head, words=words, alpha=source.alpha, step=place.step,
+        shifted=place.shifted, origin=origin_of(source.kind),
     )  # fmt: skip
 
 
@@ -115,16 +137,10 @@ def why_no_player(trace: Trace) -> str | None:
     return f"This page plays a translation step by step, but this file lacks {named}."
 
 
-def _cell(place: PlayerPlace) -> Cell:
-    """Return the layer and head under the lens, from 0."""
-    layer, head = (None if at is None else at - 1 for at in (place.layer, place.head))
-    return layer, head
-
-
-def _facts(trace: Trace, place: PlayerPlace, source: Source) -> dict[str, str]:
-    layer = "mean over layers" if place.layer is None else f"layer {place.layer}"
-    head = "mean over heads" if place.head is None else f"head {place.head}"
-    facts = source.facts(f"{layer}, {head}", trace.source)
+def _facts(trace: Trace, layer: int | None, head: int | None) -> dict[str, str]:
+    of_layer = "mean over layers" if layer is None else f"layer {layer + 1}"
+    of_head = "mean over heads" if head is None else f"head {head + 1}"
+    facts = facts_of(trace, f"{of_layer}, {of_head}")
     return {"Translation": f"“{trace.text}”", **facts} if trace.text else facts
 
 
@@ -135,37 +151,3 @@ def _caption(trace: Trace, *, words: bool) -> str:
     if trace.n_forced and not trace.forced:
         given = f" The first {trace.n_forced} tokens were given."
     return f"Attention {how}; rows are queries, columns are keys.{units}{given}"
-
-
-def _program(source: Source, place: PlayerPlace, *, words: bool) -> str:
-    layer, head = _cell(place)
-    imports = [
-        "from transformer.measures.entropy import nats_to_bits",
-        "from transformer.measures.heads import combine",
-        "from transformer.search.rules import length_penalty",
-    ]
-    merged = ""
-    if words:
-        imports.append("from transformer.measures.words import merge, word_groups")
-        merged = (
-            "# Columns are words: the weights of their pieces added up.\n"
-            "source_words = word_groups(trace.src_tokens, trace.src_special)\n"
-            "target_words = word_groups(trace.tgt_tokens, trace.tgt_special)\n"
-            "cross = merge(cross, None, source_words)\n"
-            "decoder_self = merge(decoder_self, None, target_words)\n"
-        )
-    return (
-        f"{header(source, *imports)}\n"
-        "# Layers and heads from 0; None is the mean over all of them.\n"
-        f"cross = combine(trace.cross, layer={layer}, head={head})\n"
-        f"decoder_self = combine(trace.decoder_self, layer={layer}, head={head})\n"
-        f"{merged}\n"
-        "# Row t is the position that reads token t and predicts the next one.\n"
-        "reads, predicts = np.array(trace.tgt_tokens), np.array(trace.predicted_tokens)\n"
-        "log_probs = trace.log_probs  # nats\n"
-        "entropy = nats_to_bits(trace.entropy)\n"
-        "running = np.cumsum(log_probs, dtype=np.float64)\n"
-        f"alpha = {source.alpha!r}\n"
-        "penalties = [length_penalty(length + 1, alpha) for length in range(len(predicts))]\n"
-        "score = running / np.array(penalties)\n"
-    )

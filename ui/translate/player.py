@@ -17,11 +17,11 @@ from ui.core.examples import Example
 from ui.core.side import Side
 from ui.core.units import UNITS, units_control
 from ui.core.view import View
-from ui.export.download import source_of, trace_for
+from ui.export.download import download_button, source_of, trace_for
 from ui.frame.decoding import decoded_text
 from ui.frame.steering import begin_with, undo
 from ui.frame.twice import Download, Pair, Twice
-from ui.translate.exhibits import origin_of, player_exhibit, why_no_player
+from ui.translate.exhibits import origin_of, player_exhibit, stem, why_no_player
 from ui.work.cache import Computation, computed
 
 
@@ -205,3 +205,14 @@ TWICE = Twice(
     "steps", draw_twice, page="translate", params=(*PLACE, UNITS),
     lacks=lambda side: why_no_player(side.trace),
 )  # fmt: skip
+
+
+def offer(view: View, trace: Trace, place: PlayerPlace, *, words: bool) -> None:
+    """Draw the download button for the player's current picture."""
+    n_steps = len(trace.predicted_tokens)
+    download_button(
+        lambda: player_exhibit(trace_for(view), place, source_of(view), words=words),
+        key="player_figure",
+        name=stem(place, words=words),
+        n_numbers=n_steps * (len(trace.src_tokens) + n_steps + 4),
+    )

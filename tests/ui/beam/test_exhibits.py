@@ -1,85 +1,43 @@
-"""Downloads of the search tree: valid figures, and programs that make their numbers."""
+"""Downloads of the search tree: nodes, branches and their maps."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from figures.exhibit import Exhibit
 from figures.graph import Graph
 from figures.paper import to_svg
-from figures.tables import to_csv, to_npz
 from tests.searched import searched
-from transformer.measures.beam import Tree, attention_along, beam_tree
+from transformer.measures.beam import attention_along, beam_tree
 from transformer.trace.records import Trace
 from transformer.translator import Translator
 from ui.beam.exhibits import (
-    branches_exhibit,
     branches_stem,
-    finished_exhibit,
-    node_exhibit,
     node_stem,
-    tree_exhibit,
+    search_branches,
+    search_node,
+    search_tree,
 )
-from ui.components.tree import TreeChoice
-from ui.export.html import to_html
-from ui.export.programs import Source
 
 SENTENCE = "The cat <b> sat."
 
 
-@dataclass(frozen=True)
-class Searched:
-    """A trace and its source."""
-
-    trace: Trace
-    source: Source
-
-    @property
-    def tree(self) -> Tree:
-        return beam_tree(self.trace)
-
-
-@pytest.fixture
-def search(tiny_checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], Searched]:
-    """Search with a given beam, in a folder where programs look for checkpoints."""
-    monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(tiny_checkpoint.parent))
-    model = Translator.load(tiny_checkpoint, "cpu")
-
-    def of(beam: int) -> Searched:
-        arguments = (("beam_size", beam), ("alpha", 0.6))
-        return Searched(
-            model.trace(SENTENCE, beam_size=beam, alpha=0.6),
-            Source(tiny_checkpoint.name, sentence=SENTENCE, arguments=arguments),
-        )
-
-    return of
-
-
-def check(exhibit: Exhibit) -> dict[str, object]:
-    """Check that every format can be made, and the program its arrays; return its variables."""
-    for write in (to_csv, to_npz, to_svg, to_html):
-        assert len(write(exhibit)) > 500
-    held: dict[str, object] = {}
-    exec(exhibit.snippet, held)  # noqa: S102
-    for name, values in exhibit.arrays.items():
-        np.testing.assert_allclose(held[name], values, atol=1e-5, err_msg=name)  # type: ignore
-    return held
+@pytest.fixture(scope="module")
+def found(tiny_translator: Translator) -> Callable[[int], Trace]:
+    """Search with a given beam."""
+    return lambda beam: tiny_translator.trace(SENTENCE, beam_size=beam, alpha=0.6)
 
 
 @pytest.mark.parametrize("beam", [1, 3])
 @pytest.mark.parametrize("dropped", [False, True])
-def test_the_tree(search: Callable[[int], Searched], beam: int, dropped: bool) -> None:
-    found = search(beam)
-    exhibit = tree_exhibit(found.trace, TreeChoice(0, None, dropped), found.source)
-    check(exhibit)
+def test_the_tree(found: Callable[[int], Trace], beam: int, dropped: bool) -> None:
+    trace = found(beam)
+    exhibit = search_tree(trace, 0, dropped=dropped)
     (graph,) = exhibit.parts
     assert isinstance(graph, Graph)
-    tree = found.tree
+    tree = beam_tree(trace)
     shown = [node for node in tree.nodes if dropped or node.fate != "dropped"]
     assert graph.rows == tuple(node.token for node in shown)
     np.testing.assert_allclose(graph.values[:, 3], [node.total for node in shown], atol=1e-5)
@@ -93,30 +51,28 @@ def test_the_tree(search: Callable[[int], Searched], beam: int, dropped: bool) -
 
 
 @pytest.mark.parametrize("units", ["tokens", "words"])
-def test_a_node(search: Callable[[int], Searched], units: str) -> None:
-    found = search(3)
-    tree = found.tree
+def test_a_node(found: Callable[[int], Trace], units: str) -> None:
+    trace = found(3)
+    tree = beam_tree(trace)
     node = next(node for node in tree.nodes if node.outcome == "outranked" and node.step == 3)
-    exhibit = node_exhibit(found.trace, node.index, (1, None), units, found.source)
+    exhibit = search_node(trace, node.index, 1, units=units)
     assert exhibit.name == node_stem(node, (1, None))
-    held = check(exhibit)
     cross, own = exhibit.parts
     np.testing.assert_allclose(cross.values.sum(), 1, atol=1e-5)  # type: ignore[union-attr]
     np.testing.assert_allclose(own.values.sum(), 1, atol=1e-5)  # type: ignore[union-attr]
     if units == "tokens":
-        wanted = np.asarray(held["cross"])[1].mean(axis=0)
+        wanted = exhibit.arrays["cross"][1].mean(axis=0)
         np.testing.assert_allclose(cross.values[0], wanted, atol=1e-5)  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("look", ["cross", "decoder_self"])
 @pytest.mark.parametrize("units", ["tokens", "words"])
-def test_two_branches(search: Callable[[int], Searched], look: str, units: str) -> None:
-    found = search(3)
-    tree = found.tree
+def test_two_branches(found: Callable[[int], Trace], look: str, units: str) -> None:
+    trace = found(3)
+    tree = beam_tree(trace)
     a, b = tree.leaves[0], tree.leaves[1]
-    exhibit = branches_exhibit(found.trace, a, b, look, (None, 2), units, found.source)
+    exhibit = search_branches(trace, a, b, look, head=2, units=units)
     assert exhibit.name == branches_stem(look, (None, 2))
-    check(exhibit)
     total, score, *maps = exhibit.parts
     for series, what in ((total, "total"), (score, "score")):
         for name, leaf in (("A", a), ("B", b)):
@@ -126,12 +82,6 @@ def test_two_branches(search: Callable[[int], Searched], look: str, units: str) 
             assert len(known) == tree.node(leaf).length
     for panel in maps:
         np.testing.assert_allclose(panel.values.sum(axis=1), 1, atol=1e-5)  # type: ignore
-
-
-def test_what_ended(search: Callable[[int], Searched]) -> None:
-    for beam in (3, 1):
-        found = search(beam)
-        check(finished_exhibit(found.trace, found.source))
 
 
 def test_a_graph_has_its_parents_first() -> None:

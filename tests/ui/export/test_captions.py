@@ -16,7 +16,7 @@ from transformer.measures.beam import beam_tree
 from transformer.trace.records import Trace
 from transformer.translator import Translator
 from ui.attention.exhibits import attention_exhibit
-from ui.beam.exhibits import branches_exhibit, node_exhibit
+from ui.beam.exhibits import search_branches, search_node
 from ui.components.player import PlayerPlace
 from ui.export.programs import Source
 from ui.translate.exhibits import player_exhibit
@@ -48,14 +48,13 @@ FIGURES: dict[str, tuple[Callable[[Trace], Exhibit], str]] = {
         "layer 2, head 3",
     ),
     "node": (
-        lambda trace: node_exhibit(
-            trace, beam_tree(trace).winner[0], (1, None), "tokens", SOURCE
-        ),
+        lambda trace: SOURCE.of(search_node, trace, node=beam_tree(trace).winner[0], layer=1),
         "layer 2, mean over heads",
     ),
     "branches": (
-        lambda trace: branches_exhibit(
-            trace, *beam_tree(trace).leaves[:2], "cross", (1, 2), "tokens", SOURCE
+        lambda trace: SOURCE.of(
+            search_branches, trace, a=beam_tree(trace).leaves[0], b=beam_tree(trace).leaves[1],
+            layer=1, head=2,
         ),
         "layer 2, head 3",
     ),

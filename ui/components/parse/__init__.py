@@ -5,14 +5,14 @@ Choosing a bracket redraws in the browser; Python is told, so that a link keeps 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from figures.labels import show_token
-from figures.parse_tree import node_label, node_text
-from transformer.parsing.reading import Reading, bracket_weights
+from figures.labels import row_labels, show_token
+from transformer.parsing.reading import Constituent, Reading, bracket_weights
 from transformer.trace.records import Trace
 from transformer.types import Floats
 from ui.components.packing import Component, attention_look, floats, is_index, labels
@@ -45,6 +45,19 @@ class Drawing:
             "parse", _header(self), floats([weights]), choice=chosen,
             parse=lambda reported: reported if is_index(reported, n_nodes) else None,
         )  # fmt: skip
+
+
+def node_text(node: Constituent, words: Sequence[str]) -> str:
+    """Return the words of a phrase."""
+    return " ".join(words[node.first : node.end])
+
+
+def node_label(node: Constituent, trace: Trace) -> str:
+    """Return the label of the decoder row that predicts a bracket or tag."""
+    if node.row is None:
+        return ""
+    row = node.row
+    return row_labels(trace.tgt_tokens[row : row + 1], trace.predicted_tokens[row : row + 1])[0]
 
 
 def _header(drawing: Drawing) -> dict[str, Any]:

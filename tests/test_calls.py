@@ -1,0 +1,133 @@
+"""Every figure is a call of `headlight`, and its program is that call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from inspect import getdoc, signature
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import headlight
+from figures.exhibit import Exhibit
+from figures.tables import to_csv, to_npz
+from headlight import calls
+from transformer.config import ModelConfig
+from transformer.trace.records import Trace
+from transformer.translator import Translator
+from ui.export.html import to_html
+from ui.export.programs import Source, called
+
+SENTENCE = "The <b>cat</b> sat on 'it'."
+SIZE = {"n": 9, "d_model": 6}
+HEADS = ((0, 2), (1, 0))
+
+CASES: list[tuple[str, dict[str, Any]]] = [
+    ("attention", {}),
+    ("attention", {"display": "grid", "dim": True}),
+    ("attention", {"display": "grid", "kind": "encoder_self", "units": "words"}),
+    ("attention", {"display": "heads", "heads": HEADS, "mass": 0.6, "pin": ("key", 1)}),
+    ("attention", {"display": "heads", "heads": HEADS, "units": "words", "kind": "decoder_self",
+                   "dim": True}),
+    ("attention", {"layer": 1, "head": 2, "kind": "decoder_self"}),
+    ("attention", {"chosen": True, "heads": HEADS, "how": "max", "queries": (1, 3),
+                   "keys": (0, 2)}),
+    ("attention", {"layer": 1, "units": "words", "queries": (1, 3), "keys": (0, 2)}),
+    ("decoding", {"layer": 1, "head": 2, "step": 3}),
+    ("decoding", {"words": True, "alpha": 1.0}),
+    ("search_tree", {}),
+    ("search_tree", {"a": 0, "dropped": True}),
+    ("search_node", {"node": 3, "layer": 1}),
+    ("search_node", {"node": 3, "units": "words"}),
+    ("search_branches", {"a": 5, "b": 9, "head": 2}),
+    ("search_branches", {"a": 5, "b": 9, "kind": "decoder_self", "units": "words"}),
+    ("length_penalty", {}),
+    *(("inside_head", {"kind": kind, "layer": 1, "head": 2, "query": 3, "key": 1})
+      for kind in ("encoder_self", "decoder_self", "cross")),
+    ("content_and_position", {"head": 1}),
+    ("content_and_position", {"kind": "decoder_self"}),
+    ("residual_stream", {"stack": "encoder", "position": 1}),
+    ("feed_forward", {"layer": 2, "position": 1}),
+    ("feed_forward", {"stack": "encoder", "row": 2}),
+    ("pieces", {"side": "translation", "token": 5}),
+    ("traced_pieces", {}),
+    ("vocabulary", {}),
+    ("neighbours", {"token": 7, "count": 5}),
+    ("embeddings", {"side": "translation"}),
+    ("positions", {**SIZE, "layout": "concatenated"}),
+    ("position_curves", {**SIZE, "dimensions": (1, 4), "labels": ("one", "four")}),
+    ("position_curves", {**SIZE, "dimensions": ()}),
+    ("position_products", {**SIZE, "starts": (0, 10), "n_offsets": 12}),
+    ("position_shift", {"pos": 7, "k": -4, "d_model": 10, "layout": "concatenated"}),
+    ("positions_beyond", {"limit": 12, "d_model": 8}),
+    ("added_positions", {"stack": "Decoder", "n": 20}),
+    ("layer_costs", {"d": 512}),
+    ("path_lengths", {"n": 20, "kernel": 3, "window": 2}),
+    ("bytes_of_maps", {"config": ModelConfig().to_json(), "lengths": (8, 16)}),
+]  # fmt: skip
+#: Figures of other models, whose programs the tests of their pages run.
+ELSEWHERE = {
+    "expected_tokens", "one_stack_or_two", "parse", "learned_positions", "relative_positions",
+    "stored_positions", "stored_positions_beyond",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def trace(tiny_translator: Translator) -> Trace:
+    return tiny_translator.trace(SENTENCE, beam_size=3)
+
+
+def check_program(made: Exhibit) -> None:
+    """Run a figure's program, and compare its variables with the figure's arrays."""
+    found: dict[str, Any] = {}
+    exec(compile(made.snippet, "program", "exec"), found)  # noqa: S102 - our own program
+    assert made.arrays
+    for name, values in made.arrays.items():
+        if values.dtype.kind == "U":
+            np.testing.assert_array_equal(found[name], values, err_msg=name)
+        else:
+            np.testing.assert_allclose(found[name], values, rtol=1e-5, atol=1e-5, err_msg=name)
+    assert (found["figure"].name, found["figure"].title) == (made.name, made.title)
+
+
+def figure(
+    name: str, choice: dict[str, Any], model: Translator, trace: Trace, source: Source
+) -> Exhibit:
+    function: Callable[..., Exhibit] = getattr(headlight, name)
+    known = signature(function).parameters
+    given = [each for at, each in (("model", model), ("trace", trace)) if at in known]
+    if not given:
+        return called(function, **choice)
+    return source.figure(function(*given, **choice), function, **choice)
+
+
+@pytest.mark.parametrize(
+    ("name", "choice"), CASES, ids=[f"{at}-{name}" for at, (name, _) in enumerate(CASES)]
+)
+def test_the_program_of_a_figure_is_its_call(
+    name: str,
+    choice: dict[str, Any],
+    tiny_checkpoint: Path,
+    tiny_translator: Translator,
+    trace: Trace,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(tiny_checkpoint.parent))
+    source = Source(tiny_checkpoint.name, sentence=SENTENCE, arguments=(("beam_size", 3),))
+    made = figure(name, choice, tiny_translator, trace, source)
+    check_program(made)
+    assert made.snippet.count(f"figure = headlight.{name}(") == 1
+    assert (made.facts.get("Checkpoint") == tiny_checkpoint.name) == ("load(path" in made.snippet)
+    assert to_csv(made) and to_npz(made)
+    assert all(view.message for view in made.views)
+    assert to_html(made) == headlight.show(made).html if made.views else True
+
+
+def test_every_call_is_documented_and_tried() -> None:
+    assert set(calls.__all__) - {"save"} == {name for name, _ in CASES} | ELSEWHERE
+    for name in calls.__all__:
+        assert getdoc(getattr(headlight, name))
+    with pytest.raises(AttributeError, match="nothing"):
+        headlight.nothing  # noqa: B018

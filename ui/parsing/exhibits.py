@@ -1,0 +1,71 @@
+"""The figure of the Parsing page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from figures.exhibit import Exhibit, Panel
+from transformer.measures.heads import combine
+from transformer.parsing.reading import Reading, bracket_weights, read_parse
+from transformer.trace.records import Trace
+from transformer.translator import Translator
+from ui.components.grid import Cell
+from ui.components.parse import Drawing, node_text
+from ui.export.programs import facts_of
+
+#: Meanings of the labels of phrases and the tags of words.
+GLOSSES = dict(
+    line.split("\t")
+    for line in Path(__file__).with_name("labels.tsv").read_text("utf-8").splitlines()
+    if not line.startswith("#")
+)
+
+
+def drawing(trace: Trace, reading: Reading, words: tuple[str, ...], cell: Cell) -> Drawing:
+    """Return a tree with the cross-attention of a layer and head; None is the mean."""
+    layer, head = cell
+    weights = combine(trace.cross, layer=layer, head=head)
+    return Drawing(reading, trace, words, weights, name_of(cell), GLOSSES)
+
+
+def parse(
+    model: Translator,
+    trace: Trace,
+    words: tuple[str, ...],
+    layer: int | None = None,
+    head: int | None = None,
+    *,
+    node: int = 0,
+) -> Exhibit:
+    """Return the cross-attention of every bracket and tag of a tree on the words, as a figure.
+
+    Args:
+        words: of the sentence, as the parser reads them.
+        layer, head: from 0; None is the mean over all.
+        node: at which the offline view opens.
+    """
+    reading = read_parse(trace, words, model.tokenizer)
+    shown = drawing(trace, reading, words, (layer, head))
+    shares = bracket_weights(reading, shown.weights)
+    written = [index for index, each in enumerate(reading.nodes) if each.row is not None]
+    rows = tuple(
+        f"{reading.nodes[index].label}: {node_text(reading.nodes[index], words)}"
+        for index in written
+    )
+    panel = Panel(
+        f"Cross-attention, {shown.where}", shares[written], rows, (*words, "</s>"),
+        "bracket or tag", "word",
+    )  # fmt: skip
+    return Exhibit(
+        "parse", "The tree of a sentence", f"{reading.parse}", (panel,), {"brackets": shares},
+        offline=shown.component(node).offline(), facts=facts_of(trace, shown.where),
+    )  # fmt: skip
+
+
+def name_of(cell: Cell) -> str:
+    """Return the name of a layer and a head."""
+    layer, head = cell
+    if layer is None and head is None:
+        return "mean of all heads"
+    layers = "mean of all layers" if layer is None else f"layer {layer + 1}"
+    return f"{layers}, {'mean of its heads' if head is None else f'head {head + 1}'}"
