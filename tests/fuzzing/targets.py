@@ -41,6 +41,7 @@ from transformer.training.watching import read_run
 from transformer.translator import Translator
 from transformer.trees.tree import read_tree, simplified
 from ui.core import url_state
+from ui.core.choice import Choice
 
 
 class Target(NamedTuple):
@@ -239,7 +240,9 @@ def parameters() -> list[url_state.Param[Any]]:
     if "ui.compare.choice" not in sys.modules:
         for module in pkgutil.walk_packages(ui.__path__, "ui."):
             importlib.import_module(module.name)
-    found: dict[int, url_state.Param[Any]] = {}
+    found: dict[int, url_state.Param[Any]] = {
+        id(param): param for cls in Choice.__subclasses__() for param in cls.params()
+    }
     for name, module in sorted(sys.modules.items()):
         if name.startswith("ui."):
             for value in vars(module).values():

@@ -1,4 +1,4 @@
-"""The Translate page, as far as Python goes; the player itself is tested in a browser."""
+"""The Translate page and its opening; player and animation are tested in a browser."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from ui.work.lru import Lru
 
 RunApp = Callable[..., AppTest]
 ROOT = Path(__file__).resolve().parents[2]
+CHECKPOINTS = ROOT / "checkpoints"
 SHIPPED = [each for each in list_entries([ROOT / "checkpoints"]) if each.name in TRANSLATORS]
 
 
@@ -186,3 +187,49 @@ def test_every_shipped_checkpoint_opens_on_its_example(run_app: RunApp, entry: E
         assert source.unknown == ()
         if example.watch:
             assert example.watch in [piece.lstrip("▁").lower() for piece in source.pieces]
+
+
+def components(app: AppTest) -> list[str]:
+    shown = [each.proto.component_name for each in app.main.get("bidi_component")]
+    return [name for name in shown if name in ("headlight.opening", "headlight.player")]
+
+
+def header_of(app: AppTest) -> dict[str, Any]:
+    (message,) = [
+        each.proto.bytes
+        for each in app.main.get("bidi_component")
+        if each.proto.component_name == "headlight.opening"
+    ]
+    header: dict[str, Any] = json.loads(message[4 : 4 + int.from_bytes(message[:4], "little")])
+    return header
+
+
+def test_it_plays_first_and_the_page_follows_behind_it(run_app: RunApp) -> None:
+    app = run_app(root=CHECKPOINTS)
+    assert components(app) == ["headlight.opening"]
+    assert not header_of(app)["covers"]
+    # What the browser reports; AppTest cannot send it.
+    app.session_state["headlight_opening_covers"] = True
+    assert components(app.run()) == ["headlight.opening", "headlight.player"]
+    app.session_state["headlight_opening_second"] = True
+    assert len(header_of(app.run())["scenes"]) == 2
+    # A translation ends it, even of the same sentence; it can be replayed.
+    app.sidebar.button[0].click().run()
+    assert components(app) == ["headlight.player"]
+    app.sidebar.text_area[0].set_value("A dog runs.")
+    app.sidebar.button[0].click().run()
+    app.button(key="play_opening").click().run()
+    assert components(app) == ["headlight.opening"] and len(header_of(app)["scenes"]) == 1
+    assert app.sidebar.text_area[0].value == examples_for("everyday-en-de").items[0].sentence
+    app.sidebar.selectbox(key="checkpoint_box").set_value("reverse-toy").run()
+    assert components(app) == ["headlight.player"]
+    assert not [each for each in app.button if each.key == "play_opening"]
+
+
+def test_a_link_leaves_it_out_or_asks_for_it(run_app: RunApp) -> None:
+    assert components(run_app(root=CHECKPOINTS, opening="0")) == ["headlight.player"]
+    assert components(run_app(root=CHECKPOINTS, step="2")) == ["headlight.player"]
+    asked = run_app(root=CHECKPOINTS, opening="1", checkpoint="everyday-en-fr")
+    assert components(asked) == ["headlight.opening"]
+    assert header_of(asked)["target"]["name"] == "French"
+    assert "opening" not in asked.query_params  # a reload does not play it again
