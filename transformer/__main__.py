@@ -60,8 +60,11 @@ def _parser() -> _Parser:
     commands = parser.add_subparsers(
         dest="command", metavar="COMMAND", required=True, parser_class=_Parser
     )
-    for command in _COMMANDS:
-        command.add(commands)
+    for module in _COMMANDS:
+        name, _, text = (module.__doc__ or "``: ").splitlines()[0].partition(": ")
+        command = commands.add_parser(name.strip("`"), help=text.rstrip("."))
+        module.add(command)
+        command.set_defaults(run=module.run)
     return parser
 
 

@@ -190,7 +190,7 @@ MARIAN: Faults = {
     "another end": (edit(GENERATION, forced_eos_token_id=4), "forced_eos_token_id=4"),
     "one more end": (edit(GENERATION, eos_token_id=7), "7 is not that of"),
     "words of two": (edit(GENERATION, bad_words_ids=[[3, 4]]), "bad_words_ids"),
-    "suppressed text": (edit(GENERATION, suppress_tokens=["x"]), "not token ids"),
+    "suppressed text": (edit(GENERATION, suppress_tokens=["x"]), "is not a list of token ids"),
     "config of digits": (write(CONFIG, b"9" * 5_000), r"config\.json: not valid JSON"),
     "a key twice": (twice(CONFIG, "d_model"), r"config\.json: .*'d_model' stands there tw"),
     "a piece twice": (twice(VOCABULARY, "</s>"), r"vocab\.json: .*'</s>' stands there twice"),

@@ -1,4 +1,4 @@
-"""`ablations`: repeat the rows of table 3 on Multi30k."""
+"""`ablations`: repeat the rows of table 3 on Multi30k, and compare with the paper."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 import math
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from transformer.commands.options import add_device, progress_bar
 
@@ -15,11 +15,8 @@ if TYPE_CHECKING:
     from transformer.experiments.ablations import Results, Variation
 
 
-def add(commands: Any) -> None:
-    """Add `ablations` to the subparsers."""
-    parser = commands.add_parser(
-        "ablations", help="repeat the rows of table 3 on Multi30k, and compare with the paper"
-    )
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
     parser.add_argument("--data", metavar="DIR", help="folder of the text; without it, no training")
     parser.add_argument("--out", metavar="DIR", help="folder of the runs, which are resumed there")
     parser.add_argument(
@@ -35,10 +32,10 @@ def add(commands: Any) -> None:
     add_device(parser)
     parser.add_argument("--quiet", action="store_true", help="no progress bars")
     parser.add_argument("--json", action="store_true", help="print the results as JSON")
-    parser.set_defaults(run=_ablations)
 
 
-def _ablations(options: argparse.Namespace) -> None:
+def run(options: argparse.Namespace) -> None:
+    """Run the command."""
     from transformer.errors import InputError
     from transformer.experiments.ablations import RUN_ORDER, SHIPPED, Results, variation
 

@@ -1,29 +1,25 @@
-"""`align`: score every head as an aligner of words."""
+"""`align`: score each head's word alignment against links drawn by people."""
 
 from __future__ import annotations
 
 import argparse
 import json
 from pathlib import Path
-from typing import Any
 
 from transformer.commands.options import add_device, progress_bar
 
 
-def add(commands: Any) -> None:
-    """Add `align` to the subparsers."""
-    align = commands.add_parser(
-        "align", help="score each head's word alignment against links drawn by people"
-    )
-    align.add_argument("checkpoint", metavar="CHECKPOINT", help="a translator from or to German")
-    align.add_argument("--data", required=True, metavar="DIR", help="folder of alignment-de-en")
-    align.add_argument("--write", action="store_true", help="keep the table in its metrics.json")
-    align.add_argument("--json", action="store_true", help="print the table as JSON")
-    add_device(align)
-    align.set_defaults(run=_align)
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.add_argument("checkpoint", metavar="CHECKPOINT", help="a translator from or to German")
+    parser.add_argument("--data", required=True, metavar="DIR", help="folder of alignment-de-en")
+    parser.add_argument("--write", action="store_true", help="keep the table in its metrics.json")
+    parser.add_argument("--json", action="store_true", help="print the table as JSON")
+    add_device(parser)
 
 
-def _align(options: argparse.Namespace) -> None:
+def run(options: argparse.Namespace) -> None:
+    """Run the command."""
     from transformer.catalogue import open_tracer
     from transformer.checkpoint.folder import METRICS
     from transformer.config import ConfigError

@@ -1,35 +1,31 @@
-"""`complete`: let a model of one stack continue, fill in or translate a text."""
+"""`complete`: let a model of one stack go on with a text, or fill in its [MASK]."""
 
 from __future__ import annotations
 
 import argparse
 import math
-from typing import Any
 
 from transformer.commands.options import add_device
 
 
-def add(commands: Any) -> None:
-    """Add `complete` to the subparsers."""
-    complete = commands.add_parser(
-        "complete", help="let a model of one stack go on with a text, or fill in its [MASK]"
-    )
-    complete.add_argument("text", metavar="TEXT")
-    complete.add_argument("--checkpoint", required=True, metavar="PATH")
-    complete.add_argument(
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.add_argument("text", metavar="TEXT")
+    parser.add_argument("--checkpoint", required=True, metavar="PATH")
+    parser.add_argument(
         "--tokens", type=int, default=20, metavar="N", help="go on by at most N; default: 20"
     )
-    complete.add_argument(
+    parser.add_argument(
         "--seed", type=int, metavar="N", help="draw the tokens at random, from this seed"
     )
-    complete.add_argument(
+    parser.add_argument(
         "--top-k", type=int, default=5, metavar="N", help="guesses for each [MASK]; default: 5"
     )
-    add_device(complete)
-    complete.set_defaults(run=_complete)
+    add_device(parser)
 
 
-def _complete(options: argparse.Namespace) -> None:
+def run(options: argparse.Namespace) -> None:
+    """Run the command."""
     from transformer.catalogue import open_tracer
     from transformer.errors import InputError
     from transformer.one_stack.tracer import StackModel

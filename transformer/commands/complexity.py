@@ -1,4 +1,4 @@
-"""`complexity`: measure what the layers of table 1 cost on this machine."""
+"""`complexity`: measure time and memory of the layers of table 1 on this machine."""
 
 from __future__ import annotations
 
@@ -13,11 +13,8 @@ if TYPE_CHECKING:
     from transformer.experiments.records import Measurement
 
 
-def add(commands: Any) -> None:
-    """Add `complexity` to the subparsers."""
-    parser = commands.add_parser(
-        "complexity", help="measure time and memory of the layers of table 1 on this machine"
-    )
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
     parser.add_argument("--quick", action="store_true", help="small shapes, a few seconds")
     parser.add_argument(
         "--lengths", type=int, nargs="+", metavar="N", help="default: 32 64 ... 4096"
@@ -38,10 +35,10 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--lines", action="store_true", help="progress as lines on standard error, for programs"
     )
-    parser.set_defaults(run=_complexity)
 
 
-def _complexity(options: argparse.Namespace) -> None:
+def run(options: argparse.Namespace) -> None:
+    """Run the command."""
     from dataclasses import replace
 
     from transformer.experiments.complexity import QUICK, Plan, measure

@@ -1,4 +1,4 @@
-"""`data`: download a public corpus to train on, or show pairs of one."""
+"""`data`: download a public corpus to train on, or sample one."""
 
 from __future__ import annotations
 
@@ -6,30 +6,28 @@ import argparse
 import logging
 import random
 from pathlib import Path
-from typing import Any
 
 
-def add(commands: Any) -> None:
-    """Add `data` to the subparsers."""
-    data = commands.add_parser("data", help="download a public corpus to train on, or sample one")
-    data.add_argument("corpus", help="multi30k or tatoeba; with --sample any that a recipe names")
-    data.add_argument(
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.add_argument("corpus", help="multi30k or tatoeba; with --sample any that a recipe names")
+    parser.add_argument(
         "--out", required=True, metavar="DIR", help="where to put it, then `train --data DIR`"
     )
-    data.add_argument(
+    parser.add_argument(
         "--sample", type=int, metavar="N", help="show N training pairs of a corpus in DIR instead"
     )
-    data.add_argument("--src", default="en", metavar="CODE", help="with --sample; default: en")
-    data.add_argument(
+    parser.add_argument("--src", default="en", metavar="CODE", help="with --sample; default: en")
+    parser.add_argument(
         "--tgt", default="de", metavar="CODE", help="the language beside English; default: de"
     )
-    data.add_argument("--home", metavar="URL", help="address of a mirror")
-    data.add_argument("--sha256", metavar="HEX", help="tatoeba: expected checksum of the archive")
-    data.add_argument("--quiet", action="store_true", help="no progress bar")
-    data.set_defaults(run=_data)
+    parser.add_argument("--home", metavar="URL", help="address of a mirror")
+    parser.add_argument("--sha256", metavar="HEX", help="tatoeba: expected checksum of the archive")
+    parser.add_argument("--quiet", action="store_true", help="no progress bar")
 
 
-def _data(options: argparse.Namespace) -> None:
+def run(options: argparse.Namespace) -> None:
+    """Run the command."""
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     if options.sample is not None:
         _sample(options)

@@ -1,40 +1,38 @@
-"""`evaluate`: translate a file and score it against another."""
+"""`evaluate`: translate a file and score it."""
 
 from __future__ import annotations
 
 import argparse
 import json
 from pathlib import Path
-from typing import Any
 
 from transformer.commands.options import add_beam, add_checkpoint, load, progress_bar
 
 
-def add(commands: Any) -> None:
-    """Add `evaluate` to the subparsers."""
-    evaluate = commands.add_parser("evaluate", help="translate a file and score it")
-    add_checkpoint(evaluate)
-    add_beam(evaluate)
-    evaluate.add_argument(
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    add_checkpoint(parser)
+    add_beam(parser)
+    parser.add_argument(
         "--src", required=True, metavar="FILE", help="source sentences, plain or .gz"
     )
-    evaluate.add_argument(
+    parser.add_argument(
         "--ref", required=True, metavar="FILE", help="reference translations, plain or .gz"
     )
-    evaluate.add_argument("--json", action="store_true", help="print JSON")
-    evaluate.add_argument(
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument(
         "--protocol", metavar="NAME",
         help="multi30k-lc-tok: also BLEU on lower-cased Moses tokens (lc_tok_bleu)",
     )  # fmt: skip
-    evaluate.add_argument(
+    parser.add_argument(
         "--language", metavar="CODE",
         help="target language for --protocol; default: from the name of --ref, as in test.de.gz",
     )  # fmt: skip
-    evaluate.add_argument("--output", metavar="FILE", help="also write the translations here")
-    evaluate.set_defaults(run=_evaluate)
+    parser.add_argument("--output", metavar="FILE", help="also write the translations here")
 
 
-def _evaluate(options: argparse.Namespace) -> None:
+def run(options: argparse.Namespace) -> None:
+    """Run the command."""
     from transformer.evaluation.scores import evaluate_files
     from transformer.files.atomic import check_place, write_atomic
 

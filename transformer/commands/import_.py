@@ -1,4 +1,4 @@
-"""`import`: a model of another library, as a checkpoint of this project."""
+"""`import`: turn another library's model into a checkpoint."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from transformer.commands.options import progress_bar
 from transformer.importers.registry import FORMATS
 
 
-def add(commands: Any) -> None:
-    """Add `import` to the subparsers."""
-    parser = commands.add_parser("import", help="turn another library's model into a checkpoint")
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
     kinds = "; ".join(f"{each.name}: {each.title}" for each in FORMATS.values())
     parser.add_argument("kind", choices=tuple(FORMATS), help=kinds)
     parser.add_argument(
@@ -29,10 +28,11 @@ def add(commands: Any) -> None:
         "--explain", action="store_true",
         help="joeynmt, fairseq: print a script that converts a refused file",
     )  # fmt: skip
-    parser.set_defaults(run=_import, usage_error=parser.error)
+    parser.set_defaults(usage_error=parser.error)
 
 
-def _import(options: argparse.Namespace) -> None:
+def run(options: argparse.Namespace) -> None:
+    """Run the command."""
     from transformer.files import hub
     from transformer.importers.torch_content import KEPT, explanation
 

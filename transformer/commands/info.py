@@ -1,4 +1,4 @@
-"""`info`: describe a checkpoint, or every checkpoint in a folder."""
+"""`info`: describe a checkpoint."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ from pathlib import Path
 from typing import Any
 
 
-def add(commands: Any) -> None:
-    """Add `info` to the subparsers."""
-    info = commands.add_parser("info", help="describe a checkpoint")
-    info.add_argument("path", metavar="PATH", help="a checkpoint, or a folder of them")
-    info.add_argument("--json", action="store_true", help="print JSON")
-    info.add_argument("--table", action="store_true", help="print a table of measured figures")
-    info.set_defaults(run=_info)
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.add_argument("path", metavar="PATH", help="a checkpoint, or a folder of them")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--table", action="store_true", help="print a table of measured figures")
 
 
-def _info(options: argparse.Namespace) -> None:
+def run(options: argparse.Namespace) -> None:
+    """Run the command."""
     from transformer.catalogue import inspect_entry, list_entries
     from transformer.errors import CheckpointError
     from transformer.evaluation.summary import summary_table

@@ -1,4 +1,4 @@
-"""`parse`: sentences in, trees out, or their score against gold trees."""
+"""`parse`: parse sentences into trees, or score a parser on gold trees."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from transformer.commands.options import add_beam, add_checkpoint, progress_bar
 from transformer.commands.translate import stdin_lines
@@ -16,38 +16,35 @@ if TYPE_CHECKING:
     from transformer.translator import Translator
 
 
-def add(commands: Any) -> None:
-    """Add `parse` to the subparsers."""
-    parse = commands.add_parser(
-        "parse", help="parse sentences into trees, or score a parser on gold trees"
-    )
-    add_checkpoint(parse)
-    add_beam(parse)
-    parse.add_argument(
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    add_checkpoint(parser)
+    add_beam(parser)
+    parser.add_argument(
         "sentences", nargs="*", metavar="SENTENCE",
         help="default: one sentence a line on standard input",
     )  # fmt: skip
-    parse.add_argument(
+    parser.add_argument(
         "--raw", action="store_true",
         help="split off punctuation and clitics first; default: words are split at spaces",
     )  # fmt: skip
-    parse.add_argument(
+    parser.add_argument(
         "--free", action="store_true",
         help="let the model write anything, and repair it; default: only trees of the sentence",
     )  # fmt: skip
-    parse.add_argument(
+    parser.add_argument(
         "--pairs", action="store_true",
         help="print SENTENCE TAB SYMBOLS, training text of a recipe, without repaired trees",
     )  # fmt: skip
-    parse.add_argument(
+    parser.add_argument(
         "--gold", metavar="FILE", type=Path,
         help="instead: parse the sentences of these trees, one a line, and print scores",
     )  # fmt: skip
-    parse.add_argument("--json", action="store_true", help="with --gold: print JSON")
-    parse.set_defaults(run=_parse)
+    parser.add_argument("--json", action="store_true", help="with --gold: print JSON")
 
 
-def _parse(options: argparse.Namespace) -> None:
+def run(options: argparse.Namespace) -> None:
+    """Run the command."""
     from transformer.errors import InputError
     from transformer.parsing.parser import load_parser
 

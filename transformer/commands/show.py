@@ -1,4 +1,4 @@
-"""`show`: a file of arrays in the app, or as one page that opens offline.
+"""`show`: show attention maps from a file of arrays.
 
 Both are programs of their own: nothing here imports them, the command line starts them.
 """
@@ -21,7 +21,6 @@ import webbrowser
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlencode
 
 #: The app, where the project's folder is there.
@@ -32,17 +31,22 @@ VARIABLE = "HEADLIGHT_CHECKPOINTS"
 _PATIENCE = 180
 
 
-def add(commands: Any) -> None:
-    """Add `show` to the subparsers."""
-    show = commands.add_parser("show", help="show attention maps from a file of arrays")
-    show.add_argument("file", metavar="FILE.npz", help="see docs/arrays.md; trace --out writes it")
-    show.add_argument("--html", metavar="OUT.html", help="write a page instead of starting the app")
-    show.add_argument("--port", type=int, metavar="N", help="where the app answers; default: free")
-    show.add_argument("--open", action="store_true", help="open it in the browser")
-    show.set_defaults(run=_show)
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.add_argument(
+        "file", metavar="FILE.npz", help="see docs/arrays.md; trace --out writes it"
+    )
+    parser.add_argument(
+        "--html", metavar="OUT.html", help="write a page instead of starting the app"
+    )
+    parser.add_argument(
+        "--port", type=int, metavar="N", help="where the app answers; default: free"
+    )
+    parser.add_argument("--open", action="store_true", help="open it in the browser")
 
 
-def _show(options: argparse.Namespace) -> None:
+def run(options: argparse.Namespace) -> None:
+    """Run the command."""
     from transformer.arrays.trace_file import load_arrays
     from transformer.errors import InputError
 

@@ -1,28 +1,24 @@
-"""`snapshots`: keep a run's snapshots beside a checkpoint."""
+"""`snapshots`: keep the snapshots of a run beside a checkpoint, to look at its training."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 from transformer.commands.options import progress_bar
 
 
-def add(commands: Any) -> None:
-    """Add `snapshots` to the subparsers."""
-    snapshots = commands.add_parser(
-        "snapshots", help="keep the snapshots of a run beside a checkpoint, to look at its training"
-    )
-    snapshots.add_argument("run_folder", metavar="RUN", help="the --out folder of train")
-    snapshots.add_argument("--data", required=True, metavar="DIR", help="folder of the text")
-    snapshots.add_argument(
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.add_argument("run_folder", metavar="RUN", help="the --out folder of train")
+    parser.add_argument("--data", required=True, metavar="DIR", help="folder of the text")
+    parser.add_argument(
         "--checkpoint", required=True, metavar="PATH", help="the checkpoint to keep them beside"
     )
-    snapshots.set_defaults(run=_keep)
 
 
-def _keep(options: argparse.Namespace) -> None:
+def run(options: argparse.Namespace) -> None:
+    """Run the command."""
     from transformer.checkpoint.snapshots import read_history
     from transformer.training.snapshots import keep_snapshots
 

@@ -1,10 +1,9 @@
-"""`trace`: every attention map of one sentence, as a file of arrays."""
+"""`trace`: record every attention map of one sentence."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from typing import Any
 
 from transformer.commands.options import (
     add_beam,
@@ -16,28 +15,29 @@ from transformer.commands.options import (
 )
 
 
-def add(commands: Any) -> None:
-    """Add `trace` to the subparsers."""
-    trace = commands.add_parser("trace", help="record every attention map of one sentence")
-    add_checkpoint(trace)
-    add_beam(trace)
-    add_steering(trace)
-    trace.add_argument("--src", required=True, metavar="TEXT", help="the sentence")
-    trace.add_argument(
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    add_checkpoint(parser)
+    add_beam(parser)
+    add_steering(parser)
+    parser.add_argument("--src", required=True, metavar="TEXT", help="the sentence")
+    parser.add_argument(
         "--tgt", metavar="TEXT", help="follow this translation instead of searching for one"
     )
-    trace.add_argument(
+    parser.add_argument(
         "--top-k",
         type=int,
         default=10,
         metavar="N",
         help="alternatives recorded per step; default: 10",
     )
-    trace.add_argument("--out", required=True, metavar="FILE.npz", help="where to write the arrays")
-    trace.set_defaults(run=_trace)
+    parser.add_argument(
+        "--out", required=True, metavar="FILE.npz", help="where to write the arrays"
+    )
 
 
-def _trace(options: argparse.Namespace) -> None:
+def run(options: argparse.Namespace) -> None:
+    """Run the command."""
     from transformer.arrays.trace_file import npz_path, save_arrays
     from transformer.errors import InputError
     from transformer.search.reader import unknown_text

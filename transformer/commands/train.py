@@ -1,4 +1,4 @@
-"""`train`: run a recipe on a folder of text."""
+"""`train`: train a model."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 import logging
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from transformer.commands.options import add_device
 
@@ -14,21 +14,22 @@ if TYPE_CHECKING:
     from transformer.training.stages import Stage
 
 
-def add(commands: Any) -> None:
-    """Add `train` to the subparsers."""
-    train = commands.add_parser("train", help="train a model")
-    train.add_argument("recipe", metavar="PRESET_OR_TOML", help="a preset, or a TOML recipe")
-    train.add_argument("--data", required=True, metavar="DIR", help="folder of the text")
-    train.add_argument("--out", required=True, metavar="DIR", help="folder of the run")
-    train.add_argument("--resume", action="store_true", help="continue a run that was stopped")
-    train.add_argument("--tensorboard", action="store_true", help="also write TensorBoard events")
-    add_device(train)
-    train.add_argument("--download", action="store_true", help="download corpora that --data lacks")
-    train.add_argument("--quiet", action="store_true", help="no progress bar")
-    train.set_defaults(run=_train)
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.add_argument("recipe", metavar="PRESET_OR_TOML", help="a preset, or a TOML recipe")
+    parser.add_argument("--data", required=True, metavar="DIR", help="folder of the text")
+    parser.add_argument("--out", required=True, metavar="DIR", help="folder of the run")
+    parser.add_argument("--resume", action="store_true", help="continue a run that was stopped")
+    parser.add_argument("--tensorboard", action="store_true", help="also write TensorBoard events")
+    add_device(parser)
+    parser.add_argument(
+        "--download", action="store_true", help="download corpora that --data lacks"
+    )
+    parser.add_argument("--quiet", action="store_true", help="no progress bar")
 
 
-def _train(options: argparse.Namespace) -> None:
+def run(options: argparse.Namespace) -> None:
+    """Run the command."""
     from transformer.training.stages import load_stages
 
     stages = load_stages(options.recipe)

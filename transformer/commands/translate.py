@@ -1,4 +1,4 @@
-"""`translate`: sentences in, translations out."""
+"""`translate`: translate sentences."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from io import BufferedReader
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from transformer.commands.options import (
     add_beam,
@@ -24,20 +24,19 @@ if TYPE_CHECKING:
 _NAMED = 10
 
 
-def add(commands: Any) -> None:
-    """Add `translate` to the subparsers."""
-    translate = commands.add_parser("translate", help="translate sentences")
-    add_checkpoint(translate)
-    add_beam(translate)
-    add_steering(translate)
-    translate.add_argument(
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    add_checkpoint(parser)
+    add_beam(parser)
+    add_steering(parser)
+    parser.add_argument(
         "sentences", nargs="*", metavar="SENTENCE",
         help="default: one sentence a line on standard input",
     )  # fmt: skip
-    translate.set_defaults(run=_translate)
 
 
-def _translate(options: argparse.Namespace) -> None:
+def run(options: argparse.Namespace) -> None:
+    """Run the command."""
     from transformer.errors import InputError
 
     translator = load(options)

@@ -1,11 +1,11 @@
-"""`typed`: translate the typed sentences and say which translations are right."""
+"""`typed`: translate 200 sentences as visitors type them, and judge each."""
 
 from __future__ import annotations
 
 import argparse
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from transformer.commands.options import add_beam, add_checkpoint, load, progress_bar
 
@@ -13,22 +13,19 @@ if TYPE_CHECKING:
     from transformer.evaluation.typed import Verdict
 
 
-def add(commands: Any) -> None:
-    """Add `typed` to the subparsers."""
-    typed = commands.add_parser(
-        "typed", help="translate 200 sentences as visitors type them, and judge each"
-    )
-    add_checkpoint(typed)
-    add_beam(typed)
-    typed.add_argument(
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    add_checkpoint(parser)
+    add_beam(parser)
+    parser.add_argument(
         "--languages", metavar="SRC-TGT",
         help="such as en-de; default: those of the text that the model was trained on",
     )  # fmt: skip
-    typed.add_argument("--json", action="store_true", help="print JSON")
-    typed.set_defaults(run=_typed)
+    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
-def _typed(options: argparse.Namespace) -> None:
+def run(options: argparse.Namespace) -> None:
+    """Run the command."""
     from transformer.evaluation.typed import judge, to_dict, typed_sentences
 
     src, _, tgt = (options.languages or _languages(options.checkpoint)).partition("-")
