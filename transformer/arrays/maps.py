@@ -27,6 +27,10 @@ ROW_TOLERANCE = 5e-3
 #: Largest weight below 0 and above the diagonal of a causal map, and largest excess over 1.
 WEIGHT_TOLERANCE, ABOVE_ONE = 1e-6, 1e-3
 
+_NOT_SQUARE = (
+    " is not square; self-attention has as many keys as queries, other maps are called cross"
+)
+
 
 def checked_maps(where: str, given: Mapping[str, NDArray[Any]]) -> dict[AttentionKind, Floats]:
     """Return the three kinds of maps, [L, H, n, m]; missing kinds have no layers."""
@@ -43,25 +47,24 @@ def checked_maps(where: str, given: Mapping[str, NDArray[Any]]) -> dict[Attentio
         raise no_maps(where)
     if "attention" in named:
         if len(present) > 1:
-            raise CheckpointError(
-                f"{where}: array 'attention' {list(named['attention'].shape)} beside "
-                f"{present[0] if present[0] != 'attention' else present[1]!r}; 'attention' is for "
-                "models with one stack, others use encoder_self, decoder_self and cross"
-            )
+            other = next(key for key in present if key != "attention")
+            raise wrong(
+                where, "attention", named["attention"].shape,
+                f" beside {other!r}; 'attention' is for models with one stack, others use "
+                "encoder_self, decoder_self and cross",
+            )  # fmt: skip
         maps = named.pop("attention")
         causal = maps.shape[-1] > 1 and _is_causal(maps)
         named["decoder_self" if causal else "encoder_self"] = maps
     for kind in ("encoder_self", "decoder_self"):
         if kind in named and named[kind].shape[-2] != named[kind].shape[-1]:
-            raise CheckpointError(
-                f"{where}: array {kind!r} {list(named[kind].shape)} is not square; self-attention "
-                "has as many keys as queries, other maps are called cross"
-            )
+            raise wrong(where, kind, named[kind].shape, _NOT_SQUARE)
     if "decoder_self" in named and not _is_causal(named["decoder_self"]):
-        raise CheckpointError(
-            f"{where}: array 'decoder_self' {list(named['decoder_self'].shape)} has weight above "
-            "the diagonal; a decoder sees no later token, other maps are called encoder_self"
-        )
+        raise wrong(
+            where, "decoder_self", named["decoder_self"].shape,
+            " has weight above the diagonal; a decoder sees no later token, other maps are called "
+            "encoder_self",
+        )  # fmt: skip
     return _with_missing(named)
 
 
@@ -93,21 +96,22 @@ def four_axes(where: str, name: str, shape: Sequence[int]) -> tuple[int, ...]:
         at = four.index(1, 0, 2) if four[1] != 1 else 1
         four = four[:at] + four[at + 1 :]
     if len(four) not in (2, 3, 4):
-        raise CheckpointError(
-            f"{where}: array {name!r} {list(shape)[:9]} is not a map; allowed are "
-            "[layers, heads, queries, keys], [heads, queries, keys] and [queries, keys]"
-        )
+        raise wrong(
+            where, name, shape,
+            " is not a map; allowed are [layers, heads, queries, keys], [heads, queries, keys] and "
+            "[queries, keys]",
+        )  # fmt: skip
     four = (1,) * (4 - len(four)) + four
     layers, heads, n, m = four
     if layers > MAX_LAYERS or layers * heads > MAX_MAPS:
-        raise CheckpointError(
-            f"{where}: array {name!r} {list(shape)} has {layers} layers of {heads} heads; at most "
-            f"{MAX_LAYERS} layers and {MAX_MAPS:,} heads in all are allowed"
-        )
+        raise wrong(
+            where, name, shape,
+            f" has {layers} layers of {heads} heads; at most {MAX_LAYERS} layers and {MAX_MAPS:,} "
+            "heads in all are allowed",
+        )  # fmt: skip
     if max(n, m) > MAX_TOKENS:
-        raise CheckpointError(
-            f"{where}: array {name!r} {list(shape)} has {max(n, m):,} tokens; "
-            f"at most {MAX_TOKENS} are allowed"
+        raise wrong(
+            where, name, shape, f" has {max(n, m):,} tokens; at most {MAX_TOKENS} are allowed"
         )
     return four
 
@@ -117,33 +121,26 @@ def _checked_map(where: str, name: str, array: NDArray[Any]) -> Floats:
     shape = four_axes(where, name, array.shape)
     if array.dtype.kind not in "biuf":
         raise wrong_type(where, name, array, "numbers")
-    which = f"{where}: array {name!r} {list(array.shape)}"
     if name in SINGLE and shape[-2] != shape[-1]:
-        raise CheckpointError(
-            f"{which} is not square; self-attention has as many keys as queries, other maps are "
-            "called cross"
-        )
-    array = array.reshape(shape)
+        raise wrong(where, name, array.shape, _NOT_SQUARE)
     if array.size == 0:
         return np.zeros(shape, dtype=np.float32)
     with np.errstate(over="ignore"):
-        maps = np.ascontiguousarray(array, dtype=np.float32)
-    if not np.isfinite(maps).all():
-        at = _index(~np.isfinite(maps))
-        raise CheckpointError(f"{which}: NaN or infinite at {at}; weights are from 0 to 1")
-    low, high = maps.min(), maps.max()
-    if low < -WEIGHT_TOLERANCE or high > 1 + ABOVE_ONE:
-        at = _index(maps == (low if low < -WEIGHT_TOLERANCE else high))
-        value = low if low < -WEIGHT_TOLERANCE else high
-        raise CheckpointError(f"{which}: {value:.4g} at {at}; weights are from 0 to 1")
-    off = np.abs(maps.sum(axis=-1, dtype=np.float64) - 1)
-    if off.max() > ROW_TOLERANCE:
-        at = _index(off == off.max())
-        total = maps.sum(axis=-1, dtype=np.float64)[at]
-        raise CheckpointError(
-            f"{which}: row {at} sums to {total:.4g}; rows are queries and sum to 1 within "
-            f"{ROW_TOLERANCE:g}"
-        )
+        maps = np.ascontiguousarray(array.reshape(shape), dtype=np.float32)
+    sums = maps.sum(axis=-1, dtype=np.float64)
+    low, high = -WEIGHT_TOLERANCE, 1 + ABOVE_ONE
+    for bad, values, fault in (
+        (~np.isfinite(maps), maps, ": NaN or infinite at {at}; weights are from 0 to 1"),
+        ((maps < low) | (maps > high), maps, ": {value:.4g} at {at}; weights are from 0 to 1"),
+        (
+            np.abs(sums - 1) > ROW_TOLERANCE, sums,
+            f": row {{at}} sums to {{value:.4g}}; rows are queries and sum to 1 within "
+            f"{ROW_TOLERANCE:g}",
+        ),
+    ):  # fmt: skip
+        if bad.any():
+            at = tuple(int(i) for i in np.argwhere(bad)[0])
+            raise wrong(where, name, array.shape, fault.format(value=values[at], at=at))
     return maps
 
 
@@ -155,10 +152,11 @@ def lengths(where: str, maps: Mapping[AttentionKind, Floats]) -> tuple[int, int]
     cross = maps["cross"]
     n_source, n_target = maps["encoder_self"].shape[-1], maps["decoder_self"].shape[-1]
     if cross.shape[-2:] != (n_target, n_source):
-        raise CheckpointError(
-            f"{where}: array 'cross' {list(cross.shape)} for {n_target} queries (decoder_self) and "
-            f"{n_source} keys (encoder_self); expected [..., {n_target}, {n_source}]"
-        )
+        raise wrong(
+            where, "cross", cross.shape,
+            f" for {n_target} queries (decoder_self) and {n_source} keys (encoder_self); "
+            f"expected [..., {n_target}, {n_source}]",
+        )  # fmt: skip
     return n_source, n_target
 
 
@@ -168,16 +166,14 @@ def _is_causal(maps: Floats) -> bool:
     return n == 0 or not (maps[..., later] > WEIGHT_TOLERANCE).any()
 
 
-def _index(mask: NDArray[np.bool_]) -> tuple[int, ...]:
-    """Return the index of the first True."""
-    return tuple(int(i) for i in np.unravel_index(int(np.argmax(mask)), mask.shape))
+def wrong(where: str, name: str, shape: Sequence[int], fault: str) -> CheckpointError:
+    """Return the error for an array: the source, its name and shape, and the fault."""
+    return CheckpointError(f"{where}: array {name!r} {list(shape)[:9]}{fault}")
 
 
 def wrong_type(where: str, name: str, array: NDArray[Any], expected: str) -> CheckpointError:
     """Return the error for an array of the wrong type."""
-    return CheckpointError(
-        f"{where}: array {name!r} {list(array.shape)} has type {array.dtype}; expected {expected}"
-    )
+    return wrong(where, name, array.shape, f" has type {array.dtype}; expected {expected}")
 
 
 def no_maps(where: str) -> CheckpointError:

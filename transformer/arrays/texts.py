@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from transformer.arrays.maps import wrong_type
+from transformer.arrays.maps import wrong, wrong_type
 from transformer.errors import CheckpointError
 from transformer.types import Floats
 
@@ -34,7 +34,7 @@ def read_tokens(
     if stored not in arrays:
         return tuple(f"▁{position + 1}" for position in range(length))
     array = arrays[stored]
-    shape = list(array.shape)
+    shape = array.shape
     if array.size == 0 and not length:
         return ()
     if array.dtype.kind != "U":
@@ -42,10 +42,10 @@ def read_tokens(
     if array.ndim == 2 and len(array) == 1:
         array = array[0]
     if array.shape != (length,):
-        raise CheckpointError(
-            f"{where}: array {stored!r} {shape}: the maps have {length} tokens there; "
-            f"expected [{length}]"
-        )
+        raise wrong(
+            where, stored, shape,
+            f": the maps have {length} tokens there; expected [{length}]",
+        )  # fmt: skip
     tokens = tuple(_strings(where, stored, array, MAX_TOKEN_CHARACTERS))
     return tokens if marked else with_marks(tokens)
 
@@ -83,15 +83,14 @@ def _strings(where: str, name: str, array: NDArray[Any], most: int) -> list[str]
     try:
         texts: list[str] = array.ravel().tolist()
     except ValueError:
-        raise CheckpointError(
-            f"{where}: array {name!r} {list(array.shape)} holds code points that are not characters"
-        ) from None
+        fault = " holds code points that are not characters"
+        raise wrong(where, name, array.shape, fault) from None
     longest = max(map(len, texts), default=0)
     if longest > most:
-        raise CheckpointError(
-            f"{where}: array {name!r} {list(array.shape)} has a text of {longest:,} characters; "
-            f"at most {most:,} are allowed"
-        )
+        raise wrong(
+            where, name, array.shape,
+            f" has a text of {longest:,} characters; at most {most:,} are allowed",
+        )  # fmt: skip
     return texts
 
 
@@ -120,10 +119,8 @@ def read_positions(
     found = _whole(where, name, array)
     bad = next((at for at in found if not 0 <= at < length), None)
     if bad is not None:
-        raise CheckpointError(
-            f"{where}: array {name!r} {list(array.shape)} holds {bad}; "
-            f"expected positions from 0 to {length - 1}"
-        )
+        fault = f" holds {bad}; expected positions from 0 to {length - 1}"
+        raise wrong(where, name, array.shape, fault)
     return found
 
 
@@ -134,9 +131,7 @@ def read_ids(where: str, arrays: Arrays, name: str, length: int) -> tuple[int, .
         return (-1,) * length
     found = _whole(where, name, array)
     if len(found) != length:
-        raise CheckpointError(
-            f"{where}: array {name!r} {list(array.shape)}: expected [{length}], one id per token"
-        )
+        raise wrong(where, name, array.shape, f": expected [{length}], one id per token")
     return found
 
 
@@ -155,17 +150,13 @@ def read_numbers(
     if array.dtype.kind not in "iuf":
         raise wrong_type(where, name, array, "numbers")
     if array.shape != (length,):
-        raise CheckpointError(
-            f"{where}: array {name!r} {list(array.shape)}: expected [{length}], one for each "
-            "position of the decoder"
-        )
+        fault = f": expected [{length}], one for each position of the decoder"
+        raise wrong(where, name, array.shape, fault)
     numbers = array.astype(np.float32)
     if not np.isfinite(numbers).all() or numbers.min() < low or numbers.max() > high:
-        raise CheckpointError(
-            f"{where}: array {name!r} {list(array.shape)} is out of range; expected "
-            f"finite numbers{'' if high == math.inf else ' up to 0'}"
-            f"{'' if low == -math.inf else ' from 0'}"
-        )
+        allowed = ("" if high == math.inf else " up to 0") + ("" if low == -math.inf else " from 0")
+        fault = f" is out of range; expected finite numbers{allowed}"
+        raise wrong(where, name, array.shape, fault)
     return numbers
 
 
@@ -207,17 +198,16 @@ def read_top(
         if array.dtype.kind not in kinds and array.size:
             raise wrong_type(where, name, array, {"U": "text (str)"}.get(kinds, "numbers"))
         if array.shape != shape or len(shape) != 2 or shape[0] != n_steps or shape[1] > MAX_TOP:
-            raise CheckpointError(
-                f"{where}: array {name!r} {list(array.shape)}: expected [{n_steps}, K] with the "
-                f"same K, 0 to {MAX_TOP}, in every array named top_..."
-            )
+            raise wrong(
+                where, name, array.shape,
+                f": expected [{n_steps}, K] with the same K, 0 to {MAX_TOP}, in every array named "
+                "top_...",
+            )  # fmt: skip
     log_probs = top_arrays["top_log_probs"].astype(np.float32)
     # The log-probability of an impossible token is -inf.
     if np.isnan(log_probs).any() or (log_probs > 1e-3).any():
-        raise CheckpointError(
-            f"{where}: array 'top_log_probs' {list(shape)} holds numbers that are not "
-            "log-probabilities; expected at most 0"
-        )
+        fault = " holds numbers that are not log-probabilities; expected at most 0"
+        raise wrong(where, "top_log_probs", shape, fault)
     ids = top_arrays["top_ids"].astype(np.int64) if "top_ids" in top_arrays else None
     if "top_tokens" in top_arrays:
         flat = _strings(where, "top_tokens", top_arrays["top_tokens"], MAX_TOKEN_CHARACTERS)

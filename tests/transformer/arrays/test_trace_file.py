@@ -201,7 +201,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "nan": ({"cross": CROSS * np.nan}, "'cross' [1, 2, 3, 4]: NaN or infinite at (0, 0, 0, 0)"),
     "infinite": ({"cross": CROSS * np.inf}, "NaN or infinite"),
     "too large for float32": ({"cross": CROSS * 1e300}, "NaN or infinite"),
-    "negative": ({"cross": np.array([[1.5, -0.5]])}, "-0.5 at (0, 0, 0, 1); weights are from 0"),
+    "negative": ({"cross": np.array([[1.5, -0.5]])}, "1.5 at (0, 0, 0, 0); weights are from 0"),
     "above 1": ({"cross": np.array([[1.1, -1e-9]])}, "1.1 at (0, 0, 0, 0); weights are from 0 to"),
     "rows": ({"cross": CROSS * 0.9}, "row (0, 0, 0) sums to 0.9; rows are queries and sum to 1"),
     "columns": ({"cross": np.full((4, 3), 0.25)}, "sums to 0.75"),
