@@ -288,13 +288,13 @@ def test_an_import_that_is_interrupted_is_no_failure(
     assert capsys.readouterr().err == "interrupted\n"
 
 
-def test_a_reader_that_leaves_early(tiny_checkpoint: Path) -> None:
-    process = start("translate", "--checkpoint", str(tiny_checkpoint), "--beam", "1")
-    assert process.stdin is not None and process.stdout is not None
-    process.stdout.close()
-    process.stdin.write(b"A dog runs.\n" * 50)
-    process.stdin.close()
-    assert process.wait(timeout=60) == 0
-    assert process.stderr is not None
-    assert process.stderr.read() == b""
-    process.stderr.close()
+def test_a_reader_that_leaves_early(
+    tiny_checkpoint: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w") as stdout:
+        monkeypatch.setattr("sys.stdout", stdout)
+        monkeypatch.setattr("sys.stdin", Stdin(b"A dog runs.\n" * 50))
+        assert main(["translate", "--checkpoint", str(tiny_checkpoint), "--beam", "1"]) == 0
+    assert capsys.readouterr().err == ""

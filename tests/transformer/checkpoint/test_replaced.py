@@ -53,7 +53,7 @@ def test_readers_meanwhile(
     writer.start()
     try:
         seen = []
-        for _ in range(30):
+        for _ in range(12):
             loaded = load_checkpoint(path)
             seen.append((loaded.config.d_ff, float(loaded.model.generator.weight[0, 0])))
     finally:

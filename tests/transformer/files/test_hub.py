@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler
@@ -254,17 +253,19 @@ def test_names_that_are_no_models(name: str, tmp_path: Path, site: Hub) -> None:
     assert not site.asked
 
 
-def test_a_hub_that_cannot_be_reached_is_one_line(tmp_path: Path) -> None:
-    for offline, said in (("0", "the hub did not give it"), ("1", "switched off by HF_HUB_OFF")):
-        command = [sys.executable, "-m", "transformer", "import", "marian", "owner/name", "--out"]
-        made = subprocess.run(
-            [*command, str(tmp_path / "ours")], capture_output=True, text=True, timeout=280,
-            env={"HF_ENDPOINT": "http://127.0.0.1:9", "HF_HUB_OFFLINE": offline,
-                 "HF_HOME": str(tmp_path / "hub"), "PATH": ""},
-        )  # fmt: skip
-        assert made.returncode == 2
-        assert made.stderr.count("\n") == 1
-        assert f"owner/name: no such folder; {said}" in made.stderr.replace("the hub is ", "")
+@pytest.mark.parametrize(
+    ("offline", "said"),
+    [(False, "the hub did not give it"), (True, "the hub is switched off by HF_HUB_OFFLINE")],
+)
+def test_a_hub_that_cannot_be_reached_is_one_line(
+    site: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str], offline: bool, said: str,
+) -> None:  # fmt: skip
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", offline)
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    assert main(["import", "marian", "owner/name", "--out", str(tmp_path / "ours")]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1 and f"owner/name: no such folder; {said}" in error
     assert not (tmp_path / "ours").exists()
 
 

@@ -321,7 +321,7 @@ def test_an_existing_folder_is_left_alone(whole: Path, tmp_path: Path, kind: str
     ],
 )  # fmt: skip
 @given(data=st.data())
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_cut_and_flipped_files_load_or_are_refused(
     whole: Path, kind: str, name: str, data: st.DataObject
 ) -> None:
