@@ -1,11 +1,12 @@
 """Leftovers of killed processes: temporary folders named after the process.
 
-    .NAME.HOST-PID.RANDOM.new     a folder that was to replace NAME
+    .NAME.HOST-PID.RANDOM.new     the replacement of NAME
     .NAME.HOST-PID.RANDOM.old     NAME itself, moved aside for a moment
-    .importing.HOST-PID.RANDOM    a checkpoint in the making
+    .importing.HOST-PID.RANDOM    an unfinished checkpoint
     .fetched.HOST-PID.RANDOM      files fetched from a hub
 
-A later process takes away those of dead processes. No clock decides about this machine's own.
+A later process removes those of dead processes. On this machine, process ids decide, not the
+clock.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-#: Begins the names of folders in which a checkpoint is made; listings leave such names out.
+#: Prefixes of unfinished checkpoints and downloads; listings leave such names out.
 STAGE = ".importing."
 FETCHED = ".fetched."
 
@@ -29,7 +30,7 @@ _HOST = re.sub(r"[^A-Za-z0-9]+", "-", socket.gethostname())[:40]
 #: Seconds after which a stage that another machine left in a shared folder counts as abandoned.
 _ABANDONED = 7 * 24 * 3600.0
 
-#: Seconds for which a folder that is replaced may be missing, with a process that is held up.
+#: Seconds for which a folder that is being replaced may be missing.
 _MOMENT = 5.0
 
 
@@ -39,7 +40,7 @@ def own_prefix(prefix: str) -> str:
 
 
 def restore(path: Path) -> bool:
-    """Restore a folder that a killed process had moved aside, if any; return whether it did."""
+    """Restore a folder that a killed process had moved aside; return True if there was one."""
     with suppress(OSError, ValueError, RuntimeError):
         if not os.path.lexists(path):
             path = path.resolve()
@@ -51,7 +52,7 @@ def restore(path: Path) -> bool:
 
 
 def comes_back(path: Path) -> bool:
-    """Wait for a folder that is moved aside for a moment; return whether it is there."""
+    """Wait for a folder that is moved aside for a moment; return True if it is there."""
     with suppress(OSError, ValueError, RuntimeError):
         path, deadline = path.resolve(), time.monotonic() + _MOMENT
         while not os.path.lexists(path):
@@ -64,7 +65,7 @@ def comes_back(path: Path) -> bool:
 
 
 def sweep(path: Path) -> None:
-    """Restore a folder, then remove what killed processes left beside it."""
+    """Restore a folder, then remove the temporary folders of killed processes beside it."""
     restore(path)
     # Within it lie those of a folder that cannot be renamed, such as a mount point.
     for left in (*_beside(path), *_beside(path / path.name)):
@@ -72,7 +73,7 @@ def sweep(path: Path) -> None:
 
 
 def remove_stages(place: Path, prefix: str, *, own: bool = False) -> list[str]:
-    """Remove the folders of this prefix that killed processes left in `place`.
+    """Remove a prefix's folders of killed processes in `place`.
 
     Args:
         own: whether this process has none yet, so that those with its number are an earlier
@@ -91,25 +92,27 @@ def remove_stages(place: Path, prefix: str, *, own: bool = False) -> list[str]:
 
 
 def clear_away(places: Iterable[Path]) -> list[str]:
-    """Put in order what killed processes left in folders of checkpoints; for a server's start.
+    """Clean up after killed processes in folders of checkpoints, when a server starts.
 
-    Returns: what was found, a line each, without the folders' own paths.
+    Returns: a line for each finding, without the folders' own paths.
     """
-    said = []
+    lines = []
     for place in places:
         for name in dict.fromkeys(_replaced(place)):
             if restore(place / name):
-                said.append(f"{place.name}/{name}: put back, since who replaced it was killed")
+                lines.append(f"{place.name}/{name}: restored, its replacement was interrupted")
             before = [*_beside(place / name, own=True)]
             for left in before:
                 shutil.rmtree(left, ignore_errors=True)
             if before:
-                said.append(f"{place.name}/{name}: took away what a killed process had begun")
+                lines.append(f"{place.name}/{name}: removed temporary files of a killed process")
         for prefix, what in ((STAGE, "an import"), (FETCHED, "a download")):
             if count := len(remove_stages(place, prefix, own=True)):
                 times = "" if count == 1 else f" ({count} times)"
-                said.append(f"{place.name}/: took away what {what} left when it was killed{times}")
-    return said
+                lines.append(
+                    f"{place.name}/: removed temporary files of {what} that was killed{times}"
+                )
+    return lines
 
 
 def _replaced(place: Path) -> Iterator[str]:

@@ -1,8 +1,8 @@
-"""Checks what a torch file's pickles would call, before the file is opened.
+"""Checks of the names that a torch file's pickles call, before the file is opened.
 
-`weights_only=True` refuses whatever could run code, but still lets a few bytes claim any amount of
+`weights_only=True` refuses whatever could run code, but a few bytes can still claim any amount of
 memory (`bytearray(10**12)`, or an encoding that doubles its text, applied repeatedly). So only the
-names that state dicts are made of are allowed.
+names in state dicts are allowed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import IO
 
 from transformer.errors import CheckpointError
 
-#: What state dicts and their counters are made of.
+#: Names in pickles of state dicts and their counters.
 ALLOWED = re.compile(
     r"collections OrderedDict"
     r"|torch\._utils (_rebuild_tensor|_rebuild_tensor_v2|_rebuild_tensor_v3"

@@ -1,7 +1,7 @@
-"""Through time: the bar that sets every page to a moment of the model's training.
+"""Training time: a bar that sets every page to a snapshot of the model's training.
 
-A moment is a snapshot of the checkpoint, which stands in the view like any other checkpoint, under
-the name `NAME@UPDATES`. Sentence and steering stay, since all moments share one vocabulary.
+The view holds a snapshot like any other checkpoint, under the name `NAME@UPDATES`. Sentence and
+steering stay, since all snapshots share one vocabulary.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ui.core.view import CHECKPOINT, View, is_blank
 from ui.frame.steering import follow_target
 from ui.work import results
 
-#: Whether the bar is on screen.
+#: True while the bar is on screen.
 TIME: Param[bool] = url_state.switch("time")
 
 #: Seconds that playing stays at each moment.
@@ -45,12 +45,12 @@ def draw_switch(entry: Entry) -> None:
     if entry.history.snapshots and not is_open(entry):
         st.button(
             "Through its training", icon=":material/history:", type="tertiary", key="open_time",
-            on_click=_open, help="Look at this model as it was earlier in its training.",
+            on_click=_open, help="Show earlier snapshots of this model's training.",
         )  # fmt: skip
 
 
 def is_open(entry: Entry) -> bool:
-    """Return whether the bar is on screen: it was opened, or a link leads to a moment."""
+    """Return True if the bar is on screen: it was opened, or a link leads to a moment."""
     if not entry.history.snapshots:
         return False
     return url_state.get(TIME) or entry.updates is not None
@@ -95,8 +95,8 @@ def draw_bar(view: View) -> None:
             row.button(
                 "Hold translation", icon=":material/lock:", type="tertiary", key="hold_time",
                 on_click=_hold, args=(view,),
-                help="Have every moment read the translation that is on screen now, so that their "
-                "maps can be compared row by row.",
+                help="Feed the translation on screen to every snapshot, so that maps can be "
+                "compared row by row.",
             )  # fmt: skip
         row.button(
             "Finished model", icon=":material/close:", type="tertiary", key="close_time",
@@ -127,7 +127,7 @@ def in_updates(moment: Moment) -> str:
 
 
 def _about(entry: Entry, now: Moment) -> str:
-    """Return a line on the moment: what was done until then, and how well it predicts."""
+    """Return a line on the moment: its updates, and how well it predicts."""
     snapshots = entry.history.snapshots
     here = next((each for each in snapshots if each.updates == now), None)
     if here is None and entry.history.continues:
@@ -152,12 +152,12 @@ def _moment_in_words(snapshots: Sequence[Snapshot], now: Moment, continues: bool
             f"run of {last:,} updates."
         )
     if now == 0:
-        return "Before its first update: every weight is as it was drawn at random."
+        return "Before the first update: all weights are random."
     return f"After {now:,} of {last:,} updates."
 
 
 def _playing(stops: Sequence[Moment], now: Moment) -> bool:
-    """Return whether the moments are being played; the last one ends it."""
+    """Return True while the moments are played; the last one ends it."""
     if now == stops[-1]:
         st.session_state.pop(_PLAYING, None)
     return bool(st.session_state.get(_PLAYING))

@@ -162,7 +162,7 @@ def card_path(entry: Entry) -> Path | None:
     return path if path.is_file() else None
 
 
-#: What a model of one stack does that does not translate.
+#: Tasks of models of one stack that do not translate.
 _TASKS = {
     "continue": "continues an English sentence",
     "fill": "fills in hidden words of an English sentence",

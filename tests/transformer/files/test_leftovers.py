@@ -52,10 +52,10 @@ def test_a_server_puts_its_folders_in_order_and_says_what_it_found(
     ):  # fmt: skip
         (root / name).mkdir(parents=True)
     assert clear_away([root, tmp_path / "none"]) == [
-        "checkpoints/begun: took away what a killed process had begun",
-        "checkpoints/moved: put back, since who replaced it was killed",
-        "checkpoints/: took away what an import left when it was killed (2 times)",
-        "checkpoints/: took away what a download left when it was killed",
+        "checkpoints/begun: removed temporary files of a killed process",
+        "checkpoints/moved: restored, its replacement was interrupted",
+        "checkpoints/: removed temporary files of an import that was killed (2 times)",
+        "checkpoints/: removed temporary files of a download that was killed",
     ]
     assert [each.name for each in root.iterdir() if each.name.startswith(".")] == [
         f"{left_by(os.getppid(), '.busy.')}ef.new"
