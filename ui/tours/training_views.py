@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
-
 import streamlit as st
 
-from figures.exhibit import Exhibit
+from figures.exhibit import Exhibit, Series
 from figures.markdown import plain
 from figures.numbers import decimal
 from figures.training import bars, rate_curve
@@ -30,99 +26,57 @@ _GLOSSES = {
 }
 
 
-@dataclass(frozen=True)
-class Picture:
-    """The picture of a stop.
-
-    Attributes:
-        draw: draws it.  name: of its files.  make: its exhibit; None where there is none.
-    """
-
-    draw: Callable[[], None]
-    name: str = ""
-    make: Callable[[], Exhibit] | None = None
-
-
 def draw_training(view: View, scene: Scene, number: int) -> None:
     """Draw the picture of a stop, numbered from 1, with its downloads."""
-    facts = training_facts(scene)
-    picture = pictures(facts, view.checkpoint, length_of(scene))[number - 1]
-    picture.draw()
-    if picture.make is not None:
-        with st.container(horizontal=True, horizontal_alignment="right"):
-            download_button(picture.make, key="training", name=picture.name)
+    facts, length = training_facts(scene), length_of(scene)
+    if number == 1:
+        _draw_read(facts)
+        return
+    exhibit = FIGURES[number - 2](facts, view.checkpoint, length)
+    if exhibit.name == "learning-rate":
+        _draw_rate(facts)
+    else:
+        _draw_bars(exhibit, length)
+    if exhibit.name == "training-hours":
+        last = facts.parts[-1]
+        total = f"{how_long(facts.hours_in_all)} in all" if facts.hours_in_all else "The paper's"
+        st.caption(f"{total}{f', on {plain(last.hardware)}' if last.hardware else ''}.")
+    elif exhibit.name == "bleu-by-setting":
+        tests = [f"test {name}: {score:.1f} BLEU" for name, score in facts.tests.items() if score]
+        st.caption("; ".join([exhibit.caption, *tests]))
+    with st.container(horizontal=True, horizontal_alignment="right"):
+        download_button(lambda: exhibit, key="training", name=exhibit.name)
 
 
-def pictures(facts: TrainingFacts, checkpoint: str, length: int) -> tuple[Picture, ...]:
-    """Return the pictures of all stops.
+#: The figure of every stop from the second on.
+FIGURES = (
+    made.batch_exhibit, made.hours_exhibit, made.memory_exhibit, made.rate_exhibit,
+    made.dropout_exhibit, made.smoothing_exhibit, made.averages_exhibit, made.scores_exhibit,
+)  # fmt: skip
 
-    Args: length: tokens of the sentence on the left.
-    """
-    hours, averages = made.hours_by_part(facts), made.bleu_by_average(facts)
-    papers = averages is made.PAPER_AVERAGES
-    tried = "checkpoints averaged" if papers else "BLEU on validation text, greedy"
-    best = () if papers else (max(averages, key=averages.__getitem__),)
-    return (
-        Picture(partial(_draw_read, facts)),
-        Picture(
-            partial(
-                _draw_bars, made.pairs_by_length(facts, length), "pairs in a batch",
-                (f"{length} tokens",), ",.0f",
-            ),
-            "batch-by-length", partial(made.batch_exhibit, facts, length),
-        ),
-        Picture(
-            partial(_draw_hours, facts, hours),
-            "training-hours", partial(made.hours_exhibit, facts, checkpoint),
-        ),
-        Picture(
-            partial(
-                _draw_bars, made.memory_by_age(facts), "weight in the mean, the newest being 1",
-                ("square, 50 updates ago",), ".2g",
-            ),
-            "adam-memory", partial(made.memory_exhibit, facts),
-        ),
-        Picture(partial(_draw_rate, facts), "learning-rate", partial(made.rate_exhibit, facts)),
-        Picture(
-            partial(
-                _draw_bars, made.numbers_dropped(facts), "numbers of one token, on average",
-                ("set to 0",), ".0f",
-            ),
-            "dropout", partial(made.dropout_exhibit, facts),
-        ),
-        Picture(
-            partial(
-                _draw_bars, made.target_shares(facts), "share of the target", ("the right token",)
-            ),
-            "label-smoothing", partial(made.smoothing_exhibit, facts),
-        ),
-        Picture(
-            partial(_draw_bars, averages, tried, best, ".0f" if papers else ".1f"),
-            "averaged-checkpoints", partial(made.averages_exhibit, facts, checkpoint),
-        ),
-        Picture(
-            partial(_draw_scores, facts),
-            "bleu-by-setting", partial(made.scores_exhibit, facts, checkpoint),
-        ),
-    )  # fmt: skip
+#: How numbers are written, by figure; and the bar that stands out, if it is not the highest.
+_WRITTEN = {
+    "batch-by-length": ",.0f", "training-hours": ".2g", "adam-memory": ".2g", "dropout": ".0f",
+    "bleu-by-setting": ".1f",
+}  # fmt: skip
+_MARKED = {
+    "adam-memory": "square, 50 updates ago", "dropout": "set to 0",
+    "label-smoothing": "the right token", "training-hours": "",
+}  # fmt: skip
 
 
-def _draw_bars(
-    found: Mapping[str, float], title: str, marked: Sequence[str] = (), written: str = ".3g"
-) -> None:
+def _draw_bars(exhibit: Exhibit, length: int) -> None:
     """Draw named numbers, with their text for screen readers."""
-    height = max(110, 50 + 36 * len(found))
-    chart = bars(found, title, current_theme(), marked=marked, written=written, height=height)
+    series = exhibit.parts[0]
+    assert isinstance(series, Series)
+    ((title, values),) = series.lines.items()
+    found = dict(zip(map(str, series.x), map(float, values), strict=True))
+    best = "" if found == made.PAPER_AVERAGES else max(found, key=found.__getitem__)
+    marked = {**_MARKED, "batch-by-length": f"{length} tokens"}.get(exhibit.name, best)
+    written, height = _WRITTEN.get(exhibit.name, ".3g"), max(110, 50 + 36 * len(found))
+    chart = bars(found, title, current_theme(), marked=(marked,), written=written, height=height)
     alt = "; ".join(f"{name}: {value:{written}}" for name, value in found.items())
     st.altair_chart(sized(chart), theme=None, alt=f"{title}. {alt}")
-
-
-def _draw_hours(facts: TrainingFacts, hours: Mapping[str, float]) -> None:
-    """Hours by part, with the text each part read and the machine."""
-    _draw_bars(hours, "hours", (), ".2g")
-    last = facts.parts[-1]
-    total = f"{how_long(facts.hours_in_all)} in all" if facts.hours_in_all else "The paper's"
-    st.caption(f"{total}{f', on {plain(last.hardware)}' if last.hardware else ''}.")
 
 
 def _draw_read(facts: TrainingFacts) -> None:
@@ -150,7 +104,7 @@ def _draw_read(facts: TrainingFacts) -> None:
 
 
 def _part(part: Part) -> str:
-    """A part of the training in a line of Markdown."""
+    """Return a part of the training in a line of Markdown."""
     said = [
         plain(", ".join(part.corpora)),
         f"{part.updates:,} updates" if part.updates else "",
@@ -161,7 +115,7 @@ def _part(part: Part) -> str:
 
 
 def _draw_rate(facts: TrainingFacts) -> None:
-    """The learning rate of every update."""
+    """Draw the learning rate of every update."""
     updates, rates = facts.rates
     peak, cooldown = int(updates[rates.argmax()]), facts.recipe.cooldown
     st.altair_chart(
@@ -174,16 +128,4 @@ def _draw_rate(facts: TrainingFacts) -> None:
         f"{whose(facts)}: warm-up {facts.recipe.warmup:,} updates"
         + (f", led to zero over the last {cooldown:.0%}, a departure" if cooldown else "")
         + ". This is the rate that was used, with whatever the recipe changed in the formula."
-    )
-
-
-def _draw_scores(facts: TrainingFacts) -> None:
-    """BLEU on validation for what was tried, and on the tests."""
-    found = made.bleu_by_setting(facts)
-    if found is made.PAPER_SCORES:
-        st.caption("The paper's table 2, newstest2014 English to German.")
-    top = max(found, key=found.__getitem__)
-    _draw_bars(found, "BLEU", (top,), ".1f")
-    st.caption(
-        "; ".join(f"test {name}: {score:.1f} BLEU" for name, score in facts.tests.items() if score)
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,9 +19,9 @@ from ui.core.view import View
 from ui.export.html import to_html
 from ui.tours.stops import Scene
 from ui.tours.training import TRAINING
-from ui.tours.training_exhibits import PAPER_SCORES, rate_exhibit, scores_exhibit, smoothing_exhibit
+from ui.tours.training_exhibits import PAPER_SCORES
 from ui.tours.training_facts import TrainingFacts, training_facts
-from ui.tours.training_views import pictures
+from ui.tours.training_views import FIGURES
 
 METRICS = {
     "training": {
@@ -72,50 +71,26 @@ def check(exhibit: Exhibit) -> None:
             np.testing.assert_allclose(held[name], values, atol=1e-9, err_msg=name)  # type: ignore
 
 
-def test_the_numbers_are_the_checkpoint_s(own: View) -> None:
-    facts = facts_of(own)
-    assert facts.own
-    rate, smoothing, scores = (
-        rate_exhibit(facts), smoothing_exhibit(facts), scores_exhibit(facts, own.checkpoint)
-    )  # fmt: skip
-    for exhibit in (rate, smoothing, scores):
-        check(exhibit)
-    assert rate.arrays["rates"].max() == pytest.approx(2e-3, rel=0.02)
-    assert rate.arrays["updates"][-1] == 900
-    assert smoothing.arrays["shares"][[0, 2]].sum() == pytest.approx(1)
-    assert dict(zip(scores.arrays["names"], scores.arrays["bleu"], strict=True)) == {
-        "greedy": 31.5, "beam 4, alpha 0.6": 33.25,
-    }  # fmt: skip
-
-
 @pytest.mark.parametrize("says", [True, False])
-def test_every_picture_of_the_tour_can_be_taken_away(own: View, says: bool) -> None:
+def test_every_figure_is_the_checkpoint_s_or_the_paper_s(own: View, says: bool) -> None:
     if not says:
         (own.path / "metrics.json").write_text("{}")
     facts = facts_of(own)
-    shown = pictures(facts, own.checkpoint, 17)
-    assert len(shown) == len(TRAINING.stops)
-    held = {picture.name: picture.make() for picture in shown if picture.make is not None}
-    for exhibit in held.values():
+    assert facts.own == says
+    assert len(FIGURES) == len(TRAINING.stops) - 1  # the first stop has numbers only
+    made = [figure(facts, own.checkpoint, 17) for figure in FIGURES]
+    for exhibit in made:
         check(exhibit)
-    values = {name: exhibit.arrays for name, exhibit in held.items()}
-    room = 512 if says else 25_000
-    assert room // 17 in values["batch-by-length"]["values"]
+    values = {exhibit.name: exhibit.arrays for exhibit in made}
+    assert (512 if says else 25_000) // 17 in values["batch-by-length"]["values"]
     assert list(values["training-hours"]["values"]) == ([0.5, 0.25] if says else [12.0])
     assert values["adam-memory"]["values"][-3] == pytest.approx((0.95 if says else 0.98) ** 10)
     assert values["dropout"]["values"].sum() == pytest.approx(facts.d_model)
+    assert values["label-smoothing"]["shares"][[0, 2]].sum() == pytest.approx(1)
     assert list(values["averaged-checkpoints"]["values"]) == ([31.5, 30.5] if says else [5, 20])
-
-
-def test_the_paper_stands_in_where_a_checkpoint_says_nothing(own: View) -> None:
-    (own.path / "metrics.json").write_text("{}")
-    facts = facts_of(own)
-    assert not facts.own
-    for exhibit in (
-        rate_exhibit(facts), smoothing_exhibit(facts),
-        scores_exhibit(replace(facts, tried=()), own.checkpoint),
-    ):  # fmt: skip
-        check(exhibit)
-    assert tuple(scores_exhibit(facts, own.checkpoint).arrays["bleu"]) == tuple(
-        PAPER_SCORES.values()
-    )
+    scores = values["bleu-by-setting"]
+    tried = {"greedy": 31.5, "beam 4, alpha 0.6": 33.25} if says else PAPER_SCORES
+    assert dict(zip(scores["names"], scores["bleu"], strict=True)) == tried
+    if says:
+        rate = values["learning-rate"]
+        assert rate["rates"].max() == pytest.approx(2e-3, rel=0.02) and rate["updates"][-1] == 900
