@@ -103,7 +103,7 @@ def script(folder: Path) -> str:
     who = [f"--reuid={uid}", f"--regid={gid}", "--clear-groups"]
     program = str(folder / "venv" / "bin" / "streamlit")
     bare = ["--no-new-privs", "--bounding-set=-all", "--inh-caps=-all"]
-    if subprocess.run(["setpriv", *who, *bare, program, "version"], check=False).returncode:
+    if subprocess.run(["setpriv", *who, *bare, "env", program, "version"], check=False).returncode:
         who = []  # only root may enter the folder of this machine's Python
     note(user=who and user)
     at = shlex.quote(str(folder))

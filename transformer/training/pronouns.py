@@ -18,6 +18,7 @@ import random
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import Literal
 
 from transformer.training.synthetic.tables import column, table
@@ -32,14 +33,21 @@ HELD_OUT = (
     "The cat sat on the mat because it was tired.",
 )
 
-#: Nouns whose pronoun is "he", "she" or "they", or that do not denote a thing.
-_NOT_IT = frozenset(column("not_it"))
 
-#: English: (masculine, feminine); German predicates do not change.
-_ADJECTIVES: dict[str, dict[str, tuple[str, str]]] = {
-    "de": {english: (de, de) for english, de, *_ in table("predicates", 4)},
-    "fr": {english: (fr, fr_f) for english, _, fr, fr_f in table("predicates", 4) if fr},
-}
+#: Nouns whose pronoun is "he", "she" or "they", or that do not denote a thing.
+@cache
+def _not_it() -> frozenset[str]:
+    return frozenset(column("not_it"))
+
+
+@cache
+def _adjectives(tgt: str) -> dict[str, tuple[str, str]]:
+    """English: (masculine, feminine); German predicates do not change."""
+    rows = table("predicates", 4)
+    if tgt == "de":
+        return {english: (german, german) for english, german, *_ in rows}
+    return {english: (french, feminine) for english, _, french, feminine in rows if french}
+
 
 _PRONOUNS: dict[str, dict[Gender, str]] = {
     "de": {"masculine": "er", "feminine": "sie", "neuter": "es"},
@@ -97,8 +105,8 @@ def agreement_pairs(
         if gender is None:
             continue
         for clause, translated in rng.sample(_CLAUSES[tgt], copies):
-            adjective = rng.choice(sorted(_ADJECTIVES[tgt]))
-            forms = _ADJECTIVES[tgt][adjective]
+            adjective = rng.choice(sorted(_adjectives(tgt)))
+            forms = _adjectives(tgt)[adjective]
             words = {"p": _PRONOUNS[tgt][gender], "a": forms[gender == "feminine"]}
             end = "" if target[:-1].endswith(" ") else target[-1]
             new = (
@@ -116,7 +124,7 @@ def _gender(source: str, target: str, tgt: str, genders: dict[str, Gender]) -> G
         return None
     subject, thing = _SUBJECT.fullmatch(source), _OBJECT.fullmatch(source)
     found = subject or thing
-    if found is None or found[1] in _NOT_IT or found[1].endswith("s"):
+    if found is None or found[1] in _not_it() or found[1].endswith("s"):
         return None
     if thing is not None and len(re.findall(r"\b(?:the|a|an|his|her|my|our|their)\b", source)) > 1:
         return None

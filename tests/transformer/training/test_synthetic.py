@@ -16,7 +16,7 @@ from transformer.training.data import DataError, source_key
 from transformer.training.exclusions import excluded_sources, spelled_out
 from transformer.training.pronouns import HELD_OUT
 from transformer.training.recipe import DataRecipe
-from transformer.training.synthetic.grammar import ADJECTIVES, NOUNS, elides
+from transformer.training.synthetic.grammar import adjectives, elides, nouns
 from transformer.training.synthetic.phrasebook import (
     FOLDER,
     fill,
@@ -28,7 +28,7 @@ from transformer.training.synthetic.values import first_name, spelled
 
 PHRASES = read_phrases()
 PLAIN = [phrase for phrase in PHRASES if "{" not in phrase[0]]
-EVERY_NOUN = [noun for nouns in NOUNS.values() for noun in nouns]
+EVERY_NOUN = [noun for each in nouns().values() for noun in each]
 seeds = st.integers(0, 2**32)
 
 
@@ -141,7 +141,7 @@ def test_german_and_french_contract_and_french_elides(seed: int) -> None:
 def test_adjectives_agree_with_the_first_noun(seed: int) -> None:
     line = "{a:thing} and {the:person} {adj}"
     english, _, french = filled(line, line, line, seed)
-    adjective = next(each for each in ADJECTIVES if english.endswith(f" {each.en}"))
+    adjective = next(each for each in adjectives() if english.endswith(f" {each.en}"))
     feminine = french.startswith("Une ")
     assert french.endswith(f" {adjective.fr_f if feminine else adjective.fr}")
 

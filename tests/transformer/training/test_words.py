@@ -12,7 +12,7 @@ from transformer.training.corpus import load_corpus
 from transformer.training.data import DataError, Pair
 from transformer.training.recipe import DataRecipe
 from transformer.training.synthetic.dictionary import wiktionary_pairs
-from transformer.training.synthetic.grammar import ADJECTIVES, Noun
+from transformer.training.synthetic.grammar import Noun, adjectives
 
 GERMAN = """
 bank n institution Bank f
@@ -104,7 +104,7 @@ def test_backwards_each_source_once(tmp_path: Path) -> None:
 
 
 def test_adjectives_decline_before_their_noun() -> None:
-    old = next(each for each in ADJECTIVES if each.en == "old")
+    old = next(each for each in adjectives() if each.en == "old")
     tree = Noun("tree", "Baum", "m", "arbre", "m", "Baumes")
     assert tree.english("a", old) == "an old tree"
     assert [tree.german(article, "nom", old) for article in ("the", "a", "no")] == [

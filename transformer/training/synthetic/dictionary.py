@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import cast
 
 from transformer.training.data import DataError, MissingFileError, Pair, find_file, read_lines
-from transformer.training.synthetic.grammar import KINDS, Article, Gender, Noun
+from transformer.training.synthetic.grammar import Article, Gender, Noun
 from transformer.training.synthetic.phrasebook import fill, parse
 from transformer.training.synthetic.tables import Triple, column, table
 
@@ -135,9 +135,9 @@ def wiktionary_pairs(
 @cache
 def _parsed_frames() -> dict[str, tuple[Triple, ...]]:
     """Return sentences around one noun: as subject, in other cases, and for things, with "it"."""
-    rows, kinds = table("frames", 4), KINDS | {"noun"}
+    rows = table("frames", 4)
     return {
-        kind: tuple(parse("\t".join(cells), kinds) for each, *cells in rows if each == kind)
+        kind: tuple(parse("\t".join(cells), {"noun"}) for each, *cells in rows if each == kind)
         for kind, *_ in rows
     }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
 from transformer.training.synthetic.tables import table
@@ -160,14 +161,19 @@ def _noun(english: str, german: str, genitive: str, oblique: str, french: str) -
     return Noun(english, noun, genders[article], fr_noun, fr_gender, genitive, oblique)
 
 
-_ROWS = table("nouns", 6)
-#: Nouns by kind (the names of slots), and adjectives with the kinds that they suit.
-KINDS = frozenset(kind for kind, *_ in _ROWS)
-NOUNS: dict[str, tuple[Noun, ...]] = {
-    kind: tuple(_noun(*cells) for each, *cells in _ROWS if each == kind)
-    for kind in dict.fromkeys(kind for kind, *_ in _ROWS)
-}
-ADJECTIVES = tuple(
-    Adjective(english, german, masculine, feminine, frozenset(kinds.split()))
-    for english, german, masculine, feminine, kinds in table("adjectives", 5)
-)
+@cache
+def nouns() -> dict[str, tuple[Noun, ...]]:
+    """Return the nouns by kind; kinds are names of slots."""
+    found: dict[str, list[Noun]] = {}
+    for kind, *cells in table("nouns", 6):
+        found.setdefault(kind, []).append(_noun(*cells))
+    return {kind: tuple(each) for kind, each in found.items()}
+
+
+@cache
+def adjectives() -> tuple[Adjective, ...]:
+    """Return the adjectives, with the kinds of nouns that they suit."""
+    return tuple(
+        Adjective(english, german, masculine, feminine, frozenset(kinds.split()))
+        for english, german, masculine, feminine, kinds in table("adjectives", 5)
+    )

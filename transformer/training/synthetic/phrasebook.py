@@ -18,14 +18,13 @@ from typing import cast, get_args
 
 from transformer.training.data import DataError, MissingFileError, Pair, read_lines
 from transformer.training.synthetic.grammar import (
-    ADJECTIVES,
-    KINDS,
-    NOUNS,
     Adjective,
     Article,
     Case,
     Noun,
+    adjectives,
     elides,
+    nouns,
 )
 from transformer.training.synthetic.tables import FOLDER, Triple, slot_lists
 from transformer.training.synthetic.values import VALUES
@@ -63,8 +62,12 @@ def read_phrases(folder: Path = FOLDER) -> list[Triple]:
     return phrases
 
 
-def parse(line: str, kinds: Set[str] = KINDS) -> Triple:
-    """Split a line into its three sentences and check their slots. Raises `DataError`."""
+def parse(line: str, more: Set[str] = frozenset()) -> Triple:
+    """Split a line into its three sentences and check their slots. Raises `DataError`.
+
+    Args: more: kinds of nouns besides those of the tables.
+    """
+    kinds = nouns().keys() | more
     columns = line.split("\t")
     if len(columns) != 3 or not all(columns):
         raise DataError(f"{len(columns)} columns instead of English, German and French")
@@ -138,14 +141,16 @@ def _hasty(sentences: Triple, lower: Set[str]) -> Triple:
     return english, german, french
 
 
-def fill(phrase: Triple, rng: random.Random, nouns: Mapping[str, Sequence[Noun]] = NOUNS) -> Triple:
-    """Fill the slots of a phrase; `nouns` by kind."""
+def fill(
+    phrase: Triple, rng: random.Random, given: Mapping[str, Sequence[Noun]] | None = None
+) -> Triple:
+    """Fill the slots of a phrase, with the nouns `given` by kind or those of the tables."""
     if "{" not in phrase[0]:
         return phrase
     values: dict[str, Value] = {}
 
     for slot in SLOT.finditer(phrase[0]):
-        for key, choices in _choices(slot, phrase[0], nouns, rng):
+        for key, choices in _choices(slot, phrase[0], given or nouns(), rng):
             while key not in values:
                 value = choices()
                 # Slots of a kind get different values.
@@ -156,15 +161,15 @@ def fill(phrase: Triple, rng: random.Random, nouns: Mapping[str, Sequence[Noun]]
 
 
 def _choices(
-    slot: re.Match[str], column: str, nouns: Mapping[str, Sequence[Noun]], rng: random.Random
+    slot: re.Match[str], column: str, known: Mapping[str, Sequence[Noun]], rng: random.Random
 ) -> Iterator[tuple[str, Callable[[], Value]]]:
     """Yield the values that a slot needs, by key, and how to draw one."""
     key = _identity(slot)
     if slot[1]:
-        yield key, lambda: rng.choice(nouns[slot[2]])
+        yield key, lambda: rng.choice(known[slot[2]])
     if slot[4] or slot[2] == "adj":
         kind = slot[2] if slot[4] else _subject(column).rstrip("0123456789")
-        fitting = [each for each in ADJECTIVES if kind in each.kinds]
+        fitting = [each for each in adjectives() if kind in each.kinds]
         yield key + (slot[4] or ""), lambda: rng.choice(fitting)
     elif not slot[1]:
         yield key, lambda: _value(slot[2], column, rng)
