@@ -10,7 +10,7 @@ from figures.labels import plain_token
 from figures.numbers import count
 from figures.tokens import ADDED, neighbour_bars, plane
 from transformer.text.tokenizer import Tokenizer
-from transformer.trace.embeddings import Side as TextSide
+from transformer.trace.embeddings import TextSide
 from transformer.trace.records import Trace
 from ui.core import url_state
 from ui.core.glossary import term

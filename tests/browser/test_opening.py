@@ -87,7 +87,7 @@ def test_a_first_visit_plays_it_whole_by_keyboard_and_the_next_one_does_not(
 
     expect(page.get_by_role("button", name="Swap tired for wide")).to_be_focused()
     page.keyboard.press("Enter")
-    look = second.look(best.kind, best.layer, best.head)
+    look = second.weights_of(best.kind, best.layer, best.head)
     given = [f"{look.weights[at]:.2f}" for at in second.nouns]
     expect(shares.filter(has_text=".")).to_have_text(given)
     expect(page.locator(".opening [lang=en]")).to_contain_text("too wide.")

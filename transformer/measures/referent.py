@@ -22,7 +22,7 @@ PLACES: tuple[AttentionKind, ...] = ("encoder_self", "cross")
 
 
 @dataclass(frozen=True, eq=False)
-class Look:
+class HeadWeights:
     """Weights of one head from one query.
 
     Attributes:
@@ -69,12 +69,12 @@ class Referent:
         ties = (shares == shares.max(axis=1, keepdims=True)).sum(axis=1) > 1
         return np.where(ties, -1, shares.argmax(axis=1))
 
-    def best(self, noun: int) -> Look | None:
+    def best(self, noun: int) -> HeadWeights | None:
         """Return the head with the most weight on a noun, of those that look at it most.
 
         None if every head looks as much at another noun.
         """
-        found: Look | None = None
+        found: HeadWeights | None = None
         for kind, weights in self.weights.items():
             shares = weights[..., list(self.nouns)]
             others = np.delete(shares, noun, axis=-1).max(axis=-1, initial=0)
@@ -83,12 +83,12 @@ class Referent:
             if most[layer, head] >= 0 and (
                 found is None or most[layer, head] > found.weights[self.nouns[noun]]
             ):
-                found = self.look(kind, layer, head)
+                found = self.weights_of(kind, layer, head)
         return found
 
-    def look(self, kind: AttentionKind, layer: int, head: int) -> Look:
+    def weights_of(self, kind: AttentionKind, layer: int, head: int) -> HeadWeights:
         """Return the weights of one head."""
-        return Look(kind, layer, head, self.weights[kind][layer, head])
+        return HeadWeights(kind, layer, head, self.weights[kind][layer, head])
 
 
 def find_referent(trace: Trace, pronoun: str, nouns: Sequence[str]) -> Referent | None:

@@ -13,11 +13,11 @@ from transformer.model import Transformer
 from transformer.trace.building import to_array
 from transformer.types import Floats
 
-Side = Literal["source", "translation"]
+TextSide = Literal["source", "translation"]
 
 
 @dataclass(frozen=True, eq=False)
-class Entering:
+class StackInput:
     """The input of the encoder or the decoder, which is content plus positions.
 
     Attributes:
@@ -31,7 +31,7 @@ class Entering:
     scale: float
 
 
-def entering(model: Transformer, ids: Sequence[int], side: Side) -> Entering:
+def stack_input(model: Transformer, ids: Sequence[int], side: TextSide) -> StackInput:
     """Return both parts of the input of the encoder ("source") or decoder ("translation")."""
     source = side == "source"
     embedding = model.src_embedding if source else model.tgt_embedding
@@ -40,7 +40,7 @@ def entering(model: Transformer, ids: Sequence[int], side: Side) -> Entering:
     with torch.inference_mode():
         tokens = torch.tensor(list(ids), dtype=torch.long, device=embedding.weight.device)
         content, places = embedding(tokens) * scale, positions(0, len(ids))
-    return Entering(to_array(content), to_array(places), scale)
+    return StackInput(to_array(content), to_array(places), scale)
 
 
 def embedding_tables(model: Transformer) -> dict[str, Floats]:

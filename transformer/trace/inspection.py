@@ -21,7 +21,7 @@ from transformer.trace.records import HeadStages, Trace, Weighing
 from transformer.types import AttentionKind
 
 
-class Inside(NamedTuple):
+class BlockValues(NamedTuple):
     """Values of one attention block for a trace's tokens; n queries, m keys.
 
     Attributes:
@@ -66,7 +66,7 @@ class Inspectable(Protocol):
         ...
 
 
-class Which(NamedTuple):
+class HeadQuery(NamedTuple):
     """A query in a head, 0-based."""
 
     kind: AttentionKind
@@ -99,20 +99,20 @@ def inspect_head(
         if not 0 <= value < limit:
             raise ValueError(f"{name}={value} does not exist; there are 0 to {limit - 1}")
     with torch.inference_mode():
-        inside = look_inside(model, trace, kind, layer, hooks=gates)
+        inside = record_block(model, trace, kind, layer, hooks=gates)
         table = None if gates is None else gates.of_layer(kind, layer)
         gate = 1.0 if table is None else float(table[head])
-        return _follow(inside, Which(kind, layer, head, query), trace, gate)
+        return _follow(inside, HeadQuery(kind, layer, head, query), trace, gate)
 
 
-def look_inside(
+def record_block(
     model: Inspectable,
     trace: Trace,
     kind: AttentionKind,
     layer: int,
     *,
     hooks: Hooks | None = None,
-) -> Inside:
+) -> BlockValues:
     """Run a trace's tokens through the model up to the end of one attention block.
 
     Args: hooks: applied on the way; replaced q, k, v, scores and weights are returned as replaced.
@@ -139,7 +139,7 @@ def look_inside(
     n, m = scores.shape[1:]
     relative = model.distances(kind, n, m)
     mask = torch.ones(n, m, dtype=torch.bool, device=device)  # a trace holds no padding
-    return Inside(
+    return BlockValues(
         block,
         x_queries=value("input"),
         x_keys=record[memory][0] if kind == "cross" else value("input"),
@@ -155,8 +155,8 @@ def look_inside(
     )
 
 
-def _follow(inside: Inside, which: Which, trace: Trace, gate: float) -> HeadStages:
-    head, query, block = which.head, which.query, inside.block
+def _follow(inside: BlockValues, at: HeadQuery, trace: Trace, gate: float) -> HeadStages:
+    head, query, block = at.head, at.query, inside.block
     q, keys, values = inside.q[head, query], inside.k[head], inside.v[head]  # [d_k], [m, d_k], ...
     row, root = inside.mask[query], math.sqrt(block.d_k)
     w_o = block.w_o.weight[:, head * block.d_v : (head + 1) * block.d_v]  # [d_model, d_v]
@@ -176,11 +176,11 @@ def _follow(inside: Inside, which: Which, trace: Trace, gate: float) -> HeadStag
     dots = (scores if relative is None else scores - relative) * root
     bare = dots if relative is None else dots + relative
     unscaled = bare.masked_fill(~row, -math.inf).softmax(0)
-    query_tokens, key_tokens = trace.axis_tokens(which.kind)
+    query_tokens, key_tokens = trace.axis_tokens(at.kind)
     bias = block.w_o.bias
     output = inside.output[query]
     return HeadStages(
-        *which,
+        *at,
         query_token=query_tokens[query],
         key_tokens=key_tokens,
         x_query=to_array(inside.x_queries[query]),

@@ -19,7 +19,7 @@ from torch import Tensor
 from transformer.attention import MultiHeadAttention
 from transformer.config import ModelConfig
 from transformer.model import Transformer
-from transformer.trace.inspection import look_inside
+from transformer.trace.inspection import record_block
 from transformer.trace.records import LogitSplit, Trace
 from transformer.types import AttentionKind, Floats
 
@@ -60,7 +60,7 @@ def split_logits(model: Transformer, trace: Trace, kind: AttentionKind, head: in
     if not 0 <= head < n_heads:
         raise ValueError(f"head={head} does not exist; there are 0 to {n_heads - 1}")
     with torch.inference_mode():
-        inside = look_inside(model, trace, kind, 0)
+        inside = record_block(model, trace, kind, 0)
         block = inside.block
         source = kind == "encoder_self"
         embedding = model.src_embedding if source else model.tgt_embedding

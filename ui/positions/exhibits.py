@@ -15,7 +15,7 @@ from transformer.checkpoint.position_tables import about_table
 from transformer.config import ModelConfig, PositionLayout
 from transformer.positions import StoredPositions, TablePositions, sinusoids
 from transformer.trace import position_vectors
-from transformer.trace.embeddings import Side
+from transformer.trace.embeddings import TextSide
 from transformer.trace.position_vectors import encoding, stored_note, tables_of
 from transformer.trace.records import LogitSplit, Trace
 from transformer.trace.split import split_logits
@@ -38,7 +38,7 @@ SPLIT_NAMES = {
     "bias": "biases",
 }
 #: The text that each stack reads.
-STACKS: dict[str, Side] = {"Encoder": "source", "Decoder": "translation"}
+STACKS: dict[str, TextSide] = {"Encoder": "source", "Decoder": "translation"}
 #: Rows of a learned table that are compared.
 MOST_LEARNED = 128
 
@@ -234,7 +234,7 @@ class OwnPositions:
     about: str
 
 
-def own_positions(model: Translator, side: Side, n: int) -> OwnPositions:
+def own_positions(model: Translator, side: TextSide, n: int) -> OwnPositions:
     """Return the first `n` position vectors of the model's own module."""
     module = model.model.src_positions if side == "source" else model.model.tgt_positions
     if isinstance(module, TablePositions):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from transformer.measures.vocabulary import Neighbours, PieceKind
 from transformer.text.tokenizer import Tokenizer
-from transformer.trace.embeddings import Side as TextSide
+from transformer.trace.embeddings import TextSide
 from ui.core import url_state
 from ui.core.view import View
 from ui.tokens.choice import TokensChoice

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from figures.tokens import ADDED
 from transformer.measures.vocabulary import piece_length
-from transformer.trace.embeddings import Side
+from transformer.trace.embeddings import TextSide
 from ui.core import url_state
 from ui.core.choice import Choice
 from ui.core.url_state import Param
@@ -38,7 +38,7 @@ class TokensChoice(Choice):
         cls.forget_stale(model=view.checkpoint, text=text)
 
 
-def side_now() -> Side:
+def side_now() -> TextSide:
     """Return the chosen text."""
     return "source" if url_state.get(TokensChoice.side) == "source" else "translation"
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from figures.exhibit import Exhibit, Series
 from transformer.measures.vocabulary import COSINE_RULE, length_counts
-from transformer.trace.embeddings import Side
+from transformer.trace.embeddings import TextSide
 from transformer.trace.records import Trace
 from transformer.translator import Translator
 from ui.components.cut import pieces_component
@@ -26,7 +26,7 @@ from ui.tokens.views import (
 )
 
 
-def pieces(model: Translator, trace: Trace, side: Side = "source", token: int = -1) -> Exhibit:
+def pieces(model: Translator, trace: Trace, side: TextSide = "source", token: int = -1) -> Exhibit:
     """Return one side of a sentence in pieces as a figure; the piece `token` is marked."""
     reading, tokenizer = read_side(model, trace, side, trace.source), tokenizer_of(model, side)
     made = _listed(reading, trace)
@@ -46,12 +46,12 @@ def pieces(model: Translator, trace: Trace, side: Side = "source", token: int = 
     )  # fmt: skip
 
 
-def traced_pieces(trace: Trace, side: Side = "source") -> Exhibit:
+def traced_pieces(trace: Trace, side: TextSide = "source") -> Exhibit:
     """Return one side of a trace in pieces, for a model whose vocabulary is not available."""
     return _listed(read_trace(trace, side), trace)
 
 
-def traced_pieces_exhibit(trace: Trace, side: Side, source: Source) -> Exhibit:
+def traced_pieces_exhibit(trace: Trace, side: TextSide, source: Source) -> Exhibit:
     """Return `traced_pieces` with its program."""
     return source.of(traced_pieces, trace, side=side)
 
@@ -69,7 +69,7 @@ def _listed(reading: Reading, trace: Trace) -> Exhibit:
     )
 
 
-def vocabulary(model: Translator, side: Side = "source") -> Exhibit:
+def vocabulary(model: Translator, side: TextSide = "source") -> Exhibit:
     """Return the lengths of all pieces in a vocabulary as a figure."""
     tokenizer = tokenizer_of(model, side)
     counts = length_counts(tokenizer.pieces, kinds_of(tokenizer))
@@ -88,7 +88,9 @@ def vocabulary(model: Translator, side: Side = "source") -> Exhibit:
     )
 
 
-def neighbours(model: Translator, token: int, count: int = 10, side: Side = "source") -> Exhibit:
+def neighbours(
+    model: Translator, token: int, count: int = 10, side: TextSide = "source"
+) -> Exhibit:
     """Return the nearest neighbours of a token in every embedding matrix as a figure.
 
     Args:
@@ -113,7 +115,7 @@ def neighbours(model: Translator, token: int, count: int = 10, side: Side = "sou
     )  # fmt: skip
 
 
-def embeddings(model: Translator, trace: Trace, side: Side = "source") -> Exhibit:
+def embeddings(model: Translator, trace: Trace, side: TextSide = "source") -> Exhibit:
     """Return a sentence's embeddings in the plane of their principal axes as a figure."""
     found = plane_of(model, trace, side, 0)
     nothing = np.full(len(found.tokens), np.nan, dtype=np.float32)

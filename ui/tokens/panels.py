@@ -15,7 +15,7 @@ from figures.numbers import count, signed
 from figures.tokens import length_bars
 from transformer.measures.vocabulary import find, length_counts, piece_length
 from transformer.text.tokenizer import Tokenizer
-from transformer.trace.embeddings import Side as TextSide
+from transformer.trace.embeddings import TextSide
 from transformer.translator import Translator
 from ui.components.cut import cuts_component, pieces_component
 from ui.components.mount import show

@@ -25,7 +25,7 @@ from transformer.measures.vocabulary import (
 )
 from transformer.measures.words import word_groups
 from transformer.text.tokenizer import SPECIAL_PIECES, Tokenizer
-from transformer.trace.embeddings import Side, embedding_tables, entering
+from transformer.trace.embeddings import TextSide, embedding_tables, stack_input
 from transformer.trace.position_vectors import stored_note
 from transformer.trace.records import Trace
 from transformer.translator import Translator
@@ -55,7 +55,7 @@ class Reading:
         own_cut: whether the tokenizer itself would split the text like this.
     """
 
-    side: Side
+    side: TextSide
     typed: str
     normal: str
     pieces: tuple[str, ...]
@@ -122,12 +122,12 @@ class Plane:
     note: str = ""
 
 
-def tokenizer_of(model: Translator, side: Side) -> Tokenizer:
+def tokenizer_of(model: Translator, side: TextSide) -> Tokenizer:
     """Return the tokenizer of a side; both may be the same."""
     return model.tokenizer if side == "source" else model.tokenizer.target
 
 
-def read_side(model: Translator, trace: Trace, side: Side, typed: str) -> Reading:
+def read_side(model: Translator, trace: Trace, side: TextSide, typed: str) -> Reading:
     """Return one side's text in pieces.
 
     Args:
@@ -168,7 +168,7 @@ def read_side(model: Translator, trace: Trace, side: Side, typed: str) -> Readin
     )
 
 
-def read_trace(trace: Trace, side: Side) -> Reading:
+def read_trace(trace: Trace, side: TextSide) -> Reading:
     """Return one side's text in pieces from its trace, for models without a known vocabulary.
 
     A model without an encoder has one text, which is its source here.
@@ -294,7 +294,9 @@ def cuts_shown(cuts: tuple[Segmentation, ...]) -> list[Cut]:
     return rows
 
 
-def near(model: Translator, index: int, count: int, side: Side = "source") -> dict[str, Neighbours]:
+def near(
+    model: Translator, index: int, count: int, side: TextSide = "source"
+) -> dict[str, Neighbours]:
     """Return a token's neighbours in every embedding matrix, by the matrix's use.
 
     With separate vocabularies, only matrices of its side count. `<pad>` is left out, since its
@@ -308,18 +310,18 @@ def near(model: Translator, index: int, count: int, side: Side = "source") -> di
     }
 
 
-def plane_of(model: Translator, trace: Trace, side: Side, n_background: int) -> Plane:
+def plane_of(model: Translator, trace: Trace, side: TextSide, n_background: int) -> Plane:
     """Return the vectors that enter the encoder or the decoder, and the most frequent pieces.
 
     The axes are fitted to the tokens, with and without positions, and not to the other pieces.
     """
     source = side == "source"
     ids = trace.src_ids if source else trace.tgt_ids
-    parts = entering(model.model, ids, side)
+    parts = stack_input(model.model, ids, side)
     both = np.concatenate([parts.content, parts.content + parts.positions])
     axes = principal_axes(both)
     frequent = most_frequent(tokenizer_of(model, side), n_background)
-    others = entering(model.model, frequent, side).content if frequent else both[:0]
+    others = stack_input(model.model, frequent, side).content if frequent else both[:0]
     return Plane(
         content=project(parts.content, axes),
         entering=project(parts.content + parts.positions, axes),

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import streamlit as st
 
-from transformer.measures.referent import Look, Referent, find_referent, turned
+from transformer.measures.referent import HeadWeights, Referent, find_referent, turned
 from transformer.trace.records import Trace
 from transformer.types import AttentionKind, Floats
 from ui.components.mount import show
@@ -134,7 +134,7 @@ class Staged(NamedTuple):
 
     trace: Trace
     referent: Referent
-    look: Look | None
+    look: HeadWeights | None
 
     @property
     def light(self) -> Floats:
@@ -166,7 +166,7 @@ def stage_beside(trace: Trace, riddle: Riddle, first: Staged) -> Staged | None:
     if found is None:
         return None
     look = first.look
-    same = None if look is None else found.look(look.kind, look.layer, look.head)
+    same = None if look is None else found.weights_of(look.kind, look.layer, look.head)
     return Staged(trace, found, same)
 
 
@@ -262,7 +262,7 @@ def _both(shares: tuple[float, float], second: str) -> Runs:
     return (f" {shares[0]:.2f} of its weight, ", second, f" {shares[1]:.2f}.")
 
 
-def _named(look: Look) -> str:
+def _named(look: HeadWeights) -> str:
     stack = "encoder" if look.kind == "encoder_self" else "decoder"
     return f"In the {stack}, layer {look.layer + 1}, head {look.head + 1}"
 

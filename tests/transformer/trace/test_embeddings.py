@@ -8,7 +8,7 @@ import torch
 
 from tests.tiny_models import random_model
 from transformer.config import ModelConfig
-from transformer.trace.embeddings import Side, embedding_tables, entering
+from transformer.trace.embeddings import TextSide, embedding_tables, stack_input
 
 
 @pytest.mark.parametrize("changed", [{}, {"scale_embedding": False}, {"positions": "learned"}])
@@ -18,7 +18,7 @@ def test_the_two_parts_add_up_to_what_the_stacks_get(
     model = random_model(tiny_config.replace(**changed))
     ids = [5, 9, 5, 2, 17]
     for side in ("source", "translation"):
-        parts = entering(model, ids, side)
+        parts = stack_input(model, ids, side)
         embed = (
             model.embed_source(torch.tensor([ids]))
             if side == "source"
@@ -47,8 +47,8 @@ def test_shared_matrices_appear_once(
         assert table.shape == (tiny_config.vocab_size, 24)
     if tying == "none":
         assert not np.allclose(tables["source"], tables["output"])
-    side: Side = "translation"
+    side: TextSide = "translation"
     target = tables[names[-1 if tying != "none" else 1]]
     np.testing.assert_allclose(
-        entering(model, [7], side).content[0], target[7] * 24**0.5, rtol=1e-6
+        stack_input(model, [7], side).content[0], target[7] * 24**0.5, rtol=1e-6
     )
