@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import threading
-from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any
 
@@ -26,30 +24,6 @@ ONE_THREAD_PARAMETERS = 100_000_000
 #: Copies of the weights in memory: as the model holds them, and for decoding on the CPU in up to
 #: three other layouts, for one row, for few and for more (`transformer.fast.products`).
 COPIES = 4
-
-#: Limit in bytes for the models of a process; the least recently used are dropped first.
-_MODEL_BYTES = 2**30
-
-_models: OrderedDict[tuple[ModelRef, str], Tracer] = OrderedDict()
-_opening, _SENTENCES = threading.Lock(), Scheduler()
-
-
-def warm_up(report: Report) -> None:
-    """Do nothing; importing this module is what takes time in a new process."""
-
-
-def trace_by_reference(
-    ref: ModelRef, device: str, sentence: str, arguments: Mapping[str, Any], report: Report
-) -> Trace:
-    """Trace a sentence by a model; see `open_unchanged` and `trace_in_turn`."""
-    key = (ref, device)
-    with _opening:
-        model = _models.get(key) or open_unchanged(ref, device)
-        _models[key] = model
-        _models.move_to_end(key)
-        while len(_models) > 1 and sum(map(model_bytes, _models.values())) > _MODEL_BYTES:
-            _models.popitem(last=False)
-    return trace_in_turn(model, sentence, arguments, _SENTENCES, report)
 
 
 def model_bytes(model: Tracer) -> int:
@@ -96,9 +70,13 @@ def trace_in_turn(
             report(step, most)
             turn.offer()
 
-        trace = model.trace(sentence, **arguments, progress=step)
-        if trace.search is None or not isinstance(model, Translator):
-            return trace
-        n_steps = len(trace.predicted_tokens)
-        gap = model.forcing_gap(trace, progress=lambda *_: step(n_steps, n_steps))
-        return dataclasses.replace(trace, forcing_gap=gap)
+        return checked(model, model.trace(sentence, **arguments, progress=step), step)
+
+
+def checked(model: Tracer, trace: Trace, step: Report) -> Trace:
+    """Return a trace with the gap between its maps and those of a second pass, if it has one."""
+    if trace.search is None or not isinstance(model, Translator):
+        return trace
+    n_steps = len(trace.predicted_tokens)
+    gap = model.forcing_gap(trace, progress=lambda *_: step(n_steps, n_steps))
+    return dataclasses.replace(trace, forcing_gap=gap)

@@ -149,7 +149,7 @@ def attended(make: Callable[[Report], T], progress: Progress) -> T:
     try:
         while True:
             with paused():
-                if job.ended():
+                if job.ended(_MOVING):
                     return job.future.result()
             progress(*job.progress)
     finally:

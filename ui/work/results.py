@@ -12,10 +12,11 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from transformer.trace.records import Trace
 from transformer.types import Report
+from transformer.worker.batches import trace_by_reference, warm_up
 from transformer.worker.job import UNKNOWN
 from transformer.worker.process import Pool, most_workers
 from transformer.worker.scheduler import Scheduler
-from transformer.worker.tracing import is_small, trace_by_reference, trace_in_turn, warm_up
+from transformer.worker.tracing import is_small, trace_in_turn
 from ui.core.request import Request
 from ui.work.budget import count
 from ui.work.lru import Lru, seal

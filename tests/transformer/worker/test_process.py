@@ -20,10 +20,11 @@ from transformer.errors import CheckpointError, InputError
 from transformer.trace.records import Trace
 from transformer.translator import Translator
 from transformer.worker import process
+from transformer.worker.batches import trace_by_reference, warm_up
 from transformer.worker.job import UNKNOWN, Job
 from transformer.worker.process import SETTING, LostError, Pool, Process, most_workers, start_alone
 from transformer.worker.scheduler import Scheduler
-from transformer.worker.tracing import trace_by_reference, trace_in_turn, warm_up
+from transformer.worker.tracing import trace_in_turn
 
 CAT = "The cat sat on the mat."
 
