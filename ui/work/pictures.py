@@ -1,4 +1,4 @@
-"""Cache of serialised charts and figures, by the content of their arguments.
+"""Cache of rendered charts and figures, by the content of their arguments.
 
 Building a chart takes milliseconds, and most runs of a page change few of its charts.
 """
