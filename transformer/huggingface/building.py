@@ -20,6 +20,7 @@ from torch.nn.modules import module as torch_module
 from transformer.checkpoint.shards import describe_shards
 from transformer.checkpoint.weights import (
     Described,
+    check_missing,
     check_type,
     in_memory,
     read_tensors,
@@ -236,9 +237,7 @@ def _check_report(path: Path, report: Mapping[str, Any], family: Family) -> None
     missing = sorted(report.get("missing_keys") or ())
     if family == "encoder":  # the pooler reads the encoder's output and has no attention
         missing = [name for name in missing if "pooler" not in name]
-    if missing:
-        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-        raise CheckpointError(f"{path}: tensor {missing[0]!r}{more} is missing")
+    check_missing(path, missing)
     # Extra heads on the same model are harmless; extra layers are not.
     extra = sorted(
         name

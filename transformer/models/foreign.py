@@ -8,7 +8,8 @@ from transformer.importers.registry import FORMATS, Format
 from transformer.models.entry import Entry, identity
 from transformer.trace.tracer import Tracer
 
-_MARIAN = "marian"
+#: The model type of Marian, whose folders would pass for the library's own.
+MARIAN = "marian"
 
 
 def fits(ref: ModelRef) -> bool:
@@ -18,14 +19,14 @@ def fits(ref: ModelRef) -> bool:
         return False
     if values is None:
         return format_of(ref) is not None
-    return values.get("model_type") == _MARIAN
+    return values.get("model_type") == MARIAN
 
 
 def format_of(ref: ModelRef) -> Format | None:
     """Return the format to import the folder from, None if it is of none."""
     values = identity(ref.folder) or {}
-    if values.get("model_type") == _MARIAN:
-        return FORMATS[_MARIAN]
+    if values.get("model_type") == MARIAN:
+        return FORMATS[MARIAN]
     return next((each for each in FORMATS.values() if each.fits(ref.folder)), None)
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from transformer.checkpoint.reference import ModelRef
 from transformer.huggingface import files
-from transformer.models import foreign
 from transformer.models.entry import Entry, identity
+from transformer.models.foreign import MARIAN
 from transformer.trace.tracer import Tracer
 
 
 def fits(ref: ModelRef) -> bool:
     """Return True if config.json has a model type, unless it is Marian's."""
     named = (identity(ref.folder) or {}).get("model_type")
-    return isinstance(named, str) and ref.updates is None and not foreign.fits(ref)
+    return isinstance(named, str) and named != MARIAN and ref.updates is None
 
 
 def describe(ref: ModelRef) -> Entry:
