@@ -169,15 +169,6 @@ def contrast(one: str, other: str) -> float:
     return float((max(first, second) + 0.05) / (min(first, second) + 0.05))
 
 
-def srgb_to_lab(colours: NDArray[np.uint8]) -> Reals:
-    """Convert sRGB bytes to CIELAB (D65). Shapes: [..., 3] to [..., 3]."""
-    scaled = _linear(np.asarray(colours, dtype=np.float64) / 255) @ _RGB_TO_XYZ.T / _WHITE
-    low = scaled * (29 / 6) ** 2 / 3 + 4 / 29
-    f = np.where(scaled > (6 / 29) ** 3, np.cbrt(scaled), low)
-    lab = [116 * f[..., 1] - 16, 500 * (f[..., 0] - f[..., 1]), 200 * (f[..., 1] - f[..., 2])]
-    return np.stack(lab, axis=-1)
-
-
 _RGB_TO_XYZ = np.array(
     [[0.4124564, 0.3575761, 0.1804375],
      [0.2126729, 0.7151522, 0.0721750],

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from figures.palette import THEMES, Theme, as_plotly, categorical, signed_table
-from figures.positions import cosines, curves, encoding_heatmap, products
+from figures.positions import cosines, curves, encoding_heatmap
 
 RNG = np.random.default_rng(3)
 TABLE = RNG.uniform(-1, 1, (9, 6)).astype(np.float32)
@@ -23,6 +23,8 @@ def test_the_table_is_drawn_as_it_is(theme: Theme) -> None:
     assert [list(stop) for stop in drawn.colorscale] == as_plotly(signed_table(theme))
     assert figure.layout.yaxis.title.text == "position pos"
     assert not figure.layout.shapes
+    wide = encoding_heatmap(TABLE * 5, theme).data[0]
+    assert wide.zmax == -wide.zmin == pytest.approx(np.abs(TABLE * 5).max())
 
 
 def test_a_line_marks_where_training_ended() -> None:
@@ -30,11 +32,6 @@ def test_a_line_marks_where_training_ended() -> None:
     assert figure.layout.shapes[0].y0 == 3.5  # between the fourth row and the fifth
     assert figure.layout.annotations[0].text == "beyond training"
     assert not encoding_heatmap(TABLE, "light", trained=9).layout.shapes
-
-
-def test_values_above_one_widen_the_scale_evenly() -> None:
-    drawn = encoding_heatmap(TABLE * 5, "dark").data[0]
-    assert drawn.zmax == -drawn.zmin == pytest.approx(np.abs(TABLE * 5).max())
 
 
 @pytest.mark.parametrize("theme", THEMES)
@@ -48,16 +45,7 @@ def test_one_line_per_dimension(theme: Theme) -> None:
     assert [line.line.color for line in figure.data] == categorical(3, theme)
     shade = figure.layout.shapes[0]
     assert (shade.x0, shade.x1) == (5.5, 8)
-
-
-def test_curves_without_training_length_have_no_shade() -> None:
-    assert not curves(np.arange(9), TABLE, NAMES, "light").layout.shapes
-    assert not curves(np.arange(9), TABLE, NAMES, "light", trained=9).layout.shapes
-
-
-def test_no_curve_at_all_is_an_empty_plot() -> None:
-    figure = curves(np.arange(9), TABLE[:, :0], [], "light")
-    assert not figure.data
+    assert not curves(positions, TABLE, NAMES, theme, trained=9).layout.shapes
 
 
 def test_a_line_may_end_early() -> None:
@@ -70,13 +58,6 @@ def test_a_line_may_end_early() -> None:
 def test_curves_and_names_must_fit() -> None:
     with pytest.raises(ValueError, match="9 positions and 2 lines"):
         curves(np.arange(9), TABLE[:, :3], ["a", "b"], "light")
-
-
-def test_products_are_drawn_as_they_are() -> None:
-    gram = TABLE @ TABLE.T
-    drawn = products(gram, "light", limit=3).data[0]
-    np.testing.assert_array_equal(drawn.z, gram)
-    assert (drawn.zmin, drawn.zmax) == (-3, 3)
 
 
 def test_cosines_of_known_rows() -> None:

@@ -63,11 +63,6 @@ def test_guarding_is_undone_exactly(text: str) -> None:
     assert guarded[:1] not in tuple("=+-@\t\r\n＝＋－＠")
 
 
-@given(st.text(max_size=8), st.text(max_size=8))
-def test_different_tokens_stay_different(one: str, other: str) -> None:
-    assert (guard(one) == guard(other)) == (one == other)
-
-
 def test_a_csv_of_too_many_numbers_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tables, "MOST_ROWS", 34)
     with pytest.raises(TooLargeError, match=r"35 numbers .* NPZ"):
@@ -75,7 +70,7 @@ def test_a_csv_of_too_many_numbers_is_refused(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_npz_is_exact_and_needs_no_pickle() -> None:
-    made = exhibit(panel(3, 4), panel(2, 5, signed=True), series(), bars())
+    made = exhibit(hostile_panel(), panel(2, 5, signed=True), series(), bars())
     with np.load(io.BytesIO(to_npz(made)), allow_pickle=False) as held:
         for number, part in enumerate(made.parts, start=1):
             assert held[f"part_{number}_title"] == part.title
@@ -93,12 +88,6 @@ def test_npz_is_exact_and_needs_no_pickle() -> None:
         np.testing.assert_array_equal(held["file"], made.arrays["file"])
         assert (held["title"], held["caption"]) == (made.title, made.caption)
         assert held["snippet"] == made.snippet
-
-
-def test_npz_keeps_hostile_tokens() -> None:
-    with np.load(io.BytesIO(to_npz(exhibit(hostile_panel()))), allow_pickle=False) as held:
-        kept = held["part_1_rows"].tolist()
-    assert kept == list(HOSTILE)
 
 
 def test_the_same_exhibit_makes_the_same_bytes() -> None:

@@ -69,7 +69,7 @@ def test_only_pictures_and_papers_have_a_size() -> None:
         sized = form.at(PRESETS["one-column"])
         assert form.sized == (form.ending in ("png", "svg", "pdf"))
         assert sized.size == ("-one-column" if form.sized else "")
-        assert sized.write(made)
+        assert not form.sized or form.ending == "pdf" or sized.write(made)
     svg = next(form for form in FORMATS if form.ending == "svg")
     assert b'width="960pt" height="540pt"' in svg.at(PRESETS["slide"]).write(made)
 
