@@ -4,6 +4,7 @@
 # make test-under-load  the same beside two endless loops
 # make soak             kills at random moments, many sessions, races, the Dockerfile; LONG=1: all of it
 # make gpu              checks and figures on a CUDA device, in ten minutes (benchmarks/gpu.py)
+# make pictures         the picture in the README, taken of today's app
 # make lines            lines by folder, and the limits the project keeps
 # make lock             versions, and for servers their hashes, from the ranges in pyproject.toml
 # make sbom, audit      what a server has installed, and what is known against it
@@ -27,7 +28,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install -q --disable-pip-version-check --no-compile
 UV_COMPILE = uv pip compile --universal --python-version 3.11 --no-header --no-annotate -q
 
-.PHONY: app check style types test test-under-load suite soak gpu architecture lines lock sbom audit clean
+.PHONY: app check style types test test-under-load suite soak gpu architecture lines pictures lock sbom audit clean
 
 # Tests run in another order each time; make test SEED=5 repeats an order.
 SEED ?= $(shell date +%s)
@@ -97,6 +98,10 @@ $(VENV)/.dev: requirements-dev.txt requirements-race.txt $(VENV)/.app
 # Draws the packages and their imports in docs/architecture.md.
 architecture: $(VENV)/.dev
 	$(BIN)/python -m tests.architecture --write
+
+# Takes the README's picture of today's app.
+pictures: $(VENV)/.dev
+	$(BIN)/python -m tests.browser.pictures
 
 # Counts the lines that git tracks, by folder, and prints the limits the project keeps.
 lines: $(VENV)/.dev

@@ -18,13 +18,11 @@ from tests.browser.waiting import (
     eventually,
     point,
     texts,
-    until_at,
     until_idle,
     until_passes,
     until_the_url_says,
 )
 from transformer.measures.heads import information, kept_lines, widen
-from transformer.measures.words import group_labels, merge, word_groups
 from transformer.trace.records import Trace
 from transformer.translator import Translator
 
@@ -181,38 +179,11 @@ def test_clicks_and_keys_choose_and_the_link_reopens_it(
     expect(again.get_by_text("Layer 2, mean over heads", exact=True)).to_be_visible()
     chosen = again.locator("button.map[aria-selected=true]")
     expect(chosen).to_have_attribute("aria-label", re.compile("^Layer 2, mean over heads:"))
-    until_idle(again)
-    again.get_by_role("gridcell", name="Layer 3, head 2:").click()
-    expect(again).to_have_url(re.compile("layer=3&head=2"))
-
-    # The choice survives another kind and another page.
-    again.get_by_role("radio", name="Encoder self-attention").click()
-    expect(again).to_have_url(re.compile("kind=encoder_self"))
-    again.get_by_role("gridcell", name="Layer 2, head 3:").click()
-    expect(again.get_by_text("Layer 2, head 3", exact=True)).to_be_visible()
-    again.get_by_role("link", name="Glossary").click()
-    expect(again.get_by_role("textbox", name="Find a word")).to_be_visible()
-    again.get_by_role("link", name="Attention", exact=True).first.click()
-    expect(chosen).to_have_attribute("aria-label", re.compile("^Layer 2, head 3:"))
-    expect(again.get_by_text("Layer 2, head 3", exact=True)).to_be_visible()
 
 
 def strokes(page: Page, count: int) -> None:
     """The lines, seen and scrolled away, are as many as they should be."""
     expect(page.locator(".lines")).to_have_attribute("data-lines", str(count))
-
-
-def test_whole_words_are_summed_and_averaged_under_the_lens(
-    open_page: OpenPage, address: str, trace: Trace
-) -> None:
-    page = opened(open_page, address, kind="cross", layer="2", head="3", units="words")
-    rows = word_groups(trace.tgt_tokens, trace.tgt_special)
-    columns = word_groups(trace.src_tokens, trace.src_special)
-    words = merge(trace.cross[1, 2], rows, columns)
-    labels, expected = page.locator(".column-label"), group_labels(trace.src_tokens, columns)
-    eventually(page, lambda: texts(labels), [plain(each) for each in expected])
-    for query, key in [(0, 0), (len(rows) - 1, 1)]:
-        lens_says(page, query, key, words)
 
 
 def test_lines_are_those_that_hold_the_share_and_the_legend_switches_heads(
@@ -316,27 +287,6 @@ def test_shift_marks_several_heads_by_mouse_and_keys(
     expect(page.get_by_text("Layer 3, mean over heads", exact=True)).to_be_visible()
     expect(page).to_have_url(re.compile("map=cell"))
     expect(page.locator("button.map[aria-selected=true]")).to_have_count(1)
-
-
-def test_a_head_opens_inside_and_the_way_back_leads_to_it(
-    open_page: OpenPage, address: str, trace: Trace
-) -> None:
-    page = opened(
-        open_page, address, kind="encoder_self", layer="2", head="3", queries="4", display="matrix"
-    )
-    page.get_by_role("link", name="Open layer 2, head 3").click()
-    until_at(page, "/head")
-    opens = page.get_by_text("Encoder self-attention, layer 2, head 3.")
-    expect(opens).to_be_visible()
-    query = page.get_by_role("combobox", name="Query", exact=True)
-    expect(query).to_have_value(re.compile(rf"^4\s+{re.escape(trace.src_tokens[3])}"))
-    # The address alone says it all.
-    alone = open_page(until_the_url_says(page, kind="encoder_self", layer="2", head="3", query="4"))
-    expect(alone.get_by_text("Encoder self-attention, layer 2, head 3.")).to_be_visible()
-    alone.get_by_role("link", name="Among all heads").click()
-    until_at(alone, "/attention")
-    expect(alone.get_by_text("Layer 2, head 3", exact=True)).to_be_visible()
-    expect(alone).to_have_url(re.compile("kind=encoder_self"))
 
 
 #: An element of the page or of a component, by a selector.

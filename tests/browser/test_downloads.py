@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import re
-import subprocess
-import sys
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from pathlib import Path
@@ -13,17 +10,13 @@ from urllib.parse import quote
 
 import numpy as np
 import pytest
-from PIL import Image
 from playwright.sync_api import Browser, BrowserContext, ElementHandle, Page, expect
 
-from figures.labels import plain_token, query_labels
 from figures.paper import PRESETS, to_svg
-from figures.tables import unguard
 from tests.browser.pixels import pixels
 from tests.browser.waiting import eventually, point, until_idle, until_passes
 from tests.figures.exhibits import exhibit, hostile_panel, panel
 from tests.searched import searched
-from tests.servers import ROOT
 from transformer.trace.records import Trace
 from transformer.translator import Translator
 from ui.beam.exhibits import tree_exhibit
@@ -87,31 +80,6 @@ def files(
     return taken
 
 
-@pytest.mark.parametrize("name", PAGES_TO_TRY)
-def test_the_picture_opens_and_has_ink(files: dict[str, dict[str, Path]], name: str) -> None:
-    image = Image.open(files[name]["png"])
-    assert image.width == 2_070 and image.height >= 500, "6.9 in, two columns"
-    assert image.info["dpi"][0] == pytest.approx(300, abs=0.1)
-    pixels = np.asarray(image.convert("RGB"))
-    assert (pixels.std(axis=(0, 1)) > 5).all()
-    assert (pixels[:5] == 255).all(), "figures are on white"
-
-
-@pytest.mark.parametrize("name", PAGES_TO_TRY)
-def test_the_drawing_holds_the_tokens_as_text(
-    files: dict[str, dict[str, Path]], name: str, trace: Trace
-) -> None:
-    root = parse(files[name]["svg"].read_bytes())
-    assert root.tag == "{http://www.w3.org/2000/svg}svg"
-    texts = {each.text for each in root.iter() if each.tag.endswith("}text")}
-    shown = {plain_token(token, 24) for token in trace.src_tokens}
-    # Where there is no room for all labels, only some are left.
-    assert len(shown & texts) >= len(shown) // 8
-    assert not {"script", "a", "foreignObject"} & {
-        each.tag.partition("}")[2] for each in root.iter()
-    }
-
-
 #: Texts of the drawing on screen that leave it, by the browser's own measure.
 OUTSIDE = """() => {
     const page = document.documentElement.getBoundingClientRect();
@@ -142,50 +110,6 @@ def test_drawings_and_papers_open_with_their_texts_inside(
     for name in PAGES_TO_TRY:
         paper = files[name]["pdf"].read_bytes()
         assert paper.startswith(b"%PDF") and b"[0 0 496.8" in paper
-
-
-def test_table_and_arrays_hold_the_same_numbers_as_the_model(
-    files: dict[str, dict[str, Path]], trace: Trace
-) -> None:
-    with np.load(files["attention"]["npz"], allow_pickle=False) as held:
-        parts = {key: held[key] for key in held.files}
-    np.testing.assert_allclose(parts["maps"], trace.cross, atol=1e-5)
-    assert parts["part_1_columns"].tolist() == list(trace.src_tokens)
-    assert parts["part_1_rows"].tolist() == list(query_labels(trace, "cross"))
-    with files["attention"]["csv"].open(encoding="utf-8", newline="") as table:
-        rows = list(csv.DictReader(table))
-    assert len(rows) == trace.cross.size
-    values = np.array([float(row["value"]) for row in rows], dtype=np.float32)
-    np.testing.assert_array_equal(values.reshape(trace.cross.shape), parts["maps"])
-    columns = [unguard(row["column_token"]) for row in rows[: len(trace.src_tokens)]]
-    assert columns == list(trace.src_tokens)
-    assert not any(row["column_token"].startswith(("=", "+", "-", "@")) for row in rows)
-
-
-def test_the_program_runs_and_makes_the_same_arrays(
-    files: dict[str, dict[str, Path]], root: Path, tmp_path: Path
-) -> None:
-    """In a new Python; tests/pages/test_takeaway.py runs the programs of every figure."""
-    code = files["attention"]["py"].read_text(encoding="utf-8")
-    with np.load(files["attention"]["npz"], allow_pickle=False) as held:
-        skipped = ("part_", "title", "caption", "snippet")
-        wanted = {key: held[key] for key in held.files if not key.startswith(skipped)}
-    assert wanted
-    names = ", ".join(f"{key}={key}" for key in wanted)
-    (tmp_path / "run.py").write_text(f"{code}\nnp.savez({str(tmp_path / 'made.npz')!r}, {names})\n")
-    subprocess.run(
-        [sys.executable, str(tmp_path / "run.py")], cwd=ROOT, check=True,
-        env={
-            "PYTHONPATH": str(ROOT), "HEADLIGHT_CHECKPOINTS": str(root), "PATH": "",
-            "OMP_NUM_THREADS": "1",  # more would wait for each other on busy cores
-        },
-    )  # fmt: skip
-    with np.load(tmp_path / "made.npz") as made:
-        for key, expected in wanted.items():
-            if expected.dtype.kind == "U":
-                np.testing.assert_array_equal(made[key], expected)
-            else:
-                np.testing.assert_allclose(made[key], expected, atol=1e-5)
 
 
 def open_offline(browser: Browser, path: Path, *, ready: bool = True) -> tuple[Page, list[str]]:

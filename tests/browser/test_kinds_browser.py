@@ -13,15 +13,17 @@ from playwright.sync_api import Browser, BrowserContext, Page, WebSocketRoute, e
 
 from benchmarks.views import KINDS, make_tensors
 from figures.exhibit import Offline
+from figures.palette import to_weight_bytes
 from tests.browser.pixels import grid_map, until_the_grid_shows
+from tests.browser.test_downloads import open_offline
 from tests.browser.waiting import at_rest, eventually, note, noted, until_idle, until_passes
 from tests.figures.exhibits import exhibit, hostile_panel
 from tests.servers import serving
-from transformer.measures.heads import widen
+from transformer.measures.heads import HOWS, widen
 from transformer.trace.records import Trace
 from transformer.translator import Translator
 from ui.attention.maps import KIND_TEXTS
-from ui.components.grid import MOST_AT_ONCE, Tab, grid_component, grid_sheet
+from ui.components.grid import MOST_AT_ONCE, Tab, grid_component, grid_sheet, shrink
 from ui.components.lens import Map
 from ui.export.html import save
 
@@ -213,22 +215,6 @@ def test_marks_and_cells_chosen_under_another_tab_are_kept(
     shows(page, DECODER, "Layer 2, head 3")
 
 
-def test_the_place_of_the_kinds_is_the_same_in_every_view(
-    open_page: Callable[..., tuple[Page, Wire]],
-) -> None:
-    page, _ = open_page(kind="cross")
-    places = []
-    for display in ("Matrix", "Heads", "Grid"):
-        page.get_by_role("radio", name=display, exact=True).click()
-        expect(page).to_have_url(re.compile(f"display={display.lower()}"))
-        group = page.get_by_role("radiogroup", name="Kind of attention")
-        expect(group).to_have_count(1)
-        box = at_rest(page, group.get_by_role("radio").first.bounding_box)
-        assert box is not None
-        places.append((box["x"], box["y"]))
-    np.testing.assert_allclose(places, [places[0]] * 3, atol=2)
-
-
 def test_many_weights_come_one_kind_at_a_time(
     tab: tuple[Page, Wire, list[str]], tmp_path: Path, spare_port: int
 ) -> None:
@@ -280,12 +266,7 @@ def test_tabs_work_in_a_page_without_a_server(
         Offline("lens", follows['[0,1,"cross"]'], follows),
     )
     path = save(exhibit(hostile_panel(), offline=views), tmp_path / "a.html")
-    without = browser.new_context(offline=True)
-    page = without.new_page()
-    heard: list[str] = []
-    page.on("request", lambda request: heard.append(request.url))
-    page.on("pageerror", lambda error: heard.append(str(error)))
-    page.goto(path.as_uri())
+    page, heard = open_offline(browser, path)
     lens = page.locator(".lens .plot")
 
     def reads(start: str) -> None:
@@ -305,4 +286,20 @@ def test_tabs_work_in_a_page_without_a_server(
     shows(page, "cross", "Layer 3, head 2")
     reads("cross [2,1")
     assert heard == [path.as_uri()]
-    without.close()
+    page.context.close()
+
+
+def test_maps_larger_than_their_pixels_show_the_largest_weight_of_each_block(
+    browser: Browser, tmp_path: Path
+) -> None:
+    """Maps of 300 queries and 200 keys, shrunk in Python and once more in the browser."""
+    maps = make_tensors(300, layers=2, heads=3)["Encoder"][..., :200].astype(np.float32)
+    tokens = [f"t{i}" for i in range(300)]
+    for how in HOWS:
+        shown = grid_component(grid_sheet(maps, tokens, tokens[:200], label=how, how=how), (0, 0))
+        view = exhibit(hostile_panel(), offline=(shown.offline(),))
+        page, _ = open_offline(browser, save(view, tmp_path / f"{how}.html"))
+        wide = to_weight_bytes(widen(maps, how))
+        for row, column in [(0, 0), (0, 3), (2, 1), (2, 3)]:
+            until_the_grid_shows(page, row, column, shrink(wide[row, column], ())[0])
+        page.context.close()

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, Request, expect
 
-from tests.browser.waiting import eventually, until_at, until_idle, until_the_url_says
+from tests.browser.waiting import until_the_url_says
 from tests.servers import serving
-from tests.transformer.importers import foreign
 from tests.transformer.importers.models import make_folder
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of transformers
@@ -73,36 +72,3 @@ def test_a_model_is_imported_and_used(open_page: OpenPage, address: tuple[str, P
     until_the_url_says(page, checkpoint="theirs-imported")
     assert (address[1] / "theirs-imported" / "config.json").is_file()
     assert not [each for each in address[1].iterdir() if each.name.startswith(".")]
-
-
-@pytest.mark.parametrize(
-    ("name", "kind", "shape"),
-    [("joey", "JoeyNMT", "pre-norm, other ids"), ("fair", "fairseq", "post-norm, all shared")],
-)
-def test_a_model_of_another_library_is_imported_and_looked_into(
-    open_page: OpenPage, address: tuple[str, Path], name: str, kind: str, shape: str
-) -> None:
-    """All by hand: format, folder, name, import, use; then its attention is on screen."""
-    folder = address[1] / "foreign" / name
-    {"JoeyNMT": foreign.joeynmt, "fairseq": foreign.fairseq}[kind](folder, shape)
-    page = open_page(f"{address[0]}/models")
-    page.get_by_role("combobox", name="Format").click()
-    page.get_by_role("option", name=kind).click()
-    until_the_url_says(page, format=kind.lower())  # the folders are this format's
-    until_idle(page)
-    page.get_by_role("combobox", name="Folder").click()
-    page.get_by_role("option", name=f"foreign/{name}").click()
-    until_the_url_says(page, folder=f"foreign/{name}")  # the server has heard
-    until_idle(page)
-    page.get_by_role("textbox", name="Name of the new checkpoint").fill(f"my-{name}")
-    page.get_by_role("textbox", name="Name of the new checkpoint").press("Enter")
-    page.get_by_role("button", name=f"Import as my-{name}").click()
-    page.get_by_role("button", name="Use it").click()
-    until_the_url_says(page, checkpoint=f"my-{name}")
-    page.get_by_role("link", name="Attention", exact=True).first.click()
-    until_at(page, "/attention")
-    drawn = page.locator("canvas.maps")
-    colours = "new Set(it.getContext('2d').getImageData(0, 0, it.width, it.height).data).size"
-    eventually(page, lambda: drawn.evaluate(f"it => {colours} > 8"), True)
-    expect(page.locator("[data-testid=stException], [data-testid=stAlert]")).to_have_count(0)
-    shutil.rmtree(address[1] / "foreign")

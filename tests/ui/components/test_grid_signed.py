@@ -37,15 +37,6 @@ def test_every_cell_is_the_difference_of_that_cell(how: How) -> None:
         assert header["said"][at[0]][at[1]].startswith(header["names"][at[0]][at[1]])
 
 
-def test_equal_maps_have_the_colour_of_the_page_everywhere() -> None:
-    sheet = difference_sheet(
-        LEFT.cross, LEFT.cross, LEFT.tgt_tokens, LEFT.src_tokens, label="x", ends=ENDS
-    )
-    header, maps = inflated(sheet)
-    assert (maps == 128).all()
-    assert "Every weight is the same" in header["said"][0][0]
-
-
 def test_heads_of_one_side_only_have_no_cell_but_count_in_its_mean() -> None:
     other = make_trace(S=7, T=5, n_decoder_layers=4, n_heads=2, seed=2)
     sheet = difference_sheet(
@@ -75,14 +66,6 @@ def test_shrinking_keeps_the_largest_difference_of_either_sign(maps: np.ndarray)
     far = np.abs(maps.astype(int) - 128)
     assert np.abs(small.astype(int) - 128).max() >= far.max() - 1  # 0 and 255 are not quite alike
     assert set(np.unique(small)) <= set(np.unique(maps))
-
-
-def test_dimmed_columns_do_not_shine_through() -> None:
-    maps = np.full((1, 8, 8), 128, dtype=np.uint8)
-    maps[..., 0], maps[..., 6:] = 255, 0
-    small, dimmed = shrink(maps, [0, 6, 7], side=4, middle=128)
-    assert (small == 128).all()
-    assert dimmed == [3]
 
 
 def test_the_ends_of_the_scale_are_the_first_and_the_last_byte() -> None:

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from figures.palette import THEMES
 from tests.factories import make_trace
 from transformer.measures.heads import kept_lines
 from ui.components.lines import Drawing, colour_slots, drawing, parse_choice
@@ -66,12 +65,6 @@ def test_dimmed_keys_have_no_lines_but_count_in_the_share() -> None:
     np.testing.assert_array_equal(plain[..., :6], dim[..., :6])
 
 
-def test_no_heads_are_no_lines() -> None:
-    lines = drawn([])
-    assert (lines.lines, lines.share, lines.heads) == (0, 0.0, ())
-    assert lines.body.size == 0
-
-
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 15)), unique=True, max_size=40))
 def test_colours_never_repeat_and_sixteen_heads_take_the_first_sixteen(
     heads: list[tuple[int, int]],
@@ -88,13 +81,9 @@ def test_a_head_keeps_its_colour_while_others_of_its_layer_come_and_go() -> None
     assert all(many[head] == slot for head, slot in one.items())
 
 
-def test_the_header_names_a_colour_for_each_head_in_both_themes() -> None:
-    header = drawn([(0, 0), (1, 1), (1, 2)]).header
-    for theme in THEMES:
-        assert len(set(header["colours"][theme])) == 3
-
-
-def test_any_tokens_go_as_text() -> None:
+def test_any_tokens_go_as_text_and_no_heads_are_no_lines() -> None:
+    none = drawn([])
+    assert (none.lines, none.share, none.body.size) == (0, 0.0, 0)
     lines = drawing(
         np.full((1, 1, 6, 6), 1 / 6, dtype=np.float32), [(0, 0)], NASTY, NASTY, mass=1,
         query_title="source", key_title="source",

@@ -28,21 +28,16 @@ def decode(message: bytes) -> tuple[dict[str, Any], NDArray[Any], NDArray[Any]]:
     return header, body[:n_cross].reshape(header["shape"]), own
 
 
-def test_the_weights_arrive_as_they_are() -> None:
+@pytest.mark.parametrize(("limit", "full"), [(10**6, 65535), (10, 255)])
+def test_the_weights_arrive_as_they_are(
+    monkeypatch: pytest.MonkeyPatch, limit: int, full: int
+) -> None:
+    monkeypatch.setattr(player, "WIDE_LIMIT", limit)
     trace = make_trace(S=7, T=5, n_decoder_layers=2, n_heads=3)
     header, cross, own = decode(encode(trace, "id", PlayerPlace(1)))
     assert header["shape"] == [2, 3, 5, 7]
-    np.testing.assert_allclose(cross / 65535, trace.cross, atol=1e-5)
-    np.testing.assert_allclose(own / 65535, trace.decoder_self, atol=1e-5)
-
-
-def test_many_weights_travel_as_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(player, "WIDE_LIMIT", 10)
-    trace = make_trace()
-    header, cross, own = decode(encode(trace, "id", PlayerPlace(1)))
-    assert header["bits"] == 8
-    np.testing.assert_allclose(cross / 255, trace.cross, atol=0.5 / 255 + 1e-6)
-    np.testing.assert_allclose(own / 255, trace.decoder_self, atol=0.5 / 255 + 1e-6)
+    np.testing.assert_allclose(cross / full, trace.cross, atol=0.5 / full + 1e-6)
+    np.testing.assert_allclose(own / full, trace.decoder_self, atol=0.5 / full + 1e-6)
 
 
 def test_the_header_says_what_each_step_did() -> None:
@@ -80,14 +75,6 @@ def test_a_token_that_is_not_among_the_most_probable_is_said_to_be_taken() -> No
     assert header["chosen"][2]["probability"] == pytest.approx(
         math.exp(trace.log_probs[2]), rel=1e-4
     )
-
-
-def test_impossible_alternatives_are_sent_as_zero() -> None:
-    trace = make_trace()
-    low = trace.top_log_probs.copy()
-    low[:, -1] = -np.inf
-    header, *_ = decode(encode(dataclasses.replace(trace, top_log_probs=low), "id", PlayerPlace(1)))
-    assert all(row[-1][1] == 0 for row in header["top"])
 
 
 @given(st.lists(st.text(max_size=8), min_size=3, max_size=9))
@@ -144,17 +131,16 @@ def test_spans_cover_every_position_once(tokens: list[str]) -> None:
 def test_what_sampling_cut_off_is_marked() -> None:
     trace = make_trace(T=3, K=4)
     allowed = np.array([[True, True, False, False], [True] * 4, [True, False, False, False]])
-    trace = dataclasses.replace(trace, allowed=allowed, n_allowed=np.array([2, 9, 1]))
+    low = trace.top_log_probs.copy()
+    low[:, -1] = -np.inf
+    trace = dataclasses.replace(
+        trace, allowed=allowed, n_allowed=np.array([2, 9, 1]), top_log_probs=low, forcing_gap=5.3e-7
+    )
     header, *_ = decode(encode(trace, "id", PlayerPlace(1)))
     assert [[each[3] for each in row] for row in header["top"]] == (~allowed).tolist()
     assert header["drawn"] == [2, 9, 1]
-
-
-def test_the_difference_to_teacher_forcing_is_one_digit() -> None:
-    header, *_ = decode(
-        encode(dataclasses.replace(make_trace(), forcing_gap=5.3e-7), "id", PlayerPlace(1))
-    )
-    assert header["gap"] == "0.0000005"
+    assert all(row[-1][1] == 0 for row in header["top"])
+    assert header["gap"] == "0.0000005"  # one digit of the difference to teacher forcing
 
 
 def test_a_token_taken_instead() -> None:
