@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, eq=False)
 class Component(Generic[T]):
-    """Message to one component, on a page or offline.
+    """Content of one component, for a page or offline.
 
     Attributes:
         name: in `ui.components.files`.

@@ -33,8 +33,8 @@ def test_every_cell_is_the_difference_of_that_cell(how: How) -> None:
     assert limit in LIMITS and header["ends"] == list(ENDS)
     apart = divergence(widen(LEFT.cross, how), widen(RIGHT.cross, how)).mean(axis=-1)
     for at, bits in np.ndenumerate(apart):
-        assert f"rows differ by {bits:.3f} bits" in header["said"][at[0]][at[1]]
-        assert header["said"][at[0]][at[1]].startswith(header["names"][at[0]][at[1]])
+        assert f"rows differ by {bits:.3f} bits" in header["summaries"][at[0]][at[1]]
+        assert header["summaries"][at[0]][at[1]].startswith(header["names"][at[0]][at[1]])
 
 
 def test_heads_of_one_side_only_have_no_cell_but_count_in_its_mean() -> None:

@@ -4,7 +4,7 @@
 // each is deflated, with a header of its own that names its maps and the colours, and a body that
 // holds them as bytes, 255 = weight 1, in the order of `fold` in __init__.py. Text only ever
 // becomes textContent. With a limit above 0 the bytes are differences, 0 to 255 for -limit to
-// limit, and `said` holds the sentence about each cell.
+// limit, and `summaries` holds the sentence about each cell.
 //
 // The choice is [layer, head, marks, kind], 0-based, null for all layers or heads combined; marks are
 // the heads marked with Shift, as [layer, head]. It is sent to Python (shared/choice.js) and means the
@@ -44,18 +44,18 @@ function mount(root, component, header, kinds) {
   const note = make("p", "readout");
   let kind = null; // the one on screen
 
-  const tell = (next) => {
+  const report = (next) => {
     if (!isOffline(header)) return choice.set(next);
     const { sheet } = shownKind(kinds, next);
     const cell = cellAt(sheet, ...placeOf(next, sheet));
     return choice.set(next, kinds.length > 1 ? [...cell, next[3]] : cell);
   };
-  const say = (row, column) => {
+  const describe = (row, column) => {
     note.textContent = plain(summary(kind.sheet, row, column));
   };
-  const sayChosen = () => {
+  const describeChosen = () => {
     const marks = marksOf(choice.value, kind.sheet);
-    if (!marks.length) return say(...placeOf(choice.value, kind.sheet));
+    if (!marks.length) return describe(...placeOf(choice.value, kind.sheet));
     const heads = marks.length === 1 ? "1 head is" : `${marks.length} heads are`;
     note.textContent = touching()
       ? `${heads} marked and combined. Combine adds one or takes it away; a tap reads one map again.`
@@ -71,17 +71,17 @@ function mount(root, component, header, kinds) {
   };
   const actions = {
     markable: header.markable,
-    say,
-    sayChosen,
+    describe,
+    describeChosen,
     choose: (row, column) => {
-      tell([...cellAt(kind.sheet, row, column), [], choice.value[3]]);
+      report([...cellAt(kind.sheet, row, column), [], choice.value[3]]);
       outline();
     },
     mark: (row, column) => {
       const marks = toggled(choice.value, row, column, kind.sheet);
-      tell([...choice.value.slice(0, 2), marks, choice.value[3]]);
+      report([...choice.value.slice(0, 2), marks, choice.value[3]]);
       outline();
-      say(row, column);
+      describe(row, column);
     },
   };
   const show = () => {
@@ -100,12 +100,12 @@ function mount(root, component, header, kinds) {
       stage.replaceChildren(kind.pane.table, note, kind.pane.scale);
     }
     outline();
-    sayChosen();
+    describeChosen();
     drawAll(root, kind.pane);
   };
   const tabs = kinds.length > 1 && buildTabs(kinds, (name) => {
     if (name === choice.value[3]) return;
-    tell([...choice.value.slice(0, 3), name]);
+    report([...choice.value.slice(0, 3), name]);
     show();
   });
 
@@ -213,8 +213,8 @@ function listen(cells, actions) {
         if (event.shiftKey && actions.markable) actions.mark(row, column);
         else actions.choose(row, column);
       };
-      button.onpointerenter = button.onfocus = () => actions.say(row, column);
-      button.onpointerleave = button.onblur = actions.sayChosen;
+      button.onpointerenter = button.onfocus = () => actions.describe(row, column);
+      button.onpointerleave = button.onblur = actions.describeChosen;
       button.onkeydown = (event) => {
         if (event.shiftKey && actions.markable && (event.key === "Enter" || event.key === " ")) {
           event.preventDefault(); // also the click that would follow
@@ -233,7 +233,7 @@ function listen(cells, actions) {
 
 // One sentence about a cell: its name and its largest weights.
 function summary(header, row, column) {
-  if (header.said) return header.said[row][column];
+  if (header.summaries) return header.summaries[row][column];
   const [query, key, weight, spread, hidden] = header.notes[row][column];
   const from = `query ${query + 1} ${header.query_tokens[query]}`;
   const to = `key ${key + 1} ${header.key_tokens[key]}`;

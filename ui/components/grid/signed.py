@@ -49,7 +49,7 @@ def difference_sheet(
     limit = scale_limit(apart)
     pooled, dimmed = shrink(to_bytes(apart, limit), dimmed_keys, middle=_MIDDLE)
     bits = divergence(left, right).mean(axis=-1)  # [rows, columns]
-    said = [
+    summaries = [
         [
             f"{name}: rows differ by {bits[r, c]:.3f} bits on average. "
             f"{describe_difference(apart[r, c], query_tokens, key_tokens)}."
@@ -57,10 +57,11 @@ def difference_sheet(
         ]
         for r, line in enumerate(names_of(apart.shape[0], apart.shape[1], how))
     ]
-    look = {"limit": limit, "ends": list(ends), **attention_look(), "colours": signed_colours()}
-    return make_sheet(
-        pooled, dimmed, query_tokens, key_tokens, how, {"label": label, "said": said, **look}
-    )
+    header = {
+        "label": label, "summaries": summaries, "limit": limit, "ends": list(ends),
+        **attention_look(), "colours": signed_colours(),
+    }  # fmt: skip
+    return make_sheet(pooled, dimmed, query_tokens, key_tokens, how, header)
 
 
 def to_bytes(apart: Floats, limit: float) -> NDArray[np.uint8]:

@@ -109,11 +109,11 @@ function toggle(list) {
 // A button that copies the page's address, which says everything that is chosen, and shows it.
 function linkTo() {
   const button = make("button", "link", "Link", { title: "Copy the link that opens this view again" });
-  const said = make("p", "said", { role: "status" });
+  const status = make("p", "status", { role: "status" });
   const address = make("input", "address", { readonly: "", "aria-label": "Address of this view" });
-  const box = make("dialog", "list", { "aria-label": "Link to this view" }, said, address);
+  const box = make("dialog", "list", { "aria-label": "Link to this view" }, status, address);
   const show = (text) => {
-    said.textContent = text;
+    status.textContent = text;
     address.value = location.href;
     box.show();
     address.select();

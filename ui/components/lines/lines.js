@@ -262,7 +262,7 @@ function describe(lines, parts, heads, active, { pin }) {
   const names = { query: lines.query_tokens, key: lines.key_tokens };
   const other = side === "query" ? "key" : "query";
   const found = linesOf(lines, heads, active);
-  const said = heads.slice(0, 8).map((head) => {
+  const perHead = heads.slice(0, 8).map((head) => {
     const mine = found.filter((line) => line[0] === head).sort((a, b) => b[3] - a[3]);
     const best = mine.slice(0, 2).map((line) => {
       const to = line[other === "key" ? 2 : 1];
@@ -271,7 +271,7 @@ function describe(lines, parts, heads, active, { pin }) {
     const [layer, number] = lines.drawn[head];
     return best.length ? `${layer + 1}.${number + 1} ${best.join(", ")}` : "";
   });
-  const rest = said.filter(Boolean).join(" · ") || "no line is kept";
+  const rest = perHead.filter(Boolean).join(" · ") || "no line is kept";
   parts.readout.textContent = plain(`${side} ${at + 1} ${names[side][at]}: ${rest}`);
 }
 

@@ -34,8 +34,8 @@ class Scene:
             ("encoder_self") or its translation ("cross").
         light: [W], what falls on each source word then.
         heading: what the pronoun is, "" if the reply to a guess says it.
-        verdict: said with that light.
-        detail: said below it.
+        verdict: shown with that light.
+        detail: shown below it.
     """
 
     trace: Trace
@@ -56,7 +56,7 @@ class Script:
         question, why: asked before the pronoun, and what depends on it.
         nouns: the possible answers.
         answer: index of the right one.
-        replies: said to each answer.
+        replies: shown after each answer.
         changed: the word that differs in the first scene, and in the second.
         languages: name and code of the source and of the target.
     """

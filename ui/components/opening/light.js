@@ -24,8 +24,8 @@ Object.assign(Opening.prototype, {
       const colour = lit ? colourOf(this.table, weightLevel(strength * weights[i])) : "";
       word.style.backgroundColor = colour;
       word.style.color = colour && inkOn(colour);
-      const said = shown && this.scene.nouns.includes(i) ? (weights[i] ?? 0).toFixed(2) : "";
-      if (word.lastChild.textContent !== said) word.lastChild.textContent = said;
+      const share = shown && this.scene.nouns.includes(i) ? (weights[i] ?? 0).toFixed(2) : "";
+      if (word.lastChild.textContent !== share) word.lastChild.textContent = share;
     });
     const box = this.stage.getBoundingClientRect();
     const pen = sharp(this.canvas, box.width, box.height);
@@ -36,8 +36,8 @@ Object.assign(Opening.prototype, {
       if (word === from || (weights[i] ?? 0) < FAINT) return;
       const end = this.boxOf(word, box);
       if (this.words.includes(from)) {
-        const said = word.lastChild; // the weight, below which the arc ends
-        const bottom = said.textContent ? this.boxOf(said, box).bottom : end.bottom;
+        const share = word.lastChild; // the weight, below which the arc ends
+        const bottom = share.textContent ? this.boxOf(share, box).bottom : end.bottom;
         arc(pen, start, { ...end, bottom }, strength * weights[i]);
       } else beam(pen, start, end, strength * weights[i]);
     });

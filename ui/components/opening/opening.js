@@ -19,8 +19,8 @@ export default function ({ data, parentElement, setTriggerValue }) {
     opening = new Opening(parentElement, header);
     openings.set(parentElement, opening);
   }
-  opening.tell = (name) => setTriggerValue(name, true);
-  if (!header.covers) opening.tell("covers");
+  opening.report = (name) => setTriggerValue(name, true);
+  if (!header.covers) opening.report("covers");
   opening.receive(header);
   return () => {
     opening.close();
@@ -111,7 +111,7 @@ class Opening {
     this.header = header;
     if (!this.waiting || !(header.missing || header.scenes[1])) return;
     this.waiting = false;
-    if (header.missing) this.tellBelow();
+    if (header.missing) this.explain();
     else this.show(1);
   }
 
@@ -167,7 +167,7 @@ class Opening {
     this.fill();
     const { pronoun, kind, light, step, tokens } = this.scene;
     for (const each of [this.words[pronoun], this.tokens[step]]) each.classList.add("asked");
-    this.tellBelow();
+    this.explain();
     const from = kind === "cross" ? this.tokens[step] : this.words[pronoun];
     const moving = before.length === light.length;
     const frame = (part) => {
@@ -189,21 +189,21 @@ class Opening {
   }
 
   /** Say what the light shows, and what can be done next. */
-  tellBelow() {
+  explain() {
     const { replies, missing, changed, answer } = this.header;
     const { heading, verdict, detail } = this.scene;
     const focused = this.root.getRootNode().activeElement;
     const reply = make("h2", "", heading || replies[this.guess === answer ? 0 : 1]);
     const runs = verdict.map((run, i) => make(i % 2 ? "strong" : "span", "", run));
-    const said = make("p", "verdict", runs);
+    const outcome = make("p", "verdict", runs);
     const [one, other] = (this.at ? [...changed].reverse() : changed).map((each) => make("strong", "", each));
     const swap = make("button", "answer swap", { onclick: () => this.swap() }, "Swap ", one, " for ", other);
     const explore = make("button", "main", { onclick: () => this.end() }, "Explore this sentence");
     const choices = make("div", "choices", missing ? [] : swap, explore);
     const more = make("p", "detail", missing || detail);
-    this.below.replaceChildren(reply, said, more, choices);
+    this.below.replaceChildren(reply, outcome, more, choices);
     if (focused) (missing ? explore : swap).focus({ preventScroll: true });
-    this.live.textContent = [reply, said, more].map((each) => each.textContent).join(" ");
+    this.live.textContent = [reply, outcome, more].map((each) => each.textContent).join(" ");
     this.swapButton = swap;
   }
 
@@ -213,7 +213,7 @@ class Opening {
     } else if (!this.waiting) {
       this.waiting = true;
       this.swapButton.setAttribute("aria-busy", "true");
-      this.tell("second");
+      this.report("second");
     }
   }
 
@@ -229,6 +229,6 @@ class Opening {
       const player = views.map((each) => each.shadowRoot?.querySelector(".player")).find(Boolean);
       player?.focus({ preventScroll: true });
     }
-    this.tell("over");
+    this.report("over");
   }
 }

@@ -1,6 +1,6 @@
 """A sentence under its tree; the chosen bracket lights the words that the model looked at for it.
 
-Choosing a bracket redraws in the browser; Python is told, so that a link keeps it.
+Choosing a bracket redraws in the browser; the choice is reported, so that a link keeps it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ui.components.packing import Component, attention_look, floats, is_index, l
 
 @dataclass(frozen=True)
 class Drawing:
-    """Message of the tree: brackets, words and light.
+    """Content of the tree: brackets, words and light.
 
     Attributes:
         reading, trace: the tree, and the trace that it was read from.

@@ -130,23 +130,23 @@ def plan_component(
         "encoder": ("encoder_self",), "decoder": ("decoder_self", "cross"),
     }  # fmt: skip
     for name, of in kinds.items():
-        held = stream.stack(name)
-        depth, d_model = len(held.hidden), config.d_model
+        states = stream.stack(name)
+        depth, d_model = len(states.hidden), config.d_model
         stacks.append({
             "name": name,
             "depth": depth,
-            "blocks": list(held.blocks),
+            "blocks": list(states.blocks),
             "kinds": list(of),
-            "tokens": labels(held.tokens, 18),
+            "tokens": labels(states.tokens, 18),
             "strip": min(STRIP, d_model),
         })  # fmt: skip
         looks = np.stack([strongest(trace.attention(kind)) for kind in of], axis=1)
         numbers += [
-            held.norms, held.added_norms, held.shares,
-            held.n_firing, looks,
-            np.linalg.norm(held.leaving, axis=-1),
+            states.norms, states.added_norms, states.shares,
+            states.n_firing, looks,
+            np.linalg.norm(states.leaving, axis=-1),
         ]  # fmt: skip
-        strips.append(_strips(held))
+        strips.append(_strips(states))
     header = {
         "label": f"The whole model, {len(stream.encoder.hidden)} encoder and "
         f"{len(stream.decoder.hidden)} decoder layers",
@@ -166,13 +166,13 @@ def plan_component(
     )  # fmt: skip
 
 
-def _strips(held: StackStream) -> bytes:
+def _strips(states: StackStream) -> bytes:
     """The first numbers of the stream at each step, as levels of the signed scale: [steps, n, D].
 
     One scale holds for the whole stack; the few largest numbers are cut off at its ends.
     """
-    size = held.entering.shape
-    steps = np.concatenate([held.entering[None], held.hidden.reshape(-1, *size)])[..., :STRIP]
+    size = states.entering.shape
+    steps = np.concatenate([states.entering[None], states.hidden.reshape(-1, *size)])[..., :STRIP]
     limit = float(np.quantile(np.abs(steps), 0.99)) or 1.0
     levels = np.rint((np.clip(steps / limit, -1, 1) + 1) * 127.5)
     return levels.astype(np.uint8).tobytes()

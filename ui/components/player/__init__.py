@@ -58,28 +58,28 @@ class Taken:
     token: int
 
 
-def place_in(held: Any, trace_id: str) -> PlayerPlace | None:
+def place_in(state: Any, trace_id: str) -> PlayerPlace | None:
     """Return the reported place, or None if it is not valid for this trace.
 
     Browser input is not trusted.
     """
-    return _place(_reported(held, "view", trace_id))
+    return _place(_reported(state, "view", trace_id))
 
 
-def _place(said: Mapping[str, Any]) -> PlayerPlace | None:
-    step, layer, head = (said.get(name) for name in ("step", "layer", "head"))
+def _place(report: Mapping[str, Any]) -> PlayerPlace | None:
+    step, layer, head = (report.get(name) for name in ("step", "layer", "head"))
     if not _is_number(step) or not all(at is None or _is_number(at) for at in (layer, head)):
         return None
-    return PlayerPlace(step, layer, head, said.get("shifted") is True)
+    return PlayerPlace(step, layer, head, report.get("shifted") is True)
 
 
-def taken_in(held: Any, trace_id: str, trace: Trace, never: Collection[int] = ()) -> Taken | None:
+def taken_in(state: Any, trace_id: str, trace: Trace, never: Collection[int] = ()) -> Taken | None:
     """Return the token that the user took, or None if the report is not valid.
 
     Only the trace's alternatives at that step can be taken, except those in `never`.
     """
-    said = _reported(held, "steer", trace_id)
-    place, token = _place(said), said.get("token")
+    report = _reported(state, "steer", trace_id)
+    place, token = _place(report), report.get("token")
     if place is None or place.step > len(trace.predicted_ids) or not _is_number(token):
         return None
     if token not in trace.top_ids[place.step - 1].tolist() or token in never:
@@ -87,9 +87,9 @@ def taken_in(held: Any, trace_id: str, trace: Trace, never: Collection[int] = ()
     return Taken(place, token)
 
 
-def undone_in(held: Any, trace_id: str) -> bool:
-    """Return whether the user takes back the last token that was taken."""
-    return _reported(held, "steer", trace_id).get("undo") is True
+def undone_in(state: Any, trace_id: str) -> bool:
+    """Return True if the user takes back the last token taken."""
+    return _reported(state, "steer", trace_id).get("undo") is True
 
 
 def encode(
@@ -230,10 +230,10 @@ def _rank(chosen: int, ids: list[int]) -> int:
     return shown.index(chosen) if chosen in shown else -1
 
 
-def _reported(held: Any, name: str, trace_id: str) -> Mapping[str, Any]:
+def _reported(state: Any, name: str, trace_id: str) -> Mapping[str, Any]:
     """Return a player's report of this name for this trace; empty if there is none."""
-    said = held.get(name) if isinstance(held, Mapping) else None
-    return said if isinstance(said, Mapping) and said.get("trace") == trace_id else {}
+    report = state.get(name) if isinstance(state, Mapping) else None
+    return report if isinstance(report, Mapping) and report.get("trace") == trace_id else {}
 
 
 def _is_number(value: object) -> TypeGuard[int]:

@@ -14,21 +14,21 @@ Object.assign(Player.prototype, {
   },
 
   /** Move the other players too. */
-  call() {
-    for (const each of this.members()) if (each !== this) each.come(this);
+  moveOthers() {
+    for (const each of this.members()) if (each !== this) each.follow(this);
   },
 
   /** Follow another player, as far as this trace and model have its place. */
-  come({ step, layer, head, shifted }) {
+  follow({ step, layer, head, shifted }) {
     const [L, H, T] = this.message.header.shape;
     this.stop();
-    clearTimeout(this.reportTimer); // the one that was moved tells
+    clearTimeout(this.reportTimer); // the one that was moved reports
     this.beyond = step >= T;
     this.step = Math.min(step, T - 1);
     this.layer = layer !== null && layer < L ? layer : null;
     this.head = head !== null && head < H ? head : null;
     this.shifted = shifted;
-    if (this.hover?.chip) this.setHover(null); // it tells of the step before
+    if (this.hover?.chip) this.setHover(null); // it describes the step before
     this.draw();
   },
 

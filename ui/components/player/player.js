@@ -174,9 +174,9 @@ class Player {
 
   changed() {
     this.beyond = false;
-    if (this.hover?.chip) this.setHover(null); // it tells of the step before
+    if (this.hover?.chip) this.setHover(null); // it describes the step before
     this.draw();
-    this.call();
+    this.moveOthers();
     clearTimeout(this.reportTimer);
     if (this.timer === null) this.reportTimer = setTimeout(() => this.reportPlace(), REPORT_MS);
   }
@@ -228,10 +228,10 @@ class Player {
     for (const chooser of this.choosers.children) chooser.show();
     this.drawMatrix();
     this.align();
-    this.say();
+    this.announce();
   }
 
-  say() {
+  announce() {
     const { rows, source, keys, chosen } = this.message.header;
     const row = this.row("cross");
     const own = this.row("own");

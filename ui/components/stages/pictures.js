@@ -1,6 +1,6 @@
 // The picture of every stage, drawn with the primitives of drawing.js.
 
-// Draws one stage; sets `row.areas`, the hit areas, and `row.tell`, their descriptions.
+// Draws one stage; sets `row.areas`, the hit areas, and `row.describe`, their descriptions.
 function drawStage(row) {
   const { view, canvas } = row;
   row.areas = [];
@@ -12,7 +12,7 @@ function drawStage(row) {
     right: 4.4 * view.look.size,
     count: view.header.keys.length,
   });
-  canvas.setAttribute("aria-label", plain(row.tell(null)));
+  canvas.setAttribute("aria-label", plain(row.describe(null)));
   note(row);
 }
 
@@ -20,7 +20,7 @@ function drawStage(row) {
 function note(row) {
   const at = row.view.pointed?.stage === row.stage ? row.view.pointed : null;
   const area = at && row.areas.find((each) => each.name === at.area);
-  row.readout.textContent = plain(row.tell(area ? at : null));
+  row.readout.textContent = plain(row.describe(area ? at : null));
   row.cursor.hidden = !area;
   if (!area) return;
   const [w, h] = [area.w / area.columns, area.h / area.rows];
@@ -53,7 +53,7 @@ const pens = {
       strip(row, pen, at, { name, label, values, y, h: line - 5 });
       y += line + (name === "q" ? 0.6 * line : 0);
     }
-    row.tell = (hit) => {
+    row.describe = (hit) => {
       if (!hit) return `Blue is negative, orange positive. ${touching() ? "Tap" : "Point at"} a cell to read its number.`;
       const [label, token, values] = vectors[hit.area];
       return `${label} of ${token}, dimension ${hit.column + 1}: ${fourDigits(values[hit.column])}`;
@@ -90,7 +90,7 @@ const pens = {
     put(pen, at, "sum", at.left + w + 8, zero - at.look.size * 0.7);
     put(pen, at, short(numbers.dots[at.key]), at.left + w + 8, zero + at.look.size * 0.6, { weight: 600 });
     row.areas.push({ name: "products", x: at.left, y: top, w, h, columns: k, rows: 1 });
-    row.tell = (hit) => {
+    row.describe = (hit) => {
       const c = hit?.column;
       if (hit) return `dimension ${c + 1}: ${fourDigits(q[c])} × ${fourDigits(key[c])} = ${fourDigits(products[c])}`;
       const up = products.reduce((sum, value) => sum + Math.max(0, value), 0);
@@ -102,7 +102,7 @@ const pens = {
   dots(row, at) {
     const { numbers, header } = at;
     keyBars(row, at, { series: [{ values: numbers.dots, colour: signedBar(at) }], ...range(numbers.dots) });
-    row.tell = (hit) => {
+    row.describe = (hit) => {
       const j = hit ? hit.column : at.key;
       return `key ${j + 1} ${header.keys[j]}: q · k = ${fourDigits(numbers.dots[j])}`;
     };
@@ -116,7 +116,7 @@ const pens = {
       series: [...(at.divisor === 1 ? [] : [ghost]), { values: used, colour: signedBar(at) }],
       ...range([...numbers.dots, ...used]),
     });
-    row.tell = (hit) => {
+    row.describe = (hit) => {
       const j = hit ? hit.column : at.key;
       const start = `key ${j + 1} ${header.keys[j]}: ${fourDigits(numbers.dots[j])}`;
       const far = header.relative ? ` + ${fourDigits(header.relative[j])} for its distance` : "";
@@ -132,7 +132,7 @@ const pens = {
     keyBars(row, at, {
       series: [{ values: used, colour: signedBar(at) }], ...range(used), masked: true, height: 84,
     });
-    row.tell = (hit) => {
+    row.describe = (hit) => {
       const j = hit ? hit.column : at.key;
       const becomes = header.mask[j] ? `stays ${fourDigits(used[j])}` : "comes later, so −∞";
       return `key ${j + 1} ${header.keys[j]}: ${becomes}`;
@@ -147,7 +147,7 @@ const pens = {
     const series = at.own ? [used] : [{ values: numbers.weights, colour: quiet }, used];
     keyBars(row, at, { series, low: 0, high: 1, ticks: [0, 0.5, 1] });
     facts(row.picture.querySelector(".facts"), at);
-    row.tell = (hit) => {
+    row.describe = (hit) => {
       const j = hit ? hit.column : at.key;
       const start = `key ${j + 1} ${header.keys[j]}: weight ${fourDigits(at.used.weights[j])}`;
       return at.own ? start : `${start}; divided by √dₖ ${fourDigits(numbers.weights[j])}`;
@@ -181,7 +181,7 @@ const pens = {
       { name: "weighted", x: at.left, y: 8, w, h, columns: at.count, rows: v, isKey: true },
       { name: "output", x, y: 8, w: wide, h, columns: 1, rows: v },
     );
-    row.tell = (hit) => {
+    row.describe = (hit) => {
       if (hit?.area === "output") return `z, dimension ${hit.line + 1}: ${fourDigits(output[hit.line])}`;
       const j = hit ? hit.column : at.key;
       const start = `key ${j + 1} ${header.keys[j]}: weight ${fourDigits(weights[j])}`;
@@ -204,7 +204,7 @@ const pens = {
       name: "all", label: "all heads", values: numbers.together, y: 2 + 2 * line, h, limit,
     });
     const shown = { z: output, mine, all: numbers.together };
-    row.tell = (hit) => {
+    row.describe = (hit) => {
       if (hit) return `dimension ${hit.column + 1}: ${fourDigits(shown[hit.area][hit.column])}`;
       const gate = header.gate === 1 ? "" : ` (gate ${fourDigits(header.gate)})`;
       const undivided = at.own ? "" : " All heads: as the model has it, divided by √dₖ.";

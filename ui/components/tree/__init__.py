@@ -40,12 +40,12 @@ def branch_colours(theme: str) -> tuple[str, str]:
     return colours[1], colours[3]
 
 
-def choice_in(held: Any, tree_id: str, tree: Tree) -> TreeChoice | None:
+def choice_in(state: Any, tree_id: str, tree: Tree) -> TreeChoice | None:
     """Return the reported choice, or None if it is not valid for this tree.
 
     Browser input is not trusted.
     """
-    view = held.get("view") if isinstance(held, Mapping) else None
+    view = state.get("view") if isinstance(state, Mapping) else None
     if not isinstance(view, Mapping) or view.get("tree") != tree_id:
         return None
     a, b, dropped = view.get("a"), view.get("b"), view.get("dropped")

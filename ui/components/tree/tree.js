@@ -126,7 +126,7 @@ class TreeView {
     }
     this.clear.hidden = state.b === null;
     this.slots.a.hidden = this.slots.b.hidden = Boolean(header.single);
-    this.say(state[state.slot] ?? state.a);
+    this.describe(state[state.slot] ?? state.a);
   }
 
   path(index) {
@@ -222,12 +222,12 @@ class TreeView {
       if (index === this.hover) return;
       this.hover = index;
       view.classList.toggle("on-node", index !== null);
-      this.say(index ?? this.state[this.state.slot] ?? this.state.a);
+      this.describe(index ?? this.state[this.state.slot] ?? this.state.a);
       this.soon();
     };
     view.onpointerleave = () => {
       this.hover = null;
-      this.say(this.state[this.state.slot] ?? this.state.a);
+      this.describe(this.state[this.state.slot] ?? this.state.a);
       this.soon();
     };
     view.onclick = (event) => {
@@ -362,7 +362,7 @@ class TreeView {
     this.paint();
   }
 
-  say(index) {
+  describe(index) {
     if (index === null || index === undefined) {
       this.readout.textContent = "Choose a node, also with the arrow keys.";
       return;
