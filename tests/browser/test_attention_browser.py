@@ -157,6 +157,16 @@ def test_hover_reads_the_exact_weight_tokens_are_text_and_dimmed_columns_are_gre
         ),
     )
 
+    # Labels of the matrix choose tokens to add up.
+    page.get_by_role("radio", name="Matrix", exact=True).click()
+    page.locator("button.column-label").nth(1).click()
+    expect(page).to_have_url(re.compile("keys=2"))
+    page.locator("button.row-label").nth(3).click()
+    expect(page).to_have_url(re.compile("queries=4"))
+    values = trace.cross[:, :, 3, 1]
+    expect(page.get_by_text(f"The largest is {values.max():.2f} in layer")).to_be_visible()
+    expect(page.locator("button[aria-pressed=true].column-label")).to_have_count(1)
+
 
 def test_clicks_and_keys_choose_and_the_link_reopens_it(
     open_page: OpenPage, address: str, trace: Trace
@@ -225,12 +235,11 @@ def test_lines_are_those_that_hold_the_share_and_the_legend_switches_heads(
     page.mouse.move(5, 5)
     strokes(page, sum(kept.values()))
 
-
-def test_a_token_pointed_at_is_alone_and_a_click_keeps_it(
-    open_page: OpenPage, address: str, trace: Trace
-) -> None:
-    page = open_page(link(address, kind="cross", display="heads", heads="2.3", mass="0.9"))
-    kept = kept_lines(trace.cross[1, 2], 0.9)
+    # One head: a token that is pointed at is alone, and a click keeps it.
+    page.get_by_role("button", name="Clear").click()
+    page.get_by_role("button", name="Layer 2, head 3").click()
+    page.mouse.move(5, 5)
+    kept = kept_lines(trace.cross[1, 2], 0.6)
     strokes(page, kept.sum())
     until_idle(page)
     page.locator(".token.query").nth(2).hover()
@@ -240,27 +249,11 @@ def test_a_token_pointed_at_is_alone_and_a_click_keeps_it(
     expect(page.locator(".lines .readout")).to_contain_text(said)
     page.locator(".token.key").nth(1).click()
     strokes(page, kept[:, 1].sum())
-    link_kept = until_the_url_says(page, pin="k2", heads="2.3")
+    until_the_url_says(page, pin="k2", heads="2.3")
     page.mouse.move(5, 5)
     strokes(page, kept[:, 1].sum())
-    again = open_page(link_kept)
-    strokes(again, kept[:, 1].sum())
-    until_idle(again)
-    again.locator(".token.key").nth(1).click()
-    expect(again).to_have_url(re.compile("pin=none"))
-
-
-def test_labels_of_the_matrix_choose_tokens_to_add_up(
-    open_page: OpenPage, address: str, trace: Trace
-) -> None:
-    page = opened(open_page, address, kind="cross", display="matrix", keys="none")
-    page.locator("button.column-label").nth(1).click()
-    expect(page).to_have_url(re.compile("keys=2"))
-    page.locator("button.row-label").nth(3).click()
-    expect(page).to_have_url(re.compile("queries=4"))
-    values = trace.cross[:, :, 3, 1]
-    expect(page.get_by_text(f"The largest is {values.max():.2f} in layer")).to_be_visible()
-    expect(page.locator("button[aria-pressed=true].column-label")).to_have_count(1)
+    page.locator(".token.key").nth(1).click()
+    expect(page).to_have_url(re.compile("pin=none"))
 
 
 def test_shift_marks_several_heads_by_mouse_and_keys(
@@ -280,9 +273,7 @@ def test_shift_marks_several_heads_by_mouse_and_keys(
     expect(page.get_by_text("Mean of heads 1.2, 3.1, 3.2, 3.3", exact=True)).to_be_visible()
     page.keyboard.press("Shift+Space")
     expect(page.get_by_text("Head 1.2", exact=True)).to_be_visible()
-    again = open_page(until_the_url_says(page, map="heads", heads="1.2"))
-    expect(again.get_by_text("Head 1.2", exact=True)).to_be_visible()
-    page.bring_to_front()
+    until_the_url_says(page, map="heads", heads="1.2")
     page.keyboard.press("Enter")
     expect(page.get_by_text("Layer 3, mean over heads", exact=True)).to_be_visible()
     expect(page).to_have_url(re.compile("map=cell"))

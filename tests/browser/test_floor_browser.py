@@ -13,7 +13,7 @@ from transformer.translator import Translator
 OpenPage = Callable[..., Page]
 
 
-def test_blocks_say_their_numbers_and_open_their_views(
+def test_blocks_show_their_numbers_play_and_open_their_views(
     open_page: OpenPage, address: str, tiny_translator: Translator
 ) -> None:
     page = open_page(f"{address}/floor?sentence=A%20dog%20runs.&step=2&source=2", "dark")
@@ -50,17 +50,14 @@ def test_blocks_say_their_numbers_and_open_their_views(
     end = plan.locator(".tokens.target").evaluate("row => row.getBoundingClientRect().bottom")
     assert end < 1080
 
-
-def test_it_plays_once_and_leads_to_other_pages(open_page: OpenPage, address: str) -> None:
-    page = open_page(f"{address}/floor?sentence=A%20dog%20runs.&layer=2")
-    plan = page.locator(".plan")
+    # It plays once, or goes block by block without motion, and leads to other pages.
     play = plan.locator(".play")
     expect(play).to_have_text("Play")
     until_idle(page)
     note(plan, ".details")
     play.click()
     expect(play).to_have_text("Stop")
-    eventually(page, lambda: any("Encoder layer 2" in said for said in noted(plan)), True)
+    eventually(page, lambda: any("Encoder layer 1" in said for said in noted(plan)), True)
     play.click()
     expect(play).to_have_text("Play")
     expect(plan.locator(".dot.on")).to_have_count(0)
@@ -73,6 +70,6 @@ def test_it_plays_once_and_leads_to_other_pages(open_page: OpenPage, address: st
         expect(plan.locator(".dot.on")).to_have_count(0)
     finally:
         page.emulate_media(reduced_motion="no-preference")
-    plan.get_by_role("button", name="Decoder layer 2: V K Q").last.click()
-    expect(page).to_have_url(re.compile("/head.*layer=2"))
-    expect(page.get_by_text("Cross-attention, layer 2")).to_be_visible()
+    plan.get_by_role("button", name="Decoder layer 1: V K Q").last.click()
+    expect(page).to_have_url(re.compile("/head.*layer=1"))
+    expect(page.get_by_text("Cross-attention, layer 1")).to_be_visible()

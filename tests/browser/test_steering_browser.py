@@ -47,12 +47,23 @@ def looks(trace: Trace, step: int) -> tuple[NDArray[np.float64], NDArray[np.floa
     return np.where(cross < 0.05, 0, cross), np.where(own < 0.05, 0, own)
 
 
-def test_each_step_shows_attention_onto_source_and_prefix(
+def check_step(page: Page, trace: Trace, step: int) -> None:
+    cross, own = looks(trace, step)
+    np.testing.assert_allclose(numbers(page, "Source tokens"), cross, atol=0.0051)
+    np.testing.assert_allclose(numbers(page, "Target tokens"), own, atol=0.0051)
+    facts = page.locator(".player .facts").inner_text().replace("−", "-")
+    said = re.search(r"entropy (\S+) bit\s+log P (\S+)", facts)
+    assert said is not None, facts
+    expected = [trace.entropy[step - 1] / np.log(2), trace.log_probs[:step].sum()]
+    np.testing.assert_allclose([float(each) for each in said.groups()], expected, atol=0.0051)
+
+
+def test_each_step_shows_both_attentions_and_another_candidate_can_be_taken(
     app: str, open_page: OpenPage, translator: Translator
 ) -> None:
     page = open_page(address(app, step="1"))
     player_is_ready(page)
-    trace = translator.trace(SENTENCE)
+    trace = free = translator.trace(SENTENCE)
     page.locator(".player").focus()
     for step in (1, 2, 3, 4):
         expect(page.locator(".player .count")).to_contain_text(f"step {step} of")
@@ -67,24 +78,10 @@ def test_each_step_shows_attention_onto_source_and_prefix(
     page.keyboard.press(" ")
     expect(page.get_by_role("button", name="Play (space)")).to_be_visible()
 
-
-def check_step(page: Page, trace: Trace, step: int) -> None:
-    cross, own = looks(trace, step)
-    np.testing.assert_allclose(numbers(page, "Source tokens"), cross, atol=0.0051)
-    np.testing.assert_allclose(numbers(page, "Target tokens"), own, atol=0.0051)
-    facts = page.locator(".player .facts").inner_text().replace("−", "-")
-    said = re.search(r"entropy (\S+) bit\s+log P (\S+)", facts)
-    assert said is not None, facts
-    expected = [trace.entropy[step - 1] / np.log(2), trace.log_probs[:step].sum()]
-    np.testing.assert_allclose([float(each) for each in said.groups()], expected, atol=0.0051)
-
-
-def test_taking_another_candidate_goes_on_from_there(
-    app: str, open_page: OpenPage, translator: Translator
-) -> None:
-    page = open_page(address(app, step="2"))
-    player_is_ready(page)
-    free = translator.trace(SENTENCE)
+    # Another candidate of step 2: decoding goes on from there.
+    page.locator(".player").focus()
+    page.keyboard.press("Home")
+    page.keyboard.press("ArrowRight")
     other = next(int(token) for token in free.top_ids[1] if token != free.predicted_ids[1])
     name = translator.tokenizer.id_to_piece(other)
     page.get_by_role("button", name=f"Take {name} instead").click()

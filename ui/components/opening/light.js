@@ -21,9 +21,7 @@ Object.assign(Opening.prototype, {
     const shown = this.guess !== null;
     this.words.forEach((word, i) => {
       const lit = (weights[i] ?? 0) >= FAINT && strength > 0;
-      const colour = lit ? colourOf(this.table, weightLevel(strength * weights[i])) : "";
-      word.style.backgroundColor = colour;
-      word.style.color = colour && inkOn(colour);
+      lightUp(word, this.table, lit ? strength * weights[i] : null);
       const share = shown && this.scene.nouns.includes(i) ? (weights[i] ?? 0).toFixed(2) : "";
       if (word.lastChild.textContent !== share) word.lastChild.textContent = share;
     });

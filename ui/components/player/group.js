@@ -1,16 +1,12 @@
 // Players side by side: they step together, and matching parts stand at one height.
 
-const GROUPS = (window[Symbol.for("headlight.players")] ??= new Map());
-
 Object.assign(Player.prototype, {
   /** The mounted players of this one's group, including itself; empty for a lone player. */
   members() {
     const { group } = this.message.header;
     if (!group) return [];
-    const known = (GROUPS.get(group) ?? []).filter((each) => each.root.isConnected);
-    const members = known.includes(this) ? known : [...known, this];
-    GROUPS.set(group, members);
-    return members.filter((each) => each.message?.header.group === group);
+    const all = groupOf("players", group, this);
+    return all.filter((each) => each.message?.header.group === group);
   },
 
   /** Move the other players too. */
@@ -32,27 +28,13 @@ Object.assign(Player.prototype, {
     this.draw();
   },
 
-  /** Give parts that stand side by side the height of the taller one. */
+  /** Align parts of players side by side, which share one bar of controls. */
   align() {
     const members = this.members();
-    if (members.length < 2) {
-      this.share([this], false);
-      return;
-    }
-    const parts = members.map((each) => [
-      ...each.root.querySelectorAll(".lane, .transport, .panel, .choosers"),
-    ]);
-    for (const part of parts.flat()) part.style.minHeight = "";
-    const places = new Set(members.map((each) => each.root.getBoundingClientRect().left));
-    const beside = places.size === members.length;
-    this.share(members, beside);
-    if (beside) {
-      parts[0].forEach((_, i) => {
-        const row = parts.map((each) => each[i]).filter(Boolean);
-        const most = Math.max(...row.map((each) => each.getBoundingClientRect().height)); // not rounded
-        for (const each of row) each.style.minHeight = `${most}px`;
-      });
-    }
+    const parts = ".lane, .transport, .panel, .choosers";
+    const beside = members.length > 1 && alignParts(members, parts);
+    this.share(members.length ? members : [this], beside);
+    if (beside) alignParts(members, parts);
     for (const each of members) each.drawRays();
   },
 

@@ -74,14 +74,15 @@ Object.assign(Player.prototype, {
     const cross = this.row("cross");
     const own = this.row("own");
     [...this.source.children].forEach((item, s) => {
-      this.lighten(item.firstChild, cross[s]);
+      lightUp(item.firstChild, this.table, cross[s]);
       item.lastChild.textContent = written(cross[s]);
     });
     [...this.target.children].forEach((item, c) => {
       const [first, end] = laneSpans[c];
       for (let j = first; j < end; j += 1) {
         // Later tokens get no light: nothing can attend to them.
-        this.lighten(j === 0 ? this.start : this.steps[j - 1], j <= this.step ? own[c] : null);
+        const chip = j === 0 ? this.start : this.steps[j - 1];
+        lightUp(chip, this.table, j <= this.step ? own[c] : null);
       }
       item.lastChild.textContent = first <= this.step ? written(own[c]) : "";
     });
@@ -93,12 +94,6 @@ Object.assign(Player.prototype, {
     });
     reveal(this.target, this.steps[this.step].closest("li"));
     reveal(this.source, this.source.children[strongest(cross)]);
-  },
-
-  lighten(chip, weight) {
-    const colour = weight === null ? "" : colourOf(this.table, weightLevel(weight));
-    chip.style.backgroundColor = colour;
-    chip.style.color = colour && inkOn(colour);
   },
 
   /** Light from the target token to the source tokens it attends to. */

@@ -56,3 +56,10 @@ function inkOn(colour) {
   });
   return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.179 ? "#000000" : "#ffffff";
 }
+
+// Lights a token by its weight, in the colours of a table; null takes the light away.
+function lightUp(element, table, weight) {
+  const colour = weight === null ? "" : colourOf(table, weightLevel(weight));
+  element.style.backgroundColor = colour;
+  element.style.color = colour && inkOn(colour);
+}

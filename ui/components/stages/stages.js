@@ -26,7 +26,7 @@ export default function (component) {
     for (const row of rows) row.draw();
     slider.show();
     root.querySelector(".check").textContent = check(view);
-    if (header.group) align(root, header.group);
+    if (header.group) alignParts(groupOf("stages", header.group, { root }), ".stage");
   };
   const choose = (next) => {
     Object.assign(view, next);
@@ -107,22 +107,6 @@ function build(root, view) {
   extend(root, { tabindex: 0, role: "group", "aria-label": label });
   root.replaceChildren(make("div", "list", sections), make("p", "check"));
   return rows;
-}
-
-// Views of a group stand side by side: each stage begins at the same height in all of them.
-function align(root, group) {
-  const groups = (window[Symbol.for("headlight.stages")] ??= new Map());
-  const members = new Set([...(groups.get(group) ?? []), root].filter((each) => each.isConnected));
-  groups.set(group, members);
-  const lists = [...members].map((each) => [...each.querySelectorAll(".stage")]);
-  for (const section of lists.flat()) section.style.minHeight = "";
-  const places = [...members].map((each) => each.getBoundingClientRect().left);
-  if (new Set(places).size < 2) return; // below each other on a small screen
-  lists[0].forEach((_, i) => {
-    const sections = lists.map((list) => list[i]).filter(Boolean);
-    const most = Math.max(...sections.map((each) => each.offsetHeight));
-    for (const each of sections) each.style.minHeight = `${most}px`;
-  });
 }
 
 // Hovering shows the number under the pointer; clicking a key chooses it.
