@@ -219,8 +219,10 @@ def test_keys_buttons_and_tokens_step_and_the_link_reopens_the_view(
     eventually(again, lambda: noted(player), playing)
     until_the_url_says(again, step=str(steps))
     # The browser's way back leads to the view before.
+    until_idle(again)
     again.get_by_role("button", name="Head 1").click()
     until_the_url_says(again, head="1")
+    until_idle(again)
     again.go_back()
     until_the_url_says(again, head="2")
     expect(button).to_have_attribute("aria-pressed", "true")
