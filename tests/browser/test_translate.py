@@ -24,6 +24,7 @@ from transformer.catalogue import list_entries
 from transformer.text.tokenizer import clean
 from transformer.translator import Translator
 from transformer.types import Floats
+from ui.core import url_state
 from ui.work.roots import checkpoints_root
 
 OpenPage = Callable[..., Page]
@@ -226,6 +227,7 @@ def test_back_brings_the_earlier_view(app: str, open_page: OpenPage) -> None:
     until_idle(page)
     page.get_by_role("button", name="Head 1").click()
     until_the_url_says(page, head="1")
+    page.wait_for_timeout(1000 * url_state._SETTLING + 500)  # earlier addresses may be late ones
     page.go_back()
     until_the_url_says(page, head="mean")
     pressed = page.get_by_role("button", name="Head mean")
