@@ -41,23 +41,16 @@ def kill_at(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, call: int) -
     monkeypatch.setattr(owner, name, deadly)
 
 
-PATHS = {
-    "dropout": "",
-    "clipping": "clip_norm = 1.0",
-    "cooldown": "cooldown = 0.5\npeak_lr = 1e-2",
-    "word dropout": "word_dropout = 0.3\nsnapshots = 5",
-    "bfloat16": 'precision = "bfloat16"',
-}
+#: Every option that draws numbers or depends on the update, in both precisions.
+OPTIONS = "clip_norm = 1.0\ncooldown = 0.5\npeak_lr = 1e-2\nword_dropout = 0.3\nsnapshots = 5"
 
 
-@pytest.mark.parametrize("name", PATHS)
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 def test_resuming_in_mid_epoch_gives_the_same_bits(
-    name: str, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    precision: str, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    text = PATHS[name]
-    path = recipe(data, text)
-    if "precision" in text:
-        path.write_text(path.read_text().replace('precision = "float32"\n', ""))
+    path = recipe(data, OPTIONS)
+    path.write_text(path.read_text().replace("float32", precision))
     run(path, tmp_path / "whole")
     # Killed in the first epoch with a state behind it, then between two saves of the second.
     for call in (6, 12):
@@ -98,7 +91,7 @@ def test_ended_in_the_middle_of_saves(
     """Before, within and after saves of every kind; `make soak` kills processes at these places."""
     path = recipe(data, save_every=2)
     run(path, tmp_path / "whole")
-    for call in (1, 2, 3, 5, 8):
+    for call in (1, 3, 8):
         with monkeypatch.context() as patch:
             kill_at(patch, os, name, call)
             with pytest.raises(Killed):

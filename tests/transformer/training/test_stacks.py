@@ -72,11 +72,11 @@ def _check_moments(out: Path, val_nll: float) -> None:
         open_tracer(out.with_name("out@777"))
 
 
-@pytest.mark.parametrize("task", TASKS)
 def test_a_killed_run_goes_on_to_the_same_bits(
-    task: str, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = stacked(data, task, save_every=3)
+    """Masked tokens are drawn alike."""
+    path = stacked(data, "fill", save_every=3)
     whole = load_stack(run(path, tmp_path / "whole")).model.state_dict()
     with monkeypatch.context() as patch:
         kill_at(patch, Trainer, "begin_update", 8)
