@@ -370,7 +370,7 @@ class HuggingFaceModel:
     def _framed(self, tgt_lang: str) -> Generation:
         """Return settings whose first input or output is the token of a language."""
         token = self._text.languages[tgt_lang]
-        sample = self._text.cut_target("a", self.max_tokens, tgt_lang=tgt_lang).ids
+        sample = self._text.cut("a", self.max_tokens, target=True, tgt_lang=tgt_lang).ids
         # mBART's targets end with the language, and its decoder starts from it.
         starts = sample[-1] == token and self._model.config.model_type in ("mbart", "plbart")
         change = {"start": token, "forced_first": None} if starts else {"forced_first": token}
@@ -378,7 +378,7 @@ class HuggingFaceModel:
 
     def _target_ids(self, target: str, tgt_lang: str | None, first: int | None) -> tuple[int, ...]:
         """Return the tokens of a given translation that the decoder predicts."""
-        ids = self._text.cut_target(target, self.max_tokens, tgt_lang=tgt_lang).ids
+        ids = self._text.cut(target, self.max_tokens, target=True, tgt_lang=tgt_lang).ids
         if tgt_lang is not None:
             if ids[-1] == self._text.languages[tgt_lang]:
                 ids = ids[:-1]

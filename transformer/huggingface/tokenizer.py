@@ -113,17 +113,8 @@ class HubTokenizer:
         others = (name for name in (*PREFERRED, *self.languages) if name in self.languages)
         return next((name for name in others if name != source), None)
 
-    def cut(self, text: str, most: int, *, src_lang: str | None = None) -> TokenizedText:
-        """Tokenize a source sentence. Raises `InputError` if blank or longer than `most` tokens."""
-        return self._cut("sentence", text, most, src_lang=src_lang)
-
-    def cut_target(self, text: str, most: int, *, tgt_lang: str | None = None) -> TokenizedText:
-        """Tokenize a text in the target language, likewise."""
-        return self._cut("target", text, most, tgt_lang=tgt_lang, target=True)
-
-    def _cut(
+    def cut(
         self,
-        what: str,
         text: str,
         most: int,
         *,
@@ -131,6 +122,11 @@ class HubTokenizer:
         src_lang: str | None = None,
         tgt_lang: str | None = None,
     ) -> TokenizedText:
+        """Tokenize a source sentence, or with `target` a text in the target language.
+
+        Raises: `InputError` if it is blank or longer than `most` tokens.
+        """
+        what = "target" if target else "sentence"
         if not isinstance(text, str):
             raise InputError(f"a {what} must be text, not {type(text).__name__}")
         if len(text) > MAX_CHARACTERS:

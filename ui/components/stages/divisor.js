@@ -26,7 +26,7 @@ function weighed({ header, numbers }, divisor) {
   return { logits, weights, output, contribution };
 }
 
-// How sharp weights are, as transformer/measures/softmax.py has it.
+// Sharpness of weights, as in transformer/measures/entropy.py.
 function spreadOf(weights) {
   let [entropy, slope] = [0, 0];
   for (const a of weights) {
