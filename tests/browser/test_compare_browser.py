@@ -18,6 +18,7 @@ from tests.browser.waiting import (
     until_idle,
     until_it_fits,
     until_passes,
+    until_the_url_says,
 )
 from transformer.trace.records import Trace
 from transformer.translator import Translator
@@ -44,7 +45,7 @@ def test_a_pair_of_heads_is_chosen_and_subtracted(
     assert box is not None
     assert page.locator(".strip b").count() == 0  # tokens are text
     canvas.click(position={"x": box["width"] - 4, "y": box["height"] - 4})
-    expect(page).to_have_url(re.compile(r"[?&]layer=2&head=3&other_layer=1&other_head=5"))
+    until_the_url_says(page, layer="2", head="3", other_layer="1", other_head="5")
     expect(table.locator(".readout")).to_contain_text("2.3 and B wide 1.5")
     expect(page.get_by_text("B · Layer 1, head 5")).to_be_visible()
 

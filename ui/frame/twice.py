@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -26,6 +26,9 @@ from ui.frame.pages import PAGES, PageSpec
 from ui.frame.steering import PREFIX, TARGET
 
 PAIRINGS = ("models", "sentences")
+
+#: The space between two columns.
+Gap = Literal["medium", "large"]
 
 #: Makes a figure outside of a session; must hold no trace.
 Maker = Callable[[], Exhibit]
@@ -125,15 +128,18 @@ class Pair:
         """The sides that have what the page needs."""
         return tuple(side for side in self.sides if side.letter not in self.reasons)
 
-    def rows(self, *draws: Callable[[Side], object]) -> None:
+    def rows(self, *draws: Callable[[Side], object], gap: Gap = "large") -> None:
         """Draw rows of two columns; the first row says why a side is not shown."""
         for number, draw in enumerate(draws):
-            self._row(draw, self._say_why if number == 0 else None)
+            self._row(draw, self._say_why if number == 0 else None, gap)
 
     def _row(
-        self, draw: Callable[[Side], object], absent: Callable[[Side], object] | None = None
+        self,
+        draw: Callable[[Side], object],
+        absent: Callable[[Side], object] | None = None,
+        gap: Gap = "large",
     ) -> None:
-        for side, column in zip(self.sides, st.columns(2, gap="large"), strict=True):
+        for side, column in zip(self.sides, st.columns(2, gap=gap), strict=True):
             with column.container():
                 if side.letter not in self.reasons:
                     draw(side)
