@@ -27,14 +27,8 @@ import torch
 from torch import Tensor, nn
 
 from transformer.checkpoint.reference import ModelRef, fingerprint
-from transformer.checkpoint.snapshots import check_moment, read_state
-from transformer.checkpoint.weights import (
-    SAFETENSORS,
-    TORCH_FILE,
-    check_weights,
-    layout_of,
-    outline,
-)
+from transformer.checkpoint.snapshots import check_state, read_state
+from transformer.checkpoint.weights import SAFETENSORS, TORCH_FILE, layout_of, outline
 from transformer.config import ConfigError, ModelConfig
 from transformer.errors import CheckpointError
 from transformer.files.atomic import write_atomic
@@ -161,9 +155,7 @@ def check_checkpoint(path: str | Path | ModelRef) -> ModelConfig:
     """
     ref = ModelRef.of(path)
     config, _ = _config_and_tokenizer(ref.folder)
-    check_weights(ref.folder, layout_of(config))
-    if ref.updates is not None:
-        check_moment(ref)
+    check_state(ref, layout_of(config))
     return config
 
 

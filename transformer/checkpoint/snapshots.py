@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from transformer.checkpoint.reference import MAX_UPDATES, ModelRef
-from transformer.checkpoint.weights import Layout, Shape, read_weights
+from transformer.checkpoint.weights import Layout, Shape, check_weights, read_weights
 from transformer.errors import CheckpointError
 from transformer.files.npz import describe_npz, read_npz
 from transformer.files.safe import is_there
@@ -128,6 +128,13 @@ def read_state(ref: ModelRef, layout: Layout) -> dict[str, Tensor]:
     if ref.updates is None:
         return read_weights(ref.folder, layout)
     return read_snapshot(ref, layout.stored)
+
+
+def check_state(ref: ModelRef, layout: Layout) -> None:
+    """Check the headers of the weights that `read_state` reads; raises the same."""
+    check_weights(ref.folder, layout)
+    if ref.updates is not None:
+        check_moment(ref)
 
 
 def read_snapshot(ref: ModelRef, shapes: Mapping[str, Shape]) -> dict[str, Tensor]:

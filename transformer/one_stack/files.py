@@ -23,8 +23,8 @@ from transformer.checkpoint.folder import (
     write_parts,
 )
 from transformer.checkpoint.reference import ModelRef
-from transformer.checkpoint.snapshots import check_moment, read_state
-from transformer.checkpoint.weights import Layout, SkipInit, check_weights
+from transformer.checkpoint.snapshots import check_state, read_state
+from transformer.checkpoint.weights import Layout, SkipInit
 from transformer.config import ConfigError
 from transformer.errors import CheckpointError
 from transformer.files.folders import replaced_folder
@@ -93,9 +93,7 @@ def check_stack(path: str | Path | ModelRef) -> StackConfig:
     """
     ref = ModelRef.of(path)
     config, _ = _config_and_tokenizer(ref.folder)
-    check_weights(ref.folder, stack_layout(config))
-    if ref.updates is not None:
-        check_moment(ref)
+    check_state(ref, stack_layout(config))
     return config
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.tiny_models import SENTENCES, random_model
 from transformer.catalogue import list_entries
-from transformer.checkpoint import folder, weights
+from transformer.checkpoint import folder, snapshots, weights
 from transformer.checkpoint.folder import save_checkpoint
 from transformer.config import ModelConfig
 from transformer.files.file_cache import FileCache
@@ -40,7 +40,7 @@ def test_a_second_listing_of_many_reads_nothing(
     """No config, tokenizer or weights."""
     reads: list[str] = []
     for module, name in (
-        (folder, "read_small"), (folder, "check_weights"), (weights, "describe_weights"),
+        (folder, "read_small"), (snapshots, "check_weights"), (weights, "describe_weights"),
     ):  # fmt: skip
         real = getattr(module, name)
         monkeypatch.setattr(
