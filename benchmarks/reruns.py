@@ -48,10 +48,7 @@ _FORWARD = (
 )
 _COUNTED = {
     "forward passes": _FORWARD,
-    "marks": (
-        ("transformer.catalogue", "fingerprint"),
-        ("transformer.catalogue transformer.opening", "mark_of"),
-    ),
+    "marks": (("transformer.checkpoint.reference transformer.catalogue", "fingerprint"),),
     "keys": (
         ("ui.core.request", "Request.__init__"),
         ("ui.work.traces ui.traces", "TraceKey.__init__"),
@@ -75,7 +72,7 @@ def count(root: Path) -> None:
     start = threading.Thread.start
 
     def starting(thread: threading.Thread) -> None:
-        _counts["jobs"] += thread.name == "headlight-work"
+        _counts["jobs"] += thread.name == "headlight-job"
         start(thread)
 
     threading.Thread.start = starting  # type: ignore[method-assign]
