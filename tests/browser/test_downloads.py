@@ -19,12 +19,10 @@ from tests.figures.exhibits import exhibit, hostile_panel, panel
 from tests.searched import searched
 from transformer.trace.records import Trace
 from transformer.translator import Translator
-from ui.beam.exhibits import tree_exhibit
+from ui.beam.exhibits import search_tree
 from ui.components.grid import grid_component, grid_sheet
 from ui.components.lens import Map
-from ui.components.tree import TreeChoice
 from ui.export.html import save
-from ui.export.programs import Source
 
 #: Its tokens want to be markup, a formula, or to turn the line around.
 SENTENCE = "<script>document.title='run'</script> =1+1 \"a\" שלום e\u0301 The cat " + "l" * 60
@@ -96,7 +94,7 @@ def test_drawings_and_papers_open_with_their_texts_inside(
 ) -> None:
     """As a browser sets them, which has a font of its own."""
     trace = searched(3, 4)
-    tree = tree_exhibit(trace, TreeChoice(None, None, False), Source("some-model"))
+    tree = search_tree(trace)
     drawings = [files[name]["svg"] for name in PAGES_TO_TRY]
     for name, preset in PRESETS.items():
         drawings.append(tmp_path / f"{name}.svg")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict
 
 from figures.exhibit import Exhibit, file_stem
 from ui.beam.choice import BeamChoice, choice
@@ -22,9 +23,8 @@ from ui.export.download import download_button, figure_for
 
 def offer_tree(search: Search) -> None:
     """Draw the tree's download button; the file includes dropped nodes if they are on screen."""
-    shown = choice(search.tree)
-    _button(search.view, search_tree, "beam_tree_away", file_stem("search tree"), a=shown.a,
-            b=shown.b, dropped=shown.dropped)  # fmt: skip
+    shown = asdict(choice(search.tree))
+    _button(search.view, search_tree, "beam_tree_away", file_stem("search tree"), **shown)
 
 
 def offer_panel(search: Search) -> None:

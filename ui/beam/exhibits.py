@@ -20,7 +20,7 @@ from transformer.types import Floats
 from ui.components.grid import Cell
 from ui.components.lens import Map
 from ui.components.tree import TreeChoice, branches_component, tree_component
-from ui.export.programs import Source, facts_of
+from ui.export.programs import facts_of
 
 _QUERIES = f"query: {READS_PREDICTS}"
 
@@ -80,12 +80,6 @@ def search_tree(
         offline=tree_component(tree, "offline", choice, "Search tree").offline(),
         facts=facts_of(trace),
     )
-
-
-def tree_exhibit(trace: Trace, choice: TreeChoice, source: Source) -> Exhibit:
-    """Return the tree on screen as a figure."""
-    shown = {"a": choice.a, "b": choice.b, "dropped": choice.dropped}
-    return source.of(search_tree, trace, **shown)
 
 
 def _tree_arrays(trace: Trace, tree: Tree) -> dict[str, np.ndarray]:

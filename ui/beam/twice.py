@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from functools import partial
 
 import streamlit as st
 
 from figures.compare import LETTERS
-from figures.exhibit import Exhibit
 from ui.beam.choice import BeamChoice, Slot, choice, chosen, follow_beside, mark, mark_of, open_tree
-from ui.beam.exhibits import tree_exhibit
+from ui.beam.exhibits import search_tree
 from ui.beam.panels import draw_node, draw_tree, draw_why, search_of
-from ui.components.tree import TreeChoice
 from ui.core import url_state
 from ui.core.side import Side
-from ui.core.view import View
-from ui.export.download import source_of, trace_for
+from ui.export.download import figure_for
 from ui.frame.decoding import decoded_text
 from ui.frame.twice import Download, Pair, Twice
 
@@ -54,11 +52,9 @@ def draw_twice(pair: Pair) -> Download | None:
     )
     pair.links(settings)
     shown = {letter: choice(search.tree, _SLOTS[letter]) for letter, search in searches.items()}
-    return pair.download(lambda side: partial(_figure, side.view, shown[side.letter]))
-
-
-def _figure(view: View, shown: TreeChoice) -> Exhibit:
-    return tree_exhibit(trace_for(view), shown, source_of(view))
+    return pair.download(
+        lambda side: partial(figure_for, side.view, search_tree, **asdict(shown[side.letter]))
+    )
 
 
 def _lacks(side: Side) -> str | None:

@@ -13,7 +13,7 @@ from transformer.trace.embeddings import TextSide
 from transformer.trace.records import Trace
 from transformer.translator import Translator
 from ui.components.cut import pieces_component
-from ui.export.programs import Source, facts_of
+from ui.export.programs import facts_of
 from ui.tokens.views import (
     Reading,
     kinds_of,
@@ -49,11 +49,6 @@ def pieces(model: Translator, trace: Trace, side: TextSide = "source", token: in
 def traced_pieces(trace: Trace, side: TextSide = "source") -> Exhibit:
     """Return one side of a trace in pieces, for a model whose vocabulary is not available."""
     return _listed(read_trace(trace, side), trace)
-
-
-def traced_pieces_exhibit(trace: Trace, side: TextSide, source: Source) -> Exhibit:
-    """Return `traced_pieces` with its program."""
-    return source.of(traced_pieces, trace, side=side)
 
 
 def _listed(reading: Reading, trace: Trace) -> Exhibit:

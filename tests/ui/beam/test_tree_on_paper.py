@@ -16,15 +16,14 @@ from tests.figures.drawing import drawing
 from tests.searched import PIECES, searched
 from transformer.measures.beam import beam_tree
 from transformer.trace.records import Trace
-from ui.beam.exhibits import tree_exhibit
-from ui.components.tree import TreeChoice
+from ui.beam.exhibits import search_tree
 from ui.export.programs import Source
 
 SOURCE = Source("some-model", sentence="The <b>dog</b> barks.")
 
 
 def figure(trace: Trace, *, dropped: bool = False) -> Exhibit:
-    return tree_exhibit(trace, TreeChoice(None, None, dropped), SOURCE)
+    return SOURCE.of(search_tree, trace, dropped=dropped)
 
 
 @pytest.mark.parametrize("preset", [PRESETS["one-column"], PRESETS["dark-slide"]])
