@@ -81,9 +81,11 @@ def children(pid: int) -> list[int]:
 
 
 def _trains(pid: int) -> bool:
-    """Return whether a process trains, at low priority; others trace sentences."""
+    """Return whether a thread of a process trains, at low priority; others trace sentences."""
+    low = os.getpriority(os.PRIO_PROCESS, 0) + 10
     with suppress(OSError):
-        return os.getpriority(os.PRIO_PROCESS, pid) == os.getpriority(os.PRIO_PROCESS, 0) + 10
+        threads = [int(each.name) for each in Path(f"/proc/{pid}/task").iterdir()]
+        return any(os.getpriority(os.PRIO_PROCESS, each) == min(19, low) for each in threads)
     return False
 
 

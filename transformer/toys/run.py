@@ -94,6 +94,6 @@ def train_toys(path: Path, settings: list[ToySettings], job: Job[bool]) -> bool:
     import torch
 
     torch.set_num_threads(1)
-    if hasattr(os, "nice"):  # visitors' clicks come first
+    if hasattr(os, "nice"):  # of this thread, as visitors' clicks come first
         os.nice(10)
     return ToyRun(path, settings, job).run()
