@@ -7,6 +7,7 @@ import errno
 import json
 import math
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,15 @@ def trained(folder: Path, name: str, more: str = "") -> Path:
     path = folder / f"{name}.toml"
     path.write_text(RECIPE + more, encoding="utf-8")
     return train(Recipe.load(str(path)), folder, folder / name, device="cpu", show_progress=False)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_pairs() -> Iterator[None]:
+    """Choose on 200 validation pairs."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("measure", "publish"):
+            patch.setattr(f"transformer.evaluation.{name}.VAL_PAIRS", 200)
+        yield
 
 
 @pytest.fixture(scope="module")
