@@ -140,7 +140,7 @@ def test_pixels_are_the_weights_and_follow_theme_and_size_without_a_reload(
 def test_hover_reads_the_exact_weight_tokens_are_text_and_dimmed_columns_are_grey(
     open_page: OpenPage, address: str, trace: Trace
 ) -> None:
-    page = opened(open_page, address, kind="cross", layer="2", head="3", dim="on")
+    page = opened(open_page, address, kind="cross", layer="2", head="3", dim="on", keys="none")
     n, m = trace.cross.shape[-2:]
     for query, key in [(0, 0), (n - 1, 1), (1, m - 1)]:
         named = f"key {key + 1} {plain(trace.src_tokens[key])}"
