@@ -33,8 +33,8 @@ CODES = (
 
 
 @dataclass(frozen=True)
-class Side:
-    """Segmentation of one side's text.
+class Segmenter:
+    """Rules that cut one side's text into pieces.
 
     Attributes:
         table: the vocabulary's file, and its pieces in the order of their ids.
@@ -57,14 +57,14 @@ class Side:
     unit: str = "word"
 
 
-def tokenizer_of(source: Side, target: Side, config: ModelConfig) -> Numbered:
+def tokenizer_of(source: Segmenter, target: Segmenter, config: ModelConfig) -> Numbered:
     """Build the tokenizers of both sides. Raises `CheckpointError` naming the file at fault."""
     if source == target:
         return _build(source, config)
     return _build(source, config, _build(target, config))
 
 
-def _build(side: Side, config: ModelConfig, target: Numbered | None = None) -> Numbered:
+def _build(side: Segmenter, config: ModelConfig, target: Numbered | None = None) -> Numbered:
     at, table = side.table
     try:
         if side.model is not None:
@@ -157,7 +157,7 @@ def named_checkpoint(folder: Path, names: Iterable[str]) -> Path | None:
 
 
 def check_sides(
-    stored: Stored, sides: tuple[Side, Side], embeddings: tuple[str, str], tied: str
+    stored: Stored, sides: tuple[Segmenter, Segmenter], embeddings: tuple[str, str], tied: str
 ) -> None:
     """Compare the vocabularies with each other, and with the embeddings that exist.
 

@@ -26,7 +26,7 @@ TOKENIZER_FILES = (
 BY_MODEL = "sentencepiece"
 
 
-class Side(Protocol):
+class SavedTokenizer(Protocol):
     """The parts of one side's tokenizer that are saved."""
 
     pieces: tuple[str, ...]
@@ -39,7 +39,7 @@ class Side(Protocol):
         """Return the SentencePiece model; None if rules segment the text."""
 
 
-def files_of(source: Side, target: Side | None) -> dict[str, bytes]:
+def files_of(source: SavedTokenizer, target: SavedTokenizer | None) -> dict[str, bytes]:
     """Return the files from which `read_tokenizer` rebuilds both sides: name to bytes."""
     files = {TABLE_FILE: _as_json(source.pieces)}
     files |= _side_files(source, TOKENIZER_FILE, RULES_FILE, needs_rules=False)
@@ -52,7 +52,9 @@ def files_of(source: Side, target: Side | None) -> dict[str, bytes]:
     return files | _side_files(target, TARGET_FILE, TARGET_RULES_FILE, needs_rules=needed)
 
 
-def _side_files(side: Side, model: str, rules: str, *, needs_rules: bool) -> dict[str, bytes]:
+def _side_files(
+    side: SavedTokenizer, model: str, rules: str, *, needs_rules: bool
+) -> dict[str, bytes]:
     files, settings = {}, side.settings
     model_bytes = side.model_bytes()
     if model_bytes is not None:

@@ -32,7 +32,7 @@ _SIDES = {
 
 @dataclass(frozen=True)
 class Fit:
-    """Whether two maps of one kind can be subtracted.
+    """The units in which two maps of one kind can be subtracted, if any.
 
     Attributes:
         units: "tokens" or "words" for which they can; "" where they cannot.
@@ -77,7 +77,7 @@ def fit_of(
 
 
 def labels(trace: Trace, side: str, units: str) -> tuple[str, ...]:
-    """The labels of the source or target axis."""
+    """Return the labels of the source or target axis."""
     source = side == "source"
     tokens = trace.src_tokens if source else trace.tgt_tokens
     if units == "tokens":
@@ -116,7 +116,7 @@ def changed_places(left: Maps, right: Maps) -> str:
 def difference_map(
     left: Maps, right: Maps, choices: tuple[AttentionChoice, AttentionChoice]
 ) -> Map:
-    """A - B for the map that each side shows. Both have the same number of rows and columns."""
+    """Return A - B of the maps that both sides show, which have one shape."""
     here, there = shown_map(left, choices[0]), shown_map(right, choices[1])
     named = here.name if here.name == there.name else f"{here.name} − {there.name}"
     return replace(
@@ -158,7 +158,7 @@ def without_partner(left: Maps, right: Maps) -> str:
 
 
 def signed_sheet(maps: tuple[Maps, Maps], choice: AttentionChoice) -> Sheet:
-    """The grid of A - B."""
+    """Return the grid of A - B."""
     shown = difference_map(*maps, (choice, choice))
     assert shown.signed is not None
     return difference_sheet(

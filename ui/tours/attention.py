@@ -28,7 +28,7 @@ from ui.tours.stops import (
 
 
 def clear_step(trace: Trace) -> int:
-    """The step with the clearest look at one word: the largest mean weight on a real token."""
+    """Return the step with the largest mean weight on one real token."""
     mean = trace.cross.mean(axis=(0, 1)).copy()  # [T, S]
     if len(trace.src_special) < mean.shape[1]:
         mean[:, list(trace.src_special)] = 0
@@ -84,7 +84,7 @@ def _one_row(scene: Scene) -> Question:
 
 
 def unscaled(row: Floats, d_k: int) -> Floats:
-    """The weights of a row had its scores not been divided by sqrt(d_k).
+    """Return the weights of a row if its scores were not divided by sqrt(d_k).
 
     Softmax forgets a constant, so the logarithms of the weights are the scores; multiplying them
     by sqrt(d_k) undoes the division (section 3.2.1).
@@ -158,7 +158,7 @@ ATTENTION = Tour(
 
 
 def _busy_token(trace: Trace) -> tuple[int, int]:
-    """The source token whose heads in layer 1 look at the most different tokens, and how many."""
+    """Return the source token whose heads in layer 1 look at most tokens, and their number."""
     tops = trace.encoder_self[0].argmax(axis=-1)  # [H, S]
     different = [len(set(tops[:, i])) for i in range(tops.shape[1])]
     token = int(np.argmax(different))

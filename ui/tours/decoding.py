@@ -29,7 +29,7 @@ from ui.tours.stops import (
 
 
 def open_step(trace: Trace) -> int:
-    """The step whose most probable token is nearest to even odds: a choice worth guessing."""
+    """Return the step whose most probable token is nearest to even odds."""
     return int(np.argmin(np.abs(np.exp(trace.top_log_probs[:, 0]) - 0.5)))
 
 
@@ -73,7 +73,7 @@ def _what_it_reads(scene: Scene) -> Question:
 
 
 def _hardest(trace: Trace) -> tuple[int, list[int]]:
-    """The step with the highest entropy, and the steps to choose from."""
+    """Return the step with the highest entropy, and the steps to choose from."""
     hardest = int(trace.entropy.argmax())
     others = [int(t) for t in np.argsort(-trace.entropy) if t != hardest]
     spread = others[:: max(1, len(others) // 3)][:3]

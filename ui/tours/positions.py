@@ -14,7 +14,7 @@ def _width(scene: Scene) -> int:
 
 
 def _whose(scene: Scene) -> str:
-    """A word before the question, where the picture is not of this checkpoint's own positions."""
+    """Return a note before the question if the picture is not of the checkpoint's positions."""
     if scene.config.positions == "learned":
         return "This checkpoint learned its positions (table 3, row E); take the paper's sines. "
     if scene.config.positions == "stored":

@@ -166,7 +166,7 @@ def _read_part(said: Mapping[str, Any]) -> Part:
 
 
 def _averages(metrics: Mapping[str, Any]) -> tuple[tuple[int, float], ...]:
-    """BLEU by the number of epochs averaged, greedy, which every number is tried with."""
+    """Return greedy BLEU by the number of epochs averaged."""
     rows = metrics.get("tried_on_val")
     found = [row for row in rows if isinstance(row, Mapping)] if isinstance(rows, list) else []
     scores = {

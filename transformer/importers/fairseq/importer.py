@@ -40,7 +40,7 @@ from transformer.importers.mapping import (
 from transformer.importers.pieces import (
     CODES,
     MODELS,
-    Side,
+    Segmenter,
     check_sides,
     first_there,
     named_checkpoint,
@@ -131,7 +131,9 @@ def find_checkpoint(folder: Path) -> Path:
     raise CheckpointError(f"{folder / CHECKPOINTS[0]}: the file is missing")
 
 
-def read_sides(folder: Path, settings: Settings, moses: bool | None = None) -> tuple[Side, Side]:
+def read_sides(
+    folder: Path, settings: Settings, moses: bool | None = None
+) -> tuple[Segmenter, Segmenter]:
     """Read how each side's text is segmented: its dictionary, and a model or merges."""
     languages = [_language(settings, f"{side}_lang") for side in ("source", "target")]
     cutter = settings.text("bpe")
@@ -157,7 +159,7 @@ def read_sides(folder: Path, settings: Settings, moses: bool | None = None) -> t
         apart = codes is not None if moses is None else moses
         spoken = language if LANGUAGE.fullmatch(language) else "en"
         preparation = Preparation(moses=spoken, dash_splits=True) if apart else Preparation()
-        sides.append(Side((at, read_dictionary(at)), model, codes, preparation))
+        sides.append(Segmenter((at, read_dictionary(at)), model, codes, preparation))
     return sides[0], sides[1]
 
 
@@ -233,7 +235,7 @@ def _computed_positions(settings: Settings, config: ModelConfig) -> dict[str, Te
     return computed
 
 
-def _notes(config: ModelConfig, source: Side) -> str:
+def _notes(config: ModelConfig, source: Segmenter) -> str:
     norm = "before each sub-layer" if config.norm == "pre" else "after each residual sum"
     positions = (
         "learned positions" if config.positions == "learned" else

@@ -28,7 +28,7 @@ from transformer.importers.mapping import Alias, embedding_aliases, gather, rena
 from transformer.importers.pieces import (
     CODES,
     MODELS,
-    Side,
+    Segmenter,
     beside,
     check_sides,
     first_there,
@@ -150,7 +150,7 @@ def _with_tables(config: ModelConfig, state: dict[str, Tensor]) -> ModelConfig:
     return config.replace(positions="stored", max_positions=n)
 
 
-def read_sides(settings: Settings) -> tuple[Side, Side]:
+def read_sides(settings: Settings) -> tuple[Segmenter, Segmenter]:
     """Read how each side's text is segmented. Raises `CheckpointError`, one line."""
     data, folder = settings.within("data"), settings.path.parent
     special = special_tokens(settings)
@@ -176,7 +176,7 @@ def read_sides(settings: Settings) -> tuple[Side, Side]:
     return sides[0], sides[1]
 
 
-def _side(side: Settings, table: tuple[Path, tuple[str, ...]], language: str) -> Side:
+def _side(side: Settings, table: tuple[Path, tuple[str, ...]], language: str) -> Segmenter:
     folder, cutter = side.path.parent, side.within("tokenizer_cfg")
     level = side.choice("level", ("word", "bpe", "char"), "word")
     kind = side.text("tokenizer_type", side.text("bpe_type", "sentencepiece"))
@@ -194,7 +194,7 @@ def _side(side: Settings, table: tuple[Path, tuple[str, ...]], language: str) ->
     except TokenizerError as error:
         raise CheckpointError(f"{side.path}: {error}") from None
     if level != "bpe":
-        return Side(table, preparation=preparation, joint="", unit=level)
+        return Segmenter(table, preparation=preparation, joint="", unit=level)
     if not (language and language.replace("-", "").isalnum()):
         language = ""
     joint = cutter.text("separator", "@@") or "@@"
@@ -212,4 +212,4 @@ def _side(side: Settings, table: tuple[Path, tuple[str, ...]], language: str) ->
         model = first_there(folder, MODELS, language)
         codes = None if model else first_there(folder, CODES, language)
     # From version 2 on, only pieces in the vocabulary are used.
-    return Side(table, model, codes, preparation, joint, within=bool(cutter.values))
+    return Segmenter(table, model, codes, preparation, joint, within=bool(cutter.values))
