@@ -40,8 +40,12 @@ def parallel_text(folder: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """A model of every family of the `transformers` library, by name: `huggingface_models.Pair`."""
-    from tests.transformer.huggingface.models import EVERY, make_pair
+    """A model of every family of the `transformers` library by name, made when asked for."""
+    from tests.transformer.huggingface.models import Pair, make_pair
+
+    class Made(dict[str, Pair]):
+        def __missing__(self, name: str) -> Pair:
+            return self.setdefault(name, make_pair(name, folder))
 
     folder = tmp_path_factory.mktemp("huggingface")
-    return {name: make_pair(name, folder) for name in EVERY}
+    return Made()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pickle
 import struct
 import zipfile
 from collections.abc import Callable
@@ -173,16 +172,6 @@ def archive(name: str, compression: int = zipfile.ZIP_STORED, **more: bytes) -> 
 
 def in_turn(*damages: Damage) -> Damage:
     return lambda folder: [each(folder) for each in damages]
-
-
-def plant_code(folder: Path, mark: Path, bare: bool) -> None:
-    """Replace the weights by a torch file, or a bare pickle, that makes `mark` when unpickled."""
-    (folder / WEIGHTS).unlink()
-    path = folder / "pytorch_model.bin"
-    if bare:
-        path.write_bytes(pickle.dumps(Evil(mark)))
-    else:
-        torch.save({"weight": Evil(mark)}, path)
 
 
 #: What may stand in the place of any file.

@@ -33,6 +33,7 @@ from tests.transformer.damage import (
     weights,
     write,
 )
+from tests.transformer.huggingface.faults import BART
 from transformer.config import ModelConfig
 from transformer.model import Transformer
 
@@ -397,4 +398,5 @@ SHARDS: Faults = {
 
 FAULTS: dict[str, Faults] = {
     "own": OWN, "marian": MARIAN, "fairseq": FAIRSEQ, "joeynmt": JOEYNMT, "shards": SHARDS,
+    "bart": BART,
 }  # fmt: skip

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.transformer.huggingface.models import Pair
+from tests.transformer.huggingface.models import EVERY, Pair
 from transformer.errors import InputError
 from transformer.huggingface.model import HuggingFaceModel
 
@@ -18,8 +18,8 @@ SENTENCE = "The animal didn't cross the street."
 
 
 def test_pieces_mark_the_start_of_words(made: dict[str, Pair]) -> None:
-    for name, pair in made.items():
-        trace = pair.ours.trace("Two men, playing (a) guitar.", max_length=3)
+    for name in EVERY:
+        trace = made[name].ours.trace("Two men, playing (a) guitar.", max_length=3)
         tokens = trace.src_tokens or trace.tgt_tokens
         special = trace.src_special if trace.src_tokens else trace.tgt_special
         words = "".join(each for at, each in enumerate(tokens) if at not in special)
@@ -70,31 +70,25 @@ def test_threads_do_not_mix_languages(made: dict[str, Pair]) -> None:
     assert not wrong
 
 
-def test_too_long_is_said_with_the_limit(made: dict[str, Pair]) -> None:
-    for name, limit in (("bart", 64), ("gpt2", 48), ("bert", 60), ("m2m100", 80), ("t5", 512)):
-        assert made[name].ours.max_tokens == limit
+LIMITS = {"bart": 64, "bert": 60, "gpt2": 48, "m2m100": 80, "mbart": 70, "marian": 80}
+
+
+def test_lengths_up_to_the_last_position(made: dict[str, Pair]) -> None:
+    for name, limit in LIMITS.items():
+        model = made[name].ours
+        assert model.max_tokens == limit
         with pytest.raises(InputError, match=rf"has [\d,]+ tokens .*at most {limit} are allowed"):
-            made[name].ours.trace("Ω a " * limit)
-        fits = made[name].ours.trace("a " * (limit // 4), max_length=3)
-        assert max(fits.encoder_self.shape[2], fits.decoder_self.shape[2]) <= limit
+            model.trace("Ω a " * limit)
+        words = next(count for count in range(limit, 0, -1) if fits(model, "a " * count))
+        trace = model.trace("a " * words, max_length=2)
+        assert limit - 2 <= len(trace.src_ids or trace.tgt_ids) <= limit
+    assert made["t5"].ours.max_tokens == 512
     with pytest.raises(InputError, match=r"the target has .* at most 64 are allowed"):
         made["bart"].ours.trace("A dog.", "b c " * 64)
     with pytest.raises(InputError, match="10,001 characters; at most 10,000"):
         made["bert"].ours.trace("x" * 10_001)
     with pytest.raises(InputError, match=r"new_tokens 40 after .* at most 48 tokens"):
         made["gpt2"].ours.trace("The animal was tired.", new_tokens=40)
-
-
-def test_as_long_as_allowed(made: dict[str, Pair]) -> None:
-    """The last position of a table of positions can be reached."""
-    for name in ("bart", "bert", "gpt2", "m2m100", "mbart", "marian"):
-        model = made[name].ours
-        words = next(
-            count for count in range(model.max_tokens, 0, -1)
-            if fits(model, "a " * count)
-        )  # fmt: skip
-        trace = model.trace("a " * words, max_length=2)
-        assert len(trace.src_ids or trace.tgt_ids) >= model.max_tokens - 2
 
 
 def fits(model: HuggingFaceModel, sentence: str) -> bool:
@@ -106,42 +100,32 @@ def fits(model: HuggingFaceModel, sentence: str) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("options", "reason"),
+    ("name", "options", "reason"),
     [
-        ({"beam_size": 0}, "beam size 0"), ({"beam_size": 65}, "from 1 to 64"),
-        ({"alpha": float("nan")}, "alpha nan"), ({"alpha": "x"}, "alpha 'x'"),
-        ({"top_k": 0}, "top_k 0"), ({"max_length": 0}, "max_length 0"),
-        ({"prefix": "Das"}, "cannot override them"), ({"target": " "}, "target is blank"),
-        ({"sampling": object()}, "cannot override them"),
+        ("t5", {"beam_size": 0}, "beam size 0"), ("t5", {"beam_size": 65}, "from 1 to 64"),
+        ("t5", {"alpha": float("nan")}, "alpha nan"), ("t5", {"alpha": "x"}, "alpha 'x'"),
+        ("t5", {"top_k": 0}, "top_k 0"), ("t5", {"max_length": 0}, "max_length 0"),
+        ("t5", {"prefix": "Das"}, "cannot override"), ("t5", {"target": " "}, "target is blank"),
+        ("t5", {"sampling": object()}, "cannot override"),
+        *((name, {"target": "Ein Hund."}, "takes no target") for name in ("gpt2", "bert")),
+        *(("gpt2", {"new_tokens": wrong}, "new_tokens") for wrong in (-1, 1.5, True)),
     ],
 )  # fmt: skip
-def test_settings_out_of_range(made: dict[str, Pair], options: dict[str, Any], reason: str) -> None:
+def test_settings_out_of_range(
+    made: dict[str, Pair], name: str, options: dict[str, Any], reason: str
+) -> None:
     with pytest.raises(InputError, match=reason):
-        made["t5"].ours.trace("A dog.", **options)
-
-
-def test_no_target_without_an_encoder_and_a_decoder(made: dict[str, Pair]) -> None:
-    for name in ("gpt2", "bert"):
-        with pytest.raises(InputError, match="takes no target"):
-            made[name].ours.trace("A dog.", "Ein Hund.")
-    for new_tokens in (-1, 1.5, True):
-        with pytest.raises(InputError, match="new_tokens"):
-            made["gpt2"].ours.trace("A dog.", new_tokens=new_tokens)  # type: ignore[arg-type]
+        made[name].ours.trace("A dog.", **options)
 
 
 def test_progress_can_stop(made: dict[str, Pair]) -> None:
-    class StopError(Exception):
-        pass
-
-    seen: list[tuple[int, int]] = []
-
     def progress(step: int, steps: int) -> None:
         seen.append((step, steps))
         if step == 3:
-            raise StopError
+            raise InterruptedError
 
     for name in ("t5", "nllb"):
-        seen.clear()
-        with pytest.raises(StopError):
+        seen: list[tuple[int, int]] = []
+        with pytest.raises(InterruptedError):
             made[name].ours.trace(SENTENCE, max_length=8, beam_size=2, progress=progress)
         assert seen == [(1, 8), (2, 8), (3, 8)]

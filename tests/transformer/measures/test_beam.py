@@ -158,10 +158,9 @@ def test_a_beam_of_one_is_a_chain_with_its_runners_up(seed: int) -> None:
 def test_what_was_drawn_need_not_be_the_best() -> None:
     trace = searched(5, beam_size=1, sampling=Sampling(temperature=2.0, seed=4), max_length=8)
     tree, _ = of(trace)
-    assert tree.sampled
     winner = [tree.node(index) for index in tree.winner]
     assert tuple(node.token_id for node in winner) == trace.predicted_ids
-    assert any(node.rank > 0 for node in winner)
+    assert tree.sampled and any(node.rank > 0 for node in winner)
     assert not beam_tree(searched(5, beam_size=1)).sampled
 
 
@@ -217,12 +216,8 @@ def test_what_is_impossible_is_left_out_unless_it_was_given() -> None:
     assert [tree.node(index).token_id for index in tree.steps[0]] == [6]
 
 
-def test_no_record_is_an_error() -> None:
+def test_tokens_are_kept_as_they_are_and_no_record_is_an_error() -> None:
+    tokens = {node.token for seed in range(6) for node in beam_tree(searched(seed)).nodes}
+    assert "▁<b>x</b>" in tokens and tokens <= set(PIECES)
     with pytest.raises(ValueError, match="no record"):
         beam_tree(make_trace())
-
-
-def test_tokens_are_kept_as_they_are() -> None:
-    tokens = {node.token for seed in range(6) for node in beam_tree(searched(seed)).nodes}
-    assert "▁<b>x</b>" in tokens
-    assert tokens <= set(PIECES)

@@ -38,14 +38,19 @@ matrices = hnp.arrays(
 )
 
 
-@given(seeds, st.integers(1, 5))
-def test_equal_rows_are_no_distance_apart_and_order_does_not_matter(seed: int, count: int) -> None:
+@given(seeds, st.integers(1, 5), st.floats(0.0625, 128, width=32))
+def test_divergence_is_a_symmetric_distance_of_distributions(
+    seed: int, count: int, scale: float
+) -> None:
     one, other = maps(count, seed), maps(count, seed + 1)
     assert (divergence(one, one) == 0).all()
     there, back = divergence(one, other), divergence(other, one)
     np.testing.assert_array_equal(there, back)
-    assert ((there >= 0) & (there <= 1)).all()
-    assert there.shape == (count, 4)
+    assert ((there >= 0) & (there <= 1)).all() and there.shape == (count, 4)
+    scaled = (one * scale).astype(np.float32)
+    np.testing.assert_allclose(divergence(scaled, other), there, atol=1e-5)
+    np.testing.assert_array_equal(difference(one, other), -difference(other, one))
+    np.testing.assert_allclose(difference(one, other).sum(-1), 0, atol=1e-5)  # rows sum to 1
 
 
 def test_known_divergences_in_bits() -> None:
@@ -56,13 +61,6 @@ def test_known_divergences_in_bits() -> None:
     empty = np.zeros((1, 2), dtype="f4")
     assert divergence(empty, left)[0] == 1.0
     assert divergence(empty, empty)[0] == 0.0
-
-
-@given(seeds, st.floats(0.0625, 128, width=32))
-def test_rows_are_compared_as_distributions(seed: int, scale: float) -> None:
-    one, other = maps(2, seed), maps(2, seed + 1)
-    scaled = (one * scale).astype(np.float32)
-    np.testing.assert_allclose(divergence(scaled, other), divergence(one, other), atol=1e-5)
 
 
 @given(seeds, st.integers(1, 5), st.integers(1, 5))
@@ -123,29 +121,14 @@ def test_a_hidden_permutation_is_found(seed: int, n: int, more: int) -> None:
     assert sorted((row, column) for column, row in assign(values.T)) == list(assign(values))
 
 
-@given(seeds)
-def test_a_difference_turned_around_changes_its_sign_only(seed: int) -> None:
-    one, other = maps(3, seed), maps(3, seed + 1)
-    np.testing.assert_array_equal(difference(one, other), -difference(other, one))
-    assert not difference(one, one).any()
-    np.testing.assert_allclose(difference(one, other).sum(-1), 0, atol=1e-5)  # rows sum to 1
-
-
 words = st.lists(st.sampled_from("abc"), max_size=7)
 
 
 @given(words, words)
 def test_two_texts_part_where_their_common_beginning_ends(one: list[str], other: list[str]) -> None:
     at = parting(one, other)
-    if at is None:
-        assert one == other
-        return
-    assert one[:at] == other[:at]
-    assert one[at : at + 1] != other[at : at + 1]
-
-
-@given(words, words)
-def test_what_is_left_of_each_text_is_the_same(one: list[str], other: list[str]) -> None:
+    assert (at is None) == (one == other)
+    assert at is None or (one[:at] == other[:at] and one[at : at + 1] != other[at : at + 1])
     here, there = not_shared(one, other)
     kept = [word for at, word in enumerate(one) if at not in here]
     assert kept == [word for at, word in enumerate(other) if at not in there]
@@ -154,7 +137,5 @@ def test_what_is_left_of_each_text_is_the_same(one: list[str], other: list[str])
 
 def test_one_changed_word_is_the_one_that_differs() -> None:
     tired, wide = ["it", "was", "too", "tired"], ["it", "was", "too", "wide"]
-    assert not_shared(tired, wide) == ((3,), (3,))
-    assert parting(tired, wide) == 3
-    assert parting(tired, tired) is None
+    assert not_shared(tired, wide) == ((3,), (3,)) and parting(tired, wide) == 3
     assert parting(tired, tired[:2]) == 2

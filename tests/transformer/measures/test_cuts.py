@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.tiny_models import SENTENCES
@@ -22,15 +22,9 @@ from transformer.measures.cuts import (
 from transformer.text.tokenizer import Tokenizer, train_tokenizer
 
 HOSTILE = (
-    "a 🐕é z",
-    "👩‍👩‍👧 fa\u0301mily",
-    "שלום \u202e עולם",
-    "two\nlines\tand \u00a0 spaces",
-    "<script>alert(1)</script> & \"quotes\" 'n' $x$",
-    "x" * 200,
-    "ﬁne Ⅳ ½ ①",
-    "▁ marks ▁▁",
-)
+    "a 🐕é z 👩‍👩‍👧 fa\u0301mily", "שלום \u202e עולם", "two\nlines\tand \u00a0 spaces",
+    "<script>alert(1)</script> & \"quotes\" 'n' $x$", "x" * 200, "ﬁne Ⅳ ½ ①", "▁ marks ▁▁",
+)  # fmt: skip
 texts = st.one_of(st.sampled_from(HOSTILE), st.sampled_from(SENTENCES), st.text(max_size=40))
 
 
@@ -50,18 +44,16 @@ def letters() -> Tokenizer:
     return train_tokenizer(SENTENCES, 60, model_type="char")
 
 
-def texts_of(tokenizer: Tokenizer, text: str) -> tuple[str, ...]:
-    cut = tokenizer.tokenize(text)
-    return piece_texts(cut.pieces, cut.ids, tokenizer.byte_ids)
-
-
 @given(text=texts)
+@settings(max_examples=40)
 def test_pieces_joined_are_the_normalised_text(
     text: str, tiny_tokenizer: Tokenizer, spelling: Tokenizer, merging: Tokenizer,
     letters: Tokenizer,
 ) -> None:  # fmt: skip
     for tokenizer in (tiny_tokenizer, spelling, merging, letters):
-        assert "".join(texts_of(tokenizer, text)) == tokenizer.normalize(text)
+        cut = tokenizer.tokenize(text)
+        pieces = piece_texts(cut.pieces, cut.ids, tokenizer.byte_ids)
+        assert "".join(pieces) == tokenizer.normalize(text)
 
 
 @given(text=texts)
@@ -126,16 +118,11 @@ def test_the_parting_stretches_hold_the_same_text_and_leave_nothing_out(
     assert one[at[0] :] == other[at[1] :]
 
 
-@pytest.mark.parametrize("sentence", SENTENCES)
-def test_merging_without_dropout_is_what_sentencepiece_does(
-    sentence: str, merging: Tokenizer
-) -> None:
+def test_merging_is_sentencepieces_and_dropout_leaves_merges_out(merging: Tokenizer) -> None:
     ranks = {piece: merging.scores[i] for i, piece in enumerate(merging.pieces) if i > 3}
-    assert merged(merging.normalize(sentence), ranks) == merging.tokenize(sentence).pieces
-
-
-def test_dropout_leaves_merges_out_and_follows_the_seed(merging: Tokenizer) -> None:
-    ranks = {piece: merging.scores[i] for i, piece in enumerate(merging.pieces) if i > 3}
+    for sentence in SENTENCES:
+        whole = merged(merging.normalize(sentence), ranks)
+        assert whole == merging.tokenize(sentence).pieces
     text = merging.normalize(SENTENCES[0])
     whole = merged(text, ranks)
     drawn = [
@@ -143,8 +130,7 @@ def test_dropout_leaves_merges_out_and_follows_the_seed(merging: Tokenizer) -> N
     ]
     assert drawn[0] == drawn[1] != drawn[2]
     for each in drawn:
-        assert "".join(each) == text
-        assert len(each) > len(whole)
+        assert "".join(each) == text and len(each) > len(whole)
         assert set(each) <= set(ranks) | set(text)
 
 

@@ -19,6 +19,10 @@ def test_entropy_counts_bits() -> None:
     rows = np.array([[1, 0, 0, 0], [0.25] * 4, [0.5, 0.5, 0, 0]], dtype=np.float32)
     np.testing.assert_allclose(entropy_bits(rows), [0, 2, 1])
     assert nats_to_bits(np.array([math.log(8)])) == pytest.approx(3)
+    even = spread(np.full(8, 0.125, dtype=np.float32))
+    assert (even.entropy, even.largest, even.slope) == (3.0, 0.125, 0.875)
+    one = spread(np.array([0, 1, 0], dtype=np.float32))
+    assert (one.entropy, one.largest, one.slope) == (0.0, 1.0, 0.0)
 
 
 @given(st.integers(1, 4), st.integers(1, 5), st.integers(2, 7), st.integers(2, 6))
@@ -64,13 +68,6 @@ def test_the_slope_is_the_trace_of_the_derivative(logits: np.ndarray) -> None:
     assert found.slope == pytest.approx(float(jacobian.trace()), abs=1e-5)
     assert 0 <= found.entropy <= math.log2(len(logits)) + 1e-5
     assert 1 / len(logits) - 1e-6 <= found.largest <= 1 and 0 <= found.slope <= 1
-
-
-def test_known_rows() -> None:
-    even = spread(np.full(8, 0.125, dtype=np.float32))
-    assert (even.entropy, even.largest, even.slope) == (3.0, 0.125, 0.875)
-    one = spread(np.array([0, 1, 0], dtype=np.float32))
-    assert (one.entropy, one.largest, one.slope) == (0.0, 1.0, 0.0)
 
 
 @given(ROWS, st.floats(1, 20))

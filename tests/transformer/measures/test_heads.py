@@ -53,10 +53,13 @@ def test_every_cell_of_the_grid_is_the_map_that_combine_gives(
     np.testing.assert_allclose(wide[row, column], by_hand, atol=1e-6)
 
 
-def test_a_single_head_is_exact_whatever_the_way_of_combining() -> None:
+def test_one_head_all_heads_and_none() -> None:
     for how in HOWS:
         np.testing.assert_array_equal(combine(MAPS, how, 1, 2), MAPS[1, 2])
         np.testing.assert_array_equal(combine_chosen(MAPS, [(1, 2)], how), MAPS[1, 2])
+    np.testing.assert_allclose(combine_chosen(MAPS, ALL), combine(MAPS), atol=1e-7)
+    with pytest.raises(ValueError, match="no heads"):
+        combine_chosen(MAPS, [])
 
 
 @settings(max_examples=40)
@@ -73,12 +76,6 @@ def test_chosen_heads_lie_between_their_least_and_their_largest(
     np.testing.assert_allclose(combine_chosen(MAPS, heads[::-1]), mean, atol=1e-7)
 
 
-def test_all_heads_chosen_is_the_mean_over_all_and_none_is_refused() -> None:
-    np.testing.assert_allclose(combine_chosen(MAPS, ALL), combine(MAPS), atol=1e-7)
-    with pytest.raises(ValueError, match="no heads"):
-        combine_chosen(MAPS, [])
-
-
 @given(rows, st.floats(0, 1))
 def test_kept_lines_hold_the_share_and_no_fewer_would(maps: np.ndarray, mass: float) -> None:
     kept = kept_lines(maps, mass)
@@ -93,17 +90,12 @@ def test_kept_lines_hold_the_share_and_no_fewer_would(maps: np.ndarray, mass: fl
             assert row[keep].min() > 0
 
 
-def test_the_ends_of_the_slider() -> None:
+def test_the_ends_of_the_slider_and_equal_weights() -> None:
     assert not kept_lines(MAPS, 0).any()
     np.testing.assert_array_equal(kept_lines(MAPS, 1), MAPS > 0)
-    causal = make_trace(T=6).decoder_self
-    assert not np.triu(kept_lines(causal, 1), k=1).any()
     with pytest.raises(ValueError, match=r"mass=1\.5"):
         kept_lines(MAPS, 1.5)
-
-
-def test_of_equal_weights_the_earlier_key_is_kept() -> None:
-    even = np.full((1, 4), 0.25, dtype=np.float32)
+    even = np.full((1, 4), 0.25, dtype=np.float32)  # of equal weights the earlier is kept
     np.testing.assert_array_equal(kept_lines(even, 0.75), [[True, True, True, False]])
     np.testing.assert_array_equal(kept_lines(even, 0.76), [[True] * 4])
 
@@ -126,6 +118,8 @@ def test_heads_that_look_alike_from_everywhere_tell_nothing() -> None:
         np.testing.assert_allclose(information(maps), 0, atol=1e-6)
     one_to_one = np.eye(5, 7, dtype=np.float32)[None, None]
     np.testing.assert_allclose(information(one_to_one), np.log2(5), atol=1e-9)
+    bits = information(make_trace(T=6, n_decoder_layers=2, n_heads=3).decoder_self)  # with masks
+    assert bits.shape == (2, 3, 6) and np.isfinite(bits).all() and (bits >= 0).all()
 
 
 @given(rows)
@@ -136,12 +130,6 @@ def test_mutual_information_is_what_the_query_takes_from_the_entropy_of_the_key(
     by_hand = entropy_bits(maps.astype(np.float64).mean(axis=0)) - entropy_bits(maps).mean()
     assert bits == pytest.approx(by_hand, abs=1e-5)
     assert -1e-9 <= bits <= np.log2(min(maps.shape)) + 1e-5
-
-
-def test_masked_keys_do_not_spoil_the_information() -> None:
-    causal = make_trace(T=6, n_decoder_layers=2, n_heads=3).decoder_self
-    bits = information(causal)
-    assert bits.shape == (2, 3, 6) and np.isfinite(bits).all() and (bits >= 0).all()
 
 
 def test_weight_on_a_word_is_the_weight_on_its_pieces() -> None:

@@ -78,19 +78,8 @@ def test_one_point_and_no_points() -> None:
 
 
 PIECES = (
-    "<pad>",
-    "<s>",
-    "</s>",
-    "<unk>",
-    "<0x00>",
-    "▁",
-    "▁the",
-    "▁The",
-    "the",
-    "or",
-    "▁other",
-    "7",
-)
+    "<pad>", "<s>", "</s>", "<unk>", "<0x00>", "▁", "▁the", "▁The", "the", "or", "▁other", "7",
+)  # fmt: skip
 
 
 def test_what_a_vocabulary_holds() -> None:
@@ -108,15 +97,9 @@ def test_what_a_vocabulary_holds() -> None:
 @pytest.mark.parametrize(
     ("wanted", "found"),
     [
-        ("the", (6, 7, 8, 10)),
-        (" the", (6, 7)),
-        ("7", (7, 11)),
-        ("HER", (10,)),
-        ("o", (9, 10)),
-        ("nothing", ()),
-        ("<0x", (4,)),
-        ("", tuple(range(12))),
+        ("the", (6, 7, 8, 10)), (" the", (6, 7)), ("7", (7, 11)), ("HER", (10,)), ("o", (9, 10)),
+        ("nothing", ()), ("<0x", (4,)), ("", tuple(range(12))),
     ],
-)
+)  # fmt: skip
 def test_finding_pieces(wanted: str, found: tuple[int, ...]) -> None:
     assert find(PIECES, wanted) == found

@@ -34,19 +34,13 @@ def test_a_word_starts_at_its_mark_and_takes_in_what_follows() -> None:
     groups = word_groups(tokens, special=(9,))
     assert groups == ((0,), (1, 2, 3, 4, 5), (6, 7, 8), (9,))
     assert group_labels(tokens, groups) == ("The", "didn't", "<unk>.", "</s>")
-
-
-def test_specials_stand_alone_even_in_front_of_a_piece_without_a_mark() -> None:
     assert word_groups(("<s>", "x", "y", "</s>"), special=(0, 3)) == ((0,), (1, 2), (3,))
     # The same text typed by a user is not a special token.
     assert word_groups(("▁a", "<s>"), special=()) == ((0, 1),)
-
-
-def test_spelled_bytes_are_shown_as_the_character_they_spell() -> None:
+    # Spelled bytes are shown as their character.
     tokens = ("▁", "<0xF0>", "<0x9F>", "<0x98>", "<0x80>", "!", "<0xFF>", "▁a")
-    groups = word_groups(tokens)
-    assert groups == ((0, 1, 2, 3, 4, 5, 6), (7,))
-    assert group_labels(tokens, groups) == ("😀!�", "a")
+    assert word_groups(tokens) == ((0, 1, 2, 3, 4, 5, 6), (7,))
+    assert group_labels(tokens, word_groups(tokens)) == ("😀!�", "a")
     assert group_labels(("▁", "▁a"), ((0,), (1,))) == ("▁", "a")
 
 

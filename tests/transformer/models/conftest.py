@@ -41,6 +41,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer) -
     fairseq(root / "fairseq apart", "pre-norm, nothing shared")
     (root / "hf").mkdir()
     huggingface_models.t5(root / "hf")
+    huggingface_models.bart(root / "bart")
     return root
 
 

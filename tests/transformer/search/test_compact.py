@@ -42,18 +42,13 @@ def test_they_are_a_sequence_of_the_records(made: list[Each]) -> None:
         assert compact != made[:-1] and made[0] in compact
 
 
-def test_there_is_nothing_beyond_the_end() -> None:
-    compact = Compact(Each, [Each(1, 0.5, "a")])
-    with pytest.raises(IndexError):
-        compact[1]
-    assert Compact(Each, ()).nbytes == 0
-
-
 def test_bytes_grow_with_the_records() -> None:
-    one, many = (
-        Compact(Each, [Each(n, n / 3, "a") for n in range(10**6, 10**6 + n)]) for n in (1, 50)
+    none, one, many = (
+        Compact(Each, [Each(n, n / 3, "a") for n in range(10**6, 10**6 + n)]) for n in (0, 1, 50)
     )
-    assert 100 < one.nbytes < 300 and many.nbytes == 50 * one.nbytes
+    assert none.nbytes == 0 and 100 < one.nbytes < 300 and many.nbytes == 50 * one.nbytes
+    with pytest.raises(IndexError):
+        one[1]
 
 
 def test_the_collector_lets_go_of_what_a_search_looked_at(tiny_translator: Translator) -> None:

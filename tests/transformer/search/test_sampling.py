@@ -42,23 +42,14 @@ def normalised(scores: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 @given(log_prob_rows, samplings)
-def test_what_is_drawn_from_is_a_distribution_most_probable_first(
+def test_the_nucleus_is_a_distribution_over_the_smallest_set_that_reaches_top_p(
     row: NDArray[np.float64], sampling: Sampling
 ) -> None:
     ids, probabilities = distribution(row, sampling)
     assert probabilities.sum() == pytest.approx(1)
-    assert np.all(np.diff(probabilities) <= 0)
-    assert ids[0] == row.argmax()
-    if sampling.top_k:
-        assert len(ids) <= sampling.top_k
+    assert np.all(np.diff(probabilities) <= 0) and ids[0] == row.argmax()
+    assert not sampling.top_k or len(ids) <= sampling.top_k
     assert set(ids) == set(np.argsort(-row)[: len(ids)])
-
-
-@given(log_prob_rows, samplings)
-def test_the_nucleus_is_the_smallest_set_that_reaches_top_p(
-    row: NDArray[np.float64], sampling: Sampling
-) -> None:
-    ids, _ = distribution(row, sampling)
     before = distribution(row, Sampling(sampling.temperature, sampling.top_k))[1]
     assert before[: len(ids)].sum() >= sampling.top_p - 1e-9 or len(ids) == len(before)
     assert before[: len(ids) - 1].sum() < sampling.top_p
@@ -74,14 +65,9 @@ def test_a_draw_is_one_of_those_allowed_and_the_same_every_time(
 
 
 @given(log_prob_rows, st.integers(0, 10_000))
-def test_three_ways_to_be_greedy(row: NDArray[np.float64], seed: int) -> None:
-    for sampling in (
-        Sampling(temperature=1e-6, seed=seed),
-        Sampling(temperature=1e-300, seed=seed),
-        Sampling(top_k=1, seed=seed),
-        Sampling(top_p=1e-9, seed=seed),
-    ):
-        assert draw(row, sampling, step=3).token == row.argmax()
+def test_ways_to_be_greedy(row: NDArray[np.float64], seed: int) -> None:
+    for option in ({"temperature": 1e-6}, {"temperature": 1e-300}, {"top_k": 1}, {"top_p": 1e-9}):
+        assert draw(row, Sampling(**option, seed=seed), step=3).token == row.argmax()  # type: ignore[arg-type]
 
 
 @given(log_prob_rows, samplings)
@@ -103,20 +89,18 @@ def test_what_is_suppressed_or_impossible_is_never_drawn(
     "sampling", [Sampling(), Sampling(temperature=2.0), Sampling(top_k=3), Sampling(top_p=0.7)]
 )
 def test_tokens_come_as_often_as_their_probabilities_say(sampling: Sampling) -> None:
-    """Pearson's statistic over 4,000 seeds stays below the 99.99% point of its distribution."""
+    """Pearson's statistic over 2,000 seeds stays below the 99.99% point of its distribution."""
     row = normalised(np.array([0.3, 2.0, -1.0, 1.2, 0.0, -0.4]))
     ids, probabilities = distribution(row, sampling)
-    n = 4000
+    n = 2000
     seeded = (
         Sampling(sampling.temperature, sampling.top_k, sampling.top_p, seed) for seed in range(n)
     )
     counts = Counter(draw(row, each, step=0).token for each in seeded)
     assert set(counts) <= set(ids.tolist())
     wanted = n * probabilities
-    statistic = sum(
-        (counts[int(token)] - count) ** 2 / count
-        for token, count in zip(ids, wanted, strict=True)
-    )  # fmt: skip
+    found = np.array([counts[int(token)] for token in ids])
+    statistic = ((found - wanted) ** 2 / wanted).sum()
     # 25.7 at five degrees of freedom; fewer have less.
     assert statistic < 25.7
 
@@ -125,36 +109,33 @@ def test_steps_draw_independently() -> None:
     """Pairs of neighbouring steps cover all pairs of two even tokens alike."""
     row = np.log(np.array([0.5, 0.5]))
     pairs = Counter(
-        tuple(draw(row, Sampling(seed=seed), step).token for step in (0, 1)) for seed in range(4000)
+        tuple(draw(row, Sampling(seed=seed), step).token for step in (0, 1)) for seed in range(2000)
     )
     assert len(pairs) == 4
-    assert sum((count - 1000) ** 2 / 1000 for count in pairs.values()) < 21.1
+    assert sum((count - 500) ** 2 / 500 for count in pairs.values()) < 21.1
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    "options",
     [
-        ({"temperature": 0}, "temperature 0 .* above 0"),
-        ({"temperature": math.nan}, "temperature nan"),
-        ({"temperature": -1.0}, "temperature -1.0"),
-        ({"temperature": 101}, "at most 100"),
-        ({"temperature": True}, "temperature True"),
-        ({"top_k": -1}, "top_k -1 .* at least 0"),
-        ({"top_k": 2.5}, "top_k 2.5"),
-        ({"top_p": 0}, "top_p 0 .* at most 1"),
-        ({"top_p": 1.01}, "top_p 1.01"),
-        ({"seed": -1}, "seed -1 .* 0 to"),
-        ({"seed": "7"}, "seed '7'"),
+        *({"temperature": wrong} for wrong in (0, math.nan, -1.0, 101, True)),
+        *({"top_k": wrong} for wrong in (-1, 2.5)), *({"top_p": wrong} for wrong in (0, 1.01)),
+        *({"seed": wrong} for wrong in (-1, "7")),
     ],
-)
-def test_bad_settings_say_what_is_allowed(options: dict[str, object], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+)  # fmt: skip
+def test_bad_settings_are_named(options: dict[str, object]) -> None:
+    ((name, value),) = options.items()
+    with pytest.raises(ValueError, match=f"{name} {value!r}"):
         Sampling(**options)  # type: ignore[arg-type]
 
 
-def test_a_beam_cannot_be_sampled() -> None:
+def test_a_beam_cannot_be_sampled(tiny_translator: Translator) -> None:
     with pytest.raises(ValueError, match="must be 1"):
         SearchSettings(beam_size=2, sampling=Sampling())
+    with pytest.raises(InputError, match=r"beam size 4 .* 1"):
+        tiny_translator.trace(ANIMAL, beam_size=4, sampling=Sampling())
+    with pytest.raises(InputError, match="Sampling"):
+        tiny_translator.translate([ANIMAL], 1, sampling=0.7)  # type: ignore[arg-type]
 
 
 class Fixed:
@@ -171,7 +152,8 @@ def test_a_search_draws_in_proportion_and_records_the_models_own_probabilities()
     logits = [0.0, 0.0, 1.0, 0.5, 2.0, -1.0]
     own = torch.tensor(logits).log_softmax(0)
     counts: Counter[int] = Counter()
-    for seed in range(1500):
+    n = 400
+    for seed in range(n):
         settings = SearchSettings(
             beam_size=1, suppressed=(0, BOS), record=True, top_k=4,
             sampling=Sampling(temperature=1.5, seed=seed),
@@ -182,18 +164,9 @@ def test_a_search_draws_in_proportion_and_records_the_models_own_probabilities()
         counts[best.ids[0]] += 1
     left = torch.tensor(logits[2:]).div(1.5).softmax(0)
     statistic = sum(
-        (counts[token + 2] - 1500 * p) ** 2 / (1500 * p) for token, p in enumerate(left.tolist())
+        (counts[token + 2] - n * p) ** 2 / (n * p) for token, p in enumerate(left.tolist())
     )
     assert statistic < 21.1
-
-
-@given(seed=st.integers(0, 3000), length=st.integers(1, 8))
-def test_greedy_ways_through_a_search(seed: int, length: int) -> None:
-    (greedy,) = run(TableModel(1, 7, seed), length, beam_size=1)
-    for sampling in (Sampling(1e-6), Sampling(top_k=1, seed=9), Sampling(top_p=1e-9, seed=9)):
-        (sampled,) = run(TableModel(1, 7, seed), length, beam_size=1, sampling=sampling)
-        assert sampled.hypotheses[0].ids == greedy.hypotheses[0].ids
-        assert sampled.hypotheses[0].total == pytest.approx(greedy.hypotheses[0].total)
 
 
 @given(seed=st.integers(0, 3000), drawn=st.integers(0, 99), cut=st.integers(1, 7))
@@ -237,21 +210,6 @@ def test_a_sampled_trace_is_reproducible_and_says_what_was_cut_off(
         assert token in allowed
         assert len(allowed) == trace.n_allowed[t] <= 5
         assert not {0, BOS, 3} & set(allowed.tolist())
-
-
-def test_seeds_differ(tiny_translator: Translator) -> None:
-    texts = {
-        tiny_translator.translate([ANIMAL], 1, sampling=Sampling(temperature=2, seed=seed))[0].text
-        for seed in range(5)
-    }
-    assert len(texts) > 1
-
-
-def test_sampling_needs_a_beam_of_one_and_settings(tiny_translator: Translator) -> None:
-    with pytest.raises(InputError, match=r"beam size 4 .* allowed is 1"):
-        tiny_translator.trace(ANIMAL, beam_size=4, sampling=Sampling())
-    with pytest.raises(InputError, match="must be a Sampling"):
-        tiny_translator.translate([ANIMAL], 1, sampling=0.7)  # type: ignore[arg-type]
 
 
 def test_forced_steps_are_counted(tiny_translator: Translator) -> None:
@@ -311,17 +269,18 @@ def test_the_command_line_writes_a_steered_trace(
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--temperature", "0.5"], "--temperature 0.5 needs --sample"),
-        (["--seed", "0"], "--seed 0 needs --sample"),
-        (["--sample", "--temperature", "0"], "temperature 0.0"),
-        (["--sample", "--sample-top-k", "-1"], "top_k -1"),
-        (["--sample", "--top-p", "2"], "top_p 2.0"),
-        (["--sample", "--beam", "4"], "allowed is 1"),
+        ("--temperature 0.5", "--temperature 0.5 needs --sample"),
+        ("--seed 0", "--seed 0 needs --sample"),
+        ("--sample --temperature 0", "temperature 0.0"),
+        ("--sample --sample-top-k -1", "top_k -1"),
+        ("--sample --top-p 2", "top_p 2.0"),
+        ("--sample --beam 4", "allowed is 1"),
     ],
 )
 def test_the_command_line_refuses_in_one_line(
-    tiny_checkpoint: Path, capsys: pytest.CaptureFixture[str], flags: list[str], message: str
+    tiny_checkpoint: Path, capsys: pytest.CaptureFixture[str], flags: str, message: str
 ) -> None:
-    assert main(["translate", "--checkpoint", str(tiny_checkpoint), *flags, "A dog."]) == 2
+    where = ["--checkpoint", str(tiny_checkpoint)]
+    assert main(["translate", *where, *flags.split(), "A dog."]) == 2
     said = capsys.readouterr().err
     assert message in said and said.count("\n") == 1
