@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 
-#: Files that a lock includes or stands alone with; see docs/decisions/142-hashes-for-servers.md.
+#: Files that a lock includes or stands alone with; see docs/decisions/locked-versions.md.
 LOCKS = ("common", "cpu", "cuda")
 
 

@@ -124,7 +124,7 @@ class Transposed(Plain):
 
 
 #: The layouts of a large, tall matrix for one row, for few and for more, by the instructions that
-#: PyTorch uses. Others take the plain product. Measured as decision 141 says.
+#: PyTorch uses. Others take the plain product. docs/decisions/matrix-products.md has the figures.
 LAYOUTS: dict[str, tuple[type[Plain], type[Plain], type[Plain]]] = {
     "AVX512": (Transposed, Packed, Packed),
     "AVX2": (Transposed, Convolved, Packed),
