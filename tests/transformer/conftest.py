@@ -11,7 +11,7 @@ import pytest
 import torch
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def one_thread() -> Iterator[None]:
     """Round sums alike in this process and in those that it starts."""
     threads = torch.get_num_threads()

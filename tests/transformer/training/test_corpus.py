@@ -15,6 +15,9 @@ def test_nothing_is_held_out_of_train_only_and_nothing_held_out_is_trained_on(
     real = [(f"source {n}", f"Satz {n}") for n in range(2000)]
     (tmp_path / "real.tsv").write_text("".join(f"{s}\t{t}\n" for s, t in real))
     alone = load_corpus(DataRecipe(("real.tsv",)), tmp_path)
+    thrice = load_corpus(DataRecipe(("real.tsv",) * 3), tmp_path)  # read as often, held out once
+    assert thrice.train == alone.train * 3
+    assert (thrice.val, thrice.tests) == (alone.val, alone.tests)
     held_out = {src for src, _ in (*alone.val, *alone.tests["real_test"])}
     assert held_out
     made = [(src, f"noch ein {tgt}") for src, tgt in real] + [("back", "zurück")]

@@ -6,7 +6,6 @@ import gzip
 import hashlib
 import io
 import socket
-import threading
 import zipfile
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler
@@ -14,7 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.transformer.importers.hub_site import serving
 from tests.transformer.site import Answer, Site
+from tests.transformer.training.runs import recipe
 from transformer.__main__ import main
 from transformer.training import download
 from transformer.training.data import MULTI30K_TESTS, multi30k, read_lines, tatoeba
@@ -24,13 +25,8 @@ from transformer.training.download import DownloadError, fetch, fetch_missing
 @pytest.fixture
 def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     monkeypatch.setenv("no_proxy", "*")
-    site = Site()
-    thread = threading.Thread(target=site.server.serve_forever, args=(0.02,))
-    thread.start()
-    yield site
-    site.server.shutdown()
-    thread.join()
-    site.server.server_close()
+    with serving(Site()) as site:
+        yield site
 
 
 PARTS = ("train", "val", *MULTI30K_TESTS)
@@ -40,12 +36,10 @@ PARTS = ("train", "val", *MULTI30K_TESTS)
 def captions(site: Site, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """A small Multi30k on the server; returns its texts by name."""
     texts = {f"{part}.{end}": f"{part} {end}\n" for part in PARTS for end in ("en", "de", "fr")}
-    texts |= {f"{part}.lc.norm.tok.de": f"{part} tok\n" for part in MULTI30K_TESTS}
-    for name, text in texts.items():
-        if ".tok." in name:
-            site.files[f"/tok/{name}"] = text.encode()
-        else:
-            site.files[f"/raw/{name}.gz"] = gzip.compress(text.encode())
+    site.files |= {f"/raw/{name}.gz": gzip.compress(text.encode()) for name, text in texts.items()}
+    cut = {f"{part}.lc.norm.tok.de": f"{part} tok\n" for part in MULTI30K_TESTS}
+    site.files |= {f"/tok/{name}": text.encode() for name, text in cut.items()}
+    texts |= cut
     sums = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in texts.items()}
     monkeypatch.setattr(download, "MULTI30K", sums)
     return texts
@@ -76,26 +70,18 @@ def test_multi30k_lands_where_the_loader_reads(
     assert "Python-urllib" not in str(site.agents)
 
 
-def test_what_is_there_is_not_fetched_again(
-    site: Site, captions: dict[str, str], tmp_path: Path
-) -> None:
-    get("multi30k", tmp_path, site)
-    (tmp_path / "multi30k" / "val.de.gz").unlink()
-    before = {file: file.stat().st_mtime_ns for file in (tmp_path / "multi30k").iterdir()}
-    site.asked.clear()
-    get("multi30k", tmp_path, site)
-    assert site.asked == ["/raw/val.de.gz"]
-    assert all(file.stat().st_mtime_ns == modified for file, modified in before.items())
-
-
-def test_a_fetch_that_broke_off_is_repeated(
+def test_only_what_is_missing_is_fetched(
     site: Site, captions: dict[str, str], tmp_path: Path
 ) -> None:
     whole = site.files.pop("/raw/val.de.gz")
     with pytest.raises(DownloadError, match="404"):
         get("multi30k", tmp_path, site)
+    before = {file: file.stat().st_mtime_ns for file in (tmp_path / "multi30k").iterdir()}
     site.files["/raw/val.de.gz"] = whole
+    site.asked.clear()
     get("multi30k", tmp_path, site)
+    assert "/raw/val.de.gz" in site.asked and len(site.asked) == len(captions) - len(before)
+    assert all(file.stat().st_mtime_ns == modified for file, modified in before.items())
     assert len(list((tmp_path / "multi30k").iterdir())) == len(captions)
 
 
@@ -109,31 +95,16 @@ def test_a_file_of_ones_own_is_left_alone(
     assert gzip.decompress(path.read_bytes()) == b"my own text\n"
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        gzip.compress(b"train em\n", mtime=0),
-        gzip.compress(b"train en\n", mtime=0)[:-3],
-        b"<html>",
-        b"",
-    ],
-    ids=["other text", "truncated gzip", "no gzip", "nothing"],
-)
-def test_a_wrong_text_is_refused(
-    site: Site, captions: dict[str, str], tmp_path: Path, content: bytes
-) -> None:
-    site.files["/raw/train.en.gz"] = content
-    line = failure("multi30k", tmp_path, site.home)
-    assert f"{site.home}/raw/train.en.gz: wrong checksum" in line
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_gzip_bomb_is_not_unpacked(
+def test_a_wrong_text_is_refused_and_a_bomb_not_unpacked(
     site: Site, captions: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(download, "MAX_FILE", 10_000)
-    site.files["/raw/train.en.gz"] = gzip.compress(bytes(1_000_000))
-    assert "wrong checksum" in failure("multi30k", tmp_path, site.home)
+    other = gzip.compress(b"train em\n", mtime=0)
+    for content in (other, other[:-3], b"<html>", b"", gzip.compress(bytes(1_000_000))):
+        site.files["/raw/train.en.gz"] = content
+        line = failure("multi30k", tmp_path, site.home)
+        assert f"{site.home}/raw/train.en.gz: wrong checksum" in line
+        assert not list(tmp_path.iterdir())
 
 
 def test_an_endless_answer_is_cut(
@@ -162,10 +133,7 @@ def half(request: BaseHTTPRequestHandler) -> None:
 
 
 def slow(request: BaseHTTPRequestHandler) -> None:
-    request.send_response(200)
-    request.send_header("Content-Length", "1000")
-    request.end_headers()
-    request.wfile.write(bytes(400))
+    half(request)
     request.wfile.flush()
     silent(request)
 
@@ -174,22 +142,14 @@ def silent(request: BaseHTTPRequestHandler) -> None:
     request.rfile.read(1)  # until the other side hangs up
 
 
-def refuse(request: BaseHTTPRequestHandler) -> None:
-    request.send_error(503)
-
-
-def garbage(request: BaseHTTPRequestHandler) -> None:
-    request.wfile.write(b"no http at all\r\n\r\n")
-
-
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
         (half, "broke off after 400 of 1,000 bytes"),
         (slow, "no answer for 0.2 s"),
         (silent, "no answer for 0.2 s"),
-        (refuse, "the server answered 503 Service Unavailable"),
-        (garbage, "broke off"),
+        (lambda request: request.send_error(503), "the server answered 503 Service Unavailable"),
+        (lambda request: request.wfile.write(b"no http at all\r\n\r\n"), "broke off"),
         (None, "the server answered 404 Not Found"),
     ],
     ids=["truncated", "slow", "silent", "503", "garbage", "404"],
@@ -215,16 +175,13 @@ def test_nobody_listening(tmp_path: Path) -> None:
         free.bind(("127.0.0.1", 0))
         home = f"http://127.0.0.1:{free.getsockname()[1]}"
     line = failure("tatoeba", tmp_path, home)
-    assert "cannot be reached (Connection refused)" in line
-    assert "if you are offline" in line
-    assert "--data DIR" in line
+    assert "Connection refused" in line and "offline" in line and "--data DIR" in line
 
 
-@pytest.mark.parametrize("home", ["file:///etc", "ftp://x", "passwd", ""])
-def test_only_web_servers(tmp_path: Path, home: str) -> None:
-    if home:
+def test_only_web_servers_and_known_corpora(tmp_path: Path) -> None:
+    for home in ("file:///etc", "ftp://x", "passwd"):
         assert "is not the address of a web server" in failure("tatoeba", tmp_path, home)
-    with pytest.raises(DownloadError, match="unknown corpus 'wmt'; known: multi30k, tatoeba"):
+    with pytest.raises(DownloadError, match="'wmt'; known: multi30k, tatoeba"):
         fetch("wmt", tmp_path)
 
 
@@ -279,8 +236,8 @@ def test_a_checksum_for_tatoeba(site: Site, tmp_path: Path) -> None:
     digest = hashlib.sha256(archive(name="fra.txt")).hexdigest()
     line = failure("tatoeba", tmp_path, site.home, tgt="fr", sha256="0" * 64)
     assert f"wrong checksum {digest}" in line
-    get("tatoeba", tmp_path, site, tgt="fr", sha256=digest.upper())
-    get("tatoeba", tmp_path, site, tgt="fr", sha256=digest)
+    for right in (digest.upper(), digest):
+        get("tatoeba", tmp_path, site, tgt="fr", sha256=right)
     with pytest.raises(DownloadError, match="not from the archive with that checksum"):
         get("tatoeba", tmp_path, site, tgt="fr", sha256="0" * 64)
 
@@ -332,11 +289,7 @@ def test_missing_corpora_are_fetched_and_present_ones_are_not(
     fetch_missing(corpora, tmp_path, "en", "de", show_progress=False)
     fetch_missing(("tatoeba",), tmp_path / "tatoeba", "en", "de", show_progress=False)
     assert not site.asked
-    for name, src, tgt in (
-        ("multi30k", "en", "cs"),
-        ("tatoeba", "de", "fr"),
-        ("tatoeba", "en", "x"),
-    ):
+    for name, src, tgt in (("multi30k", "en", "cs"), ("tatoeba", "de", "fr")):
         with pytest.raises(DownloadError, match=f"{name} is not available for {src}-{tgt}"):
             fetch_missing((name,), tmp_path, src, tgt, show_progress=False)
 
@@ -359,12 +312,10 @@ def test_the_commands(
     monkeypatch.setattr(download, "HOMES", dict.fromkeys(("multi30k", "tatoeba"), site.home))
     site.files["/deu-eng.zip"] = archive()
     site.asked.clear()
-    (tmp_path / "r.toml").write_text(
-        "[model]\nd_model = 4\nn_heads = 1\nd_ff = 4\nn_encoder_layers = 1\nn_decoder_layers = 1\n"
-        "[tokenizer]\nvocab_size = 60\n[data]\ncorpora = ['tatoeba']\n"
-        "[training]\nepochs = 1\nmax_updates = 1\nbatch_tokens = 30\n"
-    )
-    command = ["train", str(tmp_path / "r.toml"), "--data", str(tmp_path / "c")]
+    path = recipe(tmp_path, "max_updates = 1", epochs=1)
+    text = path.read_text().replace('"pairs"', '"tatoeba"').replace('val = "held_out"', "")
+    path.write_text(text.replace("vocab_size = 40", "vocab_size = 60"))
+    command = ["train", str(path), "--data", str(tmp_path / "c")]
     command += ["--out", str(tmp_path / "out"), "--device", "cpu", "--quiet"]
     assert main(command) == 2
     assert "--download to fetch tatoeba" in capsys.readouterr().err

@@ -6,20 +6,11 @@ import dataclasses
 import itertools
 
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transformer.config import ModelConfig
 from transformer.training.objective import learning_rate
 from transformer.training.recipe import TrainingRecipe
-
-CONFIG = ModelConfig(
-    vocab_size=20, d_model=12, n_heads=3, d_ff=16, n_encoder_layers=1, n_decoder_layers=2
-)
-SRC = torch.tensor([[5, 9, 7, 2], [14, 2, 0, 0]])
-TGT_IN = torch.tensor([[1, 6, 11], [1, 17, 0]])
-TGT_OUT = torch.tensor([[6, 11, 2], [17, 2, 0]])
 
 
 @pytest.mark.parametrize("update", [1, 2, 100, 3_999, 4_000, 4_001, 100_000])

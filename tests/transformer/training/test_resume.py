@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import resource
+import shutil
 import signal
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,8 @@ from typing import Any
 import pytest
 import torch
 
-from tests.transformer.training.runs import (
-    assert_same_bits,
-    log_lines,
-    recipe,
-    run,
-)
+from tests.transformer.conftest import parallel_text
+from tests.transformer.training.runs import assert_same_bits, log_lines, recipe, run
 from transformer.config import ConfigError
 from transformer.errors import CheckpointError
 from transformer.training import trainer
@@ -29,8 +26,8 @@ class Killed(BaseException):
     """Simulates a kill at an exact place."""
 
 
-def kill_at(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, call: int) -> None:
-    """Make the `call`-th call of owner.name raise `Killed`."""
+def run_killed(path: Path, out: Path, owner: Any, name: str, call: int) -> None:
+    """Begin or resume a run, and end it at the `call`-th call of owner.name."""
     real, calls = getattr(owner, name), iter(range(1, 10**9))
 
     def deadly(*args: Any, **options: Any) -> Any:
@@ -38,7 +35,17 @@ def kill_at(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, call: int) -
             raise Killed
         return real(*args, **options)
 
-    monkeypatch.setattr(owner, name, deadly)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(owner, name, deadly)
+        with pytest.raises(Killed):
+            run(path, out, resume=True)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory, one_thread: None) -> Path:
+    """The usual run, for reading only."""
+    data = parallel_text(tmp_path_factory.mktemp("whole") / "data")
+    return run(recipe(data), data.parent / "out")
 
 
 #: Every option that draws numbers or depends on the update, in both precisions.
@@ -47,17 +54,14 @@ OPTIONS = "clip_norm = 1.0\ncooldown = 0.5\npeak_lr = 1e-2\nword_dropout = 0.3\n
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 def test_resuming_in_mid_epoch_gives_the_same_bits(
-    precision: str, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    precision: str, data: Path, tmp_path: Path
 ) -> None:
     path = recipe(data, OPTIONS)
     path.write_text(path.read_text().replace("float32", precision))
     run(path, tmp_path / "whole")
     # Killed in the first epoch with a state behind it, then between two saves of the second.
     for call in (6, 12):
-        with monkeypatch.context() as patch:
-            kill_at(patch, Trainer, "begin_update", call)
-            with pytest.raises(Killed):
-                run(path, tmp_path / "cut", resume=True)
+        run_killed(path, tmp_path / "cut", Trainer, "begin_update", call)
     run(path, tmp_path / "cut", resume=True)
     assert_same_bits(tmp_path / "whole", tmp_path / "cut")
 
@@ -72,10 +76,7 @@ def test_log_lines_come_once(data: Path, tmp_path: Path, monkeypatch: pytest.Mon
     n_first = next(update for kind, update, _ in whole if kind == "epoch")
     # Between the line of the first epoch's end and the state that follows it, and elsewhere.
     for call in (n_first + 1, 3):
-        with monkeypatch.context() as patch:
-            kill_at(patch, RunFolder, "save_state", call)
-            with pytest.raises(Killed):
-                run(path, tmp_path / "cut", resume=True)
+        run_killed(path, tmp_path / "cut", RunFolder, "save_state", call)
     with open(tmp_path / "cut" / "metrics.jsonl", "a") as file:
         file.write('{"kind": "update", "upda')  # cut off in the middle of a line
     run(path, tmp_path / "cut", resume=True)
@@ -86,40 +87,29 @@ def test_log_lines_come_once(data: Path, tmp_path: Path, monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("name", ["fsync", "replace"])
 def test_ended_in_the_middle_of_saves(
-    data: Path, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+    finished: Path, data: Path, tmp_path: Path, name: str
 ) -> None:
     """Before, within and after saves of every kind; `make soak` kills processes at these places."""
-    path = recipe(data, save_every=2)
-    run(path, tmp_path / "whole")
+    path = recipe(data)
     for call in (1, 3, 8):
-        with monkeypatch.context() as patch:
-            kill_at(patch, os, name, call)
-            with pytest.raises(Killed):
-                run(path, tmp_path / "cut", resume=True)
+        run_killed(path, tmp_path / "cut", os, name, call)
     run(path, tmp_path / "cut", resume=True)
-    assert_same_bits(tmp_path / "whole", tmp_path / "cut")
+    assert_same_bits(finished, tmp_path / "cut")
 
 
-def test_a_longer_run_goes_on_from_a_finished_one(data: Path, tmp_path: Path) -> None:
+def test_a_longer_run_goes_on_from_a_finished_one(
+    finished: Path, data: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """And counts the temporary files of a killed process that it removes."""
     run(recipe(data, epochs=3), tmp_path / "whole")
-    run(recipe(data, epochs=2), tmp_path / "longer")
-    run(recipe(data, epochs=3), tmp_path / "longer", resume=True)
-    assert_same_bits(tmp_path / "whole", tmp_path / "longer")
-
-
-def test_another_run_is_refused(data: Path, tmp_path: Path) -> None:
-    out = run(recipe(data), tmp_path / "out")
-    before = (out / "model.safetensors").read_bytes()
-    with pytest.raises(ConfigError, match=r"holds a run already; use --resume or another --out"):
-        run(recipe(data), out)
-    with pytest.raises(ConfigError, match=r"\[training\] seed was 1 and is now 2"):
-        run(recipe(data, "seed = 2"), out, resume=True)
-    with pytest.raises(ConfigError, match=r"\[model\] dropout was 0.2 and is now 0.1"):
-        run(recipe(data, dropout=0.1), out, resume=True)
-    assert (out / "model.safetensors").read_bytes() == before
-    (out / "recipe.json").unlink()
-    with pytest.raises(ConfigError, match="cannot resume without it"):
-        run(recipe(data), out, resume=True)
+    out = Path(shutil.copytree(finished, tmp_path / "longer"))
+    for name in (".recipe.json.77.new", "epochs/.0002.safetensors.77.new", "state.pt.partial"):
+        (out / name).write_bytes(b"cut off")
+    with caplog.at_level("INFO"):
+        run(recipe(data, epochs=3), out, resume=True)
+    assert_same_bits(tmp_path / "whole", out)
+    assert f"{out}: removed 3 temporary files" in caplog.text and "in epoch 3" in caplog.text
+    assert not [each for each in out.rglob("*") if each.name.endswith((".new", ".partial"))]
 
 
 def swap_lines(data: Path) -> None:
@@ -128,35 +118,42 @@ def swap_lines(data: Path) -> None:
         file.write_text("\n".join([second, first, *rest]) + "\n")
 
 
-def test_a_run_is_not_resumed_with_other_text(data: Path, tmp_path: Path) -> None:
-    """It could not give the result that the run would have given."""
-    out = run(recipe(data), tmp_path / "out")
+def test_another_run_is_refused(finished: Path, data: Path, tmp_path: Path) -> None:
+    out = Path(shutil.copytree(finished, tmp_path / "out"))
     before = {file: file.read_bytes() for file in out.iterdir() if file.is_file()}
-    swap_lines(data)
+    with pytest.raises(ConfigError, match=r"use --resume or another --out"):
+        run(recipe(data), out)
+    with pytest.raises(ConfigError, match=r"\[training\] seed was 1 and is now 2"):
+        run(recipe(data, "seed = 2"), out, resume=True)
+    with pytest.raises(ConfigError, match=r"\[model\] dropout was 0.2 and is now 0.1"):
+        run(recipe(data, dropout=0.1), out, resume=True)
+    swap_lines(data)  # it could not give the result that the run would have given
     with pytest.raises(ConfigError, match=r"recipe\.json: the training text has changed"):
         run(recipe(data, epochs=9), out, resume=True)
     assert {file: file.read_bytes() for file in before} == before
+    (out / "recipe.json").unlink()
+    with pytest.raises(ConfigError, match="cannot resume without it"):
+        run(recipe(data), out, resume=True)
 
 
 def test_a_run_killed_before_its_first_state_begins_again(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    finished: Path, data: Path, tmp_path: Path
 ) -> None:
-    """With the text it began with, and with none of its lines twice."""
-    whole = run(recipe(data), tmp_path / "whole")
+    """With the text it began with, with no log line twice, and without partial files."""
     out = tmp_path / "out"
-    with monkeypatch.context() as patch:
-        kill_at(patch, RunFolder, "save_state", 1)
-        with pytest.raises(Killed):
-            run(recipe(data), out)
+    run_killed(recipe(data), out, RunFolder, "save_state", 1)
     assert not (out / "state.pt").exists()
     swap_lines(data)
     with pytest.raises(ConfigError, match="the training text has changed"):
         run(recipe(data), out, resume=True)
     swap_lines(data)
+    (out / "state.pt.partial").write_bytes(b"cut off")
+    (out / "epochs").mkdir(exist_ok=True)
+    (out / "epochs" / ".0001.safetensors.77.new").write_bytes(b"cut off")
     run(recipe(data), out, resume=True)
-    assert_same_bits(whole, out)
+    assert_same_bits(finished, out)
     assert [(line["kind"], line["update"]) for line in log_lines(out)] == [
-        (line["kind"], line["update"]) for line in log_lines(whole)
+        (line["kind"], line["update"]) for line in log_lines(finished)
     ]
 
 
@@ -171,27 +168,17 @@ def test_a_run_that_never_began_can_be_corrected(data: Path, tmp_path: Path) -> 
     run(path, tmp_path / "out")
 
 
-@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 cut", "whole"])
-def test_a_damaged_state_is_named(data: Path, tmp_path: Path, content: bytes | str) -> None:
-    out = run(recipe(data), tmp_path / "out")
+def test_a_damaged_state_is_named(finished: Path, data: Path, tmp_path: Path) -> None:
+    out = Path(shutil.copytree(finished, tmp_path / "out"))
     state = out / "state.pt"
-    if isinstance(content, bytes):
-        state.write_bytes(content)
-    else:
-        torch.save({"model": {}, "optimizer": {}, "progress": {}}, state)
-    with pytest.raises(CheckpointError, match=r"state\.pt: cannot resume from it"):
-        run(recipe(data), out, resume=True)
-
-
-def test_partial_files_are_never_read(data: Path, tmp_path: Path) -> None:
-    out = run(recipe(data), tmp_path / "whole")
-    cut = tmp_path / "cut"
-    cut.mkdir()
-    (cut / "state.pt.partial").write_bytes(b"cut off")
-    (cut / "epochs").mkdir()
-    (cut / "epochs" / ".0001.safetensors.77.new").write_bytes(b"cut off")
-    run(recipe(data), cut, resume=True)
-    assert_same_bits(out, cut)
+    for damage in (
+        lambda: state.write_bytes(b""),
+        lambda: state.write_bytes(b"PK\x03\x04 cut"),
+        lambda: torch.save({"model": {}, "optimizer": {}, "progress": {}}, state),
+    ):
+        damage()
+        with pytest.raises(CheckpointError, match=r"state\.pt: cannot resume from it"):
+            run(recipe(data), out, resume=True)
 
 
 def test_a_full_disk_leaves_the_state_before(
@@ -214,14 +201,6 @@ def test_a_full_disk_leaves_the_state_before(
     assert [each.name for each in tmp_path.iterdir()] == ["state.pt"]
 
 
-def test_progress_is_what_it_was(tmp_path: Path) -> None:
-    folder, progress = RunFolder(tmp_path), Progress(7, 1, 2, 3.5, 99)
-    model = torch.nn.Linear(2, 3)
-    optimizer = torch.optim.Adam(model.parameters())
-    folder.save_state(model, optimizer, progress)
-    assert folder.load_state(model, optimizer, torch.device("cpu")) == progress
-
-
 def test_a_full_disk_that_pytorch_tells_in_its_own_words(tmp_path: Path) -> None:
     """An archive that cannot be closed raises a RuntimeError that hides the system's."""
     model = torch.nn.Linear(200, 300)
@@ -235,16 +214,3 @@ def test_a_full_disk_that_pytorch_tells_in_its_own_words(tmp_path: Path) -> None
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
         signal.signal(signal.SIGXFSZ, ignored)
     assert not list(tmp_path.iterdir())
-
-
-def test_a_resumed_run_says_what_it_found(
-    data: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    out = run(recipe(data, epochs=1), tmp_path / "out")
-    for name in (".recipe.json.77.new", "epochs/.0002.safetensors.77.new", "state.pt.partial"):
-        (out / name).write_bytes(b"cut off")
-    with caplog.at_level("INFO"):
-        run(recipe(data, epochs=2), out, resume=True)
-    assert f"{out}: removed 3 temporary files of a killed process" in caplog.text
-    assert "in epoch 2; going on from there" in caplog.text
-    assert not [each for each in out.rglob("*") if each.name.endswith((".new", ".partial"))]

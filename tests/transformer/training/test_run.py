@@ -12,6 +12,7 @@ import pytest
 import safetensors.torch
 import torch
 
+from tests.transformer.conftest import parallel_text
 from tests.transformer.training.runs import (
     log_lines,
     recipe,
@@ -23,76 +24,78 @@ from transformer.checkpoint.folder import load_checkpoint
 from transformer.config import ConfigError
 from transformer.errors import CheckpointError, InputError
 from transformer.text.tokenizer import EOS_ID, PAD_ID, UNK_ID
-from transformer.training.corpus import load_corpus
 from transformer.training.data import DataError, collate
-from transformer.training.recipe import DataRecipe
 from transformer.training.trainer import TrainingError, snapshot_updates, with_word_dropout
 
 
-def test_a_run_leaves_a_checkpoint(data: Path, tmp_path: Path) -> None:
-    path, out = recipe(data), tmp_path / "out"
-    assert run(path, out) == out
-    checkpoint = load_checkpoint(out)
-    about = checkpoint.metrics["training"]
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory, one_thread: None) -> Path:
+    """A run of three epochs with snapshots and a log for TensorBoard."""
+    data = parallel_text(tmp_path_factory.mktemp("run") / "data")
+    path, out = recipe(data, "snapshots = 5", epochs=3), data.parent / "out"
+    assert run(path, out, tensorboard=True) == out
+    return out
+
+
+def test_a_run_leaves_a_checkpoint_the_mean_of_its_last_epochs(finished: Path) -> None:
+    about, last = load_checkpoint(finished).metrics["training"], log_lines(finished)[-1]
     assert about["recipe"]["training"]["batch_tokens"] == 90
-    assert about["epochs"] == 2
-    assert about["averaged_epochs"] == 2
-    assert about["updates"] == log_lines(out)[-1]["update"] > 10
-    assert about["val_nll"] == pytest.approx(log_lines(out)[-1]["val_nll"], abs=0.2)
-    assert sorted(file.name for file in out.iterdir()) == [
+    assert (about["epochs"], about["averaged_epochs"]) == (3, 2)
+    assert about["updates"] == last["update"] > 10
+    assert about["val_nll"] == pytest.approx(last["val_nll"], abs=0.2)
+    assert {file.name for file in finished.iterdir()} == {
         "config.json", "epochs", "metrics.json", "metrics.jsonl", "model.safetensors",
-        "recipe.json", "state.pt", "tokenizer.model",
-    ]  # fmt: skip
-
-
-def test_training_learns(data: Path, tmp_path: Path) -> None:
-    run(recipe(data, "peak_lr = 2e-2", epochs=12, dropout=0.0), tmp_path / "out")
-    losses = [line["val_nll"] for line in log_lines(tmp_path / "out") if line["kind"] == "epoch"]
-    assert losses[-1] < 0.9 * losses[0]
-
-
-def test_the_result_is_the_mean_of_the_last_epochs(data: Path, tmp_path: Path) -> None:
-    out = run(recipe(data, epochs=3), tmp_path / "out")
-    files = sorted((out / "epochs").iterdir())
+        "recipe.json", "snapshots", "state.pt", "tensorboard", "tokenizer.model",
+    }  # fmt: skip
+    files = sorted((finished / "epochs").iterdir())
     assert [file.name for file in files] == ["0002.safetensors", "0003.safetensors"]
     second, third = (safetensors.torch.load_file(file) for file in files)
-    for name, tensor in weights(out).items():
+    for name, tensor in weights(finished).items():
         torch.testing.assert_close(tensor, (second[name] + third[name]) / 2, atol=1e-7, rtol=1e-6)
-    state = torch.load(out / "state.pt", weights_only=True)["model"]
+    state = torch.load(finished / "state.pt", weights_only=True)["model"]
     assert torch.equal(state["src_embedding.weight"], third["src_embedding.weight"])
 
 
-def test_snapshots_lie_evenly_in_the_log_of_updates(data: Path, tmp_path: Path) -> None:
-    out = run(recipe(data, "snapshots = 5"), tmp_path / "out")
-    files = sorted((out / "snapshots").iterdir())
-    last = log_lines(out)[-1]["update"]
+def test_tensorboard_on_request(
+    finished: Path, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    event_accumulator = pytest.importorskip(
+        "tensorboard.backend.event_processing.event_accumulator"
+    )
+    events = event_accumulator.EventAccumulator(str(finished / "tensorboard"))
+    events.Reload()
+    assert [event.step for event in events.Scalars("val_nll")] == [
+        line["update"] for line in log_lines(finished) if line["kind"] == "epoch"
+    ]
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    with pytest.raises(ConfigError, match="pip install tensorboard"):
+        run(recipe(data), tmp_path / "out", tensorboard=True)
+
+
+def test_training_learns_until_a_loss_is_no_number(data: Path, tmp_path: Path) -> None:
+    run(recipe(data, "peak_lr = 2e-2", epochs=12, dropout=0.0), tmp_path / "out")
+    losses = [line["val_nll"] for line in log_lines(tmp_path / "out") if line["kind"] == "epoch"]
+    assert losses[-1] < 0.9 * losses[0]
+    with pytest.raises(TrainingError, match=r"update \d+ is not finite.*peak_lr"):
+        run(recipe(data, "peak_lr = 1e18", save_every=1), tmp_path / "bad")
+
+
+def test_snapshots_lie_evenly_in_the_log_of_updates(finished: Path) -> None:
+    files = sorted((finished / "snapshots").iterdir())
     updates = [int(file.stem) for file in files]
-    assert updates[:2] == [0, 1] and updates[-1] == last and len(updates) == 5
+    assert updates[:2] == [0, 1] and len(updates) == 5
+    assert updates[-1] == log_lines(finished)[-1]["update"]
     steps = [math.log(after / before) for before, after in itertools.pairwise(updates[1:])]
     assert max(steps) - min(steps) < 0.6
     final = safetensors.torch.load_file(files[-1])
-    state = torch.load(out / "state.pt", weights_only=True)["model"]
-    for name, tensor in final.items():
-        assert torch.equal(tensor, state[name].half())
+    state = torch.load(finished / "state.pt", weights_only=True)["model"]
     assert "generator.weight" not in final
-
-
-def test_the_first_snapshot_may_come_later() -> None:
-    updates = sorted(snapshot_updates(12, 16, 3000))
+    assert all(torch.equal(tensor, state[name].half()) for name, tensor in final.items())
+    updates = sorted(snapshot_updates(12, 16, 3000))  # the first may come later
     assert updates[:2] == [0, 16] and len(updates) == 11
     ratios = [after / before for before, after in itertools.pairwise([*updates[1:], 3000])]
     assert max(ratios) / min(ratios) < 1.1
-    assert snapshot_updates(12, 16, 9) == {0, 9}
-    assert snapshot_updates(0, 1, 100) == set()
-
-
-def test_a_repeated_corpus_is_read_as_often_and_held_out_once(tmp_path: Path) -> None:
-    pairs = [f"source {n}\tSatz {n}\n" for n in range(2000)]
-    (tmp_path / "p.tsv").write_text("".join(pairs))
-    once = load_corpus(DataRecipe(("p.tsv",)), tmp_path)
-    thrice = load_corpus(DataRecipe(("p.tsv",) * 3), tmp_path)
-    assert thrice.train == once.train * 3
-    assert (thrice.val, thrice.tests) == (once.val, once.tests)
+    assert snapshot_updates(12, 16, 9) == {0, 9} and not snapshot_updates(0, 1, 100)
 
 
 def test_word_dropout_hides_a_share_of_the_source() -> None:
@@ -105,23 +108,17 @@ def test_word_dropout_hides_a_share_of_the_source() -> None:
     assert not gaps[(batch.src == PAD_ID) | (batch.src == EOS_ID)].any()
 
 
-def test_the_last_weights_of_a_run_cut_short_count(data: Path, tmp_path: Path) -> None:
+def test_a_run_cut_short_without_validation_text(data: Path, tmp_path: Path) -> None:
     """If max_updates ends the run within an epoch, its last weights are averaged too."""
-    path = recipe(data, "max_updates = 12")
-    path.write_text(path.read_text().replace("average = 2", "average = 1"))
-    out = run(path, tmp_path / "out")
+    for end in ("en", "de"):
+        (data / f"held_out.{end}").write_text("")
+    out = run(recipe(data, "max_updates = 12", average=1), tmp_path / "out")
     assert log_lines(out)[-1]["update"] <= 12
+    assert all("val_nll" not in line for line in log_lines(out))
+    assert json.loads((out / "metrics.json").read_text())["training"]["val_nll"] is None
     last = torch.load(out / "state.pt", weights_only=True)
-    assert last["progress"]["update"] == 12
-    assert last["progress"]["batch"] > 0
-    for name, tensor in weights(out).items():
-        assert torch.equal(tensor, last["model"][name])
-
-
-def test_a_loss_that_is_no_number_ends_the_run(data: Path, tmp_path: Path) -> None:
-    path = recipe(data, "peak_lr = 1e18", save_every=1)
-    with pytest.raises(TrainingError, match=r"the loss at update \d+ is not finite.*peak_lr"):
-        run(path, tmp_path / "out")
+    assert last["progress"]["update"] == 12 and last["progress"]["batch"] > 0
+    assert all(torch.equal(tensor, last["model"][name]) for name, tensor in weights(out).items())
 
 
 def test_starting_from_another_checkpoint(data: Path, tmp_path: Path) -> None:
@@ -147,40 +144,12 @@ def test_one_file_of_pairs(data: Path, tmp_path: Path) -> None:
     (data / "p.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in pairs))
     (data / "p.csv").write_text("de,en\n" + "".join(f"{b},{a}\n" for a, b in pairs))
     for name in ("p.tsv", "p.csv"):
-        path = recipe(data)
+        path = recipe(data, epochs=1)
         text = path.read_text().replace('"pairs"', f'"{name}"').replace('val = "held_out"\n', "")
         path.write_text(text)
         run(path, tmp_path / name)
     tsv, csv = weights(tmp_path / "p.tsv"), weights(tmp_path / "p.csv")
     assert all(torch.equal(tensor, csv[name]) for name, tensor in tsv.items())
-
-
-def test_without_validation_text_nothing_is_made_up(data: Path, tmp_path: Path) -> None:
-    (data / "held_out.en").write_text("")
-    (data / "held_out.de").write_text("")
-    out = run(recipe(data), tmp_path / "out")
-    assert all("val_nll" not in line for line in log_lines(out))
-    assert json.loads((out / "metrics.json").read_text())["training"]["val_nll"] is None
-
-
-def test_tensorboard_on_request(data: Path, tmp_path: Path) -> None:
-    event_accumulator = pytest.importorskip(
-        "tensorboard.backend.event_processing.event_accumulator"
-    )
-    out = run(recipe(data), tmp_path / "out", tensorboard=True)
-    events = event_accumulator.EventAccumulator(str(out / "tensorboard"))
-    events.Reload()
-    assert [event.step for event in events.Scalars("val_nll")] == [
-        line["update"] for line in log_lines(out) if line["kind"] == "epoch"
-    ]
-
-
-def test_tensorboard_that_is_missing(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
-    with pytest.raises(ConfigError, match="pip install tensorboard"):
-        run(recipe(data), tmp_path / "out", tensorboard=True)
 
 
 def test_other_devices_and_texts_are_refused(data: Path, tmp_path: Path) -> None:
@@ -201,12 +170,11 @@ def test_other_devices_and_texts_are_refused(data: Path, tmp_path: Path) -> None
     [
         (
             "[data]\ncorpora = ['multi30k']\n",
-            "train.en: no such file (nor train.en.gz); use --download",
+            "nor train.en.gz); use --download",
         ),
-        ("[data]\ncorpora = ['tatoeba']\n", "en-de.tsv: no such file (nor en-de.tsv.gz); use --"),
+        ("[data]\ncorpora = ['tatoeba']\n", "nor en-de.tsv.gz); use --download"),
         ("[data]\ncorpora = ['my.tsv']\n", "my.tsv: no such file"),
-        ("[training]\nepochs = 'a'\n", "epochs='a' should be a whole number"),
-        ("[model\n", "not valid TOML"),
+        ("[training]\nepochs = 'a'\n", "epochs='a'"),
     ],
 )
 def test_the_command_says_what_is_wrong_in_one_line(
@@ -215,7 +183,5 @@ def test_the_command_says_what_is_wrong_in_one_line(
     (tmp_path / "r.toml").write_text(text)
     arguments = ["train", str(tmp_path / "r.toml"), "--data", str(tmp_path)]
     assert main([*arguments, "--out", str(tmp_path / "out"), "--device", "cpu"]) == 2
-    captured = capsys.readouterr()
-    assert captured.err.count("\n") == 1
-    assert message in captured.err
-    assert not captured.out
+    said = capsys.readouterr()
+    assert said.err.count("\n") == 1 and message in said.err and not said.out

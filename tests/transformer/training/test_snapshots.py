@@ -70,17 +70,22 @@ def test_a_checkpoint_that_was_trained_otherwise_says_so(
     assert not read_history(tmp_path / "other").continues
 
 
-def test_what_does_not_fit_is_refused_and_leaves_nothing(
+def test_what_is_refused_or_interrupted_leaves_nothing(
     trained: Path, text: Path, tmp_path: Path, tiny_checkpoint: Path
 ) -> None:
+    def stop(done: int, most: int) -> None:
+        raise KeyboardInterrupt
+
     kept = shutil.copytree(trained, tmp_path / "kept")
-    with pytest.raises(ConfigError, match="take more than 1,000 bytes; keep fewer"):
+    with pytest.raises(ConfigError, match="more than 1,000 bytes"):
         keep_snapshots(trained, kept, text, max_bytes=1000)
-    assert not (kept / FILE).exists()
     with pytest.raises(CheckpointError, match="pieces differ"):
         keep_snapshots(trained, tiny_checkpoint, text)
     with pytest.raises(ConfigError, match="set `snapshots` in the recipe"):
         keep_snapshots(tmp_path, kept, text)
+    with pytest.raises(KeyboardInterrupt):
+        keep_snapshots(trained, kept, text, progress=stop)
+    assert not (kept / FILE).exists()
 
 
 def test_a_run_with_the_pieces_of_a_checkpoint(trained: Path, data: Path, tmp_path: Path) -> None:
@@ -93,16 +98,3 @@ def test_a_run_with_the_pieces_of_a_checkpoint(trained: Path, data: Path, tmp_pa
     kept = shutil.copytree(trained, tmp_path / "kept")
     keep_snapshots(other, kept, data)
     assert not read_history(kept).continues
-
-
-def test_an_interrupted_measurement_leaves_the_checkpoint_as_it_was(
-    trained: Path, text: Path, tmp_path: Path
-) -> None:
-    kept = shutil.copytree(trained, tmp_path / "kept")
-
-    def stop(done: int, most: int) -> None:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        keep_snapshots(trained, kept, text, progress=stop)
-    assert not (kept / FILE).exists()
