@@ -12,12 +12,15 @@ from typing import Any
 import sentencepiece as spm
 
 
-def sentence_pieces(sentences: Sequence[str], vocab_size: int) -> bytes:
-    """Return a SentencePiece model with the library's own special ids, as in OPUS models."""
+def sentence_pieces(sentences: Sequence[str], vocab_size: int, whole: Sequence[str] = ()) -> bytes:
+    """Return a SentencePiece model with the library's own special ids, as in OPUS models.
+
+    Args: whole: texts that are one piece each.
+    """
     written = io.BytesIO()
     spm.SentencePieceTrainer.train(
         sentence_iterator=iter(sentences), model_writer=written, vocab_size=vocab_size,
-        minloglevel=2, num_threads=1, hard_vocab_limit=False,
+        minloglevel=2, num_threads=1, hard_vocab_limit=False, user_defined_symbols=list(whole),
     )  # fmt: skip
     return written.getvalue()
 

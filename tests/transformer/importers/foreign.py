@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import io
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -16,6 +15,7 @@ import yaml
 from sacremoses import MosesTokenizer
 from torch import Tensor
 
+from benchmarks.random_marian import sentence_pieces
 from tests.tiny_models import SENTENCES
 from tests.transformer.importers.reference import Reference, drawn, learned_merges
 from transformer.text.merges import Merges
@@ -111,7 +111,17 @@ def fairseq(folder: Path, shape: str, seed: int = 0, **changes: Any) -> Referenc
     joint = values["share_all_embeddings"]
     sizes = [4 + count for count in _fairseq_text(folder, cut, joint)]
     width = values["encoder_embed_dim"]
-    state = drawn(_fairseq_shapes(values, sizes, stored == "old"), seed)
+    heads, depths, inner = (
+        tuple(values[f"{stack}_{name}"] for stack in ("encoder", "decoder"))
+        for name in ("attention_heads", "layers", "ffn_embed_dim")
+    )
+    pre = values["encoder_normalize_before"]
+    wanted = shapes(FAIRSEQ_NAMES, sizes, width, inner, depths, pre=pre, fused=stored == "old")
+    for stack, side in (("encoder", "source"), ("decoder", "target")):
+        if values[f"{stack}_learned_pos"]:
+            longest = values[f"max_{side}_positions"] + 2
+            wanted[f"{stack}.embed_positions.weight"] = (longest, width)
+    state = drawn(wanted, seed)
     state["encoder.embed_tokens.weight"][1] = 0
     state["decoder.embed_tokens.weight"][1] = 0
     names = dict(FAIRSEQ_NAMES)
@@ -127,14 +137,10 @@ def fairseq(folder: Path, shape: str, seed: int = 0, **changes: Any) -> Referenc
         if not values[f"{stack}_learned_pos"]:
             state[f"{stack}.embed_positions._float_tensor"] = torch.ones(1)
     reference = Reference(
-        dict(state),
-        heads=(values["encoder_attention_heads"], values["decoder_attention_heads"]),
-        depths=(values["encoder_layers"], values["decoder_layers"]),
-        names=names,
+        dict(state), heads=heads, depths=depths, names=names,
         positions=_fairseq_positions(state, width),
-        scale=1.0 if values["no_scale_embedding"] else math.sqrt(width),
-        pre=values["encoder_normalize_before"], activation=values["activation_fn"], eps=1e-5,
-        pad=1, start=2,
+        scale=1.0 if values["no_scale_embedding"] else math.sqrt(width), pre=pre,
+        activation=values["activation_fn"], eps=1e-5, pad=1, start=2,
     )  # fmt: skip
     if stored == "old":
         _number_norms(state, values)
@@ -207,43 +213,41 @@ def _fairseq_text(folder: Path, cut: str, joint: bool) -> tuple[int, int]:
     return len(tables[0]), len(tables[1])
 
 
-def _fairseq_shapes(
-    values: Mapping[str, Any], sizes: list[int], old: bool
-) -> dict[str, tuple[int, ...]]:
-    width = values["encoder_embed_dim"]
-    shapes: dict[str, tuple[int, ...]] = {}
+def shapes(
+    names: Mapping[str, str], sizes: Sequence[int], width: int, inner: Sequence[int],
+    depths: Sequence[int], *, pre: bool, fused: bool = False,
+) -> dict[str, tuple[int, ...]]:  # fmt: skip
+    """Return the shape of each tensor but those of positions, by the library's names.
+
+    Args: fused: query, key and value are one projection.
+    """
+    found: dict[str, tuple[int, ...]] = {names["output"]: (sizes[1], width)}
 
     def linear(name: str, rows: int, columns: int) -> None:
-        shapes[f"{name}.weight"], shapes[f"{name}.bias"] = (rows, columns), (rows,)
+        found[f"{name}.weight"], found[f"{name}.bias"] = (rows, columns), (rows,)
 
-    for stack, size, side in zip(("encoder", "decoder"), sizes, ("source", "target"), strict=True):
-        shapes[f"{stack}.embed_tokens.weight"] = (size, width)
-        if values[f"{stack}_learned_pos"]:
-            longest = values[f"max_{side}_positions"] + 2
-            shapes[f"{stack}.embed_positions.weight"] = (longest, width)
-        blocks = ["self_attn"] if stack == "encoder" else ["self_attn", "encoder_attn"]
-        for layer in range(values[f"{stack}_layers"]):
-            at = f"{stack}.layers.{layer}"
+    for stack, size, depth, hidden in zip(
+        ("encoder", "decoder"), sizes, depths, inner, strict=True
+    ):
+        found[names[f"{stack} embedding"]] = (size, width)
+        blocks = [f"{stack} self"] if stack == "encoder" else [f"{stack} self", "cross"]
+        norms = []
+        for at in (f"{names[stack]}.{layer}" for layer in range(depth)):
             for block in blocks:
-                if old:
-                    shapes[f"{at}.{block}.in_proj_weight"] = (3 * width, width)
-                    shapes[f"{at}.{block}.in_proj_bias"] = (3 * width,)
-                for name in ("out_proj",) if old else ("q_proj", "k_proj", "v_proj", "out_proj"):
-                    linear(f"{at}.{block}.{name}", width, width)
-            inner = values[f"{stack}_ffn_embed_dim"]
-            linear(f"{at}.fc1", inner, width)
-            linear(f"{at}.fc2", width, inner)
-            for norm in (*(f"{block}_layer_norm" for block in blocks), "final_layer_norm"):
-                shapes[f"{at}.{norm}.weight"] = shapes[f"{at}.{norm}.bias"] = (width,)
-        if values[f"{stack}_normalize_before"]:
-            shapes[f"{stack}.layer_norm.weight"] = shapes[f"{stack}.layer_norm.bias"] = (width,)
-    shapes["decoder.output_projection.weight"] = (sizes[1], width)
-    return shapes
+                if fused:
+                    found[f"{at}.{names[block]}.in_proj_weight"] = (3 * width, width)
+                    found[f"{at}.{names[block]}.in_proj_bias"] = (3 * width,)
+                for part in ("out",) if fused else ("q", "k", "v", "out"):
+                    linear(f"{at}.{names[block]}.{names[part]}", width, width)
+            linear(f"{at}.{names['first']}", hidden, width)
+            linear(f"{at}.{names['second']}", width, hidden)
+            norms += [f"{at}.{names[f'{each} norm']}" for each in (*blocks, "feed")]
+        for norm in (*norms, f"{stack}.layer_norm") if pre else norms:
+            found[f"{norm}.weight"] = found[f"{norm}.bias"] = (width,)
+    return found
 
 
-def _fairseq_positions(
-    state: Mapping[str, Tensor], width: int
-) -> Callable[[str, int], Tensor]:  # fmt: skip
+def _fairseq_positions(state: Mapping[str, Tensor], width: int) -> Callable[[str, int], Tensor]:
     def positions(stack: str, length: int) -> Tensor:
         learned = state.get(f"{stack}.embed_positions.weight")
         if learned is not None:
@@ -277,7 +281,10 @@ def joeynmt(folder: Path, shape: str, seed: int = 0, **changes: Any) -> Referenc
     folder.mkdir(parents=True, exist_ok=True)
     width, pre = values["width"], values["pre"]
     data, sizes = _joeynmt_text(folder, values)
-    state = drawn(_joeynmt_shapes(values, sizes), seed)
+    wanted = shapes(
+        JOEYNMT_NAMES, sizes, width, values["inner"], values["depths"], pre=values["pre"]
+    )
+    state = drawn(wanted, seed)
     special = {"unk_id": 0, "pad_id": 1, "bos_id": 2, "eos_id": 3} | values["special"]
     for name in ("src_embed.lut.weight", "trg_embed.lut.weight"):
         state[name][special["pad_id"]] = 0
@@ -374,41 +381,8 @@ def _joeynmt_text(folder: Path, values: Mapping[str, Any]) -> tuple[dict[str, An
     return data, sizes
 
 
-def _joeynmt_shapes(values: Mapping[str, Any], sizes: list[int]) -> dict[str, tuple[int, ...]]:
-    width = values["width"]
-    shapes: dict[str, tuple[int, ...]] = {
-        "src_embed.lut.weight": (sizes[0], width), "trg_embed.lut.weight": (sizes[1], width),
-        "decoder.output_layer.weight": (sizes[1], width),
-    }  # fmt: skip
-
-    def linear(name: str, rows: int, columns: int) -> None:
-        shapes[f"{name}.weight"], shapes[f"{name}.bias"] = (rows, columns), (rows,)
-
-    blocks = {"encoder": ["src_src_att"], "decoder": ["trg_trg_att", "src_trg_att"]}
-    norms = {"encoder": ["layer_norm"], "decoder": ["x_layer_norm", "dec_layer_norm"]}
-    for stack, depth, inner in zip(blocks, values["depths"], values["inner"], strict=True):
-        for layer in range(depth):
-            at = f"{stack}.layers.{layer}"
-            for block in blocks[stack]:
-                for name in ("k_layer", "v_layer", "q_layer", "output_layer"):
-                    linear(f"{at}.{block}.{name}", width, width)
-            linear(f"{at}.feed_forward.pwff_layer.0", inner, width)
-            linear(f"{at}.feed_forward.pwff_layer.3", width, inner)
-            for norm in (*norms[stack], "feed_forward.layer_norm"):
-                shapes[f"{at}.{norm}.weight"] = shapes[f"{at}.{norm}.bias"] = (width,)
-        if values["pre"]:
-            shapes[f"{stack}.layer_norm.weight"] = shapes[f"{stack}.layer_norm.bias"] = (width,)
-    return shapes
-
-
-def sentence_pieces(
-    sentences: tuple[str, ...], vocab_size: int, marks: Sequence[str] = ()
-) -> bytes:
-    """Return a SentencePiece model with that library's special ids, and pieces kept whole."""
-    written = io.BytesIO()
-    spm.SentencePieceTrainer.train(
-        sentence_iterator=iter(sentences), model_writer=written, vocab_size=vocab_size,
-        minloglevel=2, num_threads=1, hard_vocab_limit=False,
-        user_defined_symbols=list(marks),
-    )  # fmt: skip
-    return written.getvalue()
+#: A model of each format: how it is made, its shape, and its file.
+MODELS = {
+    "fairseq": (fairseq, "post-norm, all shared", "checkpoint_best.pt"),
+    "joeynmt": (joeynmt, "pre-norm, other ids", "7.ckpt"),
+}

@@ -12,13 +12,20 @@ import pytest
 import sentencepiece as spm
 import torch
 import yaml
-from torch import Tensor
 
+from tests.transformer.importers.checks import (
+    CLOSE,
+    batch,
+    check_checkpoint,
+    check_pass,
+    check_trace,
+)
 from tests.transformer.importers.foreign import (
     ENGLISH,
     FAIRSEQ,
     GERMAN,
     JOEYNMT,
+    MODELS,
     fairseq,
     joeynmt,
     written,
@@ -37,7 +44,6 @@ from transformer.text.normalise import Preparation
 from transformer.text.table import Numbered
 from transformer.translator import Translator
 
-CLOSE: dict[str, Any] = {"atol": 1e-5, "rtol": 1e-5}
 MAKERS: dict[str, Callable[..., Reference]] = {"fairseq": fairseq, "joeynmt": joeynmt}
 
 
@@ -64,45 +70,8 @@ def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     return make_pair(tmp_path_factory.mktemp("foreign"), *request.param)
 
 
-def batch(pair: Pair) -> tuple[Tensor, Tensor]:
-    """Sources and decoder inputs of unequal lengths, padded."""
-    config = pair.ours.config
-    sources = [pair.ours.read(text).ids for text in ENGLISH]
-    draw = torch.Generator().manual_seed(1)
-    targets = [
-        [config.bos_id, *torch.randint(4, config.target_vocab_size, (n,), generator=draw).tolist()]
-        for n in (9, 4, 7, 1, 12)
-    ]
-    rows = [
-        torch.nn.utils.rnn.pad_sequence(
-            [torch.tensor(each) for each in side], batch_first=True, padding_value=config.pad_id
-        )
-        for side in (sources, targets)
-    ]
-    return rows[0], rows[1]
-
-
 def test_states_logits_and_every_map(pair: Pair) -> None:
-    src, tgt_in = batch(pair)
-    assert src.size(1) != tgt_in.size(1)
-    mask = src != pair.ours.config.pad_id
-    expected = pair.theirs(src, tgt_in)
-    model = pair.ours.model
-    with torch.inference_mode():
-        encoded = model.encode(src, need_weights=True)
-        decoded = model.decode(tgt_in, encoded, need_weights=True)
-    real = mask[:, :, None]
-    torch.testing.assert_close(encoded.memory * real, expected.memory * real, **CLOSE)
-    torch.testing.assert_close(model.logits(decoded.hidden), expected.logits, **CLOSE)
-    assert encoded.attention is not None
-    of_real = mask[:, None, :, None]  # the attention of padding is meaningless
-    torch.testing.assert_close(
-        encoded.attention * of_real, expected.encoder_self * of_real, **CLOSE
-    )
-    torch.testing.assert_close(decoded.self_attention, expected.decoder_self, **CLOSE)
-    torch.testing.assert_close(decoded.cross_attention, expected.cross, **CLOSE)
-    assert float(expected.encoder_self.max()) > 0.5  # far from uniform
-    assert float(expected.cross.max()) > 0.2
+    check_pass(pair.theirs, pair.ours)
 
 
 def test_generates_the_same(pair: Pair) -> None:
@@ -128,49 +97,28 @@ def test_generates_the_same(pair: Pair) -> None:
 
 
 def test_a_trace_holds_their_maps(pair: Pair) -> None:
-    trace = pair.ours.trace(ENGLISH[0], beam_size=3, max_length=15)
-    expected = pair.theirs(torch.tensor([trace.src_ids]), torch.tensor([trace.tgt_ids]))
-    for ours, maps in (
-        (trace.encoder_self, expected.encoder_self),
-        (trace.decoder_self, expected.decoder_self),
-        (trace.cross, expected.cross),
-    ):
-        torch.testing.assert_close(torch.tensor(ours), maps[:, 0], **CLOSE)
-    assert trace.src_tokens[-1] == "</s>"
+    trace = check_trace(pair.theirs, pair.ours)
     assert trace.tgt_tokens[0] == ("</s>" if pair.kind == "fairseq" else "<s>")
-    if pair.theirs.names["encoder"] and "char" not in pair.ours.tokenizer.kind:
+    if "char" not in pair.ours.tokenizer.kind:
         assert all("@@" not in token for token in trace.src_tokens)
         assert sum(token.startswith("▁") for token in trace.src_tokens) >= len(ENGLISH[0].split())
 
 
 def test_it_is_a_checkpoint_like_any_other(pair: Pair) -> None:
-    assert pair.ours.path is not None
-    entry = inspect_entry(pair.ours.path)
-    assert entry.ok
-    assert entry.metrics["imported"]["format"] == pair.kind
-    card = (pair.ours.path / "README.md").read_text()
-    assert {"fairseq": "A fairseq model", "joeynmt": "A JoeyNMT model"}[pair.kind] in card
-    assert pair.ours.config.n_parameters == pair.ours.model.n_parameters
-    found = pair.ours.translate([ENGLISH[0], "", "?"], max_length=9)
-    assert found[1].tokens == ()
-    (begun,) = pair.ours.translate(["The cat"], prefix="Die Katze", max_length=25)
-    asked = pair.ours.tokenizer.target.encode("Die Katze")
-    assert list(begun.ids[: len(asked)]) == asked
+    check_checkpoint(pair.kind, pair.ours)
 
 
 def test_known_sentences_are_cut_and_joined(pair: Pair) -> None:
     """The text that the vocabularies come from has no unknown pieces and is restored."""
-    cutter = pair.ours.tokenizer
-    marked = cutter.kind == "word"  # text is cut already
-    for text in () if marked else ENGLISH:
-        cut = cutter.tokenize(text)
-        assert not cut.unknown
-        assert cutter.decode(cut.ids).lower() == text.lower()
-        assert not {0, 1, 2, 3} & {*cut.ids}
-    for text in () if marked else GERMAN:
-        cut = cutter.target.tokenize(text)
-        assert not cut.unknown
-        assert cutter.target.decode(cut.ids).lower() == text.lower()
+    if pair.ours.tokenizer.kind == "word":
+        return  # text is cut already
+    for tokenizer, texts in (
+        (pair.ours.tokenizer, ENGLISH), (pair.ours.tokenizer.target, GERMAN),
+    ):  # fmt: skip
+        for text in texts:
+            cut = tokenizer.tokenize(text)
+            assert not cut.unknown and not {0, 1, 2, 3} & {*cut.ids}
+            assert tokenizer.decode(cut.ids).lower() == text.lower()
 
 
 def test_text_that_is_cut_already(tmp_path: Path) -> None:
@@ -268,10 +216,10 @@ def test_tags_of_joeynmt_without_sentencepiece(tmp_path: Path, cut: str) -> None
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_half_precision_in_an_old_file(tmp_path: Path, kind: str, dtype: str) -> None:
     """Half-precision weights in a torch file of before 2020, which is no archive."""
-    shape = {"fairseq": "post-norm, all shared", "joeynmt": "post-norm, separate"}[kind]
-    theirs = MAKERS[kind](tmp_path / "theirs", shape)
+    make, shape, name = MODELS[kind]
+    theirs = make(tmp_path / "theirs", shape)
     key = {"fairseq": "model", "joeynmt": "model_state"}[kind]
-    (path,) = [*(tmp_path / "theirs").glob("*.pt"), *(tmp_path / "theirs").glob("*.ckpt")]
+    path = tmp_path / "theirs" / name
     content = written(path)
     half = {name: each.to(getattr(torch, dtype)) for name, each in content[key].items()}
     torch.save({**content, key: half}, path, _use_new_zipfile_serialization=False)
@@ -281,7 +229,7 @@ def test_half_precision_in_an_old_file(tmp_path: Path, kind: str, dtype: str) ->
     ours = Translator.load(FORMATS[kind].convert(path, tmp_path / "ours"), device="cpu")
     assert inspect_entry(tmp_path / "ours").metrics["stored_as"] == dtype
     assert ours.config.positions == ("stored" if kind == "joeynmt" else "sinusoidal")
-    src, tgt_in = batch(Pair(kind, theirs, ours))
+    src, tgt_in = batch(ours)
     torch.testing.assert_close(ours.model(src, tgt_in), theirs(src, tgt_in).logits, **CLOSE)
 
 
@@ -305,8 +253,7 @@ def test_joeynmts_own_arithmetic_makes_no_stored_table(tmp_path: Path) -> None:
 
 def test_old_models_of_joeynmt_say_nothing_of_their_norms(tmp_path: Path) -> None:
     pair = make_pair(tmp_path, "joeynmt", "version 1, all tied")
-    assert pair.ours.config.norm == "pre"
-    assert pair.ours.tokenizer.kind == "word"
+    assert pair.ours.config.norm == "pre" and pair.ours.tokenizer.kind == "word"
     settings = json.loads((tmp_path / "ours" / "tokenizer_rules.json").read_text())
     assert settings == {"unit": "word", "joint": "@@", "preparation": {"lowercase": True}}
 

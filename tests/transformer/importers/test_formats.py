@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.transformer.importers.foreign import fairseq, joeynmt
+from tests.transformer.importers.foreign import MODELS
 from tests.transformer.importers.models import make_folder
 from transformer.__main__ import main
 from transformer.catalogue import inspect_entry
@@ -15,14 +15,6 @@ from transformer.importers.finish import put_in_place
 from transformer.importers.registry import FORMATS
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of transformers
-
-
-@pytest.mark.parametrize("name", FORMATS)
-def test_every_format_has_an_importer(name: str) -> None:
-    kind = FORMATS[name]
-    assert kind.name == name
-    assert callable(kind.convert)
-    assert kind.files and kind.title and kind.holds
 
 
 def test_a_folder_is_known_by_the_names_of_its_files(tmp_path: Path) -> None:
@@ -68,17 +60,13 @@ def test_of_two_imports_with_one_name_one_wins(tmp_path: Path) -> None:
     assert (tmp_path / "ours" / "who").read_text() == "first"
 
 
-MODELS = {
-    "marian": (make_folder, "separate vocabularies", ""),
-    "joeynmt": (joeynmt, "pre-norm, other ids", "7.ckpt"),
-    "fairseq": (fairseq, "post-norm, all shared", "checkpoint_best.pt"),
-}
+MARIAN = (make_folder, "separate vocabularies", "")
 
 
-@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("kind", FORMATS)
 def test_the_command_line(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out, theirs = tmp_path / "new" / "ours", tmp_path / "theirs"
-    make, model, name = MODELS[kind]
+    make, model, name = {**MODELS, "marian": MARIAN}[kind]
     make(theirs, model)
     assert main(["import", kind, str(theirs / name), "--out", str(out)]) == 0
     assert capsys.readouterr().out == f"{out}\n"

@@ -10,16 +10,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.transformer.importers.foreign import fairseq, joeynmt, written
+from tests.transformer.importers.foreign import MODELS, written
 from transformer.__main__ import main
 from transformer.errors import CheckpointError
 from transformer.importers.registry import FORMATS
 from transformer.importers.torch_content import explanation
-
-MODELS = {
-    "fairseq": (fairseq, "post-norm, all shared", "checkpoint_best.pt"),
-    "joeynmt": (joeynmt, "pre-norm, other ids", "7.ckpt"),
-}
 
 
 @pytest.mark.parametrize("kind", MODELS)

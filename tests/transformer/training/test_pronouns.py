@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -13,19 +14,17 @@ from transformer.training.data import DataError
 from transformer.training.pronouns import HELD_OUT, agreement_pairs
 from transformer.training.recipe import DataRecipe
 
-GERMAN = [
-    ("The cup broke.", "Die Tasse zerbrach.", "sie"),
-    ("The train is late.", "Der Zug hat Verspätung.", "er"),
-    ("The ship sank.", "Das Schiff ist gesunken.", "es"),
-    ("I like the dog.", "Ich mag den Hund.", "er"),
-    ("Tom lost the bet.", "Tom hat die Wette verloren.", "sie"),
-    ("I see the book.", "Ich sehe das Buch.", "es"),
-]
-FRENCH = [
-    ("The train is late.", "Le train est en retard.", "il"),
-    ("The game is over.", "La partie est terminée.", "elle"),
-    ("Tom read the letter.", "Tom a lu la lettre.", "elle"),
-    ("I opened the trunk.", "J'ai ouvert le coffre.", "il"),
+GENDERS = [
+    ("de", "The cup broke.", "Die Tasse zerbrach.", "sie"),
+    ("de", "The train is late.", "Der Zug hat Verspätung.", "er"),
+    ("de", "The ship sank.", "Das Schiff ist gesunken.", "es"),
+    ("de", "I like the dog.", "Ich mag den Hund.", "er"),
+    ("de", "Tom lost the bet.", "Tom hat die Wette verloren.", "sie"),
+    ("de", "I see the book.", "Ich sehe das Buch.", "es"),
+    ("fr", "The train is late.", "Le train est en retard.", "il"),
+    ("fr", "The game is over.", "La partie est terminée.", "elle"),
+    ("fr", "Tom read the letter.", "Tom a lu la lettre.", "elle"),
+    ("fr", "I opened the trunk.", "J'ai ouvert le coffre.", "il"),
 ]
 #: Sentences whose gender is unclear, or that have another pronoun in English.
 UNCLEAR = [
@@ -40,46 +39,33 @@ UNCLEAR = [
 ]
 
 
-@pytest.mark.parametrize(("source", "target", "pronoun"), GERMAN)
-def test_german_pronouns_have_the_gender_of_the_article(
-    source: str, target: str, pronoun: str
+@pytest.mark.parametrize(("tgt", "source", "target", "pronoun"), GENDERS)
+def test_pronouns_have_the_gender_of_the_article(
+    tgt: str, source: str, target: str, pronoun: str
 ) -> None:
-    made = agreement_pairs([(source, target)], "de", copies=6)
+    made = agreement_pairs([(source, target)], tgt, copies=6)
     assert len(made) == 6
-    for english, german in made:
+    for english, translated in made:
         assert english.startswith(source[:-1]) and " it " in english
-        assert german.startswith(target[:-1]) and german.endswith(".")
-        added = german[len(target) - 1 :].strip(" ,.").split()
-        assert set(added) & {"er", "sie", "es"} == {pronoun}
+        assert translated.startswith(target[:-1]) and translated.endswith(".")
+        added = translated[len(target) - 1 :].replace("'", " ").strip(" ,.").split()
+        pronouns = {"er", "sie", "es"} if tgt == "de" else {"il", "elle"}
+        assert set(added) & pronouns == {pronoun}
 
 
-@pytest.mark.parametrize(("source", "target", "pronoun"), FRENCH)
-def test_french_pronouns_have_the_gender_of_the_article(
-    source: str, target: str, pronoun: str
-) -> None:
-    for _, french in agreement_pairs([(source, target)], "fr", copies=6):
-        added = french[len(target) - 1 :].replace("'", " ").strip(" ,.").split()
-        assert set(added) & {"il", "elle"} == {pronoun}
-
-
-def test_a_french_adjective_agrees_as_well() -> None:
+def test_french_adjectives_agree_and_other_sentences_give_the_gender_of_an_elided_article() -> None:
     made = agreement_pairs([("The game is over.", "La partie est finie.")] * 40, "fr", seed=1)
     added = [french.split("finie", 1)[1] for english, french in made if "tired" in english]
     assert added and all("fatiguée" in clause for clause in added)
-
-
-def test_an_elided_article_is_settled_by_other_sentences() -> None:
     hotel = ("The hotel is full.", "L'hôtel est complet.")
     others = [("I saw a hotel.", "J'ai vu un hôtel."), ("It is a hotel.", "C'est un hôtel.")]
     made = agreement_pairs([hotel, *others], "fr")
-    assert made and all(
-        "qu'il" in french or " il " in french or "il est" in french for _, french in made
-    )
+    assert made and all(re.search(r"qu'il| il |il est", french) for _, french in made)
 
 
-@pytest.mark.parametrize(("tgt", "source", "target"), UNCLEAR)
-def test_what_is_unclear_is_left_alone(tgt: str, source: str, target: str) -> None:
-    assert agreement_pairs([(source, target)], tgt) == []
+def test_what_is_unclear_is_left_alone() -> None:
+    for tgt, source, target in UNCLEAR:
+        assert agreement_pairs([(source, target)], tgt) == []
 
 
 def test_sentences_put_to_the_models_are_not_made() -> None:

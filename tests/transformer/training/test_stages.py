@@ -64,10 +64,11 @@ def staged(folder: Path, stages: str) -> Path:
     return path
 
 
-@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
-def test_shipped_recipes_load(path: Path) -> None:
-    stages = load_stages(str(path))
-    assert stages and stages[-1].recipe is not None and not stages[-1].recipe.data.val
+def test_shipped_recipes_load() -> None:
+    assert SHIPPED
+    for path in SHIPPED:
+        stages = load_stages(str(path))
+        assert stages and stages[-1].recipe is not None and not stages[-1].recipe.data.val, path
 
 
 def test_a_stage_overrides_the_shared_tables(tmp_path: Path) -> None:
@@ -85,18 +86,19 @@ def test_a_stage_overrides_the_shared_tables(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("stages", "fault"),
     [
-        ("[[stages]]\nname = '../x'", "stage 1: name='../x'"),
-        ("[[stages]]\nname = 'a'\n[[stages]]\nname = 'a'", "stage 2: name='a'"),
-        ("[[stages]]\nname = 'a'\nmix = ['b', 'c']", "stage 1: mix"),
-        ("[[stages]]\nname = 'a'\n[[stages]]\nname = 'b'\nmix = ['a', 'a']\nshare = 2.0", "share"),
-        ("[[stages]]\nname = 'a'\n[stages.training]\ninit = 'stage b'", "init='stage b'"),
-        ("[[stages]]\nname = 'a'\n[stages.training]\nepochs = 0", "epochs=0"),
-        ("[stages]\nname = 'a'", "should be tables"),
+        ("name = '../x'", "stage 1: name='../x'"),
+        ("name = 'a'\n[[stages]]\nname = 'a'", "stage 2: name='a'"),
+        ("name = 'a'\nmix = ['b', 'c']", "stage 1: mix"),
+        ("name = 'a'\n[[stages]]\nname = 'b'\nmix = ['a', 'a']\nshare = 2.0", "share"),
+        ("name = 'a'\n[stages.training]\ninit = 'stage b'", "init='stage b'"),
+        ("name = 'a'\n[stages.training]\nepochs = 0", "epochs=0"),
     ],
 )
 def test_a_faulty_stage_is_refused(tmp_path: Path, stages: str, fault: str) -> None:
     with pytest.raises(ConfigError, match=fault):
-        load_stages(str(staged(tmp_path, stages)))
+        load_stages(str(staged(tmp_path, f"[[stages]]\n{stages}")))
+    with pytest.raises(ConfigError, match="should be tables"):
+        load_stages(str(staged(tmp_path, "[stages]\nname = 'a'")))
 
 
 def test_stages_run_in_turn_and_resume(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,13 +18,12 @@ from transformer.training.pronouns import HELD_OUT
 from transformer.training.recipe import DataRecipe
 from transformer.training.synthetic.grammar import adjectives, elides, nouns
 from transformer.training.synthetic.phrasebook import (
-    FOLDER,
     fill,
     parse,
     phrasebook_pairs,
     read_phrases,
 )
-from transformer.training.synthetic.values import first_name, spelled
+from transformer.training.synthetic.values import spelled
 
 PHRASES = read_phrases()
 PLAIN = [phrase for phrase in PHRASES if "{" not in phrase[0]]
@@ -59,56 +58,50 @@ def test_sentences_begin_with_a_capital_as_in_the_line() -> None:
 @pytest.mark.parametrize(
     ("line", "fault"),
     [
-        ("a\tb", "2 columns"),
-        ("a\tb\tc\td", "4 columns"),
-        ("a \tb\tc", "stray spaces"),
-        ("a {n}\tb {n\tc {n}", "damaged slot"),
-        ("a {n}\tb {n2}\tc {n}", "slots differ"),
+        ("a\tb", "2 columns"), ("a\tb\tc\td", "4 columns"), ("a \tb\tc", "stray spaces"),
+        ("a {n}\tb {n\tc {n}", "damaged slot"), ("a {n}\tb {n2}\tc {n}", "slots differ"),
         ("a {the:cheese}\tb {the:cheese}\tc {the:cheese}", "unknown slot"),
         ("a {height}\tb {height}\tc {height}", "unknown slot"),
         ("a {adj}\tb {adj}\tc {adj}", "no noun"),
     ],
-)
+)  # fmt: skip
 def test_a_faulty_line_is_refused(line: str, fault: str) -> None:
     with pytest.raises(DataError, match=fault):
         parse(line)
 
 
 def test_the_same_seed_makes_the_same_pairs_in_every_direction() -> None:
-    forth = phrasebook_pairs(PHRASES, "en", "de", copies=3)
-    assert forth == phrasebook_pairs(PHRASES, "en", "de", copies=3)
-    back = phrasebook_pairs(PHRASES, "de", "en", copies=3)
+    some = PHRASES[::4]
+    forth = phrasebook_pairs(some, "en", "de", copies=3)
+    assert forth == phrasebook_pairs(some, "en", "de", copies=3)
+    back = phrasebook_pairs(some, "de", "en", copies=3)
     assert {a.lower() for a, _ in forth} == {b.lower() for _, b in back}
     assert len(forth) == len(set(forth))
     with pytest.raises(ValueError, match="en-es"):
-        phrasebook_pairs(PHRASES, "en", "es")
+        phrasebook_pairs(some, "en", "es")
 
 
 def test_some_pairs_come_again_as_people_type_them() -> None:
     triples = [parse("How nice it is!\tWie schön es ist!\tComme c'est beau !")] * 40
     triples.append(parse("Tom knows how.\tTom weiß, wie.\tTom sait comment."))
-    made = phrasebook_pairs(triples, "en", "fr")
-    assert ("How nice it is!", "Comme c'est beau !") in made
-    assert {("How nice it is", "Comme c'est beau"), ("how nice it is", "Comme c'est beau")} < set(
-        made
-    )
-    assert not any(english.startswith("tom") for english, _ in made)
+    made = set(phrasebook_pairs(triples, "en", "fr"))
+    english = ("How nice it is!", "How nice it is", "how nice it is")
+    french = ("Comme c'est beau !", *["Comme c'est beau"] * 2)
+    assert set(zip(english, french, strict=True)) <= made
+    assert not any(each.startswith("tom") for each, _ in made)
 
 
-def test_german_articles_follow_gender_and_case() -> None:
-    dog, cat, child = (
-        next(noun for noun in EVERY_NOUN if noun.en == name) for name in ("bear", "cat", "child")
-    )
-    cases = ("nom", "acc", "dat", "gen")
-    assert [dog.german("the", case) for case in cases] == [
-        "der Bär", "den Bären", "dem Bären", "des Bären",
-    ]  # fmt: skip
-    assert [cat.german("a", case) for case in cases] == [
-        "eine Katze", "eine Katze", "einer Katze", "einer Katze",
-    ]  # fmt: skip
-    assert [child.german("my", case) for case in cases] == [
-        "mein Kind", "mein Kind", "meinem Kind", "meines Kindes",
-    ]  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "article", "forms"),
+    [
+        ("bear", "the", "der Bär, den Bären, dem Bären, des Bären"),
+        ("cat", "a", "eine Katze, eine Katze, einer Katze, einer Katze"),
+        ("child", "my", "mein Kind, mein Kind, meinem Kind, meines Kindes"),
+    ],
+)
+def test_german_articles_follow_gender_and_case(name: str, article: str, forms: str) -> None:
+    noun = next(noun for noun in EVERY_NOUN if noun.en == name)
+    assert ", ".join(noun.german(article, case) for case in ("nom", "acc", "dat", "gen")) == forms
 
 
 def test_every_noun_has_its_forms() -> None:
@@ -146,54 +139,42 @@ def test_adjectives_agree_with_the_first_noun(seed: int) -> None:
     assert french.endswith(f" {adjective.fr_f if feminine else adjective.fr}")
 
 
-@pytest.mark.parametrize(
-    ("word", "mute"),
-    [("arbre", True), ("hôtel", True), ("hibou", False), ("holding", False), ("homme", True),
-     ("héros", False),
-     ("héroïne", True),     ("horloge", True), ("honte", False), ("école", True), ("onze", False),
-     ("yaourt", False), ("Yves", True), ("un chien", True), ("chat", False), ("œuf", True)],
-)  # fmt: skip
-def test_vowels_and_mute_h_elide(word: str, mute: bool) -> None:
-    assert elides(word) == mute
+def test_vowels_and_mute_h_elide() -> None:
+    mute = ("arbre", "hôtel", "homme", "héroïne", "horloge", "école", "Yves", "un chien", "œuf")
+    others = ("hibou", "holding", "héros", "honte", "onze", "yaourt", "chat")
+    assert [each for each in (*mute, *others) if elides(each)] == [*mute]
 
 
 @given(seeds)
 def test_numbers_keep_their_digits_and_take_each_language_s_marks(seed: int) -> None:
     line = "{big} {price} {decimal} {n}"
     english, german, french = filled(line, line, line, seed)
-    digits = [re.sub(r"\D", "", text) for text in (english, german, french)]
-    assert len(set(digits)) == 1
     assert german == english.translate(str.maketrans(",.", ".,"))
-    assert "." not in french
+    assert re.sub(r"\D", "", english) == re.sub(r"\D", "", french) and "." not in french
+    amounts = filled(*["{money} {count} {phone}"] * 3, seed)
+    assert len({re.sub(r"\D", "", text) for text in amounts}) == 1
+    assert amounts[1][0].isdigit() and amounts[2][0].isdigit()
 
 
-@pytest.mark.parametrize(
-    ("number", "words"),
-    [
-        (81, ("eighty-one", "einundachtzig", "quatre-vingt-un")),
-        (101, ("one hundred and one", "hunderteins", "cent un")),
-        (3500, ("three thousand five hundred", "dreitausendfünfhundert", "trois mille cinq cents")),
-    ],
-)
-def test_numbers_in_words(number: int, words: tuple[str, str, str]) -> None:
-    assert spelled(number) == words
+def test_numbers_in_words() -> None:
+    for number, words in {
+        81: "eighty-one, einundachtzig, quatre-vingt-un",
+        101: "one hundred and one, hunderteins, cent un",
+        3500: "three thousand five hundred, dreitausendfünfhundert, trois mille cinq cents",
+    }.items():
+        assert ", ".join(spelled(number)) == words
     with pytest.raises(ValueError, match="99,999"):
         spelled(100_000)
 
 
-@given(seeds)
-def test_names_are_capitalised_single_words(seed: int) -> None:
-    name = first_name(random.Random(seed))
-    assert name[0].isupper() and " " not in name
-
-
-def test_names_in_s_have_an_apostrophe_in_german() -> None:
+def test_names_are_single_words_and_have_an_apostrophe_in_german_after_s() -> None:
     found = {
         filled("{name}'s car", "{name}s Auto", "la voiture de {name}", seed)[:2]
         for seed in range(200)
     }
     for english, german in found:
         name = english.removesuffix("'s car")
+        assert name[0].isupper() and " " not in name
         assert german == (f"{name}' Auto" if name[-1] in "sxzß" else f"{name}s Auto")
     assert any(german.endswith("' Auto") for _, german in found)
 
@@ -249,7 +230,6 @@ def test_a_folder_without_a_phrasebook_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.tsv").write_text("Hi.\tHallo.\tSalut.\nHi.\tHallo.\n", "utf-8")
     with pytest.raises(DataError, match=r"a\.tsv: line 2: 2 columns"):
         read_phrases(tmp_path)
-    assert FOLDER.is_dir()
 
 
 def test_pairs_are_shown_for_proofreading(
@@ -261,15 +241,6 @@ def test_pairs_are_shown_for_proofreading(
     lines = capsys.readouterr().out.splitlines()
     known = set(load_corpus(DataRecipe(("phrasebook",), "en", "fr"), tmp_path).train)
     assert len(lines) == 3 and {tuple(line.split("\t")) for line in lines} <= known
-
-
-@given(seeds)
-def test_amounts_and_counts_keep_their_digits(seed: int) -> None:
-    line = "{money} {count} {phone}"
-    english, german, french = filled(line, line, line, seed)
-    digits = [re.sub(r"\D", "", text) for text in (english, german, french)]
-    assert len(set(digits)) == 1
-    assert german[0].isdigit() and french[0].isdigit()
 
 
 @given(seeds)

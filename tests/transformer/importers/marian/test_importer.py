@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,8 +12,11 @@ import pytest
 import torch
 from torch import Tensor
 
+from tests.transformer.damage import edit
+from tests.transformer.importers.checks import check_checkpoint, check_pass, check_trace
 from tests.transformer.importers.models import ENGLISH, SHAPES, TAGS, make_folder, transformers
-from transformer.catalogue import inspect_entry, list_entries
+from tests.transformer.importers.reference import Passed
+from transformer.catalogue import inspect_entry
 from transformer.errors import CheckpointError, InputError
 from transformer.fast.packed import PackedDecoder
 from transformer.fast.steps import PackedSteps
@@ -23,8 +27,6 @@ from transformer.search.rules import hugging_face
 from transformer.translator import Translator
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of transformers
-
-CLOSE = {"atol": 1e-5, "rtol": 1e-5}
 
 
 class Pair(NamedTuple):
@@ -47,57 +49,22 @@ def make_pair(folder: Path, shape: str, **changes: Any) -> Pair:
     return Pair(theirs, cut, Translator.load(path, device="cpu"))
 
 
-def batch(pair: Pair) -> tuple[Tensor, Tensor]:
-    """Sources and decoder inputs of unequal lengths, padded."""
-    pad = pair.theirs.config.pad_token_id
-    sources = [pair.ours.read(text).ids for text in ENGLISH]
-    n_target = pair.ours.config.target_vocab_size
-    draw = torch.Generator().manual_seed(1)
-    targets = [
-        [pad, *torch.randint(6, n_target - 1, (length,), generator=draw).tolist()]
-        for length in (9, 4, 7, 1, 12)
-    ]
-    rows = [
-        torch.nn.utils.rnn.pad_sequence(
-            [torch.tensor(each) for each in side], batch_first=True, padding_value=pad
-        )
-        for side in (sources, targets)
-    ]
-    return rows[0], rows[1]
-
-
 def test_states_logits_and_every_map(pair: Pair) -> None:
-    check_states_logits_and_maps(pair)
+    check_pass(passed(pair), pair.ours)
 
 
-def check_states_logits_and_maps(pair: Pair) -> None:
-    src, tgt_in = batch(pair)
-    mask = src != pair.theirs.config.pad_token_id
-    expected = pair.theirs(
-        input_ids=src, attention_mask=mask.long(), decoder_input_ids=tgt_in,
-        output_attentions=True, output_hidden_states=True,
-    )  # fmt: skip
-    model = pair.ours.model
-    encoded = model.encode(src, need_weights=True)
-    decoded = model.decode(tgt_in, encoded, need_weights=True)
-    memory = encoded.memory * mask[:, :, None]
-    torch.testing.assert_close(
-        memory, expected.encoder_last_hidden_state * mask[:, :, None], **CLOSE
-    )
-    torch.testing.assert_close(model.logits(decoded.hidden), expected.logits, **CLOSE)
-    assert encoded.attention is not None
-    of_real = mask[:, None, :, None]  # the attention of padding is meaningless
-    torch.testing.assert_close(
-        encoded.attention * of_real, torch.stack(expected.encoder_attentions) * of_real, **CLOSE
-    )
-    torch.testing.assert_close(
-        decoded.self_attention, torch.stack(expected.decoder_attentions), **CLOSE
-    )
-    torch.testing.assert_close(
-        decoded.cross_attention, torch.stack(expected.cross_attentions), **CLOSE
-    )
-    sharpest = max(float(maps.max()) for maps in expected.encoder_attentions)
-    assert sharpest > 0.3  # far from uniform
+def passed(pair: Pair) -> Callable[[Tensor, Tensor], Passed]:
+    """Return Hugging Face's pass."""
+
+    def compute(src: Tensor, tgt_in: Tensor) -> Passed:
+        found = pair.theirs(
+            input_ids=src, attention_mask=(src != pair.theirs.config.pad_token_id).long(),
+            decoder_input_ids=tgt_in, output_attentions=True,
+        )  # fmt: skip
+        maps = (found.encoder_attentions, found.decoder_attentions, found.cross_attentions)
+        return Passed(found.encoder_last_hidden_state, found.logits, *map(torch.stack, maps))
+
+    return compute
 
 
 def found_by_both(
@@ -156,64 +123,30 @@ def test_translations_of_a_batch_are_the_same(pair: Pair) -> None:
 
 
 def test_a_trace_holds_their_maps(pair: Pair) -> None:
-    """The search's record, and one pass over a target, equal Hugging Face's attention."""
-    trace = pair.ours.trace(ENGLISH[0], beam_size=3, max_length=15)
-    follow = pair.ours.trace(ENGLISH[0], target=trace.predicted_ids)
-    expected = pair.theirs(
-        input_ids=torch.tensor([trace.src_ids]), decoder_input_ids=torch.tensor([trace.tgt_ids]),
-        output_attentions=True,
-    )  # fmt: skip
-    for each in (trace, follow) if trace.predicted_ids == follow.predicted_ids else (trace,):
-        for ours, maps in (
-            (each.encoder_self, expected.encoder_attentions),
-            (each.decoder_self, expected.decoder_attentions),
-            (each.cross, expected.cross_attentions),
-        ):
-            torch.testing.assert_close(torch.tensor(ours), torch.stack(maps)[:, 0], **CLOSE)
-    assert trace.tgt_tokens[0] == "<pad>"
-    assert trace.src_tokens[-1] == "</s>"
+    assert check_trace(passed(pair), pair.ours).tgt_tokens[0] == "<pad>"
 
 
-@pytest.mark.parametrize("text", [
-    *ENGLISH, "", "  a   cat ", "the caat 漢字 sat", ">>fra<< The cat sat.", ">>deu<<A dog",
-    ">>xyz<< unknown tag", "a >>fra<< later", "<pad> </s>x", "▁the", "ﬁne ½ Å e\u0301",
-])  # fmt: skip
-def test_sentences_are_cut_alike(pair: Pair, text: str) -> None:
-    if "<" in text and not text.startswith(">>") and ">>" not in text:
-        # Special tokens typed as text are text here; Hugging Face obeys them.
-        assert not {pair.ours.config.pad_id, pair.ours.config.eos_id} & {
-            *pair.ours.tokenize(text).ids
-        }
-        return
-    cut = pair.ours.tokenize(text)
-    assert [*cut.ids, pair.ours.config.eos_id] == pair.cut(text).input_ids
-    assert [pair.cut.unk_token_id] * len(cut.unknown) == [cut.ids[each] for each in cut.unknown]
-    target = pair.ours.tokenizer.target.tokenize(text)
-    if not text.startswith(">>"):
-        assert [*target.ids, pair.ours.config.eos_id] == pair.cut(text_target=text).input_ids
-
-
-def test_a_tag_is_one_token(pair: Pair) -> None:
-    cut = pair.ours.tokenize(f"{TAGS[1]} The cat sat.")
-    assert cut.pieces[0] == TAGS[1]
-    assert pair.ours.tokenizer.id_to_piece(cut.ids[0]) == TAGS[1]
-    assert cut.pieces[1:] == pair.ours.tokenize("The cat sat.").pieces
+def test_sentences_are_cut_alike(pair: Pair) -> None:
+    pad, eos = pair.ours.config.pad_id, pair.ours.config.eos_id
+    for text in (
+        *ENGLISH, "", "  a   cat ", "the caat 漢字 sat", ">>fra<< The cat sat.", ">>deu<<A dog",
+        ">>xyz<< unknown tag", "a >>fra<< later", "▁the", "ﬁne ½ Å e\u0301",
+    ):  # fmt: skip
+        cut = pair.ours.tokenize(text)
+        assert [*cut.ids, eos] == pair.cut(text).input_ids
+        assert [pair.cut.unk_token_id] * len(cut.unknown) == [cut.ids[each] for each in cut.unknown]
+        target = pair.ours.tokenizer.target.tokenize(text)
+        if not text.startswith(">>"):
+            assert [*target.ids, eos] == pair.cut(text_target=text).input_ids
+    # Special tokens typed as text are text here; Hugging Face obeys them.
+    assert not {pad, eos} & {*pair.ours.tokenize("<pad> </s>x").ids}
+    tagged = pair.ours.tokenize(f"{TAGS[1]} The cat sat.")
+    assert tagged.pieces == (TAGS[1], *pair.ours.tokenize("The cat sat.").pieces)
+    assert pair.ours.tokenizer.id_to_piece(tagged.ids[0]) == TAGS[1]
 
 
 def test_it_is_a_checkpoint_like_any_other(pair: Pair) -> None:
-    assert pair.ours.path is not None
-    (entry,) = list_entries([pair.ours.path.parent])[:1]
-    assert entry.ok
-    assert entry.name == "ours"
-    assert entry.config == pair.ours.config
-    assert entry.metrics["imported"]["format"] == "marian"
-    assert "Marian" in (pair.ours.path / "README.md").read_text()
-    assert pair.ours.config.n_parameters == pair.ours.model.n_parameters
-    found = pair.ours.translate([ENGLISH[0], "", ">>fra<<"], max_length=9)
-    assert len(found) == 3
-    assert found[1].tokens == ()
-    (begun,) = pair.ours.translate(["The cat"], prefix="Die Katze", max_length=20)
-    assert begun.text.startswith("Die Katze")
+    check_checkpoint("marian", pair.ours)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
@@ -233,7 +166,7 @@ def test_half_precision(tmp_path: Path, dtype: str, legacy: bool) -> None:
     assert inspect_entry(tmp_path / "ours").metrics["stored_as"] == dtype
     size = (tmp_path / "ours" / "model.safetensors").stat().st_size
     assert size < 2.6 * pair.ours.config.n_parameters + legacy * 2 * 4 * 80 * 24
-    check_states_logits_and_maps(pair)
+    check_pass(passed(pair), pair.ours)
 
 
 def opened_by_both(folder: Path) -> Pair:
@@ -258,24 +191,9 @@ TABLES = tuple(f"model.{stack}.embed_positions.weight" for stack in ("encoder", 
 @pytest.mark.parametrize(
     ("shape", "dtype", "tables", "said"),
     [
-        (
-            "a decoder of its own shape",
-            "float16",
-            TABLES,
-            "sinusoids rounded to 16 bits each, as float16 (largest",
-        ),
-        (
-            "separate and untied",
-            "bfloat16",
-            TABLES,
-            "sinusoids rounded to 16 bits each, as bfloat16 (largest",
-        ),
-        (
-            "tied, unequal depths",
-            "bfloat16",
-            TABLES[1:],
-            "the encoder's holds exactly the sinusoids of",
-        ),
+        ("a decoder of its own shape", "float16", TABLES, "16 bits each, as float16 (largest"),
+        ("separate and untied", "bfloat16", TABLES, "16 bits each, as bfloat16 (largest"),
+        ("tied, unequal depths", "bfloat16", TABLES[1:], "the encoder's holds exactly"),
     ],
 )
 def test_stored_sinusoids_are_computed_with_as_they_are(
@@ -286,7 +204,7 @@ def test_stored_sinusoids_are_computed_with_as_they_are(
     for name in set(TABLES) - set(tables):
         del state[name]
     pair = stored_with(tmp_path, state)
-    check_states_logits_and_maps(pair)
+    check_pass(passed(pair), pair.ours)
     for beam, penalty in ((1, 1.0), (4, 0.6)):
         for theirs, ours in found_by_both(pair, beam, penalty, 14, False):
             assert ours == theirs
@@ -305,12 +223,10 @@ def test_positions_that_are_no_sinusoids_are_kept(tmp_path: Path, trained: bool)
     for name in TABLES:
         state[name].normal_()
     if trained:
-        path = tmp_path / "theirs" / "config.json"
-        values = json.loads(path.read_text()) | {"static_position_embeddings": False}
-        path.write_text(json.dumps(values))
+        edit("config.json", static_position_embeddings=False)(tmp_path / "theirs")
     pair = stored_with(tmp_path, state)
     assert pair.ours.config.positions == ("learned" if trained else "stored")
-    check_states_logits_and_maps(pair)
+    check_pass(passed(pair), pair.ours)
     assert ("no sinusoids" in (tmp_path / "ours" / "README.md").read_text()) is not trained
 
 
@@ -340,10 +256,8 @@ def test_what_decoding_settings_say_is_done(tmp_path: Path) -> None:
 
 def test_settings_that_are_not_done_are_told(tmp_path: Path) -> None:
     make_folder(tmp_path / "theirs", "tied, unequal depths")
-    path = tmp_path / "theirs" / "generation_config.json"
-    settings = json.loads(path.read_text()) | {"eos_token_id": [0, 5], "min_length": 0}
-    settings |= {"no_repeat_ngram_size": 2, "repetition_penalty": 1.0}
-    path.write_text(json.dumps(settings))
+    settings = {"eos_token_id": [0, 5], "min_length": 0, "no_repeat_ngram_size": 2}
+    edit("generation_config.json", **settings, repetition_penalty=1.0)(tmp_path / "theirs")
     FORMATS["marian"].convert(tmp_path / "theirs", tmp_path / "ours")
     card = (tmp_path / "ours" / "README.md").read_text()
     assert "no effect here: `eos_token_id`, `no_repeat_ngram_size`." in card
@@ -358,7 +272,7 @@ def test_ids_without_a_piece_have_rows_all_the_same(tmp_path: Path) -> None:
     pair = opened_by_both(tmp_path)
     assert pair.ours.tokenizer.pieces[40] == "<no piece 40>"
     assert 40 not in pair.ours.tokenize("<no piece 40>").ids
-    check_states_logits_and_maps(pair)
+    check_pass(passed(pair), pair.ours)
     for found, expected in found_by_both(pair, 4, 1.0, 8, False):
         assert expected == found
     path.write_text(json.dumps({piece: index for piece, index in ids.items() if index % 5}))

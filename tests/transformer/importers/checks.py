@@ -1,0 +1,92 @@
+"""An imported model and its library's own: the same states, logits and maps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from tests.tiny_models import SENTENCES
+from tests.transformer.importers.reference import Passed
+from transformer.catalogue import inspect_entry
+from transformer.trace.records import Trace
+from transformer.translator import Translator
+
+ENGLISH = SENTENCES[::2]
+CLOSE: dict[str, Any] = {"atol": 1e-5, "rtol": 1e-5}
+Pass = Callable[[Tensor, Tensor], Passed]
+
+
+def batch(ours: Translator) -> tuple[Tensor, Tensor]:
+    """Sources and decoder inputs of unequal lengths, padded."""
+    config, draw = ours.config, torch.Generator().manual_seed(1)
+    sources = [torch.tensor(ours.read(text).ids) for text in ENGLISH]
+    drawn = (
+        torch.randint(6, config.target_vocab_size - 1, (n,), generator=draw)
+        for n in (9, 4, 7, 1, 12)
+    )
+    targets = [torch.cat([torch.tensor([config.bos_id]), each]) for each in drawn]
+    src, tgt_in = (
+        pad_sequence(side, batch_first=True, padding_value=config.pad_id)
+        for side in (sources, targets)
+    )
+    return src, tgt_in
+
+
+def check_pass(theirs: Pass, ours: Translator) -> None:
+    """Compare the states, logits and every map of a padded batch with S != T."""
+    src, tgt_in = batch(ours)
+    assert src.size(1) != tgt_in.size(1)
+    mask = src != ours.config.pad_id
+    model = ours.model
+    with torch.inference_mode():
+        expected = theirs(src, tgt_in)
+        encoded = model.encode(src, need_weights=True)
+        decoded = model.decode(tgt_in, encoded, need_weights=True)
+    assert encoded.attention is not None
+    # The attention of padding is meaningless.
+    for found, wanted, real in (
+        (encoded.memory, expected.memory, mask[:, :, None]),
+        (encoded.attention, expected.encoder_self, mask[:, None, :, None]),
+    ):
+        torch.testing.assert_close(found * real, wanted * real, **CLOSE)
+    torch.testing.assert_close(model.logits(decoded.hidden), expected.logits, **CLOSE)
+    torch.testing.assert_close(decoded.self_attention, expected.decoder_self, **CLOSE)
+    torch.testing.assert_close(decoded.cross_attention, expected.cross, **CLOSE)
+    assert float(expected.encoder_self.max()) > 0.3  # far from uniform
+    assert float(expected.cross.max()) > 2 / src.size(1)
+
+
+def check_trace(theirs: Pass, ours: Translator) -> Trace:
+    """Compare the maps of a search's record, and of one pass over its target."""
+    trace = ours.trace(ENGLISH[0], beam_size=3, max_length=15)
+    follow = ours.trace(ENGLISH[0], target=trace.predicted_ids)
+    with torch.inference_mode():
+        expected = theirs(torch.tensor([trace.src_ids]), torch.tensor([trace.tgt_ids]))
+    for each in (trace, follow) if trace.predicted_ids == follow.predicted_ids else (trace,):
+        for found, maps in (
+            (each.encoder_self, expected.encoder_self),
+            (each.decoder_self, expected.decoder_self),
+            (each.cross, expected.cross),
+        ):
+            torch.testing.assert_close(torch.tensor(found), maps[:, 0], **CLOSE)
+    assert trace.src_tokens[-1] == "</s>"
+    return trace
+
+
+def check_checkpoint(kind: str, ours: Translator) -> None:
+    """Check that an imported model is a checkpoint like any other."""
+    assert ours.path is not None
+    entry = inspect_entry(ours.path)
+    assert entry.ok and entry.name == "ours" and entry.config == ours.config
+    assert entry.metrics["imported"]["format"] == kind
+    assert kind in (ours.path / "README.md").read_text().lower()
+    assert ours.config.n_parameters == ours.model.n_parameters
+    found = ours.translate([ENGLISH[0], "", "?"], max_length=9)
+    assert len(found) == 3 and found[1].tokens == ()
+    (begun,) = ours.translate(["The cat"], prefix="Die Katze", max_length=25)
+    asked = ours.tokenizer.target.encode("Die Katze")
+    assert list(begun.ids[: len(asked)]) == asked
