@@ -8,7 +8,6 @@ from ui.core.view import current_view
 from ui.frame.pages import require_frame
 from ui.tours import guide
 from ui.tours.stops import Tour
-from ui.tours.training import TRAINING
 from ui.tours.training_views import draw_training
 
 require_frame()
@@ -42,7 +41,7 @@ def draw_tour(tour: Tour, now: bool) -> None:
 
 now = guide.current_stop()
 view = current_view()
-if now is not None and now.tour is TRAINING and view.checkpoint:
+if now is not None and now.tour.name == "training" and view.checkpoint:
     draw_training(view, guide.scene_of(view), now.number)
 else:
     draw_tours()

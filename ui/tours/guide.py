@@ -7,7 +7,11 @@ the reader is free to change them.
 
 from __future__ import annotations
 
+import tomllib
 from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import streamlit as st
 
@@ -19,15 +23,32 @@ from ui.core.presenter import PRESENT
 from ui.core.url_state import Param
 from ui.core.view import CHECKPOINT, DEVICE, SENTENCE, View
 from ui.frame.pages import PAGES, PageSpec
-from ui.tours.attention import ATTENTION, HEADS, MASKS
-from ui.tours.decoding import DECODING
-from ui.tours.positions import POSITIONS
+from ui.tours import attention, decoding, positions, training
 from ui.tours.stops import Question, Scene, Stop, Tour
-from ui.tours.training import TRAINING
 from ui.work.cache import get_trace
 
+_MODULES = {
+    "attention": attention, "decoding": decoding, "positions": positions, "training": training
+}  # fmt: skip
+
+
+def _read_tours() -> tuple[Tour, ...]:
+    text = Path(__file__).with_name("tours.toml").read_text("utf-8")
+    return tuple(_tour(**said) for said in tomllib.loads(text)["tours"])
+
+
+def _tour(facts: str, page: str, section: str, stops: list[dict[str, Any]], **said: str) -> Tour:
+    made = (_stop(_MODULES[facts], **{"section": section, "page": page, **each}) for each in stops)
+    return Tour(section=section, stops=tuple(made), **said)
+
+
+def _stop(module: ModuleType, facts: str, **said: Any) -> Stop:
+    texts = {name: said.pop(name) for name in [*said] if name.startswith(("ask", "because"))}
+    return Stop(facts=getattr(module, facts), texts=texts, **said)
+
+
 #: In the paper's order.
-TOURS: tuple[Tour, ...] = (ATTENTION, HEADS, MASKS, POSITIONS, DECODING, TRAINING)
+TOURS = _read_tours()
 
 _BY_NAME = {tour.name: tour for tour in TOURS}
 
@@ -126,7 +147,7 @@ def follow(view: View, step: int = 0) -> PageSpec | None:
     st.session_state.pop(_LOOKED, None)
     given = url_state.given()
     st.session_state[_GIVEN] = given
-    sentence = view.examples.items[here.stop.example].sentence
+    sentence = view.examples.items[0].sentence
     wanted = {SENTENCE.name: sentence, **here.stop.settings}
     url_state.start_over(
         {name: value for name, value in wanted.items() if name not in given}, keep=_KEEP | given

@@ -67,8 +67,22 @@ class Question:
 Settings = Mapping[str, str]
 
 
-def _nothing(scene: Scene) -> Settings:
-    return {}
+@dataclass(frozen=True)
+class Found:
+    """Facts of a scene that a stop asks about.
+
+    Attributes:
+        options, answer: as in `Question`.
+        values: fill the slots of the stop's texts.
+        settings: of the page, that depend on the trace: a step, a layer, a head.
+        form: the form of the stop's texts; "" is the usual one.
+    """
+
+    options: tuple[str, ...]
+    answer: int
+    values: Mapping[str, object] = field(default_factory=dict)
+    settings: Settings = field(default_factory=dict)
+    form: str = ""
 
 
 @dataclass(frozen=True)
@@ -79,20 +93,31 @@ class Stop:
         title, text: of the bar; `text` is Markdown, one or two sentences.
         section: of the paper.
         page: the page it is on, by url_path.
-        question: makes the question from a scene.
+        facts: returns what the question is about.
+        texts: `ask` and `because`, with slots, and `ask_x` and `because_x` of a form x.
         settings: of the page, by their names in the URL.
-        look: returns further settings that depend on the trace: a step, a layer, a head.
-        example: index of the example sentence.
     """
 
     title: str
     text: str
     section: str
     page: str
-    question: Callable[[Scene], Question]
+    facts: Callable[[Scene], Found]
+    texts: Mapping[str, str]
     settings: Settings = field(default_factory=dict)
-    look: Callable[[Scene], Settings] = _nothing
-    example: int = 0
+
+    def question(self, scene: Scene) -> Question:
+        """Return the question about a scene."""
+        found = self.facts(scene)
+        ask, because = (
+            self.texts.get(f"{name}_{found.form}", self.texts[name]).format(**found.values)
+            for name in ("ask", "because")
+        )
+        return Question(ask, found.options, found.answer, because)
+
+    def look(self, scene: Scene) -> Settings:
+        """Return the settings of a scene that show the subject of the question."""
+        return self.facts(scene).settings
 
 
 @dataclass(frozen=True)

@@ -21,14 +21,13 @@ from transformer.trace.records import Trace
 from transformer.translator import Translator
 from ui.core.examples import examples_for
 from ui.frame.pages import PAGES
-from ui.tours.attention import ATTENTION, HEADS, MASKS, offset_shares, unscaled
-from ui.tours.decoding import DECODING
+from ui.tours.attention import offset_shares, unscaled
 from ui.tours.guide import TOURS
-from ui.tours.positions import POSITIONS
 from ui.tours.stops import Question, Scene, Stop, counts, names, numbers, quarters, shown
-from ui.tours.training import AGE, TRAINING, length_of
+from ui.tours.training import AGE, length_of
 from ui.tours.training_facts import PAPER_UPDATES, how_long, training_facts, whose
 
+ATTENTION, HEADS, MASKS, POSITIONS, DECODING, TRAINING = TOURS
 STOPS = [(tour, stop) for tour in TOURS for stop in tour.stops]
 IDS = [f"{tour.name}-{number}" for tour in TOURS for number, _ in enumerate(tour.stops, 1)]
 SHIPPED = [

@@ -17,8 +17,8 @@ from tests.views import make_view
 from transformer.catalogue import inspect_entry
 from ui.core.view import View
 from ui.export.html import to_html
+from ui.tours.guide import TOURS
 from ui.tours.stops import Scene
-from ui.tours.training import TRAINING
 from ui.tours.training_exhibits import PAPER_SCORES
 from ui.tours.training_facts import TrainingFacts, training_facts
 from ui.tours.training_views import FIGURES
@@ -77,7 +77,7 @@ def test_every_figure_is_the_checkpoint_s_or_the_paper_s(own: View, says: bool) 
         (own.path / "metrics.json").write_text("{}")
     facts = facts_of(own)
     assert facts.own == says
-    assert len(FIGURES) == len(TRAINING.stops) - 1  # the first stop has numbers only
+    assert len(FIGURES) == len(TOURS[-1].stops) - 1  # the first stop has numbers only
     made = [figure(facts, own.checkpoint, 17) for figure in FIGURES]
     for exhibit in made:
         check(exhibit)
