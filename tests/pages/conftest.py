@@ -7,10 +7,12 @@ import json
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import pytest
 from streamlit.components.v2 import manifest_scanner
 from streamlit.runtime.scriptrunner.script_cache import ScriptCache
@@ -18,6 +20,8 @@ from streamlit.testing.v1 import AppTest, local_script_runner
 from streamlit.testing.v1.local_script_runner import LocalScriptRunner
 from streamlit.util import calc_hash
 
+from tests.factories import make_trace
+from transformer.arrays.trace_file import save_arrays
 from transformer.config import ModelConfig
 from transformer.model import Transformer
 from transformer.one_stack.config import Task
@@ -69,6 +73,32 @@ def family(
         metrics = data if task != "translate" else {**data, "alignment": errors}
         save_stack(folder / name, model, tokenizer, metrics=metrics)
     return folder
+
+
+@pytest.fixture(scope="session")
+def kinds(tmp_path_factory: pytest.TempPathFactory, random_checkpoints: Path, family: Path) -> Path:
+    """A folder with one model of each kind, recorded sentences, and damaged files."""
+    root = tmp_path_factory.mktemp("kinds")
+    shutil.copytree(random_checkpoints / "alpha", root / "alpha")
+    for name in ("reader", "writer", "one"):
+        shutil.copytree(family / name, root / name)
+    text = ("The", "שלום", "<script>alert(1)</script>", "$x$ **b**", "w" * 200, ".")
+    save_arrays(make_trace(S=6, T=4, src_tokens=text[:5]), root / "both.npz")
+    trace = make_trace(S=7, T=6, n_encoder_layers=2, n_decoder_layers=4, n_heads=5)
+    decoded, read = np.array([f"Ġ{token}" for token in text]), ["[CLS]", *text[:5], "[SEP]"]
+    np.savez(root / "text.npz", attention=trace.decoder_self, tokens=decoded)
+    np.savez(root / "read.npz", attentions=trace.encoder_self[:, None], tokens=np.array(read))
+    np.savez(root / "maps.npz", decoder_self=trace.decoder_self, cross=make_trace(S=5, T=6).cross)
+    (root / "broken.npz").write_bytes((root / "both.npz").read_bytes()[:-200])
+    np.savez(root / "objects.npz", attention=np.array([[None]]))
+    np.savez(root / "off.npz", attention=np.full((1, 3, 3), 0.5))
+    if find_spec("transformers"):
+        from tests.transformer.huggingface import models as huggingface
+
+        for name in ("t5", "gpt2", "bert", "marian"):
+            (root / name).mkdir()
+            getattr(huggingface, name)(root / name)
+    return root
 
 
 @pytest.fixture(scope="session", autouse=True)

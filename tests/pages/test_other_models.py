@@ -5,7 +5,6 @@ Every page with every kind of model is opened in test_pages.py.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,11 +14,10 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from figures.markdown import shorten
-from tests.factories import make_trace
 from tests.pages.kinds import offered_kinds
 from tests.pages.links import unlinked
 from tests.views import make_view
-from transformer.arrays.trace_file import load_arrays, save_arrays
+from transformer.arrays.trace_file import load_arrays
 from transformer.types import AttentionKind
 from ui.attention.exhibits import attention_exhibit
 from ui.attention.maps import AttentionChoice
@@ -27,41 +25,15 @@ from ui.export.download import source_of, trace_for
 
 RunApp = Callable[..., AppTest]
 SENTENCE = "A dog runs across the green grass."
-TEXT = ("The", "שלום", "<script>alert(1)</script>", "$x$ **b**", "w" * 200, ".")
-LIBRARY = ("t5", "gpt2", "bert", "marian")
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of transformers
 needs_transformers = pytest.mark.skipif(not find_spec("transformers"), reason="not installed")
 
 
-@pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory, random_checkpoints: Path) -> Path:
-    """A checkpoint, recorded sentences of three architectures, damaged files, and models."""
-    root = tmp_path_factory.mktemp("foreign")
-    shutil.copytree(random_checkpoints / "alpha", root / "alpha")
-    save_arrays(make_trace(S=6, T=4, src_tokens=TEXT[:5]), root / "both.npz")
-    trace = make_trace(S=7, T=6, n_encoder_layers=2, n_decoder_layers=4, n_heads=5)
-    tokens = np.array([f"Ġ{token}" for token in TEXT])
-    np.savez(root / "text.npz", attention=trace.decoder_self, tokens=tokens)
-    tokens = np.array(["[CLS]", *TEXT[:5], "[SEP]"])
-    np.savez(root / "read.npz", attentions=trace.encoder_self[:, None], tokens=tokens)
-    np.savez(root / "maps.npz", decoder_self=trace.decoder_self, cross=make_trace(S=5, T=6).cross)
-    (root / "broken.npz").write_bytes((root / "both.npz").read_bytes()[:-200])
-    np.savez(root / "objects.npz", attention=np.array([[None]]))
-    np.savez(root / "off.npz", attention=np.full((1, 3, 3), 0.5))
-    if find_spec("transformers"):
-        from tests.transformer.huggingface import models
-
-        for name in LIBRARY:
-            (root / name).mkdir()
-            getattr(models, name)(root / name)
-    return root
-
-
 @pytest.fixture
-def open_page(run_app: RunApp, root: Path) -> Callable[..., AppTest]:
+def open_page(run_app: RunApp, kinds: Path) -> Callable[..., AppTest]:
     def opened(name: str, page: str = "attention", **query: str) -> AppTest:
-        return run_app(root=root, checkpoint=name, at=page, **{"sentence": SENTENCE, **query})
+        return run_app(root=kinds, checkpoint=name, at=page, **{"sentence": SENTENCE, **query})
 
     return opened
 
@@ -72,21 +44,23 @@ def said(app: AppTest) -> str:
 
 
 def test_the_list_names_what_can_be_opened_and_why_the_rest_cannot(
-    run_app: RunApp, root: Path
+    run_app: RunApp, kinds: Path
 ) -> None:
-    app = run_app(root=root)
+    app = run_app(root=kinds)
     reasons = "\n".join(each.value for each in app.sidebar.caption).replace("\\", "")
-    ours = {"alpha", "both.npz", "maps.npz", "off.npz", "read.npz", "text.npz"}
+    ours = {"alpha", "reader", "writer", "one"} | {
+        f"{name}.npz" for name in ("both", "maps", "off", "read", "text")
+    }
     theirs = {"t5", "gpt2", "bert"} if find_spec("transformers") else set()
     assert set(app.sidebar.selectbox(key="checkpoint_box").options) == ours | theirs
     for reason in ("broken.npz: not a whole .npz file", "objects.npz: array 'attention' [1, 1]"):
         assert reason in reasons
     assert not theirs or "python -m transformer import marian marian --out PATH" in reasons
-    assert str(root) not in reasons
+    assert str(kinds) not in reasons
 
 
 @pytest.mark.parametrize(
-    ("name", "kinds"),
+    ("name", "offered"),
     [
         ("both.npz", ["Encoder self-attention", "Decoder self-attention", "Cross-attention"]),
         ("text.npz", ["Causal self-attention"]),
@@ -99,32 +73,32 @@ def test_the_list_names_what_can_be_opened_and_why_the_rest_cannot(
     ],
 )  # fmt: skip
 def test_attention_offers_the_kinds_that_are_there(
-    open_page: Callable[..., AppTest], name: str, kinds: list[str]
+    open_page: Callable[..., AppTest], name: str, offered: list[str]
 ) -> None:
     app = open_page(name, kind="cross", display="matrix", units="words", dim="on", pin="q1")
-    assert offered_kinds(app) == kinds and app.get("download_button")
+    assert offered_kinds(app) == offered and app.get("download_button")
     assert not app.error and not app.warning
     assert bool(app.sidebar.get("slider")) == (name == "t5")  # only one of them decodes
     assert bool(app.sidebar.text_area) == (not name.endswith(".npz"))
 
 
-def test_the_numbers_are_those_of_the_file(open_page: Callable[..., AppTest], root: Path) -> None:
-    maps = load_arrays(root / "text.npz").decoder_self
+def test_the_numbers_are_those_of_the_file(open_page: Callable[..., AppTest], kinds: Path) -> None:
+    maps = load_arrays(kinds / "text.npz").decoder_self
     app = open_page("text.npz", display="matrix", layer="3", head="2", keys="1-2", queries="none")
     values = maps[..., [0, 1]].sum(-1).mean(-1)
     layer, head = np.unravel_index(values.argmax(), values.shape)
     assert "**Layer 3, head 2**" in said(app)
     assert f"{values.max():.2f} in layer {layer + 1}, head {head + 1}" in said(app)
-    maps = load_arrays(root / "read.npz").encoder_self
+    maps = load_arrays(kinds / "read.npz").encoder_self
     app = open_page("read.npz", layer="2", head="5", dim="on")
     hidden = maps[1, 4][:, [0, -1]].sum(-1).mean()
     assert f"dimming `[CLS]` and `[SEP]` hides {hidden:.1%}" in said(app)
 
 
 def test_a_recorded_translation_plays_and_takes_no_other_sentence(
-    open_page: Callable[..., AppTest], root: Path
+    open_page: Callable[..., AppTest], kinds: Path
 ) -> None:
-    trace = load_arrays(root / "both.npz")
+    trace = load_arrays(kinds / "both.npz")
     app = open_page("both.npz", "translate", step="2", layer="1", head="3")
     assert trace.text in said(app)
     assert shorten(trace.source, 240) in [text.value for text in app.sidebar.text]
@@ -144,12 +118,12 @@ def test_a_file_that_only_looks_right_is_named_on_the_page(
 
 @needs_transformers
 def test_an_encoder_decoder_plays_its_own_translation(
-    open_page: Callable[..., AppTest], root: Path
+    open_page: Callable[..., AppTest], kinds: Path
 ) -> None:
     from transformer.huggingface.model import HuggingFaceModel
 
     app = open_page("t5", "translate", beam="2", alpha="1")
-    trace = HuggingFaceModel.load(root / "t5", "cpu").trace(SENTENCE, beam_size=2, alpha=1.0)
+    trace = HuggingFaceModel.load(kinds / "t5", "cpu").trace(SENTENCE, beam_size=2, alpha=1.0)
     assert f"{len(trace.src_tokens)} source and {len(trace.predicted_tokens)} target" in said(app)
     assert "Sample" not in app.sidebar.segmented_control(key="search_box").options
     app = open_page("gpt2", "attention", sentence="dog " * 2_000)
@@ -162,11 +136,11 @@ def test_an_encoder_decoder_plays_its_own_translation(
      pytest.param("t5", "cross", marks=needs_transformers)],
 )  # fmt: skip
 def test_the_program_of_a_download_makes_the_same_numbers(
-    root: Path, monkeypatch: pytest.MonkeyPatch, name: str, kind: AttentionKind
+    kinds: Path, monkeypatch: pytest.MonkeyPatch, name: str, kind: AttentionKind
 ) -> None:
-    monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(root))
-    sentence = load_arrays(root / name).source if name.endswith(".npz") else SENTENCE
-    view = make_view(root / name, sentence, beam_size=1)
+    monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(kinds))
+    sentence = load_arrays(kinds / name).source if name.endswith(".npz") else SENTENCE
+    view = make_view(kinds / name, sentence, beam_size=1)
     choice = AttentionChoice(
         kind, "matrix", "words", "mean", False, (0, None), False, (), 0.5, None, (), (0, 1)
     )

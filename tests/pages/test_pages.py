@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import streamlit
 from streamlit.testing.v1 import AppTest
 
-from tests.factories import make_trace
 from tests.pages.conftest import ROOT
 from tests.shipped import SHAPES, STACKS
 from tests.ui.core.test_choice import CHOICES
-from transformer.arrays.trace_file import save_arrays
 from ui.core import url_state
 from ui.frame.pages import PAGES, PageSpec
 
@@ -38,28 +33,6 @@ KINDS: dict[str, set[str]] = {
 #: Pages on which the chosen model is not on screen.
 ELSEWHERE = {"complexity", "models", "training", "glossary"}
 LIBRARY = {"t5", "gpt2", "bert"}
-
-
-@pytest.fixture(scope="module")
-def kinds(tmp_path_factory: pytest.TempPathFactory, random_checkpoints: Path, family: Path) -> Path:
-    """One model of each kind: files of arrays, one stack, the transformers library, our own."""
-    root = tmp_path_factory.mktemp("kinds")
-    shutil.copytree(random_checkpoints / "alpha", root / "alpha")
-    for name in ("reader", "writer", "one"):
-        shutil.copytree(family / name, root / name)
-    tokens = ("The", "שלום", "<script>alert(1)</script>", "$x$ **b**", "w" * 200, ".")
-    save_arrays(make_trace(S=6, T=4, src_tokens=tokens[:5]), root / "both.npz")
-    trace = make_trace(S=7, T=6, n_encoder_layers=2, n_decoder_layers=4, n_heads=5)
-    decoded, read = np.array([f"Ġ{token}" for token in tokens]), ["[CLS]", *tokens[:5], "[SEP]"]
-    np.savez(root / "text.npz", attention=trace.decoder_self, tokens=decoded)
-    np.savez(root / "read.npz", attentions=trace.encoder_self[:, None], tokens=np.array(read))
-    if find_spec("transformers"):
-        from tests.transformer.huggingface import models
-
-        for name in sorted(LIBRARY):
-            (root / name).mkdir()
-            getattr(models, name)(root / name)
-    return root
 
 
 @pytest.mark.filterwarnings("ignore")  # those of transformers
