@@ -18,29 +18,6 @@ BEAM = {"Beam size": "beam", "Length penalty α": "length penalty", "Checkpoint"
 SAMPLE = {"Temperature": "temperature", "Top k": "top-k", "Top p": "top-p", "Seed": "seed"}
 
 
-@pytest.mark.parametrize(
-    ("page", "query", "named"),
-    [
-        ("head", {}, {"Layer": "layer", "Head": "head", "Query": "query", **BEAM}),
-        ("glossary", {"sample": "on"}, SAMPLE),
-        ("attention", {"display": "matrix"},
-         {"Layer": "layer", "Head": "head", "Keys": "key", "Queries": "query"}),
-        ("positions", {}, {"Positions": "positional encoding"}),
-        ("tokens", {}, {"Neighbours": "cosine"}),
-        ("beam", {"panel": "compare"}, {"A": "branch", "B": "branch"}),
-    ],
-)  # fmt: skip
-def test_controls_explain_their_names(
-    run_app: RunApp, page: str, query: dict[str, str], named: dict[str, str]
-) -> None:
-    app = run_app(sentence="abc", at=page, **query)
-    widgets = [*app.slider, *app.selectbox, *app.multiselect, *app.number_input]
-    helps = {each.label: each.proto.help for each in widgets}
-    assert {label: helps[label] for label in named} == {
-        label: term(name) for label, name in named.items()
-    }
-
-
 #: Technical terms as texts have them, and the entry that explains each.
 ART = {
     r"\bnats\b": "log-probability",
@@ -65,26 +42,36 @@ def texts_of(app: AppTest) -> str:
     return "\n".join([*(str(part.value) for part in parts), *cells, *helps]).replace("\\", "")
 
 
+LIKELY = {"log-probability", "length penalty", "score"}
+
+
 @pytest.mark.parametrize(
-    ("page", "query", "there"),
+    ("page", "query", "named", "there"),
     [
-        ("", {}, {"log-probability", "length penalty", "score", "piece", "prefix"}),
-        ("", {"prefix": "51"}, {"prefix"}),
-        ("beam", {}, {"log-probability", "length penalty", "score", "piece", "prefix"}),
-        ("beam", {"panel": "finished"}, {"log-probability", "length penalty", "score"}),
-        ("attention", {"display": "matrix"}, {"piece"}),
-        ("head", {}, {"piece"}),
-        ("floor", {}, {"piece"}),
-        ("tokens", {}, {"log-probability"}),
-        ("compare", {"scored": "on"}, {"log-probability", "score", "piece"}),
-        ("compare", {"topic": "beam"}, {"length penalty", "score"}),
-        ("", {"tour": "decoding", "stop": "5", "guess": "0"}, {"length penalty", "score"}),
+        ("", {"sample": "on"}, SAMPLE, {"log-probability", "piece", "prefix"}),
+        ("beam", {"panel": "compare"}, {"A": "branch", "B": "branch"}, LIKELY),
+        ("beam", {"panel": "finished"}, {}, LIKELY),
+        ("attention", {"display": "matrix"},
+         {"Layer": "layer", "Head": "head", "Keys": "key", "Queries": "query"}, {"piece"}),
+        ("head", {}, {"Layer": "layer", "Head": "head", "Query": "query", **BEAM}, {"piece"}),
+        ("floor", {}, {}, {"piece"}),
+        ("tokens", {}, {"Neighbours": "cosine"}, {"log-probability"}),
+        ("positions", {}, {"Positions": "positional encoding"}, set()),
+        ("compare", {"scored": "on"}, {}, {"log-probability", "score", "piece"}),
+        ("compare", {"topic": "beam"}, {}, {"length penalty", "score"}),
+        ("", {"tour": "decoding", "stop": "5", "guess": "0"}, {}, LIKELY | {"prefix", "piece"}),
     ],
 )  # fmt: skip
-def test_terms_of_art_are_linked_where_they_stand(
-    run_app: RunApp, page: str, query: dict[str, str], there: set[str]
+def test_controls_explain_their_names_and_texts_link_their_terms(
+    run_app: RunApp, page: str, query: dict[str, str], named: dict[str, str], there: set[str]
 ) -> None:
-    text = texts_of(run_app(sentence="a b c", at=page, **query))
+    app = run_app(sentence="a b c", at=page, **query)
+    widgets = [*app.slider, *app.selectbox, *app.multiselect, *app.number_input]
+    helps = {each.label: each.proto.help for each in widgets}
+    assert {label: helps[label] for label in named} == {
+        label: term(name) for label, name in named.items()
+    }
+    text = texts_of(app)
     linked = entries(text).values()
     assert all(named_term(name) is not None for name in linked)
     prose = unlinked(re.sub(r"\$[^$]*\$", "", text))
