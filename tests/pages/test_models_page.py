@@ -163,9 +163,8 @@ def test_a_hub_that_is_out_of_reach_is_one_line(
 
 @pytest.mark.parametrize(
     ("folder", "name"),
-    [("/etc", "x"), ("foreign/../..", "x"), ("out", "x"), ("alpha", "x"), ("nowhere", "x"),
-     ("foreign/theirs", "alpha"), ("foreign/theirs", "../x")],
-)  # fmt: skip
+    [("out", "x"), ("foreign/../..", "x"), ("foreign/theirs", "../x")],
+)
 def test_folders_that_are_not_opened_and_names_that_are_not_taken(
     run_app: RunApp, root: Path, folder: str, name: str
 ) -> None:
@@ -221,11 +220,10 @@ def test_a_public_server_offers_no_import(
 ) -> None:
     app = opened(run_app, root, folder="foreign/theirs", **{"as": "mine"})
     assert app.button(key="import_button")
-    for setting in ("off", "no", ""):
-        monkeypatch.setenv("HEADLIGHT_IMPORT", setting)
-        app.run()
-        assert not [each for each in app.button if each.key == "import_button"]
-        assert "HEADLIGHT_IMPORT" in app.info[0].value.replace("\\", "")
+    monkeypatch.setenv("HEADLIGHT_IMPORT", "")
+    app.run()
+    assert not [each for each in app.button if each.key == "import_button"]
+    assert "HEADLIGHT_IMPORT" in app.info[0].value.replace("\\", "")
     app.text_input(key="import_token").input("x" * 32).run()
     assert "not this server" in app.toast[0].value
     app.text_input(key="import_token").input(f" {import_access.token()}").run()
@@ -233,10 +231,7 @@ def test_a_public_server_offers_no_import(
     assert import_access.token() not in str(app.query_params)
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["/etc/passwd", "out", "a\0b", "x" * 5_000, "<script>alert(1)</script>", "alpha/../../x"],
-)  # fmt: skip
+@pytest.mark.parametrize("name", ["out", "a\0b<script>" + "x" * 5_000, "alpha/../../x"])
 def test_what_a_link_calls_a_checkpoint_is_only_a_name(
     run_app: RunApp, root: Path, name: str
 ) -> None:

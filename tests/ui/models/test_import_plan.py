@@ -70,7 +70,9 @@ def test_folders_of_a_format_are_found_in_the_roots_alone(root: Path, tmp_path: 
     assert folders_for(MARIAN) == ["a/theirs", "b"]
 
 
-@pytest.mark.parametrize("folder", ["a", "a/none", "../elsewhere", "link", "linked-weights"])
+@pytest.mark.parametrize(
+    "folder", ["/etc", "a", "a/none", "../elsewhere", "link", "linked-weights"]
+)
 def test_other_folders_are_refused(root: Path, tmp_path: Path, folder: str) -> None:
     (root / "link").symlink_to(tmp_path / "elsewhere")
     make(root / "linked-weights")
