@@ -26,8 +26,11 @@ def figure(trace: Trace, *, dropped: bool = False) -> Exhibit:
     return SOURCE.of(search_tree, trace, dropped=dropped)
 
 
-@pytest.mark.parametrize("preset", [PRESETS["one-column"], PRESETS["dark-slide"]])
-@pytest.mark.parametrize(("beam", "dropped"), [(2, True), (4, False), (10, False)])
+@pytest.mark.parametrize(
+    ("beam", "dropped", "preset"),
+    [(2, True, PRESETS["one-column"]), (4, False, PRESETS["dark-slide"]),
+     (10, False, PRESETS["dark-slide"])],
+)  # fmt: skip
 def test_edges_join_boxes_that_hold_whole_words(beam: int, dropped: bool, preset: Preset) -> None:
     trace = searched(3, beam)
     nodes = [each for each in beam_tree(trace).nodes if dropped or each.fate != "dropped"]
