@@ -12,7 +12,6 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.links import said
-from transformer.measures.heads import kept_lines
 from transformer.measures.patterns import pattern_mask, pattern_share
 from transformer.measures.words import group_labels, word_groups
 from transformer.trace.records import Trace
@@ -89,17 +88,6 @@ def test_chosen_heads_are_combined_under_the_lens(run_app: RunApp, trace: Trace)
     assert (app.query_params["map"], app.query_params["head"]) == ("cell", "3")
 
 
-def test_lines_say_how_many_and_how_much_they_hold(run_app: RunApp, trace: Trace) -> None:
-    app = open_page(run_app, display="heads", heads="1.3-3.1", mass="0.5")
-    maps = np.stack([trace.cross[0, 2], trace.cross[2, 0]])
-    kept = kept_lines(maps, 0.5)
-    share = maps[kept].sum() / maps.sum()
-    assert f"{kept.sum():,} lines hold {share:.1%} of the attention of 2 heads" in said(app)
-    app.slider(key="mass_widget").set_value(0.0).run()
-    assert app.query_params["mass"] == "0"
-    assert "0 lines hold 0.0%" in said(app)
-
-
 def test_heads_are_found_by_where_they_look_and_open(run_app: RunApp, trace: Trace) -> None:
     app = open_page(run_app, find="previous", find_in="encoder_self-decoder_self-cross")
     n, decoded = len(trace.src_tokens), len(trace.tgt_tokens)
@@ -142,18 +130,6 @@ def test_a_chosen_token_is_found_from_a_chosen_token(run_app: RunApp, trace: Tra
     assert not app.exception
 
 
-def test_weight_on_chosen_tokens_is_summed(run_app: RunApp, trace: Trace) -> None:
-    app = open_page(run_app, display="matrix", keys="1-3", queries="2")
-    values = trace.cross[:, :, 1][..., [0, 2]].sum(axis=-1)
-    layer, head = np.unravel_index(values.argmax(), values.shape)
-    assert (
-        f"The largest is {values.max():.2f} in layer {layer + 1}, head {head + 1}; "
-        f"the mean is {values.mean():.2f}." in said(app)
-    )
-    app.multiselect(key="keys_widget").set_value([]).run()
-    assert app.query_params["keys"] == "none"
-
-
 def test_words_are_summed_over_keys_and_averaged_over_queries(
     run_app: RunApp, trace: Trace
 ) -> None:
@@ -171,17 +147,6 @@ def test_words_are_summed_over_keys_and_averaged_over_queries(
     app.toggle(key="units_widget").set_value(False).run()
     assert len(app.multiselect(key="keys_widget").value) == len(groups[1])
     assert app.query_params["units"] == "tokens"
-
-
-def test_another_kind_or_sentence_forgets_which_tokens_were_chosen(run_app: RunApp) -> None:
-    app = open_page(run_app, display="matrix", keys="2", queries="1", pin="q1")
-    assert app.query_params["pin"] == "q1"
-    app.segmented_control(key="kind_widget").set_value("encoder_self").run()
-    assert not {"keys", "queries", "pin"} & set(app.query_params)
-    app = open_page(run_app, display="matrix", keys="2", queries="none")
-    app.text_area(key="sentence_box").set_value("A dog runs.")
-    next(button for button in app.button if button.label == "Translate").click().run()
-    assert not {"keys", "queries"} & set(app.query_params)
 
 
 def ways_in(app: AppTest) -> list[tuple[str, dict[str, str]]]:

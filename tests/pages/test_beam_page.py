@@ -113,12 +113,3 @@ def test_a_record_that_was_too_large_is_missing(
     monkeypatch.setattr("ui.work.results.CACHE", Lru(1000))
     app = open_page(run_app)
     assert "beam of 4" in app.info[0].value and not app.table
-
-
-def test_another_sentence_forgets_the_nodes_of_the_last(run_app: RunApp) -> None:
-    app = open_page(run_app, a="3.2", b="2.1", panel="node")
-    assert app.query_params["b"] == "2.1"
-    app.text_area(key="sentence_box").set_value("It was tired.")
-    app.sidebar.button[0].click().run()
-    assert not app.exception
-    assert app.query_params["b"] == "none"

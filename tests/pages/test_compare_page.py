@@ -23,7 +23,6 @@ from transformer.arrays.trace_file import save_arrays
 from transformer.checkpoint.folder import save_checkpoint
 from transformer.config import ModelConfig
 from transformer.measures.agreement import head_agreements
-from transformer.measures.beam import beam_tree
 from transformer.measures.compare import assign, divergence
 from transformer.measures.entropy import spread
 from transformer.text.tokenizer import Tokenizer
@@ -40,7 +39,7 @@ from ui.frame.twice import Setup
 Open = Callable[..., AppTest]
 SENTENCE, SHORT = "The cat sat on the mat.", "A dog runs."
 EXAMPLE = "The animal didn't cross the street because it was too tired."
-HOSTILE = "<script>alert(1)</script> **bold** :red[x] שלום " + "x" * 60
+HOSTILE = "<script>alert(1)</script> **bold** :red[x] שלום " + "x" * 30
 SHIPPED = ROOT / "checkpoints"
 EN_DE, EN_FR, CAPTIONS = "everyday-en-de", "everyday-en-fr", "multi30k-en-de"
 TOPICS = [section.name for section in SECTIONS]
@@ -211,10 +210,10 @@ def test_a_translation_is_followed_so_that_rows_line_up(open_page: Open, root: P
     assert f"**{divergence(*means).mean():.3f} bits**" in said(app)
 
 
+@pytest.mark.usefixtures("few_sentences")
 def test_heads_are_matched_and_a_pair_is_chosen(open_page: Open) -> None:
     app = open_page(other="other", topic="heads", kind="encoder_self")
     assert "**5 pairs of heads" in said(app)  # of six heads and five
-    assert "of 12 example sentences" in said(app)
     box = app.selectbox(key="compare_pair_box")
     box.select_index(4).run()
     pair = re.search(r"A (\d)\.(\d) and B (\d)\.(\d)", box.options[4])
@@ -292,19 +291,10 @@ def test_a_file_of_arrays_stands_on_either_side(open_page: Open, root: Path) -> 
         (root / "kept.npz").unlink()
 
 
-@pytest.mark.usefixtures("few_sentences")
-def test_any_text_is_shown_as_text_in_every_view(open_page: Open) -> None:
-    app = open_page(sentence=HOSTILE, other="other")
-    for display in DISPLAYS:
-        turn_to(app, display, "beside")
-    for topic in TOPICS:
-        turn_to(app, topic)
-
-
 #: What stands beside "everyday-en-de": other pieces and heads, another depth and no common word,
 #: a sentence of another length.
 CASES = {
-    "captions": {"other": CAPTIONS},
+    "captions": {"other": CAPTIONS, "sentence": HOSTILE},
     "letters": {"other": "reverse-toy"},
     "sentences": {"pairing": "sentences", "second": "A dog runs through the snow today."},
 }
@@ -345,20 +335,6 @@ def test_both_players_stand_at_one_step_and_the_longer_one_has_the_buttons(
     headers = [header for header, _ in messages(app, "player")]
     assert [header["start"]["step"] for header in headers] == [lengths[0] - 1] * 2
     assert [header["follows"] for header in headers] == [False, True]
-
-
-def test_both_trees_are_those_of_the_searches(open_shipped: Open) -> None:
-    app = open_shipped(topic="beam", other=EN_FR, node_a="1.2", dropped="on")
-    shown = messages(app, "tree")
-    for (header, _), name in zip(shown, (EN_DE, EN_FR), strict=True):
-        tree = beam_tree(trace_of(name))
-        assert header["step"] == [node.step for node in tree.nodes]
-        assert header["single"] and header["start"]["dropped"]
-    node = beam_tree(trace_of(EN_DE)).find(0, 1)
-    assert node is not None and shown[0][0]["start"]["a"] == node.index
-    assert f"A · step 1: `{node.token}`" in said(app)
-    app.toggle(key="follow_widget").set_value(True).run()
-    assert len(messages(app, "tree")) == 1 and "B follows A’s translation" in said(app)
 
 
 def test_a_head_of_each_is_that_of_each_model(open_shipped: Open) -> None:
@@ -410,20 +386,6 @@ def test_layers_and_heads_of_b_are_as_in_a_until_they_are_chosen(open_shipped: O
     assert "layer=1&head=7" in query[1] and f"checkpoint={EN_FR}" in query[1]
 
 
-def test_pieces_are_those_of_each_tokenizer(open_shipped: Open) -> None:
-    sentence = "An unbelievable 木 dog."
-    app = open_shipped(topic="tokens", other=CAPTIONS, sentence=sentence)
-    shown = [header for header, _ in messages(app, "cut")]
-    for header, name in zip(shown, (EN_DE, CAPTIONS), strict=True):
-        reading = Translator.load(SHIPPED / name, "cpu").tokenize(sentence)
-        assert [piece["id"] for piece in header["pieces"]][:-1] == list(reading.ids)  # </s>
-    table = app.main.table[-1].value
-    counts = [str(len(header["pieces"]) - 1) for header in shown]
-    assert [table["A"].iloc[0], table["B"].iloc[0]] == counts
-    turn_to(app, "translation", "tokens_of")
-    assert app.query_params["tokens_of"] == "translation"
-
-
 def test_positions_are_those_of_each_page_and_subtracted_where_they_have_one_size(
     open_shipped: Open, run_app: Open
 ) -> None:
@@ -455,15 +417,6 @@ def test_the_grid_of_differences_opens_the_chosen_one(open_shipped: Open) -> Non
     assert "A 4 layers of 8 and B 4 layers of 4 heads" in said(app)
     ((header, _),) = messages(app, "grid")
     assert header["choice"][:2] == [None, None]  # the left has a head 7, the right has not
-
-
-def test_where_rows_have_no_partner_the_heads_numbers_stand_instead(open_shipped: Open) -> None:
-    app = open_shipped(topic="maps", beside="differences", kind="cross", other=EN_FR)
-    assert "have no partner in the other" in said(app)
-    assert len(app.main.get("vega_lite_chart")) == 2
-    app.toggle(key="follow_widget").set_value(True).run()
-    assert len(messages(app, "grid")) == 1
-    assert "A writes German and B was trained to write French" in app.main.warning[0].value
 
 
 @pytest.mark.usefixtures("few_sentences")

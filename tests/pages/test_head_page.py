@@ -11,10 +11,6 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.links import unlinked
-from tests.tiny_models import random_model
-from transformer.checkpoint.folder import save_checkpoint
-from transformer.config import ModelConfig
-from transformer.text.tokenizer import Tokenizer
 from transformer.trace.records import HeadStages
 from transformer.translator import Translator
 from transformer.types import ATTENTION_KINDS
@@ -96,27 +92,6 @@ def test_what_does_not_exist_gives_way(run_app: RunApp, drawn: list[dict[str, An
         assert stages.layer < 3 and stages.head < 3
         strongest = int(stages.scaled.weights.argmax())
         assert drawn[-1]["chosen"] == Chosen(strongest)
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [{"norm": "pre", "attention_bias": True}, {"positions": "learned", "max_positions": 200}],
-    ids=str,
-)
-def test_models_unlike_the_papers(
-    run_app: RunApp,
-    drawn: list[dict[str, Any]],
-    tmp_path: Path,
-    tiny_config: ModelConfig,
-    tiny_tokenizer: Tokenizer,
-    changes: dict[str, object],
-) -> None:
-    save_checkpoint(
-        tmp_path / "alpha", random_model(tiny_config.replace(**changes)), tiny_tokenizer
-    )
-    for kind in ATTENTION_KINDS:
-        open_page(run_app, tmp_path, kind=kind)
-        assert drawn[-1]["difference"] < 1e-5
 
 
 def test_the_player_s_step_is_the_query(run_app: RunApp, drawn: list[dict[str, Any]]) -> None:
