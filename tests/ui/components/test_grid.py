@@ -26,8 +26,6 @@ from ui.components.grid import (
     grid_sheet,
     name_of,
     notes,
-    parse_cell,
-    parse_marks,
     shrink,
 )
 
@@ -94,25 +92,6 @@ def test_what_travels_are_single_maps_and_small_differences(single: np.ndarray, 
     assert np.isin(differences, [0] if how == "max" else [255, 0, 1]).all()
 
 
-@pytest.mark.parametrize(
-    ("reported", "cell"),
-    [
-        ([0, 0], (0, 0)),
-        ([None, 1], (None, 1)),
-        ([None, None], (None, None)),
-        ([2, 0], None),
-        ([0, 3], None),
-        ([0, 1, 2], None),
-        ([True, 1], None),
-        (["0", 1], None),
-        ({"0": 1}, None),
-        (None, None),
-    ],
-)
-def test_what_the_browser_reports_is_checked(reported: Any, cell: Any) -> None:
-    assert parse_cell(reported, n_layers=2, n_heads=3) == cell
-
-
 def test_cells_have_names_for_people() -> None:
     assert name_of(0, 0, 3, 4) == "Layer 1, head 1"
     assert name_of(1, 3, 3, 4) == "Layer 2, mean over heads"
@@ -170,25 +149,6 @@ def test_any_tokens_make_a_message() -> None:
     header, _ = inflated(sheet)
     assert header["key_tokens"][0] == "<script>"
     assert len(header["key_tokens"][2]) == 24
-
-
-@pytest.mark.parametrize(
-    ("reported", "heads"),
-    [
-        ([], ()),
-        ([[1, 2], [0, 0]], ((1, 2), (0, 0))),
-        ([[2, 0]], None),  # the combined maps are no heads
-        ([[0, 3]], None),
-        ([[0, 0], [0, 0]], None),
-        ([0, 1], None),
-        (None, None),
-        ([[0, 0]] * 7, None),
-    ],
-)
-def test_only_heads_of_this_grid_can_be_marked(
-    reported: Any, heads: tuple[tuple[int, int], ...] | None
-) -> None:
-    assert parse_marks(reported, n_layers=2, n_heads=3) == heads
 
 
 @pytest.fixture
@@ -252,19 +212,28 @@ def test_a_reported_kind_leaves_the_message_as_it_was(
 
 
 @pytest.mark.parametrize(
-    "reported",
+    ("reported", "choice"),
     [
-        [0, 0, [], "sideways"],
-        [0, 0, [], None],
-        [0, 0, []],
-        [4, 0, [], "cross"],
-        [0, 3, [], "cross"],
-        [0, 0, [[4, 0]], "cross"],
-        [0, 0, [], "cross", 1],
-        "cross",
-        {"kind": "cross"},
+        ([None, 1, [[1, 2], [0, 0]], "cross"], GridChoice((None, 1), ((1, 2), (0, 0)), "cross")),
+        ([3, None, [[3, 0]], "encoder"], GridChoice((3, None), ((3, 0),), "encoder")),
+        ([0, 0, [], "sideways"], None),
+        ([0, 0, [], None], None),
+        ([0, 0, []], None),
+        ([4, 0, [], "cross"], None),
+        ([0, 3, [], "cross"], None),
+        ([True, 1, [], "cross"], None),
+        ([0, 0, [[4, 0]], "cross"], None),
+        ([0, 0, [[0, 0], [0, 0]], "cross"], None),
+        ([0, 0, [[0, 0]] * 13, "cross"], None),
+        ([0, 0, [0, 1], "cross"], None),
+        ([0, 0, None, "cross"], None),
+        ([0, 0, [], "cross", 1], None),
+        ("cross", None),
+        ({"kind": "cross"}, None),
     ],
 )
-def test_what_does_not_fit_the_tabs_is_no_choice(tabs: dict[str, Tab], reported: Any) -> None:
+def test_what_the_browser_reports_is_checked(
+    tabs: dict[str, Tab], reported: Any, choice: GridChoice | None
+) -> None:
     parse = grid_component(tabs, (0, 0), "cross").parse
-    assert parse is not None and parse(reported) is None
+    assert parse is not None and parse(reported) == choice

@@ -5,23 +5,19 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.shipped import SHAPES
 from tests.tiny_models import SENTENCES, random_model
-from transformer.catalogue import list_entries
 from transformer.config import ModelConfig
 from transformer.text.tokenizer import train_tokenizer
 from transformer.translator import Translator
 from ui.tokens.views import (
     cuts_of,
     cuts_shown,
-    kinds_of,
     most_frequent,
     near,
     pieces_shown,
     plane_of,
     read_side,
 )
-from ui.work.roots import checkpoints_root
 
 KINDS = {
     "unigram": {"vocab_size": 110},
@@ -35,7 +31,6 @@ HOSTILE = (
     "x" * 200,
     "?",
 )
-SHIPPED = [entry for entry in list_entries([checkpoints_root()]) if entry.name in SHAPES[:2]]
 
 
 def make(kind: str) -> Translator:
@@ -144,18 +139,3 @@ def test_the_most_frequent_pieces_are_ordinary_ones() -> None:
     assert scores == sorted(scores, reverse=True)
     assert not set(frequent) & {0, 1, 2, 3, *tokenizer.byte_ids}
     assert most_frequent(tokenizer, 0) == ()
-
-
-@pytest.mark.parametrize("entry", SHIPPED, ids=lambda entry: entry.name)
-def test_shipped_checkpoints(entry) -> None:  # type: ignore[no-untyped-def]
-    model = Translator.load(entry.path, device="cpu")
-    assert len(kinds_of(model.tokenizer)) == model.config.vocab_size
-    sentence = "aabb" if "reverse" in entry.name else "A man in a blue shirt."
-    trace = model.trace(sentence, beam_size=1)
-    for side in ("source", "translation"):
-        reading = read_side(model, trace, side, sentence)  # type: ignore[arg-type]
-        assert not reading.unknown
-        plane = plane_of(model, trace, side, 0)  # type: ignore[arg-type]
-        assert plane.axes.shares.sum() <= 1 + 1e-6
-    again = model.translate([list(reading.ids[:-1])], beam_size=1)[0]
-    assert again.text
