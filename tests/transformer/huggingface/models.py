@@ -21,6 +21,12 @@ from transformer.huggingface.model import HuggingFaceModel
 
 Made = tuple[Any, Any]
 
+#: Sizes and ids of BART and of models with its layers.
+BART: dict[str, Any] = {
+    "encoder_ffn_dim": 20, "decoder_ffn_dim": 22, "pad_token_id": 1, "bos_token_id": 0,
+    "eos_token_id": 2,
+}  # fmt: skip
+
 
 def unigram(special: list[str]) -> list[tuple[str, float]]:
     """The pieces of a SentencePiece model with their scores, special ones first."""
@@ -67,9 +73,8 @@ def bart(folder: Path) -> Made:
     cut = transformers.BartTokenizer(vocab=vocab, merges=merges)
     config = transformers.BartConfig(
         vocab_size=len(cut), d_model=18, encoder_layers=3, decoder_layers=1,
-        encoder_attention_heads=3, decoder_attention_heads=6, encoder_ffn_dim=20,
-        decoder_ffn_dim=22, max_position_embeddings=64, pad_token_id=1, bos_token_id=0,
-        eos_token_id=2, decoder_start_token_id=2,
+        encoder_attention_heads=3, decoder_attention_heads=6, max_position_embeddings=64,
+        decoder_start_token_id=2, **BART,
     )  # fmt: skip
     return save(
         folder, transformers.BartForConditionalGeneration, config, cut, forced_bos_token_id=0
@@ -105,9 +110,8 @@ def nllb(folder: Path) -> Made:
 def many_languages(vocab_size: int) -> tuple[Any, Any]:
     config = transformers.M2M100Config(
         vocab_size=vocab_size, d_model=24, encoder_layers=2, decoder_layers=3,
-        encoder_attention_heads=3, decoder_attention_heads=4, encoder_ffn_dim=20,
-        decoder_ffn_dim=22, max_position_embeddings=80, pad_token_id=1, bos_token_id=0,
-        eos_token_id=2, decoder_start_token_id=2,
+        encoder_attention_heads=3, decoder_attention_heads=4, max_position_embeddings=80,
+        decoder_start_token_id=2, **BART,
     )  # fmt: skip
     return transformers.M2M100ForConditionalGeneration, config
 
@@ -117,9 +121,7 @@ def mbart(folder: Path) -> Made:
     cut = transformers.MBartTokenizer(vocab=pieces, src_lang="en_XX", tgt_lang="de_DE")
     config = transformers.MBartConfig(
         vocab_size=len(cut), d_model=20, encoder_layers=1, decoder_layers=2,
-        encoder_attention_heads=2, decoder_attention_heads=5, encoder_ffn_dim=20,
-        decoder_ffn_dim=22, max_position_embeddings=70, pad_token_id=1, bos_token_id=0,
-        eos_token_id=2,
+        encoder_attention_heads=2, decoder_attention_heads=5, max_position_embeddings=70, **BART,
     )  # fmt: skip
     return save(folder, transformers.MBartForConditionalGeneration, config, cut)
 

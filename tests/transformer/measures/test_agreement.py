@@ -43,11 +43,15 @@ def test_heads_compare_over_words_of_whichever_sizes() -> None:
 
 
 def test_a_kind_that_a_model_does_not_have_is_left_out() -> None:
+    nothing = np.zeros(0, np.float32)
     reader = replace(
-        LEFT, tgt_tokens=(), predicted_tokens=(), log_probs=np.zeros(0, "f4"),
+        LEFT, tgt_tokens=(), predicted_tokens=(), log_probs=nothing,
         decoder_self=np.zeros((0, 3, 0, 0), "f4"), cross=np.zeros((0, 3, 0, 6), "f4"),
     )  # fmt: skip
     assert set(head_agreements(LEFT, reader)) == {"encoder_self"}
+    assert total_log_prob(LEFT) == pytest.approx(LEFT.log_probs.sum())
+    without = replace(LEFT, log_probs=nothing)
+    assert math.isnan(total_log_prob(without)) and math.isnan(total_log_prob(None))
 
 
 def test_a_matching_weighs_sentences_by_their_words() -> None:
@@ -70,9 +74,3 @@ def test_words_in_one_place_are_partners_only_if_most_are_the_same() -> None:
     assert partners(words, wide, by_place=True)
     assert not partners(words, words[:-1], by_place=True)
     assert not partners(words, ["a", "b", *words[2:4], "c"], by_place=True)
-
-
-def test_log_p_is_unknown_without_log_probs() -> None:
-    assert total_log_prob(LEFT) == pytest.approx(LEFT.log_probs.sum())
-    without = replace(LEFT, log_probs=np.zeros(0, np.float32))
-    assert math.isnan(total_log_prob(without)) and math.isnan(total_log_prob(None))

@@ -164,14 +164,18 @@ def test_what_was_drawn_need_not_be_the_best() -> None:
     assert not beam_tree(searched(5, beam_size=1)).sampled
 
 
-@pytest.mark.parametrize("beam_size", [1, 3])
-def test_a_prefix_leaves_no_choice(beam_size: int) -> None:
-    tree, _ = of(searched(2, beam_size=beam_size, prefix=(6, 10, 4)))
-    assert tree.n_forced == 3
-    for t, token_id in enumerate((6, 10, 4)):
-        taken = [tree.node(i) for i in tree.steps[t] if tree.node(i).fate != "dropped"]
-        assert [node.token_id for node in taken] == [token_id]
-        assert tree.winner[t] == taken[0].index
+def test_a_prefix_leaves_no_choice_and_the_length_limit_cuts_all_that_is_alive() -> None:
+    for beam_size in (1, 3):
+        tree, _ = of(searched(2, beam_size=beam_size, prefix=(6, 10, 4)))
+        assert tree.n_forced == 3
+        for t, token_id in enumerate((6, 10, 4)):
+            taken = [tree.node(i) for i in tree.steps[t] if tree.node(i).fate != "dropped"]
+            assert [node.token_id for node in taken] == [token_id]
+            assert tree.winner[t] == taken[0].index
+    tree, record = of(searched(1, beam_size=3, max_length=4, end=-30.0))
+    leaves = [tree.node(leaf) for leaf in tree.leaves]
+    assert [(node.outcome, node.length) for node in leaves] == [("cut", 4)] * 3
+    assert len(record.hypotheses) == 3
 
 
 def test_what_cannot_win_is_told_from_what_was_outranked() -> None:
@@ -186,14 +190,6 @@ def test_what_cannot_win_is_told_from_what_was_outranked() -> None:
                 assert reach <= ended[record.beam_size - 1]
             return
     pytest.fail("no search was ended early")
-
-
-def test_the_length_limit_cuts_all_that_is_alive() -> None:
-    tree, record = of(searched(1, beam_size=3, max_length=4, end=-30.0))
-    leaves = [tree.node(leaf) for leaf in tree.leaves]
-    assert [node.outcome for node in leaves] == ["cut"] * 3
-    assert {node.length for node in leaves} == {4}
-    assert len(record.hypotheses) == 3
 
 
 def with_last_of_step(trace: Trace, t: int, log_prob: float) -> Trace:

@@ -61,18 +61,14 @@ def test_neighbours_are_those_of_a_loop(pattern: Pattern) -> None:
     by_hand = np.mean([maps[:, :, i, i + step] for i in rows], axis=0)
     shares = pattern_share(maps, pattern_mask(pattern, 7, 7, same=True))
     np.testing.assert_allclose(shares, by_hand, atol=1e-6)  # type: ignore[arg-type]
-
-
-def test_the_next_token_is_masked_in_the_decoder_and_another_text_has_none() -> None:
-    masked = pattern_mask("next", 5, 5, same=True, causal=True)
-    assert pattern_share(TRACE.decoder_self, masked, causal=True) is None
-    for pattern in ("previous", "next", "itself"):
-        elsewhere = pattern_mask(pattern, 5, 7, same=False)
-        assert pattern_share(TRACE.cross, elsewhere) is None
+    elsewhere = pattern_mask(pattern, 5, 7, same=False)  # another text has none
+    assert pattern_share(TRACE.cross, elsewhere) is None
 
 
 def test_rows_without_a_choice_do_not_count() -> None:
-    """The decoder's first row sees a single key in every head."""
+    """The decoder's first row sees a single key in every head, and no row its next token."""
+    masked = pattern_mask("next", 5, 5, same=True, causal=True)
+    assert pattern_share(TRACE.decoder_self, masked, causal=True) is None
     itself = pattern_mask("itself", 5, 5, same=True, causal=True)
     shares = pattern_share(TRACE.decoder_self, itself, causal=True)
     by_hand = np.mean([TRACE.decoder_self[:, :, i, i] for i in range(1, 5)], axis=0)
@@ -87,9 +83,7 @@ def test_patterns_of_unequal_sides() -> None:
     assert pattern_mask("diagonal", 1, 1, same=False).all()
     assert pattern_mask("first", 2, 3, same=False).sum(axis=0).tolist() == [2, 0, 0]
     assert pattern_mask("end", 2, 3, same=False, special=(0, 2)).sum(axis=0).tolist() == [0, 0, 2]
+    # Equal heads keep their order.
+    assert ranked(np.array([[0.5, 0.9, 0.5]])) == [((0, 1), 0.9), ((0, 0), 0.5), ((0, 2), 0.5)]
     pair = pattern_mask("pair", 4, 3, same=False, queries=(1,), keys=(0, 2))
     assert np.argwhere(pair).tolist() == [[1, 0], [1, 2]]
-
-
-def test_equal_heads_keep_their_order() -> None:
-    assert ranked(np.array([[0.5, 0.9, 0.5]])) == [((0, 1), 0.9), ((0, 0), 0.5), ((0, 2), 0.5)]

@@ -64,16 +64,13 @@ def test_scores_are_log_probabilities_and_entropy_is_theirs(
     )
 
 
-def test_what_is_left_out_has_no_probability() -> None:
+def test_what_is_left_out_has_no_probability_and_certainty_no_entropy() -> None:
     logits = torch.tensor([[5.0, 1.0, 2.0, -1.0]])
     found = score(logits, Wanted(n_chosen=4, n_shown=4, excluded=(0, 3)))
     assert found.ids[0][:2] == [2, 1]
     assert sum(np.exp(found.log_probs[0])) == pytest.approx(1.0)
     assert found.log_probs[0][2:] == [-np.inf, -np.inf]
     assert np.isfinite(found.entropy).all()
-
-
-def test_what_a_row_is_certain_of_has_no_entropy() -> None:
     found = score(torch.tensor([[500.0, 0.0, -500.0]]), Wanted(n_chosen=3, n_shown=3))
     assert found.log_probs[0] == [0.0, -500.0, -1000.0]
     assert found.entropy is not None and found.entropy[0] == 0.0
