@@ -18,6 +18,9 @@ def test_nothing_is_held_out_of_train_only_and_nothing_held_out_is_trained_on(
     thrice = load_corpus(DataRecipe(("real.tsv",) * 3), tmp_path)  # read as often, held out once
     assert thrice.train == alone.train * 3
     assert (thrice.val, thrice.tests) == (alone.val, alone.tests)
+    rows = ["de,en\n", *(f"{tgt},{src}\n" for src, tgt in real)]
+    (tmp_path / "real.csv").write_text("".join(rows))
+    assert load_corpus(DataRecipe(("real.csv",)), tmp_path) == alone
     held_out = {src for src, _ in (*alone.val, *alone.tests["real_test"])}
     assert held_out
     made = [(src, f"noch ein {tgt}") for src, tgt in real] + [("back", "zurück")]
