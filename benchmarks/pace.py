@@ -33,14 +33,13 @@ from typing import Any
 from urllib.parse import quote
 
 import numpy as np
-from playwright.sync_api import BrowserContext, Locator, Page, sync_playwright
+from playwright.sync_api import BrowserContext, Locator, Page
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [] if str(ROOT) in sys.path else [str(ROOT)]
 
 from benchmarks.aims import Figure, report  # noqa: E402
-from benchmarks.views import KINDS, make_tensors  # noqa: E402
-from tests.browser.chromium import FLAGS, find_or_install  # noqa: E402
+from benchmarks.views import KINDS, browser_context, make_tensors  # noqa: E402
 from tests.servers import serving  # noqa: E402
 from tests.snapshots import UPDATES, write_snapshots  # noqa: E402
 from tests.tiny_models import SENTENCES, random_model, sentence_of  # noqa: E402
@@ -80,12 +79,9 @@ class Bench:
     @cached_property
     def context(self) -> BrowserContext:
         """A window with the measuring script."""
-        playwright = self._stack.enter_context(sync_playwright())
-        chromium = playwright.chromium.launch(executable_path=find_or_install(), args=list(FLAGS))
-        context = chromium.new_context(viewport={"width": 1280, "height": 720})
+        context = self._stack.enter_context(browser_context())()
         context.set_default_timeout(PATIENCE_MS)
         context.add_init_script(WATCH)
-        self._stack.callback(chromium.close)
         return context
 
     def serve(self, name: str, *command: str, checkpoints: Path | None = None, fresh: bool = False):

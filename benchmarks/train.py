@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [] if str(ROOT) in sys.path else [str(ROOT)]
 
 from benchmarks.train_contestants import CONTESTANTS, serve  # noqa: E402
-from benchmarks.turns import Process, processors  # noqa: E402
+from benchmarks.turns import Process, in_turn, processors, say  # noqa: E402
 
 #: Modules that each library needs.
 NEEDED = {"transformers": ("transformers", "accelerate"), "joeynmt": ("joeynmt",)}
@@ -60,11 +60,12 @@ def race(running: dict[str, Process], rounds: int, updates: int) -> tuple[Rates,
 
     Returns: tokens a second by round, and the last loss, by library.
     """
-    names, rates, losses = list(running), {name: [] for name in running}, {}
+    rates: Rates = {name: [] for name in running}
+    losses = {}
     for each in range(rounds + 1):  # the first warms up
-        _say(f"round {each} of {rounds} ...")
-        for name in names[each % len(names) :] + names[: each % len(names)]:
-            done = running[name].do("update", count=updates)
+        say(f"round {each} of {rounds} ...")
+        for name, process in in_turn(running, each):
+            done = process.do("update", count=updates)
             if each:
                 rates[name].append(done["tokens"] / done["seconds"])
             losses[name] = done["loss"]
@@ -106,10 +107,6 @@ def table(rates: Rates, losses: dict[str, float], given: argparse.Namespace) -> 
     return "\n".join(lines)
 
 
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rounds", type=int, default=7)
@@ -129,7 +126,7 @@ def main() -> None:
     for name in given.only or CONTESTANTS:
         missing = [each for each in NEEDED.get(name, ()) if importlib.util.find_spec(each) is None]
         if missing:
-            _say(f"without {name}: {missing[0]} is missing; see requirements-race-train.txt")
+            say(f"without {name}: {missing[0]} is missing; see requirements-race-train.txt")
         else:
             names.append(name)
     with tempfile.TemporaryDirectory() as place, contextlib.ExitStack() as ended:
@@ -139,17 +136,13 @@ def main() -> None:
         (folder / "recipe.json").write_text(json.dumps(recipe(given)))
         running = {}
         for name in names:
-            _say(f"preparing {name} ...")
-            command = [
-                str(Path(__file__).resolve()), "--serve", name, "--folder", place,
-                "--threads", str(given.threads),
-            ]  # fmt: skip
-            process = Process(name, command, folder / f"{name}.log", given.threads)
+            say(f"preparing {name} ...")
+            process = Process(name, __file__, folder, given.threads)
             ended.callback(process.close)
             if process.tasks:
                 running[name] = process
             else:
-                _say((folder / f"{name}.log").read_text().splitlines()[-1])
+                say((folder / f"{name}.log").read_text().splitlines()[-1])
         rates, losses = race(running, given.rounds, given.updates)
     print(table(rates, losses, given))
     if given.json:

@@ -18,6 +18,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from benchmarks.turns import answer
+
 #: Makes a number of updates; returns seconds, target tokens and the last loss in nats a token.
 Updates = Callable[[int], tuple[float, int, float]]
 
@@ -245,10 +247,10 @@ def serve(name: str, folder: Path, threads: int) -> None:
         updates = CONTESTANTS[name](work)
     except CannotTakePartError as reason:
         print(f"without {name}: {reason}", file=sys.stderr)
-        print(json.dumps([]), file=answers, flush=True)
+        answer((), dict, answers)
         return
-    print(json.dumps(["update"]), file=answers, flush=True)
-    for line in sys.stdin:
-        seconds, tokens, loss = updates(json.loads(line)["count"])
-        done = {"seconds": seconds, "tokens": tokens, "loss": loss}
-        print(json.dumps(done), file=answers, flush=True)
+
+    def do(asked: dict[str, Any]) -> dict[str, float]:
+        return dict(zip(("seconds", "tokens", "loss"), updates(asked["count"]), strict=True))
+
+    answer(["update"], do, answers)

@@ -29,7 +29,6 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -38,32 +37,12 @@ sys.path[:0] = [] if str(ROOT) in sys.path else [str(ROOT)]
 from benchmarks.translate_contestants import CONTESTANTS, serve  # noqa: E402
 from benchmarks.translate_model import BASE, TINY, make, sources  # noqa: E402
 from benchmarks.translate_report import Times, profile_text, ratios, table  # noqa: E402
-from benchmarks.turns import Process, processors  # noqa: E402
+from benchmarks.turns import Process, in_turn, processors, say  # noqa: E402
 
 SHAPES = {"base": BASE, "tiny": TINY}
 #: Tasks by name: those of one sentence, then those of a batch.
 SINGLE = ("greedy", "greedy, recorded", "beam 4", "beam 4, recorded", "trace")
 BATCH = ("batch, greedy", "batch, beam 4", "batch, beam 4, recorded")
-
-
-@contextlib.contextmanager
-def processes(folder: Path, given: argparse.Namespace) -> Iterator[dict[str, Process]]:
-    """Start a process for each library."""
-    with contextlib.ExitStack() as ended:
-        started = {}
-        for name in CONTESTANTS:
-            started[name] = Process(
-                name,
-                [
-                    str(Path(__file__).resolve()), "--serve", name, "--folder", str(folder),
-                    "--steps", str(given.steps), "--threads", str(given.threads),
-                    "--shape", given.shape,
-                ],
-                folder / f"{name}.log",
-                given.threads,
-            )  # fmt: skip
-            ended.callback(started[name].close)
-        yield started
 
 
 def differences(running: dict[str, Process], tasks: tuple[str, ...]) -> dict[str, str]:
@@ -87,17 +66,12 @@ def differences(running: dict[str, Process], tasks: tuple[str, ...]) -> dict[str
 
 def race(running: dict[str, Process], tasks: tuple[str, ...], rounds: int, times: Times) -> None:
     """Run every task in every process in turn; another one begins each round."""
-    names = list(running)
     for each in range(rounds):
-        _say(f"round {each + 1} of {rounds} ...")
+        say(f"round {each + 1} of {rounds} ...")
         for task in tasks:
-            for name in names[each % len(names) :] + names[: each % len(names)]:
-                if task in running[name].tasks:
-                    times.setdefault((name, task), []).append(running[name].do(task)["seconds"])
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+            for name, process in in_turn(running, each):
+                if task in process.tasks:
+                    times.setdefault((name, task), []).append(process.do(task)["seconds"])
 
 
 def main() -> None:
@@ -125,15 +99,20 @@ def main() -> None:
     times: Times = {}
     single = SINGLE if given.rounds else ()
     batch = BATCH if given.batch_rounds else ()
-    with tempfile.TemporaryDirectory() as name:
-        folder = given.folder or Path(name)
+    with tempfile.TemporaryDirectory() as place:
+        folder = given.folder or Path(place)
         if not (folder / "converted").exists():
-            _say("making the model ...")
+            say("making the model ...")
             make(folder, shape)
         made = sources(shape, given.batch, given.tokens)
         (folder / "sentences.json").write_text(json.dumps(made))
-        with processes(folder, given) as running:
-            _say("comparing ids ...")
+        options = ("--steps", given.steps, "--shape", given.shape)
+        with contextlib.ExitStack() as ended:
+            running = {}
+            for name in CONTESTANTS:
+                running[name] = Process(name, __file__, folder, given.threads, *options)
+                ended.callback(running[name].close)
+            say("comparing ids ...")
             other = differences(running, single + batch)
             race(running, ("read memory", *single), given.rounds, times)
             race(running, batch, given.batch_rounds, times)

@@ -1,7 +1,6 @@
 """The three libraries of `translate.py`, each in its own process, doing tasks on request.
 
-A process reads a line of JSON and answers with one: {"task": NAME} does the task once and returns
-its time and ids. Between tasks it waits without using a processor.
+{"task": NAME} does the task once and returns its time and ids (see `turns.py`).
 """
 
 from __future__ import annotations
@@ -14,11 +13,32 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from benchmarks.turns import answer
+
 Ids = list[list[int]]
 Task = Callable[[], Ids]
 
 #: Profile of a task: name of each part, and its share of the time.
 Profile = list[tuple[str, float]]
+
+
+def searches(search: Callable[[int, int], Ids], count: int) -> dict[str, Task]:
+    """Return the plain tasks of a search, which takes a number of sentences and a beam size."""
+    return {
+        "greedy": lambda: search(1, 1),
+        "beam 4": lambda: search(1, 4),
+        "batch, greedy": lambda: search(count, 1),
+        "batch, beam 4": lambda: search(count, 4),
+    }
+
+
+def recorded(search: Callable[[int, int, bool], Ids], count: int) -> dict[str, Task]:
+    """Return the tasks that return all attention too, which a third argument asks for."""
+    return {
+        "greedy, recorded": lambda: search(1, 1, True),
+        "beam 4, recorded": lambda: search(1, 4, True),
+        "batch, beam 4, recorded": lambda: search(count, 4, True),
+    }
 
 
 def headlight(folder: Path, sentences: Ids, steps: int, threads: int) -> dict[str, Task]:
@@ -36,36 +56,24 @@ def headlight(folder: Path, sentences: Ids, steps: int, threads: int) -> dict[st
     # The translator appends `</s>`.
     given = [sentence[:-1] for sentence in sentences]
 
-    def plain(count: int, beam: int) -> Ids:
-        done = translator.translate(given[:count], beam, **how)
-        return [list(each.ids) for each in done]
-
-    def recorded(beam: int) -> Ids:
+    def search(count: int, beam: int, recorded: bool = False) -> Ids:
+        if not recorded:
+            return [list(each.ids) for each in translator.translate(given[:count], beam, **how)]
+        if count > 1:
+            return [list(trace.predicted_ids) for trace in translator.traces(given, beam, **how)]
         trace = translator.trace(given[0], None, beam, **how)
         assert trace.search is not None
         return [list(trace.predicted_ids)]
-
-    def recorded_batch() -> Ids:
-        return [list(trace.predicted_ids) for trace in translator.traces(given, 4, **how)]
 
     target: list[int] = []
 
     def forced() -> Ids:
         if not target:
-            target.extend(plain(1, 4)[0][:-1])
+            target.extend(search(1, 4)[0][:-1])
         trace = translator.trace(given[0], target)
         return [list(trace.predicted_ids)]
 
-    return {
-        "greedy": lambda: plain(1, 1),
-        "greedy, recorded": lambda: recorded(1),
-        "beam 4": lambda: plain(1, 4),
-        "beam 4, recorded": lambda: recorded(4),
-        "trace": forced,
-        "batch, greedy": lambda: plain(len(given), 1),
-        "batch, beam 4": lambda: plain(len(given), 4),
-        "batch, beam 4, recorded": recorded_batch,
-    }
+    return {"trace": forced, **searches(search, len(given)), **recorded(search, len(given))}
 
 
 def transformers(folder: Path, sentences: Ids, steps: int, threads: int) -> dict[str, Task]:
@@ -91,7 +99,7 @@ def transformers(folder: Path, sentences: Ids, steps: int, threads: int) -> dict
         ids = torch.tensor(rows)
         return {"input_ids": ids, "attention_mask": (ids != pad).long()}
 
-    def generate(count: int, beam: int, weights: bool) -> Ids:
+    def generate(count: int, beam: int, weights: bool = False) -> Ids:
         found = models[weights].generate(
             **inputs(count), num_beams=beam, do_sample=False, max_new_tokens=steps,
             length_penalty=1.0, early_stopping=False, output_attentions=weights,
@@ -103,7 +111,7 @@ def transformers(folder: Path, sentences: Ids, steps: int, threads: int) -> dict
 
     def forced() -> Ids:
         if not target:
-            target.extend([pad, *generate(1, 4, False)[0][:-1]])
+            target.extend([pad, *generate(1, 4)[0][:-1]])
         with torch.inference_mode():
             output = models[True](
                 **inputs(1), decoder_input_ids=torch.tensor([target]), output_attentions=True
@@ -111,16 +119,8 @@ def transformers(folder: Path, sentences: Ids, steps: int, threads: int) -> dict
         assert len(output.cross_attentions) and len(output.encoder_attentions)
         return [target[1:]]
 
-    return {
-        "greedy": lambda: generate(1, 1, False),
-        "greedy, recorded": lambda: generate(1, 1, True),
-        "beam 4": lambda: generate(1, 4, False),
-        "beam 4, recorded": lambda: generate(1, 4, True),
-        "trace": forced,
-        "batch, greedy": lambda: generate(len(sentences), 1, False),
-        "batch, beam 4": lambda: generate(len(sentences), 4, False),
-        "batch, beam 4, recorded": lambda: generate(len(sentences), 4, True),
-    }
+    count = len(sentences)
+    return {"trace": forced, **searches(generate, count), **recorded(generate, count)}
 
 
 def ctranslate2(folder: Path, sentences: Ids, steps: int, threads: int) -> dict[str, Task]:
@@ -141,12 +141,7 @@ def ctranslate2(folder: Path, sentences: Ids, steps: int, threads: int) -> dict[
         )
         return [[numbers[piece] for piece in each.hypotheses[0]] for each in found]
 
-    return {
-        "greedy": lambda: translate(1, 1),
-        "beam 4": lambda: translate(1, 4),
-        "batch, greedy": lambda: translate(len(rows), 1),
-        "batch, beam 4": lambda: translate(len(rows), 4),
-    }
+    return searches(translate, len(rows))
 
 
 def bandwidth(n_bytes: int) -> Task:
@@ -172,16 +167,16 @@ def serve(name: str, folder: Path, steps: int, threads: int, step_bytes: int) ->
     tasks = CONTESTANTS[name](folder, sentences, steps, threads)
     if name == "headlight":
         tasks["read memory"] = bandwidth(step_bytes)
-    print(json.dumps(sorted(tasks)), flush=True)
-    for line in sys.stdin:
-        asked = json.loads(line)
+
+    def do(asked: dict[str, Any]) -> Any:
         task = tasks[asked["task"]]
         if asked.get("profile"):
-            print(json.dumps(_profiled(task)), flush=True)
-            continue
+            return _profiled(task)
         began = time.perf_counter()
         ids = task()
-        print(json.dumps({"seconds": time.perf_counter() - began, "ids": ids}), flush=True)
+        return {"seconds": time.perf_counter() - began, "ids": ids}
+
+    answer(tasks, do, sys.stdout)
 
 
 def _profiled(task: Task) -> Profile:

@@ -10,8 +10,9 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -19,15 +20,18 @@ ROOT = Path(__file__).resolve().parents[1]
 class Process:
     """A library's process."""
 
-    def __init__(self, name: str, command: list[str], log: Path, threads: int) -> None:
-        """Start Python with `command`; its first line is a JSON list of tasks.
+    def __init__(
+        self, name: str, script: str, folder: Path, threads: int, *options: object
+    ) -> None:
+        """Start a script with `--serve NAME`, which calls `answer`.
 
-        Args: log: file for standard error.  threads: of OpenMP.
+        Args: folder: of its log, passed on.  threads: of OpenMP, passed on.  options: further ones.
         """
         self.name = name
-        self._log = log.open("w+")
+        self._log = (folder / f"{name}.log").open("w+")
+        given = ("--serve", name, "--folder", folder, "--threads", threads, *options)
         self._process = subprocess.Popen(
-            [sys.executable, *command], cwd=ROOT, text=True,
+            [sys.executable, str(Path(script).resolve()), *map(str, given)], cwd=ROOT, text=True,
             env=dict(os.environ, OMP_NUM_THREADS=str(threads), HF_HUB_OFFLINE="1"),
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log,
         )  # fmt: skip
@@ -56,6 +60,29 @@ class Process:
         self._process.wait(60)
         self._process.stdout.close()
         self._log.close()
+
+
+def answer(tasks: Iterable[str], do: Callable[[dict[str, Any]], Any], output: TextIO) -> None:
+    """Print the tasks, then the answer to each request on stdin, until it ends.
+
+    The first line is a JSON list; no task ends it. A request is {"task": NAME} and options.
+    """
+    names = sorted(tasks)
+    print(json.dumps(names), file=output, flush=True)
+    for line in sys.stdin if names else ():
+        print(json.dumps(do(json.loads(line))), file=output, flush=True)
+
+
+def in_turn(running: dict[str, Process], number: int) -> list[tuple[str, Process]]:
+    """Return the processes in the order of a round: another one begins each."""
+    items = list(running.items())
+    first = number % len(items)
+    return items[first:] + items[:first]
+
+
+def say(text: str) -> None:
+    """Print a line of progress to standard error."""
+    print(text, file=sys.stderr, flush=True)
 
 
 def processors() -> int:

@@ -26,7 +26,6 @@ import argparse
 import json
 import os
 import signal
-import socket
 import statistics
 import subprocess
 import sys
@@ -34,7 +33,6 @@ import tarfile
 import tempfile
 import threading
 import time
-import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
@@ -50,6 +48,8 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [] if str(ROOT) in sys.path else [str(ROOT)]
 
 from benchmarks.race_report import CONTESTANTS, Result, summary, table  # noqa: E402
+from tests.browser.chromium import FLAGS, find_or_install  # noqa: E402
+from tests.servers import serving  # noqa: E402
 
 CACHE = ROOT / "benchmarks" / "cache"
 KINDS = ("Encoder", "Decoder", "Cross")
@@ -142,8 +142,6 @@ def bertviz_page(tensors: dict[str, NDArray[np.generic]]) -> str:
 @contextmanager
 def browser_context() -> Iterator[Callable[[], BrowserContext]]:
     """Yield a function that opens fresh windows of one Chromium."""
-    from tests.browser.chromium import FLAGS, find_or_install
-
     path = find_or_install()
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
@@ -232,8 +230,10 @@ def race_headlight(folder: Path, tokens: int, repeats: int, timeout: float) -> I
     def choose(page: Page, kind: str) -> None:
         page.get_by_role("radio", name=kind).click()
 
-    with serve(folder) as server, browser_context() as window:
-        address = f"{server}/?tokens={tokens}"
+    script = ("-m", "streamlit", "run", "benchmarks/grid_app.py", str(folder))
+    log = folder / "grid.log"
+    with serving(log, script, fresh=True) as server, browser_context() as window:
+        address = f"{server.address}/?tokens={tokens}"
         for visit in range(repeats + 1):
             context = window()
             page = context.new_page()
@@ -256,37 +256,6 @@ def race_headlight(folder: Path, tokens: int, repeats: int, timeout: float) -> I
 
 def _count(received: list[int], frame: str | bytes) -> None:
     received[0] += len(frame if isinstance(frame, bytes) else frame.encode())
-
-
-@contextmanager
-def serve(folder: Path) -> Iterator[str]:
-    """Serve `grid_app.py` on a free port; yield its URL."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    environment = dict(os.environ, OMP_NUM_THREADS="1", PYTHONPATH=str(ROOT))
-    command = [
-        sys.executable, "-m", "streamlit", "run", "benchmarks/grid_app.py",
-        "--server.headless=true", "--server.address=127.0.0.1", f"--server.port={port}",
-        "--", str(folder),
-    ]  # fmt: skip
-    process = subprocess.Popen(
-        command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    try:
-        address = f"http://127.0.0.1:{port}"
-        deadline = time.monotonic() + 120
-        while time.monotonic() < deadline and process.poll() is None:
-            try:
-                with urllib.request.urlopen(f"{address}/_stcore/health", timeout=2):  # noqa: S310
-                    yield address
-                    return
-            except OSError:
-                time.sleep(0.2)
-        raise RuntimeError("Streamlit did not start")
-    finally:
-        process.terminate()
-        process.wait(15)
 
 
 RACES = {"bertviz": race_bertviz, "headlight": race_headlight}
