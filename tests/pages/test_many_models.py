@@ -69,23 +69,24 @@ def test_the_sidebar_names_all_that_can_be_used_and_some_reasons(
 
 
 def test_what_comes_and_goes_shows_at_once_what_changes_within_seconds(
-    run_app: RunApp, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    random_checkpoints: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A long listing is reused for a few seconds; roots are checked every time."""
-    here = Path(shutil.copytree(root, tmp_path / "here"))
-    monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(here))
-    monkeypatch.setattr(models, "_TIMES", 1e9)
-    monkeypatch.setattr(models, "_LONGEST", 3600.0)
+    for name in ("good-000", "good-001"):
+        shutil.copytree(random_checkpoints / "alpha", tmp_path / name)
+    monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(tmp_path))
+    monkeypatch.setattr(models, "_TIMES_FEW", 1e9)
+    monkeypatch.setattr(models, "_LONGEST_FEW", 3600.0)
     asked: list[object] = []
     real = models.list_entries
     monkeypatch.setattr(models, "list_entries", lambda *given: (asked.append(1), real(*given))[1])
-    assert len(models.entries()) == len(models.entries()) == N_GOOD + N_BROKEN
+    assert len(models.entries()) == len(models.entries()) == 2
     assert len(asked) == 1
-    shutil.copytree(here / "good-000", here / "new")
+    shutil.copytree(tmp_path / "good-000", tmp_path / "new")
     assert "new" in {each.name for each in models.entries()}
-    shutil.rmtree(here / "good-000")
+    shutil.rmtree(tmp_path / "good-000")
     assert "good-000" not in {each.name for each in models.entries()}
-    (here / "good-001" / "config.json").write_text("{")
+    (tmp_path / "good-001" / "config.json").write_text("{")
     assert all(each.ok for each in models.entries() if each.name == "good-001")
     later = time.monotonic() + 7200
     monkeypatch.setattr(time, "monotonic", lambda: later)
