@@ -1,11 +1,14 @@
-"""Links to the glossary in a page's texts."""
+"""Texts of a page, their links to the glossary, and the messages of its components."""
 
 from __future__ import annotations
 
 import re
+from typing import Any
 from urllib.parse import unquote
 
 from streamlit.testing.v1 import AppTest
+
+from tests.messages import unpack
 
 _LINK = re.compile(r'\[([^\]]+)\]\(glossary\?word=([^ )"]+)(?: "[^"]*")?\)')
 
@@ -24,6 +27,12 @@ def messages_in(app: AppTest) -> str:
     """Return all texts of the page's main part, without escapes and links to the glossary."""
     kinds = (app.main.markdown, app.main.caption, app.main.info, app.main.warning, app.main.error)
     return unlinked("\n".join(each.value.replace("\\", "") for kind in kinds for each in kind))
+
+
+def messages(app: AppTest, component: str) -> list[tuple[dict[str, Any], bytes]]:
+    """Return header and body of the components of a name, in the page's order."""
+    shown = [each.proto for each in app.main.get("bidi_component")]
+    return [unpack(each.bytes) for each in shown if each.component_name == f"headlight.{component}"]
 
 
 def entries(text: str) -> dict[str, str]:

@@ -16,6 +16,7 @@ from safetensors.torch import load_file, save_file
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.conftest import ROOT
+from tests.pages.links import messages
 from tests.pages.links import messages_in as said
 from tests.tiny_models import random_model
 from tests.views import make_view
@@ -91,18 +92,6 @@ def turn_to(app: AppTest, topic: str, control: str = "topic") -> None:
     """Choose a view, or a display of the maps."""
     app.segmented_control(key=f"{control}_widget").set_value(topic).run()
     assert not app.exception and not app.error
-
-
-def messages(app: AppTest, component: str) -> list[tuple[dict[str, Any], bytes]]:
-    """Return header and body of the components of a name, in the page's order."""
-    found = []
-    for element in app.main.get("bidi_component"):
-        proto = element.proto
-        if proto.component_name != f"headlight.{component}":
-            continue
-        end = 4 + int.from_bytes(proto.bytes[:4], "little")
-        found.append((json.loads(proto.bytes[4:end]), proto.bytes[end:]))
-    return found
 
 
 def trace_of(name: str, **given: Any) -> Any:

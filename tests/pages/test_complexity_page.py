@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from tests.pages.links import said
 from transformer.experiments import complexity
 from transformer.experiments.records import Measurement, exponents, shipped
 from transformer.worker.job import STOP, Job, StoppedError
@@ -26,10 +27,6 @@ def _a_server_of_its_own(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     if (job := jobs.current()) is not None:
         job.stop()
         job.ended(100)
-
-
-def said(app: AppTest) -> str:
-    return "\n".join(each.value for each in (*app.main.markdown, *app.main.caption))
 
 
 def table(app: AppTest, index: int = 0) -> Any:

@@ -6,13 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pytest
 from streamlit.testing.v1 import AppTest
 
 from transformer.one_stack.files import MASK
 from transformer.one_stack.tracer import StackModel
-from ui.components.stages import stages_component
 
 RunApp = Callable[..., AppTest]
 TEXT = "The cat sat on the mat."
@@ -75,25 +72,6 @@ def test_what_changed_is_told_for_each(run_app: RunApp, family: Path) -> None:
     assert len(app.table) == 3
     said = " ".join(str(each.value) for each in app.table)
     assert "15%" in said and "GELU" in said
-
-
-def test_a_head_of_one_stack_is_followed(
-    run_app: RunApp, family: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    drawn: list[Any] = []
-    real = stages_component
-    monkeypatch.setattr(
-        "ui.head.views.stages_component",
-        lambda stages, **how: drawn.append(stages) or real(stages, **how),
-    )
-    for checkpoint, kind in (("reader", "encoder_self"), ("writer", "decoder_self")):
-        run_app(family, at="head", checkpoint=checkpoint, sentence=TEXT, layer="2", head="3")
-        model = StackModel.load(family / checkpoint, "cpu")
-        stages, trace = drawn[-1], model.trace(TEXT)
-        assert (stages.kind, stages.layer, stages.head) == (kind, 1, 2)
-        np.testing.assert_allclose(
-            stages.scaled.weights, trace.attention(kind)[1, 2, stages.query], atol=1e-5
-        )
 
 
 def test_a_caption_is_offered_where_the_sentence_is_none(run_app: RunApp) -> None:

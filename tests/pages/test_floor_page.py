@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from tests.pages.links import said
 from tests.tiny_models import random_model
 from transformer.checkpoint.folder import save_checkpoint
 from transformer.config import ModelConfig
@@ -49,10 +50,6 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 
 def open_page(run_app: RunApp, *root: Path, **query: str) -> AppTest:
     return run_app(*root, at="floor", **{"checkpoint": "alpha", "sentence": SENTENCE, **query})
-
-
-def said(app: AppTest) -> str:
-    return "\n".join(each.value for each in app.markdown)
 
 
 def test_it_opens_on_the_last_network_and_a_link_on_any(

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from tests.pages.links import unlinked
+from tests.pages.links import said
 from transformer.trace.records import HeadStages
 from transformer.translator import Translator
 from transformer.types import ATTENTION_KINDS
@@ -39,10 +39,6 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 
 def open_page(run_app: RunApp, *root: Path, **query: str) -> AppTest:
     return run_app(*root, at="head", **{"checkpoint": "alpha", "sentence": SENTENCE, **query})
-
-
-def said(app: AppTest) -> str:
-    return unlinked("\n".join(m.value for m in app.markdown))
 
 
 @pytest.mark.parametrize("kind", ATTENTION_KINDS)

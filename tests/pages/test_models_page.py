@@ -253,19 +253,12 @@ def test_whatever_lies_in_the_root_the_app_lives(run_app: RunApp, root: Path) ->
 
     (copy("a-pipe") / "config.json").unlink()
     os.mkfifo(root / "a-pipe" / "config.json")
-    (copy("deep") / "config.json").write_text("[" * 100_000)
-    (copy("link") / "model.safetensors").unlink()
-    (root / "link" / "model.safetensors").symlink_to("/dev/zero")
     (copy("<b>*name*\n$x$") / "config.json").write_text("{")
     copy("same")
     (root / "to-same").symlink_to("same")
     app = opened(run_app, root)
     said = text_of(app)
-    for line in (
-        "config.json: a pipe, socket or device", "config.json: not valid JSON: nested too deeply",
-        "link that leads outside", "<b>*name* $x$",
-    ):  # fmt: skip
-        assert line in said, line
+    assert "config.json: a pipe, socket or device" in said and "<b>*name* $x$" in said
     assert app.sidebar.selectbox(key="checkpoint_box").options == ["alpha", "same", "to-same"]
     app.switch_page("pages/attention_page.py").run()
     assert not app.exception

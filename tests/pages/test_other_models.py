@@ -14,8 +14,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from figures.markdown import shorten
-from tests.pages.kinds import offered_kinds
-from tests.pages.links import unlinked
+from tests.pages.links import messages, unlinked
 from tests.views import make_view
 from transformer.arrays.trace_file import load_arrays
 from transformer.types import AttentionKind
@@ -41,6 +40,17 @@ def open_page(run_app: RunApp, kinds: Path) -> Callable[..., AppTest]:
 def said(app: AppTest) -> str:
     parts = (*app.markdown, *app.caption, *app.info, *app.text, *app.warning)
     return unlinked("\n".join(part.value for part in parts))
+
+
+def offered_kinds(app: AppTest) -> list[str]:
+    """Return the names of the kinds on screen: of Streamlit's control, or the grid's tabs."""
+    controls = [each for each in app.get("button_group") if each.key == "kind_widget"]
+    if controls:
+        assert controls[0].value is not None
+        return list(controls[0].options)
+    ((header, _),) = messages(app, "grid")
+    assert header["choice"][3] in [name for name, *_ in header["kinds"]]
+    return [title for _, title, *_ in header["kinds"]]
 
 
 def test_the_list_names_what_can_be_opened_and_why_the_rest_cannot(

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from tests.pages.links import unlinked
-from tests.pages.test_translate import message_to_player, players, said, trace_of
+from tests.pages.links import messages, unlinked
+from tests.pages.test_translate import said, trace_of
 from transformer.search.sampling import Sampling
 from transformer.translator import Translator
 
@@ -47,7 +47,7 @@ def test_a_link_with_a_prefix_decodes_from_there_and_marks_it(
     ids = translator.tokenize("Das Tier").ids
     app = run_app(sentence=CAT, prefix=dotted(ids))
     expected = translator.trace(CAT, prefix=ids)
-    header, _ = message_to_player(app)
+    header, _ = messages(app, "player")[0]
     assert header["ids"] == list(expected.predicted_ids)
     assert header["nForced"] == len(ids) and not header["forced"]
     assert app.query_params["prefix"] == dotted(ids)
@@ -56,20 +56,20 @@ def test_a_link_with_a_prefix_decodes_from_there_and_marks_it(
 
 def test_steers_can_be_taken_back_one_by_one_or_all_at_once(run_app: RunApp) -> None:
     app = run_app(sentence=CAT)
-    free = message_to_player(app)[0]["ids"]
+    free = messages(app, "player")[0][0]["ids"]
     type_steer(app, "Die", "Begins with")
     one = app.query_params["prefix"]
     type_steer(app, "Das Tier war", "Is exactly")
     assert app.query_params["target"] == "Das Tier war"
     assert "prefix" not in app.query_params
-    header, _ = message_to_player(app)
+    header, _ = messages(app, "player")[0]
     assert header["forced"] and header["gap"] is None
     assert app.text[1].value == "Das Tier war"
     press(app, "Undo")
     assert app.query_params["prefix"] == one and "target" not in app.query_params
     press(app, "Start over")
     assert "prefix" not in app.query_params
-    assert message_to_player(app)[0]["ids"] == free
+    assert messages(app, "player")[0][0]["ids"] == free
     press(app, "Undo")
     assert app.query_params["prefix"] == one
 
@@ -95,19 +95,19 @@ def test_bad_steering_gets_one_clear_line_and_a_way_back(
 ) -> None:
     app = run_app(sentence=CAT, **steering)
     assert message in said(app)
-    assert not players(app)
+    assert not messages(app, "player")
     press(app, "Start over")
-    assert players(app) and not said(app)
+    assert messages(app, "player") and not said(app)
 
 
 def test_what_is_typed_wrongly_is_said_and_changes_nothing(run_app: RunApp) -> None:
     app = run_app(sentence=CAT)
-    before = message_to_player(app)
+    before = messages(app, "player")[0]
     type_steer(app, "word " * 700, "Begins with")
     assert "at most 512 are allowed" in said(app)
     type_steer(app, "  ", "Is exactly")
     assert "Type at least one character" in said(app)
-    assert message_to_player(app) == before
+    assert messages(app, "player")[0] == before
     type_steer(app, "Das Tier", "Is exactly")
     assert not said(app)
     assert app.text[1].value == app.query_params["target"] == "Das Tier"
@@ -119,7 +119,7 @@ def test_sampling_is_what_the_translator_does_and_the_link_says_all_of_it(
     asked = {"sample": "on", "temperature": "1.5", "top_k": "0", "top_p": "0.9", "seed": "7"}
     app = run_app(sentence=CAT, **asked)
     expected = model(random_checkpoints).trace(CAT, beam_size=1, sampling=Sampling(1.5, 0, 0.9, 7))
-    header, _ = message_to_player(app)
+    header, _ = messages(app, "player")[0]
     assert header["ids"] == list(expected.predicted_ids)
     assert expected.n_allowed is not None and header["drawn"] == expected.n_allowed.tolist()
     assert asked.items() <= dict(app.query_params).items()
