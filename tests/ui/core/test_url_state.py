@@ -19,21 +19,24 @@ def test_a_sentence_longer_than_the_box_is_refused() -> None:
 
 
 def script() -> None:
-    """A frame with one setting that belongs to the page and one that does not."""
+    """A frame with two settings that belong to the page and one that does not."""
     import streamlit as st
 
     from ui.core import url_state
 
     mine = url_state.Param("mine", url_state.whole(0, 9), 5)
+    later = url_state.Param("later", url_state.whole(0, 9), 5)
     other = url_state.Param("other", url_state.whole(0, 9), 5)
     url_state.read_url()
     url_state.enter("page")
-    url_state.show(mine)
+    url_state.show(mine, later)
     url_state.put(other, 7)
-    if "put" in st.session_state:
-        url_state.put(mine, st.session_state["put"])
-        del st.session_state["put"]
+    for param in (mine, later):
+        if param.name in st.session_state:
+            url_state.put(param, st.session_state[param.name])
+            del st.session_state[param.name]
     st.text(f"{url_state.get(mine)} {url_state.arrived(mine)}")
+    st.text(url_state.get(later))
     url_state.write_url()
 
 
@@ -46,7 +49,7 @@ def run_script(**query: str) -> AppTest:
 def test_the_url_is_taken_over_once_and_follows_afterwards() -> None:
     app = run_script(mine="0")
     assert app.text[0].value == "0 True"
-    app.session_state["put"] = 3
+    app.session_state["mine"] = 3
     app.run()
     assert app.text[0].value == "3 False"
     assert app.query_params == {"mine": "3"}
@@ -76,7 +79,7 @@ def test_only_what_is_shown_stays_in_the_url() -> None:
 
 def test_a_late_message_with_the_url_before_does_not_turn_time_back() -> None:
     app = run_script(mine="2")
-    app.session_state["put"] = 3
+    app.session_state["mine"] = 3
     app.run()
     app.query_params["mine"] = "2"  # sent by the browser before the 3 reached it
     app.run()
@@ -87,38 +90,18 @@ def test_a_late_message_with_the_url_before_does_not_turn_time_back() -> None:
 def test_an_earlier_url_of_the_page_takes_back_what_it_did_not_say(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    app = AppTest.from_function(two_settings).run()
-    assert app.query_params == {"always": "1"}
-    app.session_state["put"] = 3
+    app = run_script(mine="1")
+    app.session_state["later"] = 3
     app.run()
-    assert app.query_params == {"always": "1", "later": "3"}
+    assert app.query_params == {"mine": "1", "later": "3"}
     del app.query_params["later"]
     app.run()  # at once: a message sent by the browser before the 3 reached it
-    assert app.text[0].value == "3"
+    assert app.text[1].value == "3"
     monkeypatch.setattr(url_state, "_SETTLING", -1.0)
     del app.query_params["later"]
     app.run()  # the back button
-    assert app.text[0].value == "5"
-    assert app.query_params == {"always": "1"}
-
-
-def two_settings() -> None:
-    """A frame with one setting that is always in the URL, and one that is absent at first."""
-    import streamlit as st
-
-    from ui.core import url_state
-
-    always = url_state.Param("always", url_state.whole(0, 9), 1)
-    later = url_state.Param("later", url_state.whole(0, 9), 5)
-    url_state.read_url()
-    url_state.enter("page")
-    url_state.show(always, later)
-    url_state.put(always, 1)
-    if "put" in st.session_state:
-        url_state.put(later, st.session_state["put"])
-        del st.session_state["put"]
-    st.text(f"{url_state.get(later)}")
-    url_state.write_url()
+    assert app.text[1].value == "5"
+    assert app.query_params == {"mine": "1"}
 
 
 def test_a_very_long_value_stays_out_of_the_url() -> None:

@@ -51,10 +51,7 @@ def test_nothing_is_computed_before_a_click() -> None:
     assert all(each.proto.deferred_file_id for each in buttons)
     assert all(each.proto.ignore_rerun for each in buttons)
     assert not any(each.disabled for each in buttons)
-
-
-def test_a_size_is_chosen_once_for_all_figures() -> None:
-    app = AppTest.from_string(SCRIPT.format(count=12), default_timeout=60).run()
+    # A size is chosen once for all figures.
     sizes = app.get("button_group")
     assert [each.key for each in sizes] == ["a_figure_size", "b_figure_size"]
     assert [each.value for each in sizes] == ["two-columns"] * 2

@@ -17,7 +17,6 @@ from figures.numbers import in_words
 from tests.factories import make_trace
 from transformer.catalogue import list_entries
 from transformer.config import ModelConfig
-from transformer.trace.records import Trace
 from transformer.translator import Translator
 from ui.core.examples import examples_for
 from ui.frame.pages import PAGES
@@ -225,15 +224,9 @@ def test_heads_with_one_favourite_each_are_told_apart() -> None:
     maps = np.full_like(trace.encoder_self, 0.0)
     for head in range(3):
         maps[:, head, :, head] = 1
-    scene = Scene(_with(trace, encoder_self=maps), CONFIG)
+    scene = Scene(replace(trace, encoder_self=maps), CONFIG)
     asked = question(HEADS, 1, scene)
     assert asked.options[asked.answer] == "3"
-
-
-def _with(trace: Trace, **changes: Any) -> Trace:
-    import dataclasses
-
-    return dataclasses.replace(trace, **changes)
 
 
 def test_options_hold_the_right_one_and_no_other_like_it() -> None:
