@@ -9,7 +9,7 @@ from transformer.config import ModelConfig
 
 
 @dataclass(frozen=True)
-class Change:
+class Novelty:
     """One difference.
 
     Attributes:
@@ -21,7 +21,7 @@ class Change:
     now: str
 
 
-def changes(entry: Entry) -> list[Change]:
+def changes(entry: Entry) -> list[Novelty]:
     """Return what differs from the paper's model, its size aside; [] if nothing is known."""
     stack, config = entry.stack, entry.config
     blocks = config if stack is None else stack.blocks
@@ -35,29 +35,29 @@ def changes(entry: Entry) -> list[Change]:
     return found
 
 
-def _stacks(task: str) -> Change:
+def _stacks(task: str) -> Novelty:
     now = {
         "continue": "a decoder without cross-attention",
         "fill": "an encoder alone",
         "translate": "a decoder without cross-attention; the source is the beginning of its text",
     }[task]
-    return Change("Stacks", "an encoder, and a decoder that looks into it", now)
+    return Novelty("Stacks", "an encoder, and a decoder that looks into it", now)
 
 
-def _task(task: str) -> Change:
+def _task(task: str) -> Novelty:
     now = {
         "continue": "predict every next token of any text",
         "fill": "predict the 15% of tokens that are hidden, from both sides",
         "translate": "next target token (unchanged)",
     }[task]
-    return Change("Learns to", "predict each next token of a translation", now)
+    return Novelty("Learns to", "predict each next token of a translation", now)
 
 
-def _blocks(config: ModelConfig) -> list[Change]:
+def _blocks(config: ModelConfig) -> list[Novelty]:
     found = []
     if config.norm == "pre":
         found.append(
-            Change("LayerNorm", "after each residual sum", "in front of each block, which leaves "
+            Novelty("LayerNorm", "after each residual sum", "in front of each block, which leaves "
                    "the stream a plain sum")
         )  # fmt: skip
     if config.positions != "sinusoidal":
@@ -66,12 +66,12 @@ def _blocks(config: ModelConfig) -> list[Change]:
             "stored": "a table from another library",
             "relative": "nothing is added; each head adds a number for the distance to a logit",
         }[config.positions]
-        found.append(Change("Positions", "sinusoids, added to the embeddings", now))
+        found.append(Novelty("Positions", "sinusoids, added to the embeddings", now))
     if config.activation != "relu":
         names = {"gelu": "GELU, a smooth ReLU", "silu": "SiLU, a smooth ReLU"}
-        found.append(Change("Feed-forward", "ReLU", names[config.activation]))
+        found.append(Novelty("Feed-forward", "ReLU", names[config.activation]))
     if config.attention_bias:
-        found.append(Change("Projections", "without biases", "with biases"))
+        found.append(Novelty("Projections", "without biases", "with biases"))
     if not config.scale_embedding:
-        found.append(Change("Embeddings", "times √d_model", "as they are"))
+        found.append(Novelty("Embeddings", "times √d_model", "as they are"))
     return found
