@@ -15,7 +15,7 @@ from transformer.checkpoint.folder import PARTS
 from transformer.checkpoint.reference import Kind, ModelRef, fingerprint, split_name
 from transformer.errors import CheckpointError
 from transformer.files.file_cache import FileCache
-from transformer.files.safe import is_there
+from transformer.files.safe import is_there, modified
 from transformer.importers.registry import FORMATS
 from transformer.models import arrays, foreign, huggingface, one_stack, own
 from transformer.models.entry import Entry, ModelKind
@@ -33,13 +33,19 @@ KINDS: dict[Kind, ModelKind] = {
 }
 
 _ENTRIES: FileCache[Entry] = FileCache()
+_KINDS: FileCache[Kind] = FileCache()
 
 
 def resolve(path: str | Path | ModelRef) -> ModelRef:
     """Return the reference to a model as it is on disk now: its kind and fingerprint."""
     ref = ModelRef.of(path)
-    kind = next(kind for kind, each in KINDS.items() if each.fits(ref))
-    return replace(ref, kind=kind, mark=fingerprint(ref.folder))
+    mark = fingerprint(ref.folder)
+
+    def judge() -> Kind:
+        return next(kind for kind, each in KINDS.items() if each.fits(ref))
+
+    kind = _KINDS.get(ref.path, (mark, modified(ref.folder)), judge)
+    return ModelRef(ref.folder, ref.updates, kind, mark)
 
 
 def open_tracer(path: str | Path | ModelRef, device: str = "auto") -> Tracer:

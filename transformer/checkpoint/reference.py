@@ -6,6 +6,7 @@ import os
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import itemgetter
 from pathlib import Path
 from typing import Literal
 
@@ -97,15 +98,17 @@ def at(name: str, updates: int | None) -> str:
 
 def fingerprint(path: Path) -> str:
     """Return a text that changes whenever a file of a model does: name, size, time or inode."""
-    marks = []
+    statuses: list[tuple[str, os.stat_result]] = []
     with suppress(OSError, ValueError):  # absent, or no path at all
-        if path.is_dir():
-            names = sorted(each for each in os.listdir(path) if each.endswith(_COUNTED))
-            files = [path / name for name in names[:_MOST_COUNTED]]
+        try:
+            with os.scandir(path) as files:
+                counted = [(each.name, each) for each in files if each.name.endswith(_COUNTED)]
+        except NotADirectoryError:
+            statuses.append((path.name, path.stat()))
         else:
-            files = [path]
-        for file in files:
-            with suppress(OSError):
-                status = file.stat()
-                marks.append(f"{file.name}:{status.st_size}:{status.st_mtime_ns}:{status.st_ino}")
-    return " ".join(marks)
+            for name, file in sorted(counted, key=itemgetter(0))[:_MOST_COUNTED]:
+                with suppress(OSError):
+                    statuses.append((name, file.stat()))
+    return " ".join(
+        f"{name}:{status.st_size}:{status.st_mtime_ns}:{status.st_ino}" for name, status in statuses
+    )

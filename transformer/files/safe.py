@@ -51,6 +51,14 @@ def is_folder(path: Path) -> bool:
         return False
 
 
+def modified(path: Path) -> int:
+    """Return the modification time in nanoseconds, 0 if it cannot be looked up."""
+    try:
+        return os.stat(path).st_mtime_ns
+    except (OSError, ValueError):
+        return 0
+
+
 def parse_json(text: str | bytes) -> Any:
     """Parse strict JSON.
 

@@ -11,7 +11,6 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 
 import torch
 
@@ -19,6 +18,7 @@ from figures.numbers import in_bytes
 from transformer.arrays.archived import ArchivedTrace
 from transformer.catalogue import Entry, ModelRef, describe, inspect_entry, list_entries
 from transformer.errors import CheckpointError
+from transformer.files.safe import modified
 from transformer.trace.tracer import Tracer
 from transformer.translator import Translator
 from transformer.worker.tracing import COPIES, open_unchanged
@@ -52,7 +52,7 @@ def entries() -> list[Entry]:
     global _listed
     roots = checkpoint_roots()
     with _listing:
-        mark = [(root, _changed(root)) for root in roots]
+        mark = [(root, modified(root)) for root in roots]
         begun = time.monotonic()
         if _listed[0] == mark and begun < _listed[1]:
             return list(_listed[2])
@@ -68,13 +68,6 @@ def entries() -> list[Entry]:
 def default_name(usable: Mapping[str, Entry]) -> str:
     """Return the name of the entry that opens first, "" if there is none."""
     return DEFAULT_CHECKPOINT if DEFAULT_CHECKPOINT in usable else next(iter(usable), "")
-
-
-def _changed(folder: Path) -> int:
-    try:
-        return folder.stat().st_mtime_ns
-    except OSError:
-        return 0
 
 
 def fresh(entry: Entry) -> Entry:
