@@ -6,29 +6,21 @@ import argparse
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from types import FrameType
 from typing import NoReturn
 
-from transformer.commands import (
-    ablations,
-    align,
-    complete,
-    complexity,
-    data,
-    evaluate,
-    import_,
-    info,
-    measure,
-    parse,
-    publish,
-    show,
-    snapshots,
-    trace,
-    train,
-    translate,
-    typed,
-)
+from transformer.commands.ablations import ablations
+from transformer.commands.complexity import complexity
+from transformer.commands.evaluate import align, evaluate, measure, publish, snapshots, typed
+from transformer.commands.import_ import import_
+from transformer.commands.info import info
+from transformer.commands.options import add_options, call
+from transformer.commands.parse import parse
+from transformer.commands.show import show
+from transformer.commands.trace import complete, trace
+from transformer.commands.train import data, train
+from transformer.commands.translate import translate
 
 BAD_INPUT, INTERRUPTED = 2, 130
 
@@ -37,12 +29,6 @@ _COMMANDS = (
     translate, evaluate, typed, parse, complete, trace, show, train, data, publish, snapshots,
     measure, align, complexity, ablations, import_, info,
 )  # fmt: skip
-
-#: Options that name files and folders; an empty one would be the folder that one is in.
-_PATHS = {
-    "checkpoint", "data", "file", "gold", "html", "mix", "out", "output", "path", "run_folder",
-    "source", "table",
-}  # fmt: skip
 
 
 class _Parser(argparse.ArgumentParser):
@@ -60,11 +46,11 @@ def _parser() -> _Parser:
     commands = parser.add_subparsers(
         dest="command", metavar="COMMAND", required=True, parser_class=_Parser
     )
-    for module in _COMMANDS:
-        name, _, text = (module.__doc__ or "``: ").splitlines()[0].partition(": ")
-        command = commands.add_parser(name.strip("`"), help=text.rstrip("."))
-        module.add(command)
-        command.set_defaults(run=module.run)
+    for each in _COMMANDS:
+        text = (each.__doc__ or "").rstrip(".")
+        command = commands.add_parser(each.__name__.rstrip("_"), help=text[:1].lower() + text[1:])
+        add_options(command, each)
+        command.set_defaults(run=each)
     return parser
 
 
@@ -76,13 +62,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # One sentence must not end the run because a terminal cannot show it.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
-    run: Callable[[argparse.Namespace], None] = options.run
-    for name in _PATHS & vars(options).keys():
-        if getattr(options, name) == "":
-            print(f"python -m transformer {options.command}: {name} is empty", file=sys.stderr)
-            return BAD_INPUT
     try:
-        run(options)
+        call(options.run, vars(options))
         sys.stdout.flush()
     except BrokenPipeError:
         # The reader has what it wanted, as in `... | head`. Python would complain at exit.

@@ -142,8 +142,8 @@ BAD = {
     "trace into a folder above": (
         ["trace", "--checkpoint", "{ok}", "--src", "A", "--out", "{tmp}/.."], "Is a directory",
     ),
-    "trace, empty path": (["trace", "--checkpoint", "{ok}", "--src", "A", "--out", ""], "out is"),
-    "train, empty path": (["train", "tiny", "--data", "{tmp}", "--out", ""], "out is empty"),
+    "trace, empty path": (["trace", "--checkpoint", "{ok}", "--src", "A", "--out", ""], "out: is"),
+    "train, empty path": (["train", "tiny", "--data", "{tmp}", "--out", ""], "out: is"),
     "trace, given and drawn": (
         ["trace", "--checkpoint", "{ok}", "--src", "A", "--tgt", "B", "--sample", "--out", "x"],
         "--sample cannot be combined with --tgt",

@@ -1,78 +1,60 @@
-"""`ablations`: repeat the rows of table 3 on Multi30k, and compare with the paper."""
+"""`ablations`: table 3 of the paper, repeated."""
 
 from __future__ import annotations
 
-import argparse
 import math
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from transformer.commands.options import add_device, progress_bar
+from transformer.commands.options import Device, Json, Quiet, progress_bar
 
 if TYPE_CHECKING:
     from transformer.experiments.ablation_summary import Figure
-    from transformer.experiments.ablations import Results, Variation
+    from transformer.experiments.ablations import Results
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
-    parser.add_argument("--data", metavar="DIR", help="folder of the text; without it, no training")
-    parser.add_argument("--out", metavar="DIR", help="folder of the runs, which are resumed there")
-    parser.add_argument(
-        "--rows", nargs="+", metavar="ROW", help="such as heads-1 layers-1; default: all, in order"
-    )
-    parser.add_argument(
-        "--seeds", type=int, nargs="+", metavar="N", default=[1, 2, 3], help="default: 1 2 3"
-    )
-    parser.add_argument(
-        "--table", metavar="FILE", help="file of the results; default: the project's own"
-    )
-    parser.add_argument("--compile", action="store_true", help="train with torch.compile")
-    add_device(parser)
-    parser.add_argument("--quiet", action="store_true", help="no progress bars")
-    parser.add_argument("--json", action="store_true", help="print the results as JSON")
-
-
-def run(options: argparse.Namespace) -> None:
-    """Run the command."""
+def ablations(
+    *,
+    data: Annotated[Path | None, "DIR", "folder of the text; without it, no training"] = None,
+    out: Annotated[Path | None, "DIR", "folder of the runs, which are resumed there"] = None,
+    rows: Annotated[Sequence[str], "ROW", "such as heads-1 layers-1; default: all, in order"] = (),
+    seeds: Annotated[Sequence[int], "N", "of the runs of a row"] = (1, 2, 3),
+    table: Annotated[Path | None, "FILE", "file of the results; default: the project's own"] = None,
+    compile_: Annotated[bool, "train with torch.compile"] = False,
+    device: Device = "auto",
+    quiet: Quiet = False,
+    json_: Json = False,
+) -> None:
+    """Repeat the rows of table 3 on Multi30k, and compare with the paper."""
     from transformer.errors import InputError
-    from transformer.experiments.ablations import RUN_ORDER, SHIPPED, Results, variation
+    from transformer.experiments.ablations import BASE, RUN_ORDER, SHIPPED, Results, variation
+    from transformer.files.atomic import check_place
 
-    if (options.data is None) != (options.out is None):
+    if (data is None) != (out is None):
         raise InputError("--data and --out belong together: text to train on, and a place for runs")
-    rows = [variation(name) for name in options.rows or RUN_ORDER]
-    file = Path(options.table) if options.table else SHIPPED
-    if options.data is None:
+    asked, file = [variation(name) for name in rows or RUN_ORDER], table or SHIPPED
+    if data is None or out is None:
         if not file.exists():
             raise InputError(f"{file}: no such file")
         results = Results.from_json(file.read_text("utf-8"))
     else:
-        results = _train(options, rows, file)
-    print(results.to_json() if options.json else text(results), end="")
+        from transformer.experiments.ablation_runs import gather, make, missing
 
-
-def _train(options: argparse.Namespace, rows: list[Variation], file: Path) -> Results:
-    from transformer.experiments.ablation_runs import gather, make, missing
-    from transformer.experiments.ablations import BASE
-    from transformer.files.atomic import check_place
-
-    data, out = Path(options.data), Path(options.out)
-    check_place(file)
-    start = BASE
-    if options.compile:
-        start = {**BASE, "training": {**BASE["training"], "compile": True}}
-    results = gather(out, file)
-    left = missing(results, rows, options.seeds)
-    for index, (row, seed) in enumerate(left, 1):
-        print(f"{index} of {len(left)}: {row.name}, seed {seed}", file=sys.stderr, flush=True)
-        with progress_bar(disable=options.quiet, unit=" sentences", delay=1) as report:
-            make(
-                row, seed, data, out, start=start, device=options.device,
-                show_progress=not options.quiet, report=report,
-            )  # fmt: skip
+        check_place(file)
+        start = {**BASE, "training": {**BASE["training"], "compile": compile_}}
         results = gather(out, file)
-    return results
+        left = missing(results, asked, seeds)
+        for index, (row, seed) in enumerate(left, 1):
+            print(f"{index} of {len(left)}: {row.name}, seed {seed}", file=sys.stderr, flush=True)
+            with progress_bar(disable=quiet, unit=" sentences") as report:
+                make(
+                    row, seed, data, out, start=start, device=device, show_progress=not quiet,
+                    report=report,
+                )  # fmt: skip
+            results = gather(out, file)
+    print(results.to_json() if json_ else text(results), end="")
 
 
 def text(results: Results) -> str:

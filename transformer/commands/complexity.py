@@ -1,11 +1,12 @@
-"""`complexity`: measure time and memory of the layers of table 1 on this machine."""
+"""`complexity`: table 1 of the paper, measured."""
 
 from __future__ import annotations
 
-import argparse
 import sys
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from transformer.commands.options import progress_bar
 
@@ -13,67 +14,57 @@ if TYPE_CHECKING:
     from transformer.experiments.records import Measurement
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
-    parser.add_argument("--quick", action="store_true", help="small shapes, a few seconds")
-    parser.add_argument(
-        "--lengths", type=int, nargs="+", metavar="N", help="default: 32 64 ... 4096"
-    )
-    parser.add_argument("--widths", type=int, nargs="+", metavar="D", help="default: 128 256 512")
-    parser.add_argument("--threads", type=int, metavar="N", help="threads of PyTorch; default: 1")
-    parser.add_argument(
-        "--seconds", type=float, metavar="S",
-        help="time for all rounds, of which there are 5 to 15; default: 100",
-    )  # fmt: skip
-    parser.add_argument(
-        "--memory", type=int, metavar="MIB",
-        help="leave out layers whose tensors would hold more; default: 1024",
-    )  # fmt: skip
-    parser.add_argument("--device", help="auto, cpu or cuda; default: cpu")
-    parser.add_argument("--json", action="store_true", help="print the measurement as JSON")
-    parser.add_argument("--out", metavar="FILE", help="also write it to this file, as JSON")
-    parser.add_argument(
-        "--lines", action="store_true", help="progress as lines on standard error, for programs"
-    )
-
-
-def run(options: argparse.Namespace) -> None:
-    """Run the command."""
-    from dataclasses import replace
-
+def complexity(
+    *,
+    quick: Annotated[bool, "small shapes, a few seconds"] = False,
+    lengths: Annotated[Sequence[int] | None, "N", "default: 32 64 ... 4096"] = None,
+    widths: Annotated[Sequence[int] | None, "D", "default: 128 256 512"] = None,
+    threads: Annotated[int | None, "N", "threads of PyTorch; default: 1"] = None,
+    seconds: Annotated[
+        float | None, "S", "time for all rounds, of which there are 5 to 15; default: 100"
+    ] = None,
+    device: Annotated[str | None, "auto, cpu or cuda; default: cpu"] = None,
+    memory: Annotated[
+        int | None, "MIB", "leave out layers whose tensors would hold more; default: 1024"
+    ] = None,
+    json_: Annotated[bool, "print the measurement as JSON"] = False,
+    out: Annotated[Path | None, "FILE", "also write it to this file, as JSON"] = None,
+    lines: Annotated[bool, "progress as lines on standard error, for programs"] = False,
+) -> None:
+    """Measure time and memory of the layers of table 1 on this machine."""
     from transformer.experiments.complexity import QUICK, Plan, measure
     from transformer.files.atomic import check_place, write_atomic
 
-    given: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value
-        for name in ("lengths", "widths", "threads", "seconds", "device")
-        if (value := getattr(options, name)) is not None
+    options = {
+        "lengths": lengths, "widths": widths, "threads": threads, "seconds": seconds,
+        "device": device, "memory": memory,
+    }  # fmt: skip
+    given = {name: value for name, value in options.items() if value is not None}
+    words = []
+    for name, value in given.items():
+        each = value if isinstance(value, list) else [value]
+        words += [f"--{name}", *(f"{one:g}" if name == "seconds" else str(one) for one in each)]
+    changes: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in given.items()
     }
-    words = [each for name, value in given.items() for each in (f"--{name}", *_texts(value))]
-    if options.memory is not None:
-        given["held"] = options.memory * 2**20
-        words += ["--memory", str(options.memory)]
-    start = QUICK if options.quick else Plan()
-    plan = replace(start, **given, command=" ".join([start.command, *words]))
-    if options.out is not None:
-        check_place(Path(options.out))
+    if memory is not None:
+        changes["held"] = changes.pop("memory") * 2**20
+    start = QUICK if quick else Plan()
+    plan = replace(start, **changes, command=" ".join([start.command, *words]))
+    if out is not None:
+        check_place(out)
     print(
         f"one layer at a time, of at most {plan.most_held / 2**20:,.0f} MiB of tensors",
         file=sys.stderr,
     )
-    if options.lines:
+    if lines:
         made = measure(plan, lambda *now: print(*now, file=sys.stderr, flush=True))
     else:
-        with progress_bar(disable=None, unit=" layers") as report:
+        with progress_bar(delay=0, unit=" layers") as report:
             made = measure(plan, report)
-    if options.out is not None:
-        write_atomic(Path(options.out), made.to_json().encode())
-    print(made.to_json() if options.json else table(made), end="")
-
-
-def _texts(value: Any) -> list[str]:
-    return [f"{each:g}" if isinstance(each, float) else str(each)
-            for each in (value if isinstance(value, tuple) else (value,))]  # fmt: skip
+    if out is not None:
+        write_atomic(out, made.to_json().encode())
+    print(made.to_json() if json_ else table(made), end="")
 
 
 def table(made: Measurement) -> str:

@@ -1,61 +1,234 @@
-"""`evaluate`: translate a file and score it."""
+"""Commands that measure models: scores, typed sentences, alignment, published figures."""
 
 from __future__ import annotations
 
-import argparse
 import json
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
-from transformer.commands.options import add_beam, add_checkpoint, load, progress_bar
-
-
-def add(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
-    add_checkpoint(parser)
-    add_beam(parser)
-    parser.add_argument(
-        "--src", required=True, metavar="FILE", help="source sentences, plain or .gz"
-    )
-    parser.add_argument(
-        "--ref", required=True, metavar="FILE", help="reference translations, plain or .gz"
-    )
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument(
-        "--protocol", metavar="NAME",
-        help="multi30k-lc-tok: also BLEU on lower-cased Moses tokens (lc_tok_bleu)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--language", metavar="CODE",
-        help="target language for --protocol; default: from the name of --ref, as in test.de.gz",
-    )  # fmt: skip
-    parser.add_argument("--output", metavar="FILE", help="also write the translations here")
+from transformer.commands.options import (
+    ALPHAS,
+    BEAMS,
+    Alpha,
+    Alphas,
+    Beam,
+    Beams,
+    Checkpoint,
+    Data,
+    Device,
+    Json,
+    RunFolder,
+    progress_bar,
+)
 
 
-def run(options: argparse.Namespace) -> None:
-    """Run the command."""
+def evaluate(
+    *,
+    checkpoint: Checkpoint,
+    device: Device = "auto",
+    beam: Beam = None,
+    alpha: Alpha = None,
+    src: Annotated[Path, "FILE", "source sentences, plain or .gz"],
+    ref: Annotated[Path, "FILE", "reference translations, plain or .gz"],
+    json_: Json = False,
+    protocol: Annotated[
+        str | None, "NAME",
+        "multi30k-lc-tok: also BLEU on lower-cased Moses tokens (lc_tok_bleu)",
+    ] = None,
+    language: Annotated[
+        str | None, "CODE",
+        "target language for --protocol; default: from the name of --ref, as in test.de.gz",
+    ] = None,
+    output: Annotated[Path | None, "FILE", "also write the translations here"] = None,
+) -> None:  # fmt: skip
+    """Translate a file and score it."""
     from transformer.evaluation.scores import evaluate_files
     from transformer.files.atomic import check_place, write_atomic
+    from transformer.translator import Translator
 
-    if options.output:
-        check_place(Path(options.output))
-    translator = load(options)
-    with progress_bar(unit=" sentences", delay=1, mininterval=0.5) as show:
+    if output:
+        check_place(output)
+    translator = Translator.load(checkpoint, device)
+    with progress_bar(unit=" sentences", mininterval=0.5) as show:
         result = evaluate_files(
-            translator,
-            options.src,
-            options.ref,
-            beam_size=options.beam,
-            alpha=options.alpha,
-            protocol=options.protocol,
-            language=options.language,
-            on_translated=show,
-        )
-    if options.output:
-        text = "".join(f"{line}\n" for line in result.hypotheses)
-        write_atomic(Path(options.output), text.encode())
+            translator, src, ref, beam_size=beam, alpha=alpha, protocol=protocol,
+            language=language, on_translated=show,
+        )  # fmt: skip
+    if output:
+        write_atomic(output, "".join(f"{line}\n" for line in result.hypotheses).encode())
     values = result.to_dict()
-    if options.json:
+    if json_:
         print(json.dumps(values, indent=2))
     else:
         for name, value in values.items():
             print(f"{name:<18} {value}")
+
+
+def typed(
+    *,
+    checkpoint: Checkpoint,
+    device: Device = "auto",
+    beam: Beam = None,
+    alpha: Alpha = None,
+    languages: Annotated[
+        str, "SRC-TGT",
+        "such as en-de; default: those of the text that the model was trained on",
+    ] = "",
+    json_: Json = False,
+) -> None:  # fmt: skip
+    """Translate 200 sentences as visitors type them, and judge each."""
+    from transformer.config import ConfigError
+    from transformer.evaluation.measure import read_metrics
+    from transformer.evaluation.typed import by_topic, judge, to_dict, typed_sentences
+    from transformer.translator import Translator
+
+    src, _, tgt = languages.partition("-")
+    if not languages:
+        try:
+            data = read_metrics(checkpoint)[0].data
+        except ConfigError as error:
+            raise ConfigError(f"{error}; say what it translates with --languages") from None
+        src, tgt = data.src, data.tgt
+    sentences = typed_sentences(src, tgt)
+    translator = Translator.load(checkpoint, device)
+    decoding = translator.decoding.resolve(beam, alpha, drawn=False)
+    with progress_bar(unit=" sentences") as show:
+        verdicts = judge(translator, sentences, decoding, show)
+    if json_:
+        print(json.dumps(to_dict(verdicts), indent=2, ensure_ascii=False))
+        return
+    for each in verdicts:
+        if not each.right:
+            print(f"{each.source}\n  {each.translation}\n  instead of: {each.reference}")
+    print()
+    for topic, (right, n) in by_topic(verdicts).items():
+        print(f"{topic:<14} {right:>3} of {n}")
+    print(f"{'right':<14} {sum(each.right for each in verdicts):>3} of {len(verdicts)}")
+
+
+def align(
+    checkpoint: Annotated[Path, "CHECKPOINT", "a translator from or to German"],
+    *,
+    data: Annotated[Path, "DIR", "folder of alignment-de-en"],
+    write: Annotated[bool, "keep the table in its metrics.json"] = False,
+    json_: Json = False,
+    device: Device = "auto",
+) -> None:
+    """Score each head's word alignment against links drawn by people."""
+    from transformer.catalogue import open_tracer
+    from transformer.checkpoint.folder import METRICS
+    from transformer.config import ConfigError
+    from transformer.evaluation.alignment import ALIGNMENT, best_head, head_errors, read_gold
+    from transformer.evaluation.measure import read_metrics
+    from transformer.files.atomic import write_atomic
+    from transformer.one_stack.tracer import StackModel
+    from transformer.translator import Translator
+
+    recipe, metrics = read_metrics(checkpoint)
+    aligned = read_gold(data, recipe.data.src)
+    model = open_tracer(checkpoint, device)
+    writes = isinstance(model, Translator) or (
+        isinstance(model, StackModel) and model.config.task == "translate"
+    )
+    if not writes or {recipe.data.src, recipe.data.tgt} != {"de", "en"}:
+        raise ConfigError(f"{checkpoint}: does not translate between German and English")
+    assert isinstance(model, Translator | StackModel)
+    with progress_bar(unit=" sentences") as show:
+        found = head_errors(model, aligned, show)
+    if write:
+        kept = json.dumps(metrics | {ALIGNMENT: found}, indent=2, ensure_ascii=False) + "\n"
+        write_atomic(checkpoint / METRICS, kept.encode())
+    if json_:
+        print(json.dumps(found))
+        return
+    for row in ("predicting", "reading"):
+        layer, head, error = best_head(found[row])
+        print(f"{row} row: best is layer {layer + 1}, head {head + 1}, AER {100 * error:.1f}%")
+        for number, errors in enumerate(found[row], 1):
+            print(f"  layer {number}: " + " ".join(f"{100 * each:5.1f}" for each in errors))
+
+
+def publish(
+    run_folder: RunFolder,
+    *,
+    data: Data,
+    out: Annotated[Path, "DIR", "the checkpoint to write"],
+    beam: Beams = BEAMS,
+    alpha: Alphas = ALPHAS,
+    dtype: Annotated[str, "float32, float16 or bfloat16"] = "float16",
+    device: Device = "auto",
+    made_by: Annotated[str, "COMMAND", "the command that trains it again, for the card"] = "",
+    mix: Annotated[
+        Path | None, "PATH", "a checkpoint to mix in, by the share that scores best on val"
+    ] = None,
+    share: Annotated[
+        float | None, "S",
+        "take this share of --mix, 0 to 1; default: the one that scores best on val",
+    ] = None,
+    note: Annotated[
+        Sequence[str], "TEXT", "a sentence for the card's limits, may be repeated",
+        {"action": "append", "nargs": None},
+    ] = (),
+    baseline: Annotated[
+        Sequence[tuple[str, str]], ("NAME", "PATH"),
+        "of a parser: another one to score beside it, may be repeated",
+        {"action": "append", "nargs": 2, "type": str},
+    ] = (),
+) -> None:  # fmt: skip
+    """Turn a finished run into a checkpoint with figures."""
+    from transformer.evaluation import publish as publishing
+    from transformer.evaluation.measure import Measuring
+
+    baselines = {name: Path(path) for name, path in baseline}
+    with progress_bar() as report:
+        how = Measuring(data, beam, alpha, device, baselines=baselines, progress=report)
+        folder = publishing.publish(
+            run_folder, out, how, dtype=dtype, made_by=made_by, notes=note, mix=mix, share=share
+        )
+    print(folder)
+
+
+def measure(
+    path: Annotated[Path, "CHECKPOINT", "a folder that publish wrote"],
+    *,
+    data: Data,
+    beam: Beams = BEAMS,
+    alpha: Alphas = ALPHAS,
+    note: Annotated[
+        Sequence[str] | None, "TEXT",
+        "a sentence for the card's limits, may be repeated; default: those of metrics.json",
+        {"action": "append", "nargs": None},
+    ] = None,
+    keep_scores: Annotated[
+        bool,
+        "keep the decoding and the scores of the test sets; measure only the length of the "
+        "training text and the typed sentences",
+    ] = False,
+    device: Device = "auto",
+) -> None:  # fmt: skip
+    """Choose a checkpoint's default decoding and measure it on the test sets."""
+    from transformer.evaluation import measure as measuring
+
+    with progress_bar() as report:
+        how = measuring.Measuring(
+            data, beam, alpha, device, keep_scores=keep_scores, progress=report
+        )
+        print(measuring.measure(path, how, notes=note))
+
+
+def snapshots(
+    run_folder: RunFolder,
+    *,
+    data: Data,
+    checkpoint: Annotated[Path, "PATH", "the checkpoint to keep them beside"],
+) -> None:
+    """Keep the snapshots of a run beside a checkpoint, to look at its training."""
+    from transformer.checkpoint.snapshots import read_history
+    from transformer.training.snapshots import keep_snapshots
+
+    with progress_bar(unit=" snapshots") as show:
+        file = keep_snapshots(run_folder, checkpoint, data, progress=show)
+    for each in read_history(checkpoint).snapshots:
+        print(f"{each.updates:>9,} updates  {each.val_nll:6.3f} nats per token")
+    print(f"{file}: {file.stat().st_size / 1e6:.1f} MB")

@@ -1,28 +1,26 @@
-"""`info`: describe a checkpoint."""
+"""`info`: checkpoints described."""
 
 from __future__ import annotations
 
-import argparse
 import json
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from transformer.commands.options import Json
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
-    parser.add_argument("path", metavar="PATH", help="a checkpoint, or a folder of them")
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--table", action="store_true", help="print a table of measured figures")
-
-
-def run(options: argparse.Namespace) -> None:
-    """Run the command."""
+def info(
+    path: Annotated[Path, "PATH", "a checkpoint, or a folder of them"],
+    *,
+    json_: Json = False,
+    table: Annotated[bool, "print a table of measured figures"] = False,
+) -> None:
+    """Describe a checkpoint."""
     from transformer.catalogue import inspect_entry, list_entries
     from transformer.errors import CheckpointError
     from transformer.evaluation.summary import summary_table
     from transformer.search.decoding import Decoding, default_decoding
 
-    path = Path(options.path)
     entries = list_entries([path]) or [inspect_entry(path)]
     values: list[dict[str, Any]] = []
     for entry in entries:
@@ -45,11 +43,11 @@ def run(options: argparse.Namespace) -> None:
         values.append(about | {"metrics": dict(entry.metrics)})
     if len(entries) == 1 and entries[0].error is not None:
         raise CheckpointError(entries[0].error)
-    if options.table:
+    if table:
         ours = [entry for entry in entries if entry.kind in ("checkpoint", "one_stack")]
         print(summary_table(ours))
         return
-    if options.json:
+    if json_:
         print(json.dumps(values[0] if len(values) == 1 else values, indent=2, ensure_ascii=False))
         return
     for about in values:

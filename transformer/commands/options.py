@@ -1,104 +1,131 @@
-"""Options that several commands share: the checkpoint, the decoding, the device."""
+"""Commands as functions whose parameters are their options, and the options that several share.
+
+A parameter is `Annotated[type, metavar, help]`, with further settings of argparse in a dict. Those
+before `*` are positional arguments. An option without a default is required, and a bool is a flag.
+"""
 
 from __future__ import annotations
 
 import argparse
+import inspect
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from pathlib import Path
+from types import UnionType
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
-if TYPE_CHECKING:
-    from transformer.translator import Translator
-    from transformer.types import Report
-
-
-def add_checkpoint(parser: argparse.ArgumentParser) -> None:
-    """Add `--checkpoint` and `--device`."""
-    parser.add_argument("--checkpoint", required=True, metavar="PATH", help="a checkpoint folder")
-    add_device(parser)
-
-
-def add_device(parser: argparse.ArgumentParser) -> None:
-    """Add `--device`."""
-    parser.add_argument("--device", default="auto", help="auto, cpu or cuda; default: auto")
-
-
-def add_beam(parser: argparse.ArgumentParser) -> None:
-    """Add `--beam` and `--alpha`, which default to the checkpoint's own."""
-    parser.add_argument(
-        "--beam", type=int, metavar="N",
-        help="beam size, 1 is greedy; default: the checkpoint's, see info",
-    )  # fmt: skip
-    parser.add_argument(
-        "--alpha", type=float, metavar="A",
-        help="exponent of the length penalty; default: the checkpoint's, see info",
-    )  # fmt: skip
+Checkpoint = Annotated[Path, "PATH", "a checkpoint folder"]
+Data = Annotated[Path, "DIR", "folder of the text"]
+Device = Annotated[str, "auto, cpu or cuda"]
+Json = Annotated[bool, "print JSON"]
+Quiet = Annotated[bool, "no progress bar"]
+RunFolder = Annotated[Path, "RUN", "the --out folder of train"]
+Beam = Annotated[int | None, "N", "beam size, 1 is greedy; default: the checkpoint's, see info"]
+Alpha = Annotated[
+    float | None, "A", "exponent of the length penalty; default: the checkpoint's, see info"
+]
+Sentences = Annotated[
+    Sequence[str], "SENTENCE", "default: one sentence a line on standard input", {"nargs": "*"}
+]
+#: Settings from which a default decoding is chosen.
+Beams = Annotated[Sequence[int], "N", "beam sizes to try on the validation text"]
+Alphas = Annotated[Sequence[float], "A", "length penalties to try"]
+BEAMS, ALPHAS = (1, 4, 5, 8), (0.0, 0.3, 0.6, 1.0, 1.4, 1.8, 2.0)
 
 
-def add_grid(parser: argparse.ArgumentParser) -> None:
-    """Add `--beam` and `--alpha`, the settings from which a default decoding is chosen."""
-    parser.add_argument(
-        "--beam", type=int, nargs="+", metavar="N", default=[1, 4, 5, 8],
-        help="beam sizes to try on the validation text; default: 1 4 5 8",
-    )  # fmt: skip
-    parser.add_argument(
-        "--alpha", type=float, nargs="+", metavar="A", default=[0.0, 0.3, 0.6, 1.0, 1.4, 1.8, 2.0],
-        help="length penalties to try; default: 0 0.3 0.6 1 1.4 1.8 2",
-    )  # fmt: skip
+@dataclass(frozen=True, kw_only=True)
+class Steering:
+    """Options that steer decoding; a parameter of this type stands for all of them."""
 
+    beam: Beam = None
+    alpha: Alpha = None
+    prefix: Annotated[str | None, "TEXT", "begin every translation with this text"] = None
+    sample: Annotated[bool, "sample tokens instead of searching for the best"] = False
+    temperature: Annotated[
+        float | None, "T", "with --sample: below 1 sharpens, above 1 flattens; default: 1"
+    ] = None
+    sample_top_k: Annotated[
+        int | None, "K", "with --sample: only the K most probable tokens; default: all"
+    ] = None
+    top_p: Annotated[
+        float | None, "P", "with --sample: only the nucleus of probability P; default: 1"
+    ] = None
+    seed: Annotated[int | None, "N", "with --sample: the random seed; default: 0"] = None
 
-def add_steering(parser: argparse.ArgumentParser) -> None:
-    """Add `--prefix`, and `--sample` with its settings."""
-    parser.add_argument("--prefix", metavar="TEXT", help="begin every translation with this text")
-    parser.add_argument(
-        "--sample", action="store_true", help="sample tokens instead of searching for the best"
-    )
-    parser.add_argument(
-        "--temperature", type=float, metavar="T",
-        help="with --sample: below 1 sharpens, above 1 flattens; default: 1",
-    )  # fmt: skip
-    parser.add_argument(
-        "--sample-top-k", type=int, metavar="K",
-        help="with --sample: only the K most probable tokens; default: all",
-    )  # fmt: skip
-    parser.add_argument(
-        "--top-p", type=float, metavar="P",
-        help="with --sample: only the nucleus of probability P; default: 1",
-    )  # fmt: skip
-    parser.add_argument(
-        "--seed", type=int, metavar="N", help="with --sample: the random seed; default: 0"
-    )
+    def settings(self) -> dict[str, Any]:
+        """Return the keyword arguments of `Translator.translate` and `trace`."""
+        from transformer.errors import InputError
+        from transformer.search.inputs import checked_sampling
 
-
-def steering(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the decoding options as keyword arguments of `Translator.translate` and `trace`."""
-    from transformer.errors import InputError
-    from transformer.search.inputs import checked_sampling
-
-    settings = {
-        "--temperature": options.temperature,
-        "--sample-top-k": options.sample_top_k,
-        "--top-p": options.top_p,
-        "--seed": options.seed,
-    }
-    first = next((flag for flag, value in settings.items() if value is not None), None)
-    if first is not None and not options.sample:
-        raise InputError(f"{first} {settings[first]} needs --sample")
-    sampling = None
-    if options.sample:
-        sampling = checked_sampling(
-            1.0 if options.temperature is None else options.temperature,
-            options.sample_top_k or 0,
-            1.0 if options.top_p is None else options.top_p,
-            options.seed or 0,
+        for name in ("temperature", "sample_top_k", "top_p", "seed"):
+            value = getattr(self, name)
+            if value is not None and not self.sample:
+                raise InputError(f"--{name.replace('_', '-')} {value} needs --sample")
+        drawn = checked_sampling(
+            1.0 if self.temperature is None else self.temperature,
+            self.sample_top_k or 0,
+            1.0 if self.top_p is None else self.top_p,
+            self.seed or 0,
         )
-    return {
-        "beam_size": options.beam,
-        "alpha": options.alpha,
-        "prefix": options.prefix,
-        "sampling": sampling,
-    }
+        sampling = drawn if self.sample else None
+        return {
+            "beam_size": self.beam, "alpha": self.alpha, "prefix": self.prefix,
+            "sampling": sampling,
+        }  # fmt: skip
+
+
+def _parameters(command: Callable[..., Any]) -> Iterator[tuple[inspect.Parameter, Any]]:
+    hints = get_type_hints(command, include_extras=True)
+    for each in inspect.signature(command).parameters.values():
+        yield each, hints[each.name]
+
+
+def add_options(parser: argparse.ArgumentParser, command: Callable[..., Any]) -> None:
+    """Add the options of a command."""
+    for parameter, hint in _parameters(command):
+        if isinstance(hint, type):
+            add_options(parser, hint)
+            continue
+        kind, *about = get_args(hint)
+        more = about.pop() if isinstance(about[-1], dict) else {}
+        *metavar, text = about
+        default = list(each) if isinstance(each := parameter.default, tuple) else each
+        settings: dict[str, Any] = {"help": text, "default": default}
+        if default not in (parameter.empty, None, False, "", []):
+            settings["help"] += f"; default: {str(default).strip('[]').replace(',', '')}"
+        if isinstance(kind, UnionType):
+            kind = get_args(kind)[0]
+        if get_origin(kind) is Sequence:
+            kind, settings["nargs"] = get_args(kind)[0], "+"
+        if kind is bool:
+            settings["action"] = "store_true"
+        else:
+            settings["type"] = _path if kind is Path else kind
+            settings["metavar"] = metavar[0] if metavar else None
+        if parameter.kind is parameter.KEYWORD_ONLY:
+            name = f"--{parameter.name.rstrip('_').replace('_', '-')}"
+            settings |= {"dest": parameter.name, "required": default is parameter.empty}
+        else:
+            name = parameter.name
+        parser.add_argument(name, **settings | more)
+
+
+def _path(text: str) -> Path:
+    if not text:  # it would be the folder that one is in
+        raise argparse.ArgumentTypeError("is empty")
+    return Path(text)
+
+
+def call(command: Callable[..., Any], given: Mapping[str, Any]) -> Any:
+    """Call a command with what was parsed for its options."""
+    return command(
+        **{
+            each.name: call(hint, given) if isinstance(hint, type) else given[each.name]
+            for each, hint in _parameters(command)
+        }
+    )
 
 
 def listed(texts: Iterable[str], most: int = 20) -> str:
@@ -108,36 +135,19 @@ def listed(texts: Iterable[str], most: int = 20) -> str:
 
 
 @contextmanager
-def progress_bar(**settings: Any) -> Iterator[Report]:
-    """Show a bar on standard error; yield the callback that moves it. `settings` are tqdm's."""
+def progress_bar(**settings: Any) -> Iterator[Callable[..., None]]:
+    """Show a bar on standard error after a second, if that is a terminal.
+
+    Yields: the callback that moves it, given (done, total), or (name of the step, done, total).
+    """
     from tqdm import tqdm
 
-    with tqdm(file=sys.stderr, **settings) as bar:
+    with tqdm(file=sys.stderr, **{"delay": 1, "disable": None} | settings) as bar:
 
-        def report(done: int, total: int) -> None:
-            bar.total = total
+        def report(*step: Any) -> None:
+            *name, done, bar.total = step
             bar.update(done - bar.n)
+            if name:
+                bar.set_description(name[0])
 
         yield report
-
-
-@contextmanager
-def steps_bar() -> Iterator[Callable[[str, int, int], None]]:
-    """Show a bar for work of several steps; yield the callback, given a step's name too."""
-    from tqdm import tqdm
-
-    with tqdm(delay=1, disable=None, file=sys.stderr) as bar:
-
-        def report(what: str, done: int, total: int) -> None:
-            bar.set_description(what, refresh=False)
-            bar.total, bar.n = total, done
-            bar.refresh()
-
-        yield report
-
-
-def load(options: argparse.Namespace) -> Translator:
-    """Load the translator that the options of `add_checkpoint` name."""
-    from transformer.translator import Translator
-
-    return Translator.load(options.checkpoint, device=options.device)

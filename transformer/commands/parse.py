@@ -1,14 +1,21 @@
-"""`parse`: parse sentences into trees, or score a parser on gold trees."""
+"""`parse`: trees of sentences."""
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from transformer.commands.options import add_beam, add_checkpoint, progress_bar
+from transformer.commands.options import (
+    Alpha,
+    Beam,
+    Checkpoint,
+    Device,
+    Sentences,
+    progress_bar,
+)
 from transformer.commands.translate import stdin_lines
 
 if TYPE_CHECKING:
@@ -16,63 +23,71 @@ if TYPE_CHECKING:
     from transformer.translator import Translator
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
-    add_checkpoint(parser)
-    add_beam(parser)
-    parser.add_argument(
-        "sentences", nargs="*", metavar="SENTENCE",
-        help="default: one sentence a line on standard input",
-    )  # fmt: skip
-    parser.add_argument(
-        "--raw", action="store_true",
-        help="split off punctuation and clitics first; default: words are split at spaces",
-    )  # fmt: skip
-    parser.add_argument(
-        "--free", action="store_true",
-        help="let the model write anything, and repair it; default: only trees of the sentence",
-    )  # fmt: skip
-    parser.add_argument(
-        "--pairs", action="store_true",
-        help="print SENTENCE TAB SYMBOLS, training text of a recipe, without repaired trees",
-    )  # fmt: skip
-    parser.add_argument(
-        "--gold", metavar="FILE", type=Path,
-        help="instead: parse the sentences of these trees, one a line, and print scores",
-    )  # fmt: skip
-    parser.add_argument("--json", action="store_true", help="with --gold: print JSON")
-
-
-def run(options: argparse.Namespace) -> None:
-    """Run the command."""
+def parse(
+    sentences: Sentences = (),
+    *,
+    checkpoint: Checkpoint,
+    device: Device = "auto",
+    beam: Beam = None,
+    alpha: Alpha = None,
+    raw: Annotated[
+        bool, "split off punctuation and clitics first; default: words are split at spaces"
+    ] = False,
+    free: Annotated[
+        bool, "let the model write anything, and repair it; default: only trees of the sentence"
+    ] = False,
+    pairs: Annotated[
+        bool, "print SENTENCE TAB SYMBOLS, training text of a recipe, without repaired trees"
+    ] = False,
+    gold: Annotated[
+        Path | None,
+        "FILE",
+        "instead: parse the sentences of these trees, one a line, and print scores",
+    ] = None,
+    json_: Annotated[bool, "with --gold: print JSON"] = False,
+) -> None:
+    """Parse sentences into trees, or score a parser on gold trees."""
     from transformer.errors import InputError
-    from transformer.parsing.parser import load_parser
+    from transformer.parsing.parser import evaluate, load_parser
 
-    if options.gold is not None and (options.sentences or options.raw or options.pairs):
+    if gold is not None and (sentences or raw or pairs):
         raise InputError("--gold brings its own sentences")
-    if options.json and options.gold is None:
+    if json_ and gold is None:
         raise InputError("--json needs --gold")
-    parser = load_parser(options.checkpoint, options.device, free=options.free)
-    parser.translate([], options.beam, options.alpha)  # complains about settings first
-    if options.gold is not None:
-        _score(parser, options)
-    elif options.sentences:
-        _print(parser, options.sentences, 0, options)
-    else:
+    parser = load_parser(checkpoint, device, free=free)
+    parser.translate([], beam, alpha)  # complains about settings first
+    if gold is None:
         done = 0
-        for lines in stdin_lines():
-            _print(parser, lines, done, options)
+        for lines in [sentences] if sentences else stdin_lines():
+            _print(parser, lines, done, beam, alpha, raw=raw, pairs=pairs)
             done += len(lines)
+        return
+    with progress_bar(unit=" sentences") as show:
+        results = evaluate(parser, gold, beam, alpha, show)
+    if json_:
+        print(json.dumps(results, indent=2))
+        return
+    for name, value in results.items():
+        print(f"{name.replace('_', ' '):<24} {value:g}")
 
 
-def _print(parser: Translator, lines: list[str], before: int, options: argparse.Namespace) -> None:
+def _print(
+    parser: Translator,
+    lines: Sequence[str],
+    before: int,
+    beam: int | None,
+    alpha: float | None,
+    *,
+    raw: bool,
+    pairs: bool,
+) -> None:
     """Print one tree a line; a blank line stays blank."""
     from transformer.errors import InputError
-    from transformer.parsing.parser import parse
+    from transformer.parsing.parser import parse as parsed
     from transformer.training.treebank import pair
     from transformer.trees.words import split_words
 
-    sentences = [split_words(line) if options.raw else line.split() for line in lines]
+    sentences = [split_words(line) if raw else line.split() for line in lines]
     for number, (line, words) in enumerate(zip(lines, sentences, strict=True), before + 1):
         try:
             parser.tokenize(" ".join(words))
@@ -81,14 +96,14 @@ def _print(parser: Translator, lines: list[str], before: int, options: argparse.
         if line.strip() and not words:
             raise InputError(f"line {number}: no words")
     asked = [words for words in sentences if words]
-    with progress_bar(unit=" sentences", delay=1, disable=None) as show:
-        found = iter(parse(parser, asked, options.beam, options.alpha, on_parsed=show))
+    with progress_bar(unit=" sentences") as show:
+        found = iter(parsed(parser, asked, beam, alpha, on_parsed=show))
     repaired: list[int] = []
     for number, words in enumerate(sentences, before + 1):
         each: Parse | None = next(found) if words else None
         if each and each.rebuilt.repairs:
             repaired.append(number)
-        if not options.pairs:
+        if not pairs:
             print(each or "")
         elif each and not each.rebuilt.repairs and each.complete:
             print(*pair(each.tree), sep="\t")
@@ -96,15 +111,3 @@ def _print(parser: Translator, lines: list[str], before: int, options: argparse.
     if repaired:
         share = f"{len(repaired)} of {len(asked)}"
         print(f"{share} trees were repaired: {', '.join(map(str, repaired[:20]))}", file=sys.stderr)
-
-
-def _score(parser: Translator, options: argparse.Namespace) -> None:
-    from transformer.parsing.parser import evaluate
-
-    with progress_bar(unit=" sentences", delay=1, disable=None) as show:
-        results = evaluate(parser, options.gold, options.beam, options.alpha, show)
-    if options.json:
-        print(json.dumps(results, indent=2))
-        return
-    for name, value in results.items():
-        print(f"{name.replace('_', ' '):<24} {value:g}")

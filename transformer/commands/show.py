@@ -1,11 +1,10 @@
-"""`show`: show attention maps from a file of arrays.
+"""`show`: attention maps from a file of arrays, in the app or as a page.
 
 Both are programs of their own: nothing here imports them, the command line starts them.
 """
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import os
 import shutil
@@ -21,6 +20,7 @@ import webbrowser
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Annotated
 from urllib.parse import urlencode
 
 #: The app, where the project's folder is there.
@@ -31,37 +31,28 @@ VARIABLE = "HEADLIGHT_CHECKPOINTS"
 _PATIENCE = 180
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
-    parser.add_argument(
-        "file", metavar="FILE.npz", help="see docs/arrays.md; trace --out writes it"
-    )
-    parser.add_argument(
-        "--html", metavar="OUT.html", help="write a page instead of starting the app"
-    )
-    parser.add_argument(
-        "--port", type=int, metavar="N", help="where the app answers; default: free"
-    )
-    parser.add_argument("--open", action="store_true", help="open it in the browser")
-
-
-def run(options: argparse.Namespace) -> None:
-    """Run the command."""
+def show(
+    file: Annotated[Path, "FILE.npz", "see docs/arrays.md; trace --out writes it"],
+    *,
+    html: Annotated[Path | None, "OUT.html", "write a page instead of starting the app"] = None,
+    port: Annotated[int | None, "N", "where the app answers; default: free"] = None,
+    open_: Annotated[bool, "open it in the browser"] = False,
+) -> None:
+    """Show attention maps from a file of arrays."""
     from transformer.arrays.trace_file import load_arrays
     from transformer.errors import InputError
 
-    path = Path(options.file)
-    if options.port is not None and not 1 <= options.port <= 65_535:
-        raise InputError(f"--port {options.port} is not a port; allowed are 1 to 65535")
-    if options.html is not None:
-        if options.port is not None:
-            raise InputError(f"--port {options.port} is for the app, which --html does not start")
-        _write_page(path, Path(options.html), open_it=options.open)
+    if port is not None and not 1 <= port <= 65_535:
+        raise InputError(f"--port {port} is not a port; allowed are 1 to 65535")
+    if html is not None:
+        if port is not None:
+            raise InputError(f"--port {port} is for the app, which --html does not start")
+        _write_page(file, html, open_it=open_)
         return
-    load_arrays(path)  # says what is wrong before anything is started
+    load_arrays(file)  # says what is wrong before anything is started
     if not (ROOT / "app.py").is_file():
         raise InputError("the app is not installed here; --html OUT.html writes a page instead")
-    _run_app(path, options.port or _free_port(), open_it=options.open)
+    _run_app(file, port or _free_port(), open_it=open_)
 
 
 def _write_page(path: Path, out: Path, *, open_it: bool) -> None:

@@ -1,62 +1,73 @@
-"""`trace`: record every attention map of one sentence."""
+"""Commands that look at one text: `trace` records its maps, `complete` goes on with it."""
 
 from __future__ import annotations
 
-import argparse
+import math
 import sys
+from pathlib import Path
+from typing import Annotated
 
-from transformer.commands.options import (
-    add_beam,
-    add_checkpoint,
-    add_steering,
-    listed,
-    load,
-    steering,
-)
+from transformer.commands.options import Checkpoint, Device, Steering, listed
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
-    add_checkpoint(parser)
-    add_beam(parser)
-    add_steering(parser)
-    parser.add_argument("--src", required=True, metavar="TEXT", help="the sentence")
-    parser.add_argument(
-        "--tgt", metavar="TEXT", help="follow this translation instead of searching for one"
-    )
-    parser.add_argument(
-        "--top-k",
-        type=int,
-        default=10,
-        metavar="N",
-        help="alternatives recorded per step; default: 10",
-    )
-    parser.add_argument(
-        "--out", required=True, metavar="FILE.npz", help="where to write the arrays"
-    )
-
-
-def run(options: argparse.Namespace) -> None:
-    """Run the command."""
+def trace(
+    *,
+    checkpoint: Checkpoint,
+    device: Device = "auto",
+    steering: Steering,
+    src: Annotated[str, "TEXT", "the sentence"],
+    tgt: Annotated[
+        str | None, "TEXT", "follow this translation instead of searching for one"
+    ] = None,
+    top_k: Annotated[int, "N", "alternatives recorded per step"] = 10,
+    out: Annotated[Path, "FILE.npz", "where to write the arrays"],
+) -> None:
+    """Record every attention map of one sentence."""
     from transformer.arrays.trace_file import npz_path, save_arrays
     from transformer.errors import InputError
     from transformer.search.reader import unknown_text
+    from transformer.translator import Translator
 
-    if options.tgt is not None and options.sample:
+    if tgt is not None and steering.sample:
         raise InputError("--sample cannot be combined with --tgt, which is followed as it is")
-    path = npz_path(options.out)
-    translator = load(options)
-    trace = translator.trace(
-        options.src,
-        target=options.tgt,
-        top_k=options.top_k,
-        **steering(options),
-    )
-    save_arrays(trace, path)
-    unknown = unknown_text(translator.tokenize(options.src))
-    if options.tgt is not None:
-        unknown += unknown_text(translator.tokenize_target(options.tgt))
+    path = npz_path(out)
+    translator = Translator.load(checkpoint, device)
+    found = translator.trace(src, target=tgt, top_k=top_k, **steering.settings())
+    save_arrays(found, path)
+    unknown = unknown_text(translator.tokenize(src))
+    if tgt is not None:
+        unknown += unknown_text(translator.tokenize_target(tgt))
     if unknown:
         print(f"the model does not know {listed(unknown)}", file=sys.stderr)
-    print(f"{trace.text}")
-    print(f"{path}: {len(trace.src_tokens)} source tokens, {len(trace.tgt_tokens)} steps")
+    print(f"{found.text}")
+    print(f"{path}: {len(found.src_tokens)} source tokens, {len(found.tgt_tokens)} steps")
+
+
+def complete(
+    text: Annotated[str, "TEXT", ""],
+    *,
+    checkpoint: Checkpoint,
+    tokens: Annotated[int, "N", "go on by at most N"] = 20,
+    seed: Annotated[int | None, "N", "draw the tokens at random, from this seed"] = None,
+    top_k: Annotated[int, "N", "guesses for each [MASK]"] = 5,
+    device: Device = "auto",
+) -> None:
+    """Continue a text with a model of one stack, or fill in its [MASK]."""
+    from transformer.catalogue import open_tracer
+    from transformer.errors import InputError
+    from transformer.one_stack.tracer import StackModel
+    from transformer.search.sampling import Sampling
+
+    model = open_tracer(checkpoint, device)
+    if not isinstance(model, StackModel):
+        raise InputError(f"{checkpoint} has two stacks; use translate")
+    sampling = None if seed is None else Sampling(seed=seed)
+    if model.config.task == "fill":
+        for each in model.guesses(model.trace(text), top_k):
+            shares = zip(each.tokens, each.log_probs, strict=True)
+            guessed = ", ".join(f"{token} {100 * math.exp(value):.1f}%" for token, value in shares)
+            print(f"{each.position} {each.token}: {guessed}")
+    elif model.config.task == "continue":
+        print(model.trace(text, new_tokens=tokens, sampling=sampling).text)
+    else:
+        print(model.trace(text, sampling=sampling).text)

@@ -1,69 +1,75 @@
-"""`train`: train a model."""
+"""Commands for training: `train`, and `data`, which fetches the text."""
 
 from __future__ import annotations
 
-import argparse
 import logging
 import os
+import random
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Annotated
 
-from transformer.commands.options import add_device
-
-if TYPE_CHECKING:
-    from transformer.training.stages import Stage
+from transformer.commands.options import Data, Device, Quiet
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
-    parser.add_argument("recipe", metavar="PRESET_OR_TOML", help="a preset, or a TOML recipe")
-    parser.add_argument("--data", required=True, metavar="DIR", help="folder of the text")
-    parser.add_argument("--out", required=True, metavar="DIR", help="folder of the run")
-    parser.add_argument("--resume", action="store_true", help="continue a run that was stopped")
-    parser.add_argument("--tensorboard", action="store_true", help="also write TensorBoard events")
-    add_device(parser)
-    parser.add_argument(
-        "--download", action="store_true", help="download corpora that --data lacks"
-    )
-    parser.add_argument("--quiet", action="store_true", help="no progress bar")
-
-
-def run(options: argparse.Namespace) -> None:
-    """Run the command."""
+def train(
+    recipe: Annotated[str, "PRESET_OR_TOML", "a preset, or a TOML recipe"],
+    *,
+    data: Data,
+    out: Annotated[Path, "DIR", "folder of the run"],
+    resume: Annotated[bool, "continue a run that was stopped"] = False,
+    tensorboard: Annotated[bool, "also write TensorBoard events"] = False,
+    device: Device = "auto",
+    download: Annotated[bool, "download corpora that --data lacks"] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Train a model."""
     from transformer.training.stages import load_stages
 
-    stages = load_stages(options.recipe)
-    from transformer.training.run import train
+    stages = load_stages(recipe)
+    from transformer.evaluation.measure import Measuring
+    from transformer.evaluation.publish import publish
+    from transformer.training import run
 
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     leads = os.environ.get("RANK", "0") == "0"  # of several processes, one speaks
-    out = Path(options.out)
     for stage in stages:
         folder = out / stage.name
-        recipe = stage.started_from(out)
-        if recipe is not None:
-            train(
-                recipe,
-                Path(options.data),
-                folder,
-                device=options.device,
-                resume=options.resume,
-                download=options.download,
-                tensorboard=options.tensorboard,
-                show_progress=not options.quiet,
-            )
+        started = stage.started_from(out)
+        if started is not None:
+            run.train(
+                started, data, folder, device=device, resume=resume, download=download,
+                tensorboard=tensorboard, show_progress=not quiet,
+            )  # fmt: skip
         elif leads and not folder.exists():
-            _mix(stage, out, options)
+            assert stage.mix is not None
+            trained, other = (out / name for name in stage.mix)
+            how = Measuring(data, (4,), (0.6,), device)
+            publish(trained, folder, how, mix=other, share=stage.share)
         if leads:
             print(folder)
 
 
-def _mix(stage: Stage, out: Path, options: argparse.Namespace) -> None:
-    """Interpolate the weights of two earlier stages."""
-    from transformer.evaluation.measure import Measuring
-    from transformer.evaluation.publish import publish
+def data(
+    corpus: Annotated[str, None, "multi30k or tatoeba; with --sample any that a recipe names"],
+    *,
+    out: Annotated[Path, "DIR", "where to put it, then `train --data DIR`"],
+    sample: Annotated[int | None, "N", "show N training pairs of a corpus in DIR instead"] = None,
+    src: Annotated[str, "CODE", "with --sample"] = "en",
+    tgt: Annotated[str, "CODE", "the language beside English"] = "de",
+    home: Annotated[str | None, "URL", "address of a mirror"] = None,
+    sha256: Annotated[str | None, "HEX", "tatoeba: expected checksum of the archive"] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Download a public corpus to train on, or sample one."""
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    if sample is None:
+        from transformer.training.download import fetch
 
-    assert stage.mix is not None
-    trained, other = (out / name for name in stage.mix)
-    how = Measuring(Path(options.data), (4,), (0.6,), options.device)
-    publish(trained, out / stage.name, how, mix=other, share=stage.share)
+        print(fetch(corpus, out, tgt=tgt, home=home, sha256=sha256, show_progress=not quiet))
+        return
+    from transformer.training.corpus import load_corpus
+    from transformer.training.recipe import DataRecipe
+
+    pairs = load_corpus(DataRecipe((corpus,), src, tgt), out).train
+    for pair in random.sample(pairs, min(max(sample, 0), len(pairs))):
+        print(*pair, sep="\t")

@@ -1,21 +1,13 @@
-"""`translate`: translate sentences."""
+"""`translate`: sentences from the command line or standard input."""
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from io import BufferedReader
 from typing import TYPE_CHECKING, cast
 
-from transformer.commands.options import (
-    add_beam,
-    add_checkpoint,
-    add_steering,
-    listed,
-    load,
-    steering,
-)
+from transformer.commands.options import Checkpoint, Device, Sentences, Steering, listed
 
 if TYPE_CHECKING:
     from transformer.search.records import Translation
@@ -24,34 +16,23 @@ if TYPE_CHECKING:
 _NAMED = 10
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """Add the options."""
-    add_checkpoint(parser)
-    add_beam(parser)
-    add_steering(parser)
-    parser.add_argument(
-        "sentences", nargs="*", metavar="SENTENCE",
-        help="default: one sentence a line on standard input",
-    )  # fmt: skip
-
-
-def run(options: argparse.Namespace) -> None:
-    """Run the command."""
+def translate(
+    sentences: Sentences = (),
+    *,
+    checkpoint: Checkpoint,
+    device: Device = "auto",
+    steering: Steering,
+) -> None:
+    """Translate sentences."""
     from transformer.errors import InputError
+    from transformer.translator import Translator
 
-    translator = load(options)
-    settings = steering(options)
+    translator, settings = Translator.load(checkpoint, device), steering.settings()
     translator.translate([], **settings)  # complains about settings before any input is read
-    if options.sentences:
-        done = translator.translate(options.sentences, **settings)
-        for each in done:
-            print(each.text)
-        _comment(done, "sentence", 0)
-        return
     n_read = 0
-    for lines in stdin_lines():
+    for lines in [sentences] if sentences else stdin_lines():
         bad: InputError | None = None
-        for index, line in enumerate(lines):
+        for index, line in enumerate(() if sentences else lines):
             try:
                 translator.tokenize(line)
             except InputError as error:
@@ -61,7 +42,7 @@ def run(options: argparse.Namespace) -> None:
         for each in done:
             print(each.text)
         sys.stdout.flush()
-        _comment(done, "line", n_read)
+        _comment(done, "sentence" if sentences else "line", n_read)
         if bad is not None:
             raise bad
         n_read += len(lines)
