@@ -184,8 +184,8 @@ def mount(place: Path) -> bool:
 
 #: What commands import when they run.
 _LATE = (
-    "transformer.evaluation.publish", "transformer.importers.fairseq.importer",
-    "transformer.importers.joeynmt.importer", "transformer.training.snapshots",
+    "transformer.evaluation.publish", "transformer.importers.fairseq",
+    "transformer.importers.joeynmt", "transformer.training.snapshots",
     "ui.models.import_jobs", "ui.training.jobs",
 )  # fmt: skip
 

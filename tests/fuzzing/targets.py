@@ -29,7 +29,7 @@ from transformer.checkpoint.weights import describe_weights, layout_of, read_ten
 from transformer.config import ModelConfig
 from transformer.evaluation.summary import summary_table
 from transformer.files.npz import describe_npz, read_npz
-from transformer.importers.fairseq.importer import read_dictionary
+from transformer.importers.fairseq import read_dictionary
 from transformer.importers.registry import FORMATS
 from transformer.search.decoding import default_decoding
 from transformer.text.merges import Merges, read_codes

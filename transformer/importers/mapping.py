@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from transformer.checkpoint.folder import POSITION_TABLES
 from transformer.checkpoint.shards import Stored
 from transformer.checkpoint.weights import Shape, check_memory, check_type, in_memory
 from transformer.config import ModelConfig
 from transformer.errors import CheckpointError
+from transformer.positions import sinusoids
 from transformer.types import Report
 
 _STORED = {"F16": "float16", "BF16": "bfloat16"}
-
-#: Tables of positions by this project's names, stored in float32 whatever the type of the others.
-POSITIONS = ("src_positions.table", "tgt_positions.table")
 
 #: Parts of a layer's tensor names here and in fairseq, whose names Marian models use too.
 LAYER_PARTS = {
@@ -52,34 +51,53 @@ class Alias(NamedTuple):
     leading: bool = False
 
 
-def renamed(name: str, layers: Mapping[str, str], parts: Mapping[str, str]) -> str | None:
-    """Return the other library's name of a layer's tensor; None if it belongs to no layer.
+def renamed(name: str, parts: Mapping[str, str]) -> str:
+    """Return the other library's name of a tensor of a stack.
 
-    Args:
-        layers: the names of "encoder" and "decoder", up to the number of the layer.
-        parts: replacements of parts of names, in this order.
+    Args: parts: replacements of parts of a layer's names, in this order.
     """
-    stack, number, part = [*name.split(".", 2), "", ""][:3]
-    if stack not in layers or not number.isdigit():
-        return None
+    stack, number, part = [*name.split(".", 2), ""][:3]
+    if not number.isdigit():
+        return name.replace("_norm.", ".layer_norm.")
     for ours, theirs in parts.items():
         part = part.replace(ours, theirs)
-    return f"{layers[stack]}.{number}.{part}"
+    return f"{stack}.layers.{number}.{part}"
 
 
 def embedding_aliases(
     name: str, config: ModelConfig, source: str, target: str, *output: str
-) -> tuple[str, ...] | None:
-    """Return the other library's names of an embedding or the output matrix, tied ones included.
+) -> list[Alias]:
+    """Return the places of an embedding or the output matrix, tied ones included; else [].
 
     Args: source, target, output: that library's names of the three; the last may have several.
     """
     tied = config.tie_embeddings
-    if name == "src_embedding.weight":
-        return (source, target, *output) if tied == "all" else (source,)
-    if name == "tgt_embedding.weight":
-        return (target, *output) if tied == "decoder" else (target,)
-    return output if name == "generator.weight" else None
+    names = {
+        "src_embedding.weight": (source, target, *output) if tied == "all" else (source,),
+        "tgt_embedding.weight": (target, *output) if tied == "decoder" else (target,),
+        "generator.weight": output,
+    }
+    return [Alias(each) for each in names.get(name, ())]
+
+
+def with_tables(
+    config: ModelConfig,
+    state: dict[str, Tensor],
+    rounding: Callable[[int], Tensor | float],
+) -> ModelConfig:
+    """Keep the tables of positions in `state` only if they differ from the sinusoids of the config.
+
+    Args: rounding: largest difference in a table of so many positions, or that of each, [n, 1].
+
+    Returns: the config, whose positions are stored if the tables stay.
+    """
+    tables = {name: state.pop(name) for name in POSITION_TABLES if name in state}
+    n = min((len(table) for table in tables.values()), default=0)
+    exact = sinusoids(config, n)
+    if all(bool(((each[:n] - exact).abs() <= rounding(n)).all()) for each in tables.values()):
+        return config
+    state |= {name: tables.get(name, exact)[:n].contiguous() for name in POSITION_TABLES}
+    return config.replace(positions="stored", max_positions=n)
 
 
 def gather(
@@ -87,7 +105,7 @@ def gather(
     shapes: Mapping[str, Shape],
     names: Mapping[str, Sequence[Alias]],
     *,
-    ignored: re.Pattern[str],
+    ignored: str = "(?!)",
     said_by: str,
     report: Report | None = None,
 ) -> tuple[dict[str, Tensor], str]:
@@ -97,7 +115,7 @@ def gather(
         stored: the weights of the other library, described.
         shapes: expected shapes by this project's names.
         names: where each may be stored. If several of these exist, they are tied and must be equal.
-        ignored: names of tensors that are not needed.
+        ignored: pattern of the names of tensors that are not needed.
         said_by: the origin of the expected shapes, for messages.
         report: called with (tensors read, total).
 
@@ -112,7 +130,7 @@ def gather(
             _check(stored, alias, shapes[name], said_by)
     used = {alias.name for aliases in places.values() for alias in aliases}
     for name in stored.found:
-        if name not in used and not ignored.fullmatch(name):
+        if name not in used and not re.fullmatch(ignored, name):
             raise CheckpointError(f"{stored.path}: tensor {name!r} does not belong to this model")
     check_memory(stored.path, sum(math.prod(shapes[name]) for name in names), stored.size)
     tensors = stored.tensors()
@@ -129,7 +147,7 @@ def gather(
                 )
     types = {
         stored.found[alias.name][1]
-        for name, aliases in places.items() if name not in POSITIONS
+        for name, aliases in places.items() if name not in POSITION_TABLES
         for alias in aliases
     }  # fmt: skip
     return state, _STORED.get(types.pop(), "float32") if len(types) == 1 else "float32"

@@ -1,24 +1,49 @@
-"""Formats of other libraries that can be imported."""
+"""Formats of other libraries that can be imported, and the last step of every import."""
 
 from __future__ import annotations
 
 import importlib
+import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from transformer.importers.finish import Imported, check_place, finish
+from torch import Tensor
+
+from transformer.checkpoint.folder import POSITION_TABLES, check_checkpoint, write_files
+from transformer.checkpoint.position_tables import about_stored
+from transformer.config import ModelConfig
+from transformer.errors import CheckpointError
+from transformer.files.folders import replaced_folder
+from transformer.text.tokenizer import Tokenizer
 from transformer.types import Report
+
+
+@dataclass(frozen=True, eq=False)
+class Imported:
+    """A model of another library, read and checked.
+
+    Attributes:
+        state: weights in float32 by this project's names.
+        dtype: the type to store them in.
+        notes: for the model card, in Markdown: departures from the paper.
+    """
+
+    config: ModelConfig
+    state: Mapping[str, Tensor]
+    tokenizer: Tokenizer
+    dtype: str
+    notes: str
 
 
 @dataclass(frozen=True)
 class Format:
-    """A format of models.
+    """A format of models, read by the module of its name.
 
     Attributes:
         name: on the command line.
         title: in words.
-        module: loaded when used; its `read(folder, report)` returns a model as `Imported`.
         files: patterns of the files that may be read.
         marks: patterns of file names, all of which occur in a folder of this format.
         holds: the content of such a folder, in words.
@@ -26,7 +51,6 @@ class Format:
 
     name: str
     title: str
-    module: str
     files: tuple[str, ...]
     marks: tuple[str, ...]
     holds: str
@@ -62,10 +86,64 @@ class Format:
 
         Returns: `out`. Raises: `CheckpointError`, one line that names the file and what is wrong.
         """
-        check_place(out)
-        found: Imported = importlib.import_module(self.module).read(folder, report, **more)
-        source = name or folder.resolve().name
-        return finish(out, found, kind=self.name, title=self.title, source=source)
+        if out.exists() and (not out.is_dir() or any(out.iterdir())):
+            raise _taken(out)
+        module = importlib.import_module(f"transformer.importers.{self.name}")
+        found: Imported = module.read(folder, report, **more)
+        source = " ".join((name or folder.resolve().name).split())
+        metrics = {"imported": {"format": self.name, "source": source}, "stored_as": found.dtype}
+        try:
+            with replaced_folder(out, over=False) as new:
+                write_files(
+                    new, found.config, found.state, found.tokenizer, metrics=metrics,
+                    dtype=found.dtype, card=self._card(out.name, source, found),
+                )  # fmt: skip
+                check_checkpoint(new)
+        except FileExistsError:
+            raise _taken(out) from None
+        return out
+
+    def _card(self, name: str, source: str, found: Imported) -> str:
+        """Return the model card in Markdown; text from outside is set as code."""
+        config, notes = found.config, found.notes
+        sizes = f"{config.vocab_size:,} source and {config.target_vocab_size:,} target"
+        pieces = f"{config.vocab_size:,} shared" if config.tie_embeddings == "all" else sizes
+        if config.positions == "stored":
+            tables = (found.state[table] for table in POSITION_TABLES)
+            both = dict(zip(("encoder", "decoder"), tables, strict=True))
+            notes += f" {about_stored(both, config)}"
+        return f"""# {code(name)}
+
+A {self.title} model, imported from {code(source)} by `python -m transformer import {self.name}`:
+{config.n_encoder_layers}+{config.n_decoder_layers} layers, d_model {config.d_model}, d_ff {config.d_ff}, {config.heads_in_words}, {config.n_parameters / 1e6:.1f}M parameters, {pieces} pieces, stored as {found.dtype}.
+
+## Data, figures, licence
+
+See the card of the original model; nothing was measured or trained here.
+
+## What differs from the paper
+
+{notes}
+"""  # noqa: E501 - one line in the card
+
+
+def put_in_place(unfinished: Path, out: Path) -> None:
+    """Give a finished folder its name, unless the name is taken."""
+    try:
+        os.replace(unfinished, out)
+    except OSError as error:
+        if out.exists():
+            raise _taken(out) from None
+        raise CheckpointError(f"{out}: {error.strerror or error}") from None
+
+
+def _taken(out: Path) -> CheckpointError:
+    return CheckpointError(f"{out}: exists already; give a new folder")
+
+
+def code(text: str) -> str:
+    """Return text as code in Markdown."""
+    return f"`{text.replace('`', ' ')}`"
 
 
 #: Every format, by its name on the command line.
@@ -75,7 +153,6 @@ FORMATS: dict[str, Format] = {
         Format(
             name="marian",
             title="Marian (OPUS-MT)",
-            module="transformer.importers.marian.importer",
             files=(
                 "config.json", "generation_config.json", "vocab.json", "target_vocab.json",
                 "source.spm", "target.spm", "model.safetensors", "pytorch_model.bin",
@@ -89,7 +166,6 @@ FORMATS: dict[str, Format] = {
         Format(
             name="joeynmt",
             title="JoeyNMT",
-            module="transformer.importers.joeynmt.importer",
             files=("*.ckpt", "config.yaml", "*vocab*.txt", "*.model", "*codes*", "bpe.*"),
             marks=("config.yaml", "*.ckpt", "src_vocab.txt", "trg_vocab.txt"),
             holds="config.yaml, a checkpoint (*.ckpt), src_vocab.txt, trg_vocab.txt, and the "
@@ -98,7 +174,6 @@ FORMATS: dict[str, Format] = {
         Format(
             name="fairseq",
             title="fairseq",
-            module="transformer.importers.fairseq.importer",
             files=("*.pt", "dict*.txt", "*.model", "*codes*", "code", "code.*", "bpe.code"),
             marks=("*.pt", "dict*.txt"),
             holds="a checkpoint (*.pt), dict.LANG.txt for both languages, and the SentencePiece "

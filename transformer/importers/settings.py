@@ -13,20 +13,18 @@ from transformer.errors import CheckpointError
 #: Activations by their names in other libraries.
 ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "swish": "silu", "silu": "silu"}
 
-#: Names in `ModelConfig` of the decoder's sizes, if they differ from the encoder's.
+#: Sizes in `ModelConfig` that may differ between the stacks: their names for the decoder.
 _DECODERS = {"vocab_size": "tgt_vocab_size", "n_heads": "n_decoder_heads", "d_ff": "decoder_d_ff"}
 
 
-def by_side(**sizes: tuple[Any, Any]) -> dict[str, Any]:
-    """Return settings of a `ModelConfig` from pairs of sizes: the encoder's and the decoder's."""
-    return {name: ours for name, (ours, _) in sizes.items()} | {
-        _DECODERS[name]: None if theirs == ours else theirs
-        for name, (ours, theirs) in sizes.items()
-    }
+def model_config(path: Path, **values: Any) -> ModelConfig:
+    """Build a config from the settings in a file. Raises `CheckpointError` naming the file.
 
-
-def model_config(path: Path, values: dict[str, Any]) -> ModelConfig:
-    """Build a config from the settings in a file. Raises `CheckpointError` naming the file."""
+    Args: values: fields of `ModelConfig`; a size of both stacks is (the encoder's, the decoder's).
+    """
+    for name, decoders in _DECODERS.items():
+        values[name], other = values[name]
+        values[decoders] = None if other == values[name] else other
     try:
         config = ModelConfig.from_dict(values)
     except (ConfigError, TypeError) as error:
@@ -47,6 +45,11 @@ class Settings:
         value = f"{self.values.get(name)!r:.80}"
         return CheckpointError(f"{self.path}: {self.where}{name}={value} is not {allowed}")
 
+    def check(self, name: str, fits: bool, allowed: str) -> None:
+        """Raise the error for a value unless it fits."""
+        if not fits:
+            raise self.error(name, allowed)
+
     def whole(self, name: str, default: int | None = None, least: int = 1) -> int:
         """Return an integer; without a default it is required."""
         value = self.values.get(name, default)
@@ -56,12 +59,9 @@ class Settings:
 
     def flag(self, name: str, default: bool = False) -> bool:
         """Return a boolean."""
-        value = self.values.get(name)
-        if value is None:
-            return default
-        if not isinstance(value, bool):
-            raise self.error(name, "true or false")
-        return value
+        value = default if self.values.get(name) is None else self.values[name]
+        self.check(name, isinstance(value, bool), "true or false")
+        return bool(value)
 
     def share(self, name: str, default: float) -> float:
         """Return a probability below 1."""
@@ -84,15 +84,16 @@ class Settings:
             raise self.error(name, "text")
         return value
 
-    def within(self, name: str) -> Settings:
-        """Return the group of settings under a name, empty if it is missing."""
-        value = self.values.get(name)
-        if value is not None and not isinstance(value, dict):
-            raise self.error(name, "a group of settings")
-        return Settings(self.path, value or {}, f"{self.where}{name}.")
+    def within(self, *names: str) -> Settings:
+        """Return the group of settings under a name, or under several in turn; empty if missing."""
+        group = self
+        for name in names:
+            value = group.values.get(name)
+            group.check(name, value is None or isinstance(value, dict), "a group of settings")
+            group = Settings(group.path, value or {}, f"{group.where}{name}.")
+        return group
 
     def refuse(self, *names: str) -> None:
         """Refuse settings that ask for anything but a plain Transformer."""
         for name in names:
-            if self.values.get(name):
-                raise self.error(name, "supported; only a plain Transformer is")
+            self.check(name, not self.values.get(name), "supported; only a plain Transformer is")

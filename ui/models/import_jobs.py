@@ -17,8 +17,7 @@ from typing import Literal
 from transformer.errors import CheckpointError
 from transformer.files.hub import HubModel, fetched
 from transformer.files.leftovers import STAGE, own_prefix, remove_stages
-from transformer.importers.finish import put_in_place
-from transformer.importers.registry import FORMATS
+from transformer.importers.registry import FORMATS, put_in_place
 from transformer.worker.job import Job, StoppedError
 from transformer.worker.scheduler import Scheduler
 from ui.models.import_plan import Plan, check_name, check_room

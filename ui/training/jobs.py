@@ -19,7 +19,7 @@ from typing import Literal
 
 from transformer.errors import CheckpointError
 from transformer.files.leftovers import STAGE, own_prefix
-from transformer.importers.finish import put_in_place
+from transformer.importers.registry import put_in_place
 from transformer.toys.files import KEPT, Control
 from transformer.toys.run import train_toys
 from transformer.toys.settings import ToySettings

@@ -11,8 +11,7 @@ from tests.transformer.importers.models import make_folder
 from transformer.__main__ import main
 from transformer.catalogue import inspect_entry
 from transformer.errors import CheckpointError
-from transformer.importers.finish import put_in_place
-from transformer.importers.registry import FORMATS
+from transformer.importers.registry import FORMATS, put_in_place
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of transformers
 

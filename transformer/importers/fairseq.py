@@ -12,31 +12,18 @@ decoder that starts from `</s>`.
 from __future__ import annotations
 
 import math
-import re
 from pathlib import Path
+from typing import Any
 
 from torch import Tensor
 
+from transformer.checkpoint.folder import POSITION_TABLES
 from transformer.checkpoint.shards import Stored
 from transformer.checkpoint.weights import layout_of
-from transformer.config import ModelConfig
+from transformer.config import ModelConfig, Tying
 from transformer.errors import CheckpointError
 from transformer.files.safe import read_text
-from transformer.importers.fairseq.config import (
-    PAD,
-    SPECIAL,
-    max_positions,
-    read_config,
-    settings_of,
-)
-from transformer.importers.finish import Imported, code
-from transformer.importers.mapping import (
-    LAYER_PARTS,
-    Alias,
-    embedding_aliases,
-    gather,
-    renamed,
-)
+from transformer.importers.mapping import LAYER_PARTS, Alias, embedding_aliases, gather, renamed
 from transformer.importers.pieces import (
     CODES,
     MODELS,
@@ -46,11 +33,25 @@ from transformer.importers.pieces import (
     named_checkpoint,
     tokenizer_of,
 )
-from transformer.importers.settings import Settings
-from transformer.importers.torch_content import read_content, weights_in
+from transformer.importers.registry import Imported, code
+from transformer.importers.settings import ACTIVATIONS, Settings, model_config
+from transformer.importers.torch_content import plain, read_content, weights_in
 from transformer.positions import sinusoids
 from transformer.text.normalise import LANGUAGE, Preparation
 from transformer.types import Report
+
+#: The special tokens that every dictionary begins with, and their ids.
+SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")
+_, PAD, EOS, UNK = range(4)
+
+#: Settings whose values other than the default mean another architecture.
+OTHER_MODELS = (
+    "adaptive_softmax_cutoff", "adaptive_input", "layernorm_embedding", "no_cross_attention",
+    "cross_self_attention", "no_token_positional_embeddings", "char_inputs", "base_layers",
+    "no_decoder_final_norm", "encoder_layers_to_keep", "decoder_layers_to_keep",
+    "tie_adaptive_proj", "tie_adaptive_weights", "quant_noise_pq", "encoder_xformers_att_config",
+    "decoder_xformers_att_config",
+)  # fmt: skip
 
 #: Names of checkpoints, in order of preference.
 CHECKPOINTS = ("checkpoint_best.pt", "model.pt", "checkpoint_last.pt")
@@ -59,19 +60,16 @@ SOURCE, TARGET = "encoder.embed_tokens.weight", "decoder.embed_tokens.weight"
 #: The output matrix, in new and in old versions.
 OUTPUT = ("decoder.output_projection.weight", "decoder.embed_out")
 
-STACKS = {"encoder": "encoder.layers", "decoder": "decoder.layers"}
+PROJECTIONS = ("q_proj", "k_proj", "v_proj")
 #: Norms of a layer by their numbers in old versions.
 NUMBERED = {
     "encoder": ("self_attn_layer_norm", "final_layer_norm"),
     "decoder": ("self_attn_layer_norm", "encoder_attn_layer_norm", "final_layer_norm"),
 }
-POSITIONS = {
-    "src_positions.table": ("encoder", "source"),
-    "tgt_positions.table": ("decoder", "target"),
-}
+POSITIONS = dict(zip(POSITION_TABLES, (("encoder", "source"), ("decoder", "target")), strict=True))
 #: Version numbers, sinusoids, which are computed here, and buffers in which version 0.12 keeps
 #: copies of the encoder's weights.
-IGNORED = re.compile(
+IGNORED = (
     r"(encoder|decoder)\.(version|embed_positions\.(_float_tensor|weights)|_future_mask)"
     r"|encoder\.layers\.\d+\.(in_proj|out_proj|fc1|fc2)_(weight|bias)"
 )
@@ -94,27 +92,15 @@ def read(folder: Path, report: Report | None = None, moses: bool | None = None) 
     tied = "share_all_embeddings=True" if config.tie_embeddings == "all" else ""
     check_sides(stored, sides, (SOURCE, TARGET), tied)
     _check_version(stored, config)
-    shapes, computed = layout_of(config).shapes, _computed_positions(settings, config)
+    layout, computed = layout_of(config), _computed_positions(settings, config)
     names = {
-        name: _aliases(name, settings, config)
-        for name in layout_of(config).stored
-        if name not in computed
+        name: _aliases(name, settings, config) for name in layout.stored if name not in computed
     }
     state, dtype = gather(
-        stored, shapes, names, ignored=IGNORED, said_by="its configuration", report=report
+        stored, layout.shapes, names, ignored=IGNORED, said_by="its configuration", report=report
     )
     tokenizer = tokenizer_of(*sides, config)
     return Imported(config, state | computed, tokenizer, dtype, _notes(config, sides[0]))
-
-
-def _check_version(stored: Stored, config: ModelConfig) -> None:
-    for name in ("encoder.version", "decoder.version"):
-        shape, dtype = stored.found.get(name, ((0,), ""))
-        old = math.prod(shape) == 1 and dtype == "F32" and float(stored.tensors()[name]) < 2
-        if old and config.norm == "pre":
-            raise CheckpointError(
-                f"{stored.path}: {name} is below 2, a pre-norm model without the last norm"
-            )
 
 
 def find_checkpoint(folder: Path) -> Path:
@@ -129,6 +115,88 @@ def find_checkpoint(folder: Path) -> Path:
         names = ", ".join(each.name for each in others[:4])
         raise CheckpointError(f"{folder}: several checkpoints ({names}); name the file to import")
     raise CheckpointError(f"{folder / CHECKPOINTS[0]}: the file is missing")
+
+
+def settings_of(path: Path, content: dict[str, Any]) -> Settings:
+    """Return the settings of model and task side by side, whichever version wrote them.
+
+    Versions up to 0.9 have one namespace "args". Later ones have groups in "cfg", of which the
+    model's is a namespace or has its own groups for encoder and decoder.
+    """
+    groups = plain(content.get("cfg"))
+    values: dict[str, Any] = {}
+    if groups:
+        for name in ("task", "model"):
+            for key, value in plain(groups.get(name)).items():
+                if key in ("encoder", "decoder", "quant_noise"):
+                    values |= {f"{key}_{each}": given for each, given in plain(value).items()}
+                else:
+                    values[key] = value
+        for name in ("bpe", "tokenizer"):
+            group = plain(groups.get(name))
+            values[name] = group.get("_name") if group else groups.get(name)
+    values = plain(content.get("args")) | values
+    # An unresolved reference stands for the default.
+    values = {k: v for k, v in values.items() if not (isinstance(v, str) and v.startswith("${"))}
+    if not values:
+        raise CheckpointError(f"{path}: has no settings of a model ('cfg' or 'args')")
+    return Settings(path, values)
+
+
+def read_config(settings: Settings, n_source: int, n_target: int) -> ModelConfig:
+    """Return the model's config. Raises `CheckpointError`, one line.
+
+    Args: n_source, n_target: sizes of the dictionaries.
+    """
+    settings.refuse(*OTHER_MODELS)
+    width = settings.whole("encoder_embed_dim", 512)
+    for name in ("decoder_embed_dim", "decoder_input_dim", "decoder_output_dim"):
+        if settings.values.get(name) is not None:
+            settings.check(name, settings.whole(name) == width, f"encoder_embed_dim={width}")
+    pre = settings.flag("encoder_normalize_before")
+    same = settings.flag("decoder_normalize_before") == pre
+    settings.check("decoder_normalize_before", same, f"as encoder_normalize_before={pre}")
+    inner = settings.whole("encoder_ffn_embed_dim", 2048)
+    learned = any(settings.flag(f"{stack}_learned_pos") for stack in ("encoder", "decoder"))
+    longest = [max_positions(settings, side) for side in ("source", "target")]
+    tying: Tying = "decoder" if settings.flag("share_decoder_input_output_embed") else "none"
+    if settings.flag("share_all_embeddings"):
+        tying, pieces = "all", f"for {n_source:,} and {n_target:,} pieces"
+        settings.check("share_all_embeddings", n_source == n_target, pieces)
+    return model_config(
+        settings.path,
+        vocab_size=(n_source, n_target),
+        n_heads=tuple(
+            settings.whole(f"{stack}_attention_heads", 8) for stack in ("encoder", "decoder")
+        ),
+        d_ff=(inner, settings.whole("decoder_ffn_embed_dim", inner)),
+        d_model=width,
+        n_encoder_layers=settings.whole("encoder_layers", 6),
+        n_decoder_layers=settings.whole("decoder_layers", 6),
+        dropout=settings.share("dropout", 0.1),
+        attention_dropout=settings.share("attention_dropout", 0.0),
+        activation=ACTIVATIONS[settings.choice("activation_fn", ACTIVATIONS, "relu")],
+        norm="pre" if pre else "post",
+        positions="learned" if learned else "sinusoidal",
+        position_layout="concatenated",
+        position_frequencies="endpoint",
+        position_offset=PAD + 1,
+        # A learned table ends; of sinusoids this many are precomputed.
+        max_positions=min(longest) if learned else min(max(longest), 1024),
+        tie_embeddings=tying,
+        scale_embedding=not settings.flag("no_scale_embedding"),
+        attention_bias=True,
+        pad_id=PAD,
+        bos_id=EOS,  # the decoder starts from the end of the previous sentence
+        eos_id=EOS,
+        unk_id=UNK,
+    )
+
+
+def max_positions(settings: Settings, side: str) -> int:
+    """Return the longest source or target that the model has positions for."""
+    name = f"max_{side}_positions"
+    return 1024 if settings.values.get(name) is None else settings.whole(name)
 
 
 def read_sides(
@@ -166,8 +234,7 @@ def read_sides(
 def _language(settings: Settings, name: str) -> str:
     language = settings.text(name) or ""
     # It becomes part of file names.
-    if not all(each.isalnum() or each in "_-" for each in language):
-        raise settings.error(name, "a language")
+    settings.check(name, all(each.isalnum() or each in "_-" for each in language), "a language")
     return language
 
 
@@ -191,47 +258,45 @@ def read_dictionary(path: Path) -> tuple[str, ...]:
     return tuple(pieces)
 
 
+def _check_version(stored: Stored, config: ModelConfig) -> None:
+    for name in ("encoder.version", "decoder.version"):
+        shape, dtype = stored.found.get(name, ((0,), ""))
+        old = math.prod(shape) == 1 and dtype == "F32" and float(stored.tensors()[name]) < 2
+        if old and config.norm == "pre":
+            raise CheckpointError(
+                f"{stored.path}: {name} is below 2, a pre-norm model without the last norm"
+            )
+
+
 def _aliases(name: str, settings: Settings, config: ModelConfig) -> list[Alias]:
     embeddings = embedding_aliases(name, config, SOURCE, TARGET, *OUTPUT)
-    if embeddings is not None:
-        return [Alias(each) for each in embeddings]
+    if embeddings:
+        return embeddings
     if name in POSITIONS:
         stack, side = POSITIONS[name]
-        first = PAD + 1
-        longest = max_positions(settings, side)
-        return [Alias(f"{stack}.embed_positions.weight", first, first + longest)]
-    theirs = renamed(name, STACKS, LAYER_PARTS)
-    if theirs is None:
-        return [Alias(name.replace("_norm.", ".layer_norm."))]
-    return _in_layer(name, theirs, config)
-
-
-def _in_layer(name: str, theirs: str, config: ModelConfig) -> list[Alias]:
-    """Return the places of a layer's tensor: its own, a third of one, or a numbered norm."""
+        last = PAD + 1 + max_positions(settings, side)
+        return [Alias(f"{stack}.embed_positions.weight", PAD + 1, last)]
+    theirs = renamed(name, LAYER_PARTS)
     found = [Alias(theirs)]
-    stem, projection, ending = theirs.rpartition(".")[0], "", theirs.rpartition(".")[2]
-    stem, _, projection = stem.rpartition(".")
-    if projection in ("q_proj", "k_proj", "v_proj"):
+    # Old versions store a third of one projection, or number their norms.
+    block, part, ending = ["", "", *theirs.rsplit(".", 2)][-3:]
+    if part in PROJECTIONS:
         rows = layout_of(config).shapes[name][0]
-        part = ("q_proj", "k_proj", "v_proj").index(projection)
-        found.append(Alias(f"{stem}.in_proj_{ending}", part * rows, 3 * rows))
-    norms = NUMBERED[name.partition(".")[0]]
-    if projection in norms:
-        found.append(Alias(f"{stem}.layer_norms.{norms.index(projection)}.{ending}"))
+        found.append(Alias(f"{block}.in_proj_{ending}", PROJECTIONS.index(part) * rows, 3 * rows))
+    norms = NUMBERED[name.partition(".")[0].removesuffix("_norm")]
+    if part in norms:
+        found.append(Alias(f"{block}.layer_norms.{norms.index(part)}.{ending}"))
     return found
 
 
 def _computed_positions(settings: Settings, config: ModelConfig) -> dict[str, Tensor]:
     """Return the sinusoids of one stack as a table if the other's positions are learned."""
-    if config.positions != "learned":
-        return {}
-    table = None if config.d_model % 2 else sinusoids(config)
     computed = {}
-    for name, (stack, _) in POSITIONS.items():
+    for name, (stack, _) in POSITIONS.items() if config.positions == "learned" else ():
         if not settings.flag(f"{stack}_learned_pos"):
-            if table is None:
-                raise settings.error("encoder_embed_dim", "even, which sinusoids need")
-            computed[name] = table
+            even = config.d_model % 2 == 0
+            settings.check("encoder_embed_dim", even, "even, which sinusoids need")
+            computed[name] = sinusoids(config)
     return computed
 
 

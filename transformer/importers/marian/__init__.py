@@ -1,1 +1,0 @@
-"""Marian and OPUS-MT models in the format of Hugging Face."""
