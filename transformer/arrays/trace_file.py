@@ -28,18 +28,7 @@ from transformer.arrays.maps import (
     no_maps,
     wrong_type,
 )
-from transformer.arrays.texts import (
-    as_lists,
-    plain_text,
-    read_ids,
-    read_numbers,
-    read_positions,
-    read_scalar,
-    read_text,
-    read_tokens,
-    read_top,
-    special_in,
-)
+from transformer.arrays.texts import Arrays, plain_text, special_in
 from transformer.errors import CheckpointError
 from transformer.files.atomic import check_place, write_atomic
 from transformer.files.npz import describe_npz, read_npz
@@ -109,11 +98,11 @@ def save_arrays(trace: Trace, path: str | Path) -> Path:
         if value is None:
             continue
         if name in _TEXTS:
-            arrays[name] = np.array(value, dtype=str)
-            if name == "top_tokens":
-                arrays[name] = arrays[name].reshape(trace.top_ids.shape)
-            if arrays[name].tolist() != as_lists(value):
+            texts = np.array(value, dtype=object)
+            if any(text.endswith("\0") for text in texts.flat):
                 raise ValueError(f"{name}: a text ends in a null character, which cannot be stored")
+            shape = trace.top_ids.shape if name == "top_tokens" else texts.shape
+            arrays[name] = texts.astype(str).reshape(shape)
         elif isinstance(value, tuple):
             arrays[name] = np.array(value, dtype=np.int64)
         else:
@@ -136,7 +125,8 @@ def trace_of(arrays: Mapping[str, Any], where: str = "arrays") -> Trace:
     Raises: `CheckpointError`, one line, see `load_arrays`.
     """
     known = {name: _array(where, name, value) for name, value in arrays.items() if name in KNOWN}
-    ours = read_text(where, known, LAYOUT) == OURS
+    given = Arrays(where, known)
+    ours = given.text(LAYOUT) == OURS
     maps = checked_maps(where, known)
     n_source, n_target = lengths(where, maps)
     if "tokens" in known and n_source and n_target:
@@ -144,54 +134,46 @@ def trace_of(arrays: Mapping[str, Any], where: str = "arrays") -> Trace:
             f"{where}: array 'tokens' {list(known['tokens'].shape)} names one side, but there are "
             "two; expected src_tokens and tgt_tokens"
         )
-    src = read_tokens(where, known, "src_tokens", n_source, marked=ours)
-    tgt = read_tokens(where, known, "tgt_tokens", n_target, marked=ours)
+    src = given.tokens("src_tokens", n_source, marked=ours)
+    tgt = given.tokens("tgt_tokens", n_target, marked=ours)
     predicted: tuple[str, ...] = ()
     if "predicted_tokens" in known and known["predicted_tokens"].size:
-        predicted = read_tokens(where, known, "predicted_tokens", n_target, marked=ours)
-    predicted_ids = read_ids(where, known, "predicted_ids", len(predicted))
-    src_special = read_positions(where, known, "src_special", n_source, special_in(src))
-    tgt_special = read_positions(where, known, "tgt_special", n_target, special_in(tgt))
-    log_probs = read_numbers(where, known, "log_probs", n_target, high=1e-3)
+        predicted = given.tokens("predicted_tokens", n_target, marked=ours)
+    predicted_ids = given.ids("predicted_ids", len(predicted))
+    src_special = given.positions("src_special", n_source, special_in(src))
+    tgt_special = given.positions("tgt_special", n_target, special_in(tgt))
+    log_probs = given.numbers("log_probs", n_target, high=1e-3)
     source = plain_text(src, src_special) if n_source else plain_text(tgt, tgt_special)
     text = plain_text(predicted, special_in(predicted)) or plain_text(tgt, tgt_special)
     score = float(log_probs.sum(dtype=np.float64)) if log_probs.size else math.nan
-    gap = read_scalar(where, known, "forcing_gap", None)
+    gap, n_forced = given.scalar("forcing_gap", None), given.scalar("n_forced", 0)
+    if not 0 <= n_forced <= n_target or n_forced != int(n_forced):
+        allowed = f"expected a whole number from 0 to {n_target}"
+        raise given.error("n_forced", f" is {n_forced!r}; {allowed}")
     return Trace(
         src_tokens=src,
         tgt_tokens=tgt,
         predicted_tokens=predicted,
-        src_ids=read_ids(where, known, "src_ids", n_source),
-        tgt_ids=read_ids(where, known, "tgt_ids", n_target),
+        src_ids=given.ids("src_ids", n_source),
+        tgt_ids=given.ids("tgt_ids", n_target),
         predicted_ids=predicted_ids,
         encoder_self=maps["encoder_self"],
         decoder_self=maps["decoder_self"],
         cross=maps["cross"],
         log_probs=log_probs,
-        **read_top(where, known, predicted, predicted_ids, n_target),
-        entropy=read_numbers(where, known, "entropy", n_target, low=-1e-3),
-        source=read_text(where, known, "source", source),
-        text=read_text(where, known, "text", text if n_target else ""),
-        score=float(read_scalar(where, known, "score", score)),
-        src_unknown=read_positions(where, known, "src_unknown", n_source, ()),
+        **given.top(predicted, predicted_ids, n_target),
+        entropy=given.numbers("entropy", n_target, low=-1e-3),
+        source=given.text("source", source),
+        text=given.text("text", text if n_target else ""),
+        score=float(given.scalar("score", score)),
+        src_unknown=given.positions("src_unknown", n_source),
         src_special=src_special,
         tgt_special=tgt_special,
-        complete=bool(read_scalar(where, known, "complete", True)),
-        forced=bool(read_scalar(where, known, "forced", False)),
-        n_forced=_steps(where, known, n_target),
+        complete=bool(given.scalar("complete", True)),
+        forced=bool(given.scalar("forced", False)),
+        n_forced=int(n_forced),
         forcing_gap=None if gap is None else float(gap),
     )
-
-
-def _steps(where: str, known: Mapping[str, NDArray[Any]], n_target: int) -> int:
-    """Return how many predictions were forced, from 0 to all of them."""
-    count = read_scalar(where, known, "n_forced", 0)
-    if not 0 <= count <= n_target or count != int(count):
-        raise CheckpointError(
-            f"{where}: array 'n_forced' [] is {count!r}; expected a whole "
-            f"number from 0 to {n_target}"
-        )
-    return int(count)
 
 
 def _array(where: str, name: str, value: Any) -> NDArray[Any]:

@@ -20,8 +20,8 @@ Progress = Callable[[int, int], None]
 MAX_BANNED = 10_000
 MAX_EXPONENT = 100.0
 
-#: Settings of the library's search that models may set, with bounds; `int` bounds mean integers.
-RULES: dict[str, tuple[float, float]] = {
+#: Numbers that models may set for the library's search, with bounds; `int` bounds mean integers.
+NUMBERS: dict[str, tuple[float, float]] = {
     "min_length": (0, 10_000),
     "min_new_tokens": (0, 10_000),
     "no_repeat_ngram_size": (0, 1_000),
@@ -40,19 +40,14 @@ class Generation:
         eos: tokens that end a text.
         pad: padding.
         forced_first: the first generated token, None if it is free.
-        banned: sequences that are never generated.
-        suppressed, suppressed_first: tokens that are never generated, and never first.
         length_penalty: the exponent of |Y|.
-        rules: further settings of the library's search by name, see `RULES`.
+        rules: further settings of the library's search by name.
     """
 
     start: int | None
     eos: tuple[int, ...]
     pad: int
     forced_first: int | None
-    banned: tuple[tuple[int, ...], ...]
-    suppressed: tuple[int, ...]
-    suppressed_first: tuple[int, ...]
     length_penalty: float = 1.0
     rules: Mapping[str, Any] = field(default_factory=dict)
 
@@ -77,13 +72,35 @@ def read_generation(
         starts: whether the decoder needs a first token, as in an encoder-decoder.
     """
 
-    def tokens(name: str) -> tuple[int, ...]:
+    def checked(name: str, ids: Any) -> list[int]:
+        # Older files write -1 for none.
+        found = [each for each in (ids if isinstance(ids, list) else [ids]) if each != -1]
+        for each in found:
+            if type(each) is not int or not 0 <= each < vocab_size:
+                raise CheckpointError(
+                    f"{path}: {name}={each!r} is not a token from 0 to {vocab_size - 1}"
+                )
+        if len(found) > MAX_BANNED:
+            raise CheckpointError(
+                f"{path}: {name} has {len(found):,} tokens; at most {MAX_BANNED:,}"
+            )
+        return found
+
+    def tokens(name: str) -> list[int]:
         value = values.get(name, getattr(config, name, None))
-        found = [] if value is None else value if isinstance(value, list) else [value]
-        return _checked(path, name, found, vocab_size)
+        return [] if value is None else checked(name, value)
 
     def token(name: str) -> int | None:
         return next(iter(tokens(name)), None)
+
+    def number(name: str, low: float, high: float) -> int | float | None:
+        value = values.get(name)
+        kinds = (int, type(None)) if isinstance(low, int) else (int, float, type(None))
+        if type(value) not in kinds or not (value is None or low <= value <= high):
+            raise CheckpointError(
+                f"{path}: {name}={value!r:.40} is not a number from {low} to {high}"
+            )
+        return value if value is None or isinstance(low, int) else float(value)
 
     eos, pad = tokens("eos_token_id"), token("pad_token_id")
     start = token("decoder_start_token_id")
@@ -94,65 +111,25 @@ def read_generation(
     words = values.get("bad_words_ids") or []
     if not isinstance(words, list) or len(words) > MAX_BANNED:
         raise CheckpointError(f"{path}: bad_words_ids is no list of at most {MAX_BANNED:,} words")
-    banned = tuple(_checked(path, "bad_words_ids", word, vocab_size) for word in words)
-    return Generation(
-        start=start if starts else None,
-        eos=eos,
-        pad=pad if pad is not None else eos[0] if eos else 0,
-        forced_first=token("forced_bos_token_id") if starts else None,
-        banned=tuple(word for word in banned if word),
-        suppressed=tokens("suppress_tokens"),
-        suppressed_first=tokens("begin_suppress_tokens"),
-        length_penalty=_number(path, values, "length_penalty", -MAX_EXPONENT, MAX_EXPONENT) or 1.0,
-        rules=_rules(path, values, tokens("forced_eos_token_id") if starts else ()),
-    )
-
-
-def _rules(
-    path: Path, values: Mapping[str, Any], forced_eos: tuple[int, ...]
-) -> dict[str, int | float | bool | str | list[int]]:
-    """Return the settings of `RULES` in the files, checked."""
-    found: dict[str, int | float | bool | str | list[int]] = {}
-    for name, (low, high) in RULES.items():
-        value = _number(path, values, name, low, high)
-        if value is not None:
-            found[name] = value
+    rules: dict[str, Any] = {name: number(name, *bounds) for name, bounds in NUMBERS.items()}
     for name in ("early_stopping", "renormalize_logits"):
         flag = values.get(name)
         if isinstance(flag, bool) or (name == "early_stopping" and flag == "never"):
-            found[name] = flag
-    if forced_eos:
-        found["forced_eos_token_id"] = list(forced_eos)
-    return found
-
-
-def _number(
-    path: Path, values: Mapping[str, Any], name: str, low: float, high: float
-) -> int | float | None:
-    """Return a number between bounds, an integer if the lower bound is one; None if missing."""
-    value = values.get(name)
-    if value is None:
-        return None
-    allowed = (int,) if isinstance(low, int) else (int, float)
-    if type(value) not in allowed or not low <= value <= high:
-        raise CheckpointError(f"{path}: {name}={value!r:.40} is not a number from {low} to {high}")
-    return value if isinstance(low, int) else float(value)
-
-
-def _checked(path: Path, name: str, ids: object, vocab_size: int) -> tuple[int, ...]:
-    # Older files write -1 for none.
-    given: list[int] = []
-    for each in ids if isinstance(ids, list) else [ids]:
-        if each == -1:
-            continue
-        if type(each) is not int or not 0 <= each < vocab_size:
-            raise CheckpointError(
-                f"{path}: {name}={each!r} is not a token from 0 to {vocab_size - 1}"
-            )
-        given.append(each)
-    if len(given) > MAX_BANNED:
-        raise CheckpointError(f"{path}: {name} has {len(given):,} tokens; at most {MAX_BANNED:,}")
-    return tuple(given)
+            rules[name] = flag
+    rules |= {
+        "bad_words_ids": [ids for word in words if (ids := checked("bad_words_ids", word))] or None,
+        "suppress_tokens": tokens("suppress_tokens") or None,
+        "begin_suppress_tokens": tokens("begin_suppress_tokens") or None,
+        "forced_eos_token_id": (tokens("forced_eos_token_id") if starts else None) or None,
+    }
+    return Generation(
+        start=start if starts else None,
+        eos=tuple(eos),
+        pad=pad if pad is not None else eos[0] if eos else 0,
+        forced_first=token("forced_bos_token_id") if starts else None,
+        length_penalty=number("length_penalty", -MAX_EXPONENT, MAX_EXPONENT) or 1.0,
+        rules={name: value for name, value in rules.items() if value is not None},
+    )
 
 
 @dataclass(frozen=True)
@@ -187,8 +164,7 @@ def generate(
         n_layers: of the decoder.
     """
     transformers = library(Path(name))
-    device = model.device
-    rows = torch.tensor([ids], device=device)  # [1, S]
+    rows = torch.tensor([ids], device=model.device)  # [1, S]
     given = 1 if generation.start is not None else len(ids)
     stops: list[BaseException] = []
 
@@ -213,9 +189,6 @@ def generate(
         forced_bos_token_id=generation.forced_first,
         eos_token_id=list(generation.eos) or None,
         pad_token_id=generation.pad,
-        bad_words_ids=[list(word) for word in generation.banned] or None,
-        suppress_tokens=list(generation.suppressed) or None,
-        begin_suppress_tokens=list(generation.suppressed_first) or None,
     )
     extra: dict[str, Any] = {}
     if n_layers > getattr(model.config, "num_hidden_layers", n_layers):

@@ -41,6 +41,25 @@ from transformer.trace.building import NO_PREDICTIONS, build_trace, predictions
 from transformer.trace.records import Trace
 from transformer.trace.tracer import Ability
 
+#: Why every model lacks an ability, one sentence each.
+LACKS: dict[Ability, str] = {
+    "search": "This model's beam search is run by the transformers library, which keeps no record "
+    "of it.",
+    "steering": "This model's tokens are chosen by the transformers library, and Headlight cannot "
+    "override them.",
+    **dict.fromkeys(
+        ("internals", "heads"),
+        "This model is run by the transformers library, which returns its attention weights, but "
+        "not the queries, keys, values and gates behind them.",
+    ),
+    "vocabulary": "This model's tokenizer belongs to the transformers library, which does not show "
+    "how it works.",
+}
+#: The consequence of having no decoder.
+READS_ONLY = {
+    "search": "nothing was searched for", "steering": "there is nothing to steer",
+}  # fmt: skip
+
 
 class HuggingFaceModel:
     """A model of the `transformers` library as a tracer (`transformer.trace.tracer.Tracer`).
@@ -71,11 +90,6 @@ class HuggingFaceModel:
         limits = (max_tokens, text.own_limit(), *position_limits(model))
         self.max_tokens = min(limit for limit in limits if limit is not None)
         self._output = self._probe()
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the weights in memory."""
-        return sum(each.nbytes for each in self._model.parameters())
 
     @classmethod
     def load(
@@ -157,23 +171,9 @@ class HuggingFaceModel:
 
     def lacks(self, ability: Ability) -> str | None:
         """Return None for an ability the model has, else one plain sentence why it has not."""
-        maker = "the transformers library"
-        if ability == "search":
-            if self.family == "encoder":
-                return "This model only reads, it has no decoder, so nothing was searched for."
-            return f"This model's beam search is run by {maker}, which keeps no record of it."
-        if ability == "steering":
-            if self.family == "encoder":
-                return "This model only reads, it has no decoder, so there is nothing to steer."
-            return f"This model's tokens are chosen by {maker}, and Headlight cannot override them."
-        if ability in ("internals", "heads"):
-            return (
-                f"This model is run by {maker}, which returns its attention weights, but not the "
-                "queries, keys, values and gates behind them."
-            )
-        if ability == "vocabulary":
-            return f"This model's tokenizer belongs to {maker}, which does not show how it works."
-        return None
+        if self.family == "encoder" and ability in READS_ONLY:
+            return f"This model only reads, it has no decoder, so {READS_ONLY[ability]}."
+        return LACKS.get(ability)
 
     def trace(
         self,

@@ -6,9 +6,9 @@ import json
 import re
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -93,20 +93,17 @@ class HubTokenizer:
     def language(self, which: str, asked: str | None) -> str | None:
         """Return the language `asked`, or the tokenizer's own; None if there is no choice.
 
-        Args:
-            which: "src_lang" or "tgt_lang".
+        Args: which: "src_lang" or "tgt_lang".
         """
+        if asked is None:
+            own = self._own_languages[which]
+            return own if own in self.languages else None
         if not self.languages:
-            if asked is not None:
-                raise InputError(f"{which}={asked!r}: this model has no languages to choose from")
-            return None
-        if asked is not None:
-            if asked not in self.languages:
-                known = ", ".join(sorted(self.languages))
-                raise InputError(f"{which}={asked!r} is not one of: {known}")
-            return asked
-        own = self._own_languages[which]
-        return own if own in self.languages else None
+            raise InputError(f"{which}={asked!r}: this model has no languages to choose from")
+        if asked not in self.languages:
+            known = ", ".join(sorted(self.languages))
+            raise InputError(f"{which}={asked!r} is not one of: {known}")
+        return asked
 
     def other_language(self, source: str | None) -> str | None:
         """Return the default target language."""
@@ -138,9 +135,12 @@ class HubTokenizer:
             raise InputError(f"the {what} is blank; type at least one character")
         asked = {"text_target": text} if target else {"text": text}
         offsets = self.style == "wordpiece" and bool(getattr(self._tokenizer, "is_fast", False))
-        with self._speaking(src_lang, tgt_lang) as tokenizer:
+        with self._lock:
+            for name, language in (("src_lang", src_lang), ("tgt_lang", tgt_lang)):
+                if language is not None:
+                    setattr(self._tokenizer, name, language)
             # Nothing is truncated silently, whatever the tokenizer's files say.
-            found = tokenizer(
+            found = self._tokenizer(
                 **asked, truncation=False, padding=False, return_offsets_mapping=offsets
             )
         ids = tuple(found["input_ids"])
@@ -156,59 +156,42 @@ class HubTokenizer:
                 f"the {what} has the token {beyond}, but the model knows 0 to "
                 f"{size - 1}: the tokenizer does not match it"
             )
-        spans = found["offset_mapping"] if offsets else None
+        starts = None
+        if offsets:  # where words start
+            starts = [at == 0 or text[at - 1].isspace() for at, _ in found["offset_mapping"]]
         return TokenizedText(
             text=text,
             ids=ids,
-            pieces=self._pieces_in(text, ids, spans, target=target),
+            pieces=self.shown(ids, source=not target, starts=starts),
             unknown=tuple(at for at, each in enumerate(ids) if each == self.unknown_id),
             special=self.special(ids),
         )
-
-    @contextmanager
-    def _speaking(self, src_lang: str | None, tgt_lang: str | None) -> Iterator[Any]:
-        """Yield the locked tokenizer, with its languages set."""
-        with self._lock:
-            for name, language in (("src_lang", src_lang), ("tgt_lang", tgt_lang)):
-                if language is not None:
-                    setattr(self._tokenizer, name, language)
-            yield self._tokenizer
 
     def special(self, ids: Sequence[int]) -> tuple[int, ...]:
         """Return the positions of special tokens."""
         return tuple(at for at, each in enumerate(ids) if each in self.special_ids)
 
-    def _pieces_in(
-        self, text: str, ids: Sequence[int], spans: Any, *, target: bool
-    ) -> tuple[str, ...]:
-        """Return the pieces of a text; their spans tell where words start."""
-        if spans is None:
-            return self.shown(ids, source=not target)
-        starts = [begin == 0 or text[begin - 1].isspace() for begin, _ in spans]
-        return tuple(
-            self._piece(index, piece, starts=begins)
-            for index, piece, begins in zip(ids, self._names(ids), starts, strict=True)
-        )
-
     def shown(
-        self, ids: Sequence[int], after: int | None = None, *, source: bool = False
+        self,
+        ids: Sequence[int],
+        after: int | None = None,
+        *,
+        source: bool = False,
+        starts: Sequence[bool] | None = None,
     ) -> tuple[str, ...]:
         """Return the pieces of consecutive tokens.
 
         Args:
             after: id of the token before the first, if any.
             source: the ids belong to the source vocabulary.
+            starts: whether a word starts at each, if known from the text.
         """
         names = self._names(ids, source=source)
-        if self.style != "word_end":
-            pairs = zip(ids, names, strict=True)
-            return tuple(self._piece(index, piece) for index, piece in pairs)
-        before = (None if after is None else self._names([after])[0], *names[:-1])
-        starts = [each is None or each.endswith(ENDS) for each in before]
-        return tuple(
-            self._piece(index, piece, starts=begins)
-            for index, piece, begins in zip(ids, names, starts, strict=True)
-        )
+        if self.style == "word_end" and starts is None:
+            before = (None if after is None else self._names([after])[0], *names[:-1])
+            starts = [each is None or each.endswith(ENDS) for each in before]
+        known = starts or repeat(None, len(ids))
+        return tuple(self._piece(*each) for each in zip(ids, names, known, strict=True))
 
     def _names(self, ids: Sequence[int], *, source: bool = False) -> list[str]:
         """Return the vocabulary's names of tokens; ids beyond it are named by their number."""
@@ -221,7 +204,7 @@ class HubTokenizer:
                 found = [None] * len(ids)
         return [name if name else f"<{index}>" for index, name in zip(ids, found, strict=True)]
 
-    def _piece(self, index: int, name: str, *, starts: bool | None = None) -> str:
+    def _piece(self, index: int, name: str, starts: bool | None) -> str:
         if index == self.unknown_id:
             return rewritten(name, self.style, starts=starts) if self.style == "wordpiece" else name
         if index in self.special_ids or index in self._added:
