@@ -6,6 +6,12 @@ programs make the same calls.
 
 from ui.attention.exhibits import attention
 from ui.beam.exhibits import length_penalty, search_branches, search_node, search_tree
+from ui.compare.exhibits import (
+    attention_differences,
+    attention_evenness,
+    compared_numbers,
+    matched_heads,
+)
 from ui.complexity.exhibits import bytes_of_maps, layer_costs, path_lengths
 from ui.export.html import save
 from ui.family.exhibits import expected_tokens, one_stack_or_two
@@ -26,12 +32,18 @@ from ui.positions.exhibits import (
     stored_positions_beyond,
 )
 from ui.tokens.exhibits import embeddings, neighbours, pieces, traced_pieces, vocabulary
+from ui.tours.training_exhibits import training
+from ui.training.exhibits import ablations
 from ui.translate.exhibits import decoding
 
 __all__ = [
+    "ablations",
     "added_positions",
     "attention",
+    "attention_differences",
+    "attention_evenness",
     "bytes_of_maps",
+    "compared_numbers",
     "content_and_position",
     "decoding",
     "embeddings",
@@ -41,6 +53,7 @@ __all__ = [
     "layer_costs",
     "learned_positions",
     "length_penalty",
+    "matched_heads",
     "neighbours",
     "one_stack_or_two",
     "parse",
@@ -60,5 +73,6 @@ __all__ = [
     "stored_positions",
     "stored_positions_beyond",
     "traced_pieces",
+    "training",
     "vocabulary",
 ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from figures.exhibit import Exhibit, Offline, Panel, file_stem
 from transformer.trace.records import Trace
-from transformer.types import AttentionKind
 from ui.attention.exhibits import MOST_FOLLOWING, lenses, panel
 from ui.attention.maps import AttentionChoice, Maps, kinds_of, maps_of, sheet_of, shown_map
 from ui.components.grid import grid_component
@@ -27,7 +26,7 @@ def trace_exhibit(trace: Trace, name: str, snippet: str = "") -> Exhibit:
         views.append(Offline("player", message))
     for kind in kinds_of(trace):
         maps = maps_of(trace, kind, "tokens")
-        choice = _all_heads(kind)
+        choice = AttentionChoice(kind, "grid")
         large = large or maps.weights.size > MOST_FOLLOWING
         views += [
             grid_component(sheet_of(maps, choice), choice.cell).offline(title=_title(maps)),
@@ -45,14 +44,6 @@ def trace_exhibit(trace: Trace, name: str, snippet: str = "") -> Exhibit:
         snippet=snippet,
         offline=tuple(views),
     )
-
-
-def _all_heads(kind: AttentionKind) -> AttentionChoice:
-    """Return the grid of all heads, with their mean under the lens."""
-    return AttentionChoice(
-        kind=kind, display="grid", units="tokens", how="mean", dim=False, cell=(None, None),
-        chosen=False, heads=(), mass=0.0, pin=None, queries=(), keys=(),
-    )  # fmt: skip
 
 
 def _title(maps: Maps) -> str:

@@ -66,11 +66,13 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("layer_costs", {"d": 512}),
     ("path_lengths", {"n": 20, "kernel": 3, "window": 2}),
     ("bytes_of_maps", {"config": ModelConfig().to_json(), "lengths": (8, 16)}),
+    ("ablations", {}),
 ]  # fmt: skip
 #: Figures of other models, whose programs the tests of their pages run.
 ELSEWHERE = {
-    "expected_tokens", "one_stack_or_two", "parse", "learned_positions", "relative_positions",
-    "stored_positions", "stored_positions_beyond",
+    "attention_differences", "attention_evenness", "compared_numbers", "expected_tokens",
+    "learned_positions", "matched_heads", "one_stack_or_two", "parse", "relative_positions",
+    "stored_positions", "stored_positions_beyond", "training",
 }  # fmt: skip
 
 
@@ -88,8 +90,9 @@ def check_program(made: Exhibit) -> None:
         if values.dtype.kind == "U":
             np.testing.assert_array_equal(found[name], values, err_msg=name)
         else:
-            np.testing.assert_allclose(found[name], values, rtol=1e-5, atol=1e-5, err_msg=name)
-    assert (found["figure"].name, found["figure"].title) == (made.name, made.title)
+            np.testing.assert_allclose(found[name], values, rtol=1e-4, atol=1e-5, err_msg=name)
+    if "figure" in found:
+        assert (found["figure"].name, found["figure"].title) == (made.name, made.title)
 
 
 def figure(
@@ -119,7 +122,7 @@ def test_the_program_of_a_figure_is_its_call(
     made = figure(name, choice, tiny_translator, trace, source)
     check_program(made)
     assert made.snippet.count(f"figure = headlight.{name}(") == 1
-    assert (made.facts.get("Checkpoint") == tiny_checkpoint.name) == ("load(path" in made.snippet)
+    assert ("Checkpoint" in made.facts) == ("open_tracer(path_of" in made.snippet)
     assert to_csv(made) and to_npz(made)
     assert all(view.message for view in made.views)
     assert to_html(made) == headlight.show(made).html if made.views else True

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import io
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from figures.exhibit import Exhibit
-from tests import forks
+from tests.test_calls import check_program
 from ui.export import download
 from ui.frame.pages import PAGES, PageSpec
 
@@ -106,7 +104,7 @@ def test_every_figure_can_be_taken_away(
     random_checkpoints: Path,
     tiny_parser: Path,
     family: Path,
-    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
     spec: PageSpec,
     query: dict[str, str],
 ) -> None:
@@ -120,33 +118,11 @@ def test_every_figure_can_be_taken_away(
     start = {"checkpoint": checkpoint, "sentence": SENTENCE, "beam": "2"}
     run_app(root, at=at, **{**start, **query})
     assert offered, "a page without anything to take away"
-    programs, wanted = [], {}
+    monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(root))
     for key, each in offered.items():
         made = in_a_thread(each.make)
         assert made.name == each.name, "the file is called what the figure is called"
         for form in download.FORMATS:
-            if form.ending in ("png", "pdf"):
-                continue  # made from the drawing
-            assert form.write(made), (key, form.ending)
-        assert made.snippet and made.arrays, key
-        path = tmp_path / f"{key}.npz"
-        # Each program runs by itself and reports its variables.
-        programs.append(
-            f"def run():\n    names = {{}}\n    exec({made.snippet!r}, names)\n"
-            f"    made = {{name: names[name] for name in {sorted(made.arrays)!r}}}\n"
-            f"    np.savez({str(path)!r}, **made)\nrun()\n"
-        )
-        wanted[path] = made.arrays
-    script = tmp_path / "run.py"
-    script.write_text("import numpy as np\n" + "".join(programs), encoding="utf-8")
-    checkpoints = {"HEADLIGHT_CHECKPOINTS": str(root)}
-    forks.run([str(script)], checkpoints, tmp_path / "log.txt", tmp_path)
-    for path, arrays in wanted.items():
-        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as made:
-            for name, expected in arrays.items():
-                if expected.dtype.kind == "U":
-                    np.testing.assert_array_equal(made[name], expected, err_msg=path.stem)
-                else:
-                    np.testing.assert_allclose(
-                        made[name], expected, rtol=1e-4, atol=1e-5, err_msg=f"{path.stem} {name}"
-                    )
+            if form.ending not in ("png", "pdf"):  # made from the drawing
+                assert form.write(made), (key, form.ending)
+        check_program(made)

@@ -49,16 +49,16 @@ class AttentionChoice:
 
     kind: AttentionKind
     display: str
-    units: str
-    how: How
-    dim: bool
-    cell: Cell
-    chosen: bool
-    heads: tuple[Head, ...]
-    mass: float
-    pin: Pin | None
-    queries: tuple[int, ...]
-    keys: tuple[int, ...]
+    units: str = "tokens"
+    how: How = "mean"
+    dim: bool = False
+    cell: Cell = (None, None)
+    chosen: bool = False
+    heads: tuple[Head, ...] = ()
+    mass: float = 0.75
+    pin: Pin | None = None
+    queries: tuple[int, ...] = ()
+    keys: tuple[int, ...] = ()
 
 
 def kinds_of(trace: Trace) -> tuple[AttentionKind, ...]:

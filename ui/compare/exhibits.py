@@ -1,20 +1,25 @@
-"""Figures of both sides: maps with their difference, matched heads, numbers; and their programs."""
+"""Figures of both sides: maps with their difference, matched heads, numbers."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from inspect import signature
+from typing import Any
 
 import numpy as np
 
 from figures.compare import LETTERS, beside
 from figures.exhibit import Exhibit, Offline, Panel, Series, file_stem
-from transformer.measures.agreement import Matching, head_agreements, total_log_prob
+from transformer.errors import InputError
+from transformer.measures.agreement import Matching, head_agreements, match, total_log_prob
 from transformer.measures.compare import HeadPair, Reals, difference
 from transformer.measures.entropy import EVENNESS_RULE, evenness
+from transformer.measures.heads import How
 from transformer.measures.words import WORD_RULE
 from transformer.trace.records import Trace
+from transformer.trace.tracer import Tracer
 from transformer.types import AttentionKind
 from ui.attention.exhibits import MOST_FOLLOWING, attention_exhibit
 from ui.attention.maps import KIND_TEXTS, AttentionChoice, Maps, maps_of
@@ -22,7 +27,7 @@ from ui.compare.pairing import difference_map, joined_choices, signed_sheet
 from ui.components.grid import grid_component
 from ui.components.lens import Map
 from ui.components.match import Likeness, head_name
-from ui.export.programs import Source, roots_lines
+from ui.export.programs import Source, call, of_two
 
 Traces = tuple[Trace, Trace]
 
@@ -38,6 +43,27 @@ class Compared:
 
     about: str
     sources: tuple[Source, Source]
+
+    def figure(
+        self, made: Exhibit, function: Callable[..., Exhibit], between: str = "", **choice: Any
+    ) -> Exhibit:
+        """Return a figure that says what A and B are, with the program that makes it.
+
+        Args:
+            function: of `headlight`; its parameters without a default come from the sources.
+            between: lines of the program that make other variables.
+            choice: its other arguments.
+        """
+        traced = "a" in signature(function).parameters
+        program = of_two(self.sources, ("a", "b"), between, traced=traced)
+        return replace(
+            made, caption=f"{self.about} {made.caption}",
+            snippet=program + call(made, function, choice),
+        )  # fmt: skip
+
+    def of(self, function: Callable[..., Exhibit], traces: Traces, **choice: Any) -> Exhibit:
+        """Return the figure of a function of two traces."""
+        return self.figure(function(*traces, **choice), function, **choice)
 
 
 @dataclass(frozen=True)
@@ -71,8 +97,15 @@ class MapsChoice:
 
 def any_maps_exhibit(traces: Traces, shown: MapsChoice, compared: Compared) -> Exhibit:
     """Return the figure of the maps on screen."""
-    make = {"differences": differences_exhibit, "entropies": evenness_exhibit}
-    return make.get(shown.display, maps_exhibit)(traces, shown, compared)
+    choice = shown.choices[0]
+    units = {"kind": choice.kind, "units": choice.units}
+    if shown.display == "entropies":
+        return compared.of(attention_evenness, traces, **units)
+    if shown.display == "differences":
+        layer, head = choice.cell
+        where = {"layer": layer, "head": head, "how": choice.how, "dim": choice.dim}
+        return compared.of(attention_differences, traces, **units, **where)
+    return maps_exhibit(traces, shown, compared)
 
 
 def maps_exhibit(traces: Traces, shown: MapsChoice, compared: Compared) -> Exhibit:
@@ -84,12 +117,14 @@ def maps_exhibit(traces: Traces, shown: MapsChoice, compared: Compared) -> Exhib
         )
     }
     title = f"{KIND_TEXTS[shown.kind].name}: A and B"
-    both = beside(shown.stem, title, _caption(shown, compared), made)
+    caption = f"{compared.about} {_caption(shown.choices[0])}"
+    both = beside(shown.stem, title, caption, made)
     columns = max(each.columns for each in made.values()) or len(both.parts)
     both = replace(both, columns=columns)
     if shown.display != "difference":
         return both
-    apart = difference_map(*_maps(traces, shown), shown.choices)
+    maps = [maps_of(trace, shown.kind, shown.choices[0].units) for trace in traces]
+    apart = difference_map(maps[0], maps[1], shown.choices)
     return with_difference(both, _panel(apart.name, apart), "weights", apart.lens().offline())
 
 
@@ -105,10 +140,27 @@ def with_difference(both: Exhibit, panel: Panel, array: str, *views: Offline) ->
     )
 
 
-def differences_exhibit(traces: Traces, shown: MapsChoice, compared: Compared) -> Exhibit:
-    """Return the differences of all heads that both sides have."""
-    maps = _maps(traces, shown)
-    choices = joined_choices(maps, shown.choices)
+def attention_differences(
+    a: Trace,
+    b: Trace,
+    kind: AttentionKind = "cross",
+    layer: int | None = None,
+    head: int | None = None,
+    *,
+    units: str = "tokens",
+    how: How = "mean",
+    dim: bool = False,
+) -> Exhibit:
+    """Return A - B of all heads that both traces have, as a figure.
+
+    Args:
+        layer, head: from 0, under the lens; None combines all of them by `how`.
+        units: "tokens" or "words".
+        dim: cover special tokens.
+    """
+    maps = maps_of(a, kind, units), maps_of(b, kind, units)
+    choice = AttentionChoice(kind, "grid", units, how, dim, (layer, head))
+    choices = joined_choices(maps, (choice, choice))
     layers, heads = (
         min(pair) for pair in zip(*(each.weights.shape[:2] for each in maps), strict=True)
     )
@@ -116,16 +168,14 @@ def differences_exhibit(traces: Traces, shown: MapsChoice, compared: Compared) -
     chosen = difference_map(*maps, choices)
     grid = grid_component(signed_sheet(maps, choices[0]), choices[0].cell)
     return Exhibit(
-        name=shown.stem,
+        name=MapsChoice("differences", choices).stem,
         title=f"{maps[0].kind_text.name}: A − B for every layer and head",
-        caption=_caption(shown, compared),
+        caption=_caption(choice),
         parts=tuple(
             _panel(f"A − B {layer + 1}.{head + 1}", replace(chosen, weights=apart[layer, head]))
             for layer, head in np.ndindex(layers, heads)
         ),
         arrays={"maps_a": maps[0].weights, "maps_b": maps[1].weights, "difference": apart},
-        snippet=_program(shown, compared)
-        + f"difference = maps_a[:{layers}, :{heads}] - maps_b[:{layers}, :{heads}]\n",
         offline=(
             grid.offline(),
             chosen.lens().offline(_lenses(maps, choices, (layers, heads))),
@@ -134,35 +184,25 @@ def differences_exhibit(traces: Traces, shown: MapsChoice, compared: Compared) -
     )
 
 
-def evenness_exhibit(traces: Traces, shown: MapsChoice, compared: Compared) -> Exhibit:
-    """Return how evenly every head of both sides looks."""
-    maps = _maps(traces, shown)
-    spreads = [evenness(each.weights).astype("f4") for each in maps]
-    program = _program(shown, compared, "from transformer.measures.entropy import evenness")
+def attention_evenness(
+    a: Trace, b: Trace, kind: AttentionKind = "cross", *, units: str = "tokens"
+) -> Exhibit:
+    """Return how evenly every head of both traces looks, as a figure; units as above."""
+    choice = AttentionChoice(kind, "grid", units)
+    parts, arrays = [], {}
+    for letter, trace in zip(LETTERS, (a, b), strict=True):
+        spread = evenness(maps_of(trace, kind, units).weights).astype("f4")
+        layers, heads = (tuple(map(str, range(1, n + 1))) for n in spread.shape)
+        parts.append(Panel(letter, spread, layers, heads, "layer", "head", quantity="evenness"))
+        arrays[f"spread_{letter.lower()}"] = spread
     return Exhibit(
-        name=shown.stem,
-        title=f"{maps[0].kind_text.name}: how evenly each head looks",
-        caption=f"{_caption(shown, compared)} {EVENNESS_RULE}",
-        parts=tuple(
-            Panel(
-                letter, spread, _numbers(spread.shape[0]), _numbers(spread.shape[1]),
-                "layer", "head", quantity="evenness",
-            )
-            for letter, spread in zip(LETTERS, spreads, strict=True)
-        ),
-        arrays={"spread_a": spreads[0], "spread_b": spreads[1]},
-        snippet=f"{program}spread_a, spread_b = evenness(maps_a), evenness(maps_b)\n",
+        name=MapsChoice("entropies", (choice, choice)).stem,
+        title=f"{KIND_TEXTS[kind].name}: how evenly each head looks",
+        caption=f"{_caption(choice)} {EVENNESS_RULE}",
+        parts=tuple(parts),
+        arrays=arrays,
         columns=2,
-    )  # fmt: skip
-
-
-def _maps(traces: Traces, shown: MapsChoice) -> tuple[Maps, Maps]:
-    left, right = (maps_of(trace, shown.kind, shown.choices[0].units) for trace in traces)
-    return left, right
-
-
-def _numbers(count: int) -> tuple[str, ...]:
-    return tuple(str(index + 1) for index in range(count))
+    )
 
 
 def _panel(title: str, apart: Map) -> Panel:
@@ -189,9 +229,9 @@ def _lenses(
     return found
 
 
-def _caption(shown: MapsChoice, compared: Compared) -> str:
-    words = f" {WORD_RULE}" if shown.by_words else ""
-    return f"{compared.about} Rows are queries, columns are keys.{words}"
+def _caption(choice: AttentionChoice) -> str:
+    words = f" {WORD_RULE}" if choice.units == "words" else ""
+    return f"Rows are queries, columns are keys.{words}"
 
 
 def likeness(found: Matching, kind: AttentionKind, names: tuple[str, str]) -> Likeness:
@@ -204,37 +244,59 @@ def likeness(found: Matching, kind: AttentionKind, names: tuple[str, str]) -> Li
     return Likeness(found.values, found.shapes, found.pairs, (one, other), about)
 
 
-def heads_exhibit(
-    found: Matching,
-    shown: Likeness,
-    kind: AttentionKind,
-    chosen: HeadPair,
-    compared: Compared,
-    greedy: tuple[Sequence[Source], Sequence[Source]],
+def matched_heads(
+    model_a: Tracer,
+    model_b: Tracer,
+    kind: AttentionKind = "encoder_self",
     *,
-    follow: bool,
+    sentences: Sequence[tuple[str, str]],
+    arguments: tuple[Mapping[str, Any], Mapping[str, Any]] = ({}, {}),
+    follow: bool = True,
+    names: tuple[str, str] = ("A", "B"),
+    chosen: HeadPair = (0, 0),
 ) -> Exhibit:
-    """Return the similarities of all heads and the pairing.
+    """Return the similarities of all heads of two models, and their pairing, as a figure.
 
     Args:
+        sentences: as A and as B reads them; a model that refuses one leaves it out.
+        arguments: of `Tracer.trace`, of A and of B.
+        follow: B follows A's translations.
+        names: of both models.
         chosen: the pair outlined.
-        greedy: of A and of B, one source a sentence, decoded greedily.
-        follow: whether B follows A's translations.
+
+    Raises: `ValueError` if the models see the same words in no sentence.
     """
+    found = []
+    for one, other in sentences:
+        try:
+            a = model_a.trace(one, **arguments[0])
+            target = a.text if follow and a.text.strip() else None
+            b = model_b.trace(other, target=target, **arguments[1])
+        except InputError:
+            continue
+        found.append(head_agreements(a, b).get(kind))
+    return matching_exhibit(match(found), kind, names, chosen)
+
+
+def matching_exhibit(
+    found: Matching | None, kind: AttentionKind, names: tuple[str, str], chosen: HeadPair
+) -> Exhibit:
+    """Return the figure of `matched_heads` of a matching."""
+    if found is None:
+        raise ValueError("no sentence has the same words in both models")
     rows, columns = (
         tuple(head_name(at, shape) for at in range(count))
         for shape, count in zip(found.shapes, found.values.shape, strict=True)
     )
-    values = found.values.astype(np.float32)
+    values, shown = found.values.astype(np.float32), likeness(found, kind, names)
     return Exhibit(
         name=file_stem("heads matched", KIND_TEXTS[kind].name),
         title=f"{KIND_TEXTS[kind].name}: how alike the heads of two models are",
-        caption=f"{compared.about} Similarity of every pair of heads, layer.head: 1 minus the mean "
+        caption="Similarity of every pair of heads, layer.head: 1 minus the mean "
         f"Jensen-Shannon divergence of rows in bits, over whole words of {found.sentences} "
         "sentences. The pairs in the NPZ are the assignment with the largest sum.",
         parts=(Panel("Similarity", values, rows, columns, *shown.names, quantity="similarity"),),
         arrays={"values": values, "pairs": np.array(found.pairs, dtype=np.int64)},
-        snippet=_matching_program(compared, kind, greedy, follow=follow),
         offline=shown.component(chosen).offline(),
     )
 
@@ -248,22 +310,17 @@ def crossed(left: Trace, right: Trace, b_by_a: Trace | None, a_by_b: Trace | Non
     return np.array(totals).reshape(2, 2)
 
 
-def numbers_exhibit(
-    traces: Traces,
-    followed: tuple[Trace | None, Trace | None],
-    compared: Compared,
-    *,
-    by_place: bool,
+def compared_numbers(
+    a: Trace, b: Trace, b_by_a: Trace | None, a_by_b: Trace | None, *, by_place: bool = False
 ) -> Exhibit:
-    """Return log-probabilities of both translations under both models, and agreement of attention.
+    """Return log P of both translations under both models, and how alike attention is, as a figure.
 
     Args:
-        followed: A following B's translation and B following A's; None if that cannot be.
-        by_place: as in `head_agreements`.
+        b_by_a, a_by_b: A following B's translation and B following A's; None if that cannot be.
+        by_place: as in `transformer.measures.agreement.head_agreements`.
     """
-    left, right = traces
-    log_p = crossed(left, right, *followed)
-    agreed = head_agreements(left, followed[1] or right, by_place=by_place)
+    log_p = crossed(a, b, b_by_a, a_by_b)
+    agreed = head_agreements(a, a_by_b or b, by_place=by_place)
     parts: list[Series | Panel] = [
         Series(
             "log P of each translation", ("A's translation", "B's translation"),
@@ -272,17 +329,6 @@ def numbers_exhibit(
         )
     ]  # fmt: skip
     arrays = {"log_p": log_p}
-    imports = "from transformer.measures.agreement import head_agreements, total_log_prob"
-    calls = [
-        "None" if trace is None else _following_call(compared.sources, side)
-        for side, trace in enumerate(followed)
-    ]
-    program = _reading(compared.sources, imports) + (
-        f"\nb_by_a = {calls[0]}\n"
-        f"a_by_b = {calls[1]}\n"
-        "totals = [total_log_prob(each) for each in (a, a_by_b, b_by_a, b)]\n"
-        "log_p = np.array(totals).reshape(2, 2)\n"
-    )
     if agreed:
         arrays["agreement"] = np.array([[each.mean, each.matched] for each in agreed.values()])
         parts.append(
@@ -292,94 +338,12 @@ def numbers_exhibit(
                 ("mean of all heads", "heads, matched"), quantity="agreement",
             )
         )  # fmt: skip
-        program += (
-            f"agreed = head_agreements(a, a_by_b or b, by_place={by_place})\n"
-            "agreement = np.array([[each.mean, each.matched] for each in agreed.values()])\n"
-        )
     return Exhibit(
         name=file_stem("compare numbers"),
         title="Each other's translation, and how alike the attention is",
-        caption=f"{compared.about} log P in nats, </s> included, of each side's translation read "
-        "by both sides; agreement is 1 minus the mean Jensen-Shannon divergence of rows in bits, "
-        "over whole words, B following A's translation.",
+        caption="log P in nats, </s> included, of each side's translation read by both sides; "
+        "agreement is 1 minus the mean Jensen-Shannon divergence of rows in bits, over whole "
+        "words, B following A's translation.",
         parts=tuple(parts),
         arrays=arrays,
-        snippet=program,
     )
-
-
-_MATCHING = """
-sentences_a = {sentences[0]}
-sentences_b = {sentences[1]}
-found = []
-for sentence_a, sentence_b in zip(sentences_a, sentences_b, strict=True):
-    try:
-        one = model_a.trace(sentence_a{arguments[0]})
-        target = one.text if {follow} and one.text.strip() else None
-        other = model_b.trace(sentence_b, target=target{arguments[1]})
-    except InputError:
-        continue
-    found.append(head_agreements(one, other).get({kind!r}))
-matching = match(found)
-values, pairs = matching.values, np.array(matching.pairs)
-"""
-
-
-def _reading(sources: tuple[Source, Source], *imports: str) -> str:
-    """Return lines that make both models and their traces: model_a, model_b, a and b."""
-    lines = ["from transformer.catalogue import open_tracer", *imports]
-    if any("sampling" in dict(source.arguments) for source in sources):
-        lines.append("from transformer.search.sampling import Sampling")
-    program = roots_lines(*lines)
-    for letter, source in zip("ab", sources, strict=True):
-        arguments = "".join(f"    {name}={value!r},\n" for name, value in source.arguments)
-        program += (
-            f"model_{letter} = open_tracer("
-            f"path_of({source.checkpoint!r}), device={source.device!r})\n"
-            f"{letter} = model_{letter}.trace(\n    {source.sentence!r},\n{arguments})\n"
-        )
-    return program
-
-
-def _program(shown: MapsChoice, compared: Compared, *imports: str) -> str:
-    """Return the program up to `maps_a` and `maps_b`, [layers, heads, queries, keys]."""
-    maps = "{letter}.attention({kind!r})"
-    if shown.by_words:
-        imports = (*imports, "from transformer.measures.words import maps_by_words")
-        maps = "maps_by_words({letter}, {kind!r}).weights"
-    return f"{_reading(compared.sources, *imports)}\n" + "".join(
-        f"maps_{letter} = {maps.format(letter=letter, kind=shown.kind)}\n" for letter in "ab"
-    )
-
-
-def _matching_program(
-    compared: Compared,
-    kind: AttentionKind,
-    greedy: tuple[Sequence[Source], Sequence[Source]],
-    *,
-    follow: bool,
-) -> str:
-    """Return a program that makes `values` and `pairs`; see `heads_exhibit`."""
-    both = [[source.sentence for source in side] for side in greedy]
-    written = _listed(both[0]), "sentences_a" if both[1] == both[0] else _listed(both[1])
-    arguments = [_written(side[0].arguments) if side else "" for side in greedy]
-    return _reading(
-        compared.sources,
-        "from transformer.errors import InputError",
-        "from transformer.measures.agreement import head_agreements, match",
-    ) + _MATCHING.format(kind=kind, sentences=written, arguments=arguments, follow=follow)
-
-
-def _following_call(sources: tuple[Source, Source], side: int) -> str:
-    """Return the call that makes a side follow the text of the other one's trace, `a` or `b`."""
-    own, other, source = "ab"[side], "ba"[side], sources[side]
-    languages = [each for each in source.arguments if each[0] in ("src_lang", "tgt_lang")]
-    return f"model_{own}.trace({source.sentence!r}, target={other}.text{_written(languages)})"
-
-
-def _written(arguments: Iterable[tuple[str, object]]) -> str:
-    return "".join(f", {name}={value!r}" for name, value in arguments)
-
-
-def _listed(sentences: Sequence[str]) -> str:
-    return "[\n" + "".join(f"    {sentence!r},\n" for sentence in sentences) + "]"

@@ -23,7 +23,7 @@ from transformer.worker.job import UNKNOWN
 from ui.attention.maps import KIND_TEXTS
 from ui.compare.attention import PARAMS, Both, choose, draw_lens, open_maps
 from ui.compare.choice import can_follow, compared
-from ui.compare.exhibits import heads_exhibit, likeness
+from ui.compare.exhibits import likeness, matched_heads, matching_exhibit
 from ui.components.match import head_name
 from ui.components.mount import show
 from ui.core import url_state
@@ -166,16 +166,15 @@ def _draw(pair: Pair) -> Download | None:
 
 def _figure(setup: Setup, kind: AttentionKind, chosen: HeadPair) -> Exhibit:
     """Return the figure of the matching; needs no session."""
-    found = matching(setup, kind)
-    if found is None:
-        raise ValueError("no sentence has the same words in both models")
     left, right = (
         [source_of(_greedy(view, sentence)) for sentence in sentences_for(setup)]
         for view in setup.views
     )
-    return heads_exhibit(
-        found, likeness(found, kind, setup.names), kind, chosen, compared(setup), (left, right),
-        follow=can_follow(setup.right),
+    return compared(setup).figure(
+        matching_exhibit(matching(setup, kind), kind, setup.names, chosen), matched_heads,
+        kind=kind, names=setup.names, chosen=chosen, follow=can_follow(setup.right),
+        sentences=[(one.sentence, two.sentence) for one, two in zip(left, right, strict=True)],
+        arguments=(dict(left[0].arguments), dict(right[0].arguments)),
     )  # fmt: skip
 
 

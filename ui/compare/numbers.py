@@ -20,7 +20,7 @@ from transformer.types import AttentionKind, Report
 from transformer.worker.job import UNKNOWN
 from ui.attention.maps import KIND_TEXTS
 from ui.compare.choice import can_follow, compared
-from ui.compare.exhibits import crossed, numbers_exhibit
+from ui.compare.exhibits import compared_numbers, crossed
 from ui.compare.texts import text_of
 from ui.core.glossary import linked
 from ui.core.view import View
@@ -64,10 +64,16 @@ def _draw(pair: Pair) -> Download:
 def _figure(setup: Setup) -> Exhibit:
     """Return the figure of the tables; needs no session."""
     left, right = trace_for(setup.left), trace_for(setup.right)
-    one, other = (
-        None if view is None else trace_for(view) for view in _following_views(setup, left, right)
-    )
-    return numbers_exhibit((left, right), (one, other), compared(setup), by_place=setup.by_place)
+    views, both = _following_views(setup, left, right), compared(setup)
+    one, other = (None if view is None else trace_for(view) for view in views)
+    by_place, program = setup.by_place, "\n"
+    for view, source, model, text in zip(views, both.sources, "ab", "ba", strict=True):
+        name, known = f"{text}_by_{model}", dict(source.arguments)
+        languages = {each: repr(known[each]) for each in ("src_lang", "tgt_lang") if each in known}
+        following = source.traced(f"model_{model}", name, target=f"{text}.text", **languages)
+        program += f"{name} = None\n" if view is None else following
+    made = compared_numbers(left, right, one, other, by_place=by_place)
+    return both.figure(made, compared_numbers, program, by_place=by_place)
 
 
 def _get_agreements(setup: Setup, left: Trace, right: Trace) -> Agreements:

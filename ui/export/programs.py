@@ -4,25 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from inspect import signature
+from inspect import Parameter, signature
 from typing import Any
 
 from figures.exhibit import Exhibit
 from transformer.catalogue import Kind
 from transformer.trace.records import Trace
 
-#: Parameters that a program passes by position.
-_SUBJECTS = ("model", "trace", "two", "one")
 #: The facts of a caption, in order.
 _FACTS = ("Translation", "Sentence", "Checkpoint", "Attention")
 
-#: Module and name of what opens each kind of model.
-_OPENED_WITH: dict[Kind, tuple[str, str]] = {
-    "checkpoint": ("transformer.translator", "Translator"),
-    "one_stack": ("transformer.one_stack.tracer", "StackModel"),
-    "huggingface": ("transformer.huggingface.model", "HuggingFaceModel"),
-    "archive": ("transformer.arrays.trace_file", "load_arrays"),
-}
+_START = """import os
+from pathlib import Path
+
+import numpy as np
+
+{imports}
+
+# Run this in Headlight's folder, or say where the checkpoints are.
+roots = os.environ.get("HEADLIGHT_CHECKPOINTS", "checkpoints").split(os.pathsep)
+
+
+def path_of(name):
+    paths = [Path(root) / name for root in roots]
+    return next(path for path in paths if path.exists())
+
+
+"""
 
 
 @dataclass(frozen=True)
@@ -65,6 +73,16 @@ class Source:
         """Return the figure of a function of `headlight` that needs a trace only."""
         return self.figure(function(trace, **choice), function, **choice)
 
+    def opened(self, model: str = "model") -> str:
+        """Return the line that opens the model under a name."""
+        return f"{model} = open_tracer(path_of({self.checkpoint!r}), device={self.device!r})\n"
+
+    def traced(self, model: str = "model", trace: str = "trace", **changed: object) -> str:
+        """Return the line that makes the trace; `changed` are other arguments, as Python code."""
+        arguments = changed or {name: repr(value) for name, value in self.arguments}
+        lines = "".join(f"    {name}={value},\n" for name, value in arguments.items())
+        return f"{trace} = {model}.trace(\n    {self.sentence!r},\n{lines})\n"
+
 
 def facts_of(trace: Trace, where: str = "") -> dict[str, str]:
     """Return what a caption says of a trace: its sentence, and the layer and head shown."""
@@ -75,10 +93,12 @@ def facts_of(trace: Trace, where: str = "") -> dict[str, str]:
 def call(made: Exhibit, function: Callable[..., Exhibit], choice: Mapping[str, Any]) -> str:
     """Return the call that makes a figure, and its arrays as variables.
 
-    Arguments that have their default are left out.
+    Arguments without a default that are not in `choice` are variables of the program; those that
+    have their default are left out.
     """
     known = signature(function).parameters
-    given = [name for name in known if name in _SUBJECTS]
+    given = [name for name, each in known.items()
+             if name not in choice and each.default is Parameter.empty]  # fmt: skip
     given += [f"{name}={value!r}" for name, value in choice.items() if value != known[name].default]
     line = f"figure = headlight.{function.__name__}({', '.join(given)})\n"
     if len(line) > 90:
@@ -103,40 +123,31 @@ def header(source: Source, *imports: str, traced: bool = True) -> str:
         imports: further lines of imports that the rest of the program needs.
         traced: whether it needs a trace.
     """
-    module, name = _OPENED_WITH[source.kind]
-    lines = [f"from {module} import {name}", *imports]
-    if traced and any(each == "sampling" for each, _ in source.arguments):
-        lines.append("from transformer.search.sampling import Sampling")
-    opening = f"{roots_lines(*lines)}path = path_of({source.checkpoint!r})\n"
-    if source.kind == "archive":
-        return f"{opening}trace = load_arrays(path)\n"
-    opening += f"model = {name}.load(path, device={source.device!r})\n"
-    if not traced:
-        return opening
-    arguments = "".join(f"    {each}={value!r},\n" for each, value in source.arguments)
-    return f"{opening}trace = model.trace(\n    {source.sentence!r},\n{arguments})\n"
+    start = start_of((source,) if traced else (), *imports)
+    return start + source.opened() + (source.traced() if traced else "")
 
 
-def numpy_imports(*imports: str) -> str:
-    """Return the first lines of a program that opens no model: its imports, NumPy first."""
-    return "\n".join(["import numpy as np", "", *sorted(imports), ""])
+def of_two(
+    sources: tuple[Source, Source],
+    names: tuple[str, str],
+    between: str = "",
+    *,
+    traced: bool = True,
+) -> str:
+    """Return the lines that open two models as `model_NAME` and make their traces, named so.
+
+    Args: between: lines that follow, before the call.
+    """
+    program = start_of(sources if traced else (), "import headlight")
+    for source, name in zip(sources, names, strict=True):
+        program += source.opened(f"model_{name}")
+        program += source.traced(f"model_{name}", name) if traced else ""
+    return f"{program}{between}\n"
 
 
-def roots_lines(*imports: str) -> str:
+def start_of(traced: tuple[Source, ...], *imports: str) -> str:
     """Return the start of a program: imports, and `path_of`, which finds a checkpoint by name."""
-    return "\n".join([
-        "import os",
-        "from pathlib import Path",
-        "",
-        numpy_imports(*imports),
-        "# Run this in Headlight's folder, or say where the checkpoints are.",
-        'roots = os.environ.get("HEADLIGHT_CHECKPOINTS", "checkpoints").split(os.pathsep)',
-        "",
-        "",
-        "def path_of(name):",
-        "    paths = [Path(root) / name for root in roots]",
-        "    return next(path for path in paths if path.exists())",
-        "",
-        "",
-        "",
-    ])  # fmt: skip
+    lines = {"from transformer.catalogue import open_tracer", *imports}
+    if any(name == "sampling" for source in traced for name, _ in source.arguments):
+        lines.add("from transformer.search.sampling import Sampling")
+    return _START.format(imports="\n".join(sorted(lines)))

@@ -14,7 +14,7 @@ from transformer.one_stack.tracer import Guesses, StackModel
 from transformer.search.sampling import Sampling
 from transformer.trace.records import Trace
 from transformer.types import Floats
-from ui.export.programs import Source, call, facts_of, roots_lines
+from ui.export.programs import Source, call, facts_of, of_two
 
 #: Candidates shown at a place.
 TOP = 10
@@ -132,18 +132,6 @@ def looks_figure(
     """Return `one_stack_or_two` with its program."""
     made = one_stack_or_two(*traces, two_at=heads[0], one_at=heads[1])
     choice = {"two_at": heads[0], "one_at": heads[1]}
-    program = roots_lines(
-        "import headlight",
-        "from transformer.one_stack.tracer import StackModel",
-        "from transformer.translator import Translator",
-    )
-    for source, name, opener in zip(sources, ("two", "one"), ("Translator", "StackModel"),
-                                    strict=True):  # fmt: skip
-        arguments = "".join(f", {each}={value!r}" for each, value in source.arguments)
-        program += (
-            f"model = {opener}.load(path_of({source.checkpoint!r}), device={source.device!r})\n"
-            f"{name} = model.trace({source.sentence!r}{arguments})\n"
-        )
-    names = " and ".join(source.checkpoint for source in sources)
-    facts = {**made.facts, "Checkpoint": names}
-    return replace(made, facts=facts, snippet=program + call(made, one_stack_or_two, choice))
+    facts = {**made.facts, "Checkpoint": " and ".join(source.checkpoint for source in sources)}
+    program = of_two(sources, ("two", "one")) + call(made, one_stack_or_two, choice)
+    return replace(made, facts=facts, snippet=program)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from transformer.config import ModelConfig
 from transformer.search.decoding import Decoding
 from transformer.training.objective import learning_rate
 from transformer.training.recipe import TrainingRecipe
@@ -103,8 +104,13 @@ def _part(held: Any, name: str) -> Mapping[str, Any]:
 
 
 def training_facts(scene: Scene) -> TrainingFacts:
+    """Return the facts of a scene's checkpoint."""
+    return facts_of(scene.config, scene.metrics)
+
+
+def facts_of(config: ModelConfig, metrics: Mapping[str, Any]) -> TrainingFacts:
     """Read a checkpoint's metrics.json, ignoring invalid values: anyone may have written it."""
-    training = _part(scene.metrics, "training")
+    training = _part(metrics, "training")
     said = _part(_part(training, "recipe"), "training")
     updates = min(int(_number(training.get("updates"))), 10**9)
     own = updates > 0 and bool(said)
@@ -130,8 +136,8 @@ def training_facts(scene: Scene) -> TrainingFacts:
         continued=own and bool(said.get("init")),
         recipe=recipe,
         dropout=dropout,
-        parts=_parts(scene.metrics) if own else (PAPER_PART,),
-        averages=_averages(scene.metrics) if own else (),
+        parts=_parts(metrics) if own else (PAPER_PART,),
+        averages=_averages(metrics) if own else (),
         updates=updates if own else PAPER_UPDATES,
         epochs=int(_number(training.get("epochs"))) if own else 0,
         target_tokens=(
@@ -140,10 +146,10 @@ def training_facts(scene: Scene) -> TrainingFacts:
         hours=_number(training.get("hours")) if own else 12.0,
         longest=int(_number(training.get("longest_target"))) if own else 0,
         val_nll=nll if own and nll >= 0 else None,
-        tried=_tried(scene.metrics),
-        tests=_tests(scene.metrics),
-        d_model=scene.config.d_model if own else PAPER_WIDTH,
-        vocab_size=scene.config.vocab_size if own else 37_000,
+        tried=_tried(metrics),
+        tests=_tests(metrics),
+        d_model=config.d_model if own else PAPER_WIDTH,
+        vocab_size=config.vocab_size if own else 37_000,
     )
 
 

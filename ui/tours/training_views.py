@@ -13,9 +13,9 @@ from ui.core.layout import sized
 from ui.core.theme import current_theme
 from ui.core.view import View
 from ui.export.download import download_button
-from ui.tours import training_exhibits as made
 from ui.tours.stops import Scene
 from ui.tours.training import length_of
+from ui.tours.training_exhibits import FIGURES, PAPER_AVERAGES, figure_of
 from ui.tours.training_facts import Part, TrainingFacts, how_long, training_facts, whose
 
 _GLOSSES = {
@@ -32,7 +32,7 @@ def draw_training(view: View, scene: Scene, number: int) -> None:
     if number == 1:
         _draw_read(facts)
         return
-    exhibit = FIGURES[number - 2](facts, view.checkpoint, length)
+    exhibit = figure_of(facts, view.checkpoint, [*FIGURES][number - 2], length)
     if exhibit.name == "learning-rate":
         _draw_rate(facts)
     else:
@@ -47,12 +47,6 @@ def draw_training(view: View, scene: Scene, number: int) -> None:
     with st.container(horizontal=True, horizontal_alignment="right"):
         download_button(lambda: exhibit, key="training", name=exhibit.name)
 
-
-#: The figure of every stop from the second on.
-FIGURES = (
-    made.batch_exhibit, made.hours_exhibit, made.memory_exhibit, made.rate_exhibit,
-    made.dropout_exhibit, made.smoothing_exhibit, made.averages_exhibit, made.scores_exhibit,
-)  # fmt: skip
 
 #: How numbers are written, by figure; and the bar that stands out, if it is not the highest.
 _WRITTEN = {
@@ -71,7 +65,7 @@ def _draw_bars(exhibit: Exhibit, length: int) -> None:
     assert isinstance(series, Series)
     ((title, values),) = series.lines.items()
     found = dict(zip(map(str, series.x), map(float, values), strict=True))
-    best = "" if found == made.PAPER_AVERAGES else max(found, key=found.__getitem__)
+    best = "" if found == PAPER_AVERAGES else max(found, key=found.__getitem__)
     marked = {**_MARKED, "batch-by-length": f"{length} tokens"}.get(exhibit.name, best)
     written, height = _WRITTEN.get(exhibit.name, ".3g"), max(110, 50 + 36 * len(found))
     chart = bars(found, title, current_theme(), marked=(marked,), written=written, height=height)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import streamlit as st
 
-from figures.ablations import Change, differences
-from figures.exhibit import Exhibit, Series
+from figures.ablations import differences
 from figures.markdown import plain
 from figures.numbers import signed
 from transformer.experiments.ablation_summary import Figure, Line, table
@@ -18,10 +16,9 @@ from ui.core.layout import sized
 from ui.core.theme import current_theme
 from ui.core.widgets import bound
 from ui.export.download import download_button
+from ui.export.programs import called
 from ui.training.choice import MEASURE, MEASURES
-
-#: Title of the figure's axis by measure.
-_AXES = {"nll": "ln perplexity, difference to base", "bleu": "BLEU, difference to base"}
+from ui.training.exhibits import AXES, ablations, changes_of, figure_of
 
 
 def draw_table3() -> None:
@@ -40,12 +37,12 @@ def draw_table3() -> None:
         label_visibility="collapsed", **bound(MEASURE),
     )  # fmt: skip
     with more.container(horizontal=True, horizontal_alignment="right"):
-        download_button(lambda: table3_exhibit(results), key="table3", name="table-3")
-    changes = _changes(lines, measure)
+        download_button(lambda: called(ablations), key="table3", name="table-3")
+    changes = changes_of(lines, measure)
     better = "left" if measure == "nll" else "right"
     st.altair_chart(
-        sized(differences(changes, _AXES[measure], current_theme())), theme=None,
-        alt=f"{_AXES[measure]} of {len(changes)} rows; {better} is better. "
+        sized(differences(changes, AXES[measure], current_theme())), theme=None,
+        alt=f"{AXES[measure]} of {len(changes)} rows; {better} is better. "
         + "; ".join(f"{each.name} {each.verdict}" for each in changes),
     )  # fmt: skip
     st.caption(
@@ -58,7 +55,7 @@ def draw_table3() -> None:
 
 
 def _count(lines: list[Line], measure: str) -> str:
-    compared = [figure for each in lines[1:] if (figure := _figure(each, measure)) is not None]
+    compared = [figure for each in lines[1:] if (figure := figure_of(each, measure)) is not None]
     said = {
         verdict: sum(each.verdict == verdict for each in compared)
         for verdict in ("agrees", "differs", "too close to tell")
@@ -72,35 +69,6 @@ def _count(lines: list[Line], measure: str) -> str:
         f"{said['differs']}; too close to tell: {said['too close to tell']}; not run: {left}."
         + (f" Trained with one or two seeds so far: {few}." if few else "")
     )
-
-
-def _figure(line: Line, measure: str) -> Figure | None:
-    return line.nll if measure == "nll" else line.bleu
-
-
-def _called(line: Line) -> str:
-    group = line.variation.group
-    return line.variation.change if group == "base" else f"{group}  {line.variation.change}"
-
-
-def _changes(lines: list[Line], measure: str) -> list[Change]:
-    found = []
-    for each in lines[1:]:
-        figure = _figure(each, measure)
-        theirs = each.variation.published
-        base = lines[0].variation.published
-        published = (
-            math.log(theirs.perplexity / base.perplexity)
-            if measure == "nll"
-            else theirs.bleu - base.bleu
-        )
-        if figure is None:
-            found.append(Change(_called(each), math.nan, math.nan, published, "not run"))
-        else:
-            found.append(
-                Change(_called(each), figure.difference, figure.reach, published, figure.verdict)
-            )
-    return found
 
 
 def _cells(lines: list[Line]) -> dict[str, list[str]]:
@@ -158,32 +126,4 @@ def _draw_source(results: Results) -> None:
         "python -m transformer ablations --data DIR --out DIR [--rows heads-1 layers-1 ...] "
         "[--seeds 1 2 3 ...]",
         language="bash",
-    )
-
-
-def table3_exhibit(results: Results) -> Exhibit:
-    """Return the differences to base as a figure, with the program that computes them."""
-    lines = table(results)[1:]
-    names = tuple(_called(each) for each in lines)
-    arrays, parts = {}, []
-    for measure, title in _AXES.items():
-        changes = {each.name: each for each in _changes(table(results), measure)}
-        ours = np.array([changes[name].ours for name in names])
-        theirs = np.array([changes[name].theirs for name in names])
-        parts.append(
-            Series(title, names, {"this project": ours, "the paper": theirs}, "", title, "bar")
-        )
-        arrays[f"{measure}_ours"] = ours
-    return Exhibit(
-        name="table-3",
-        title="Variations on the base model (table 3)",
-        caption=f"Differences of means over seeds, {len(results.runs)} runs on Multi30k.",
-        parts=tuple(parts),
-        arrays=arrays,
-        snippet="import numpy as np\n\n"
-        "from transformer.experiments.ablation_summary import table\n"
-        "from transformer.experiments.ablations import shipped\n\n"
-        "lines = table(shipped())[1:]\n"
-        "nll_ours = np.array([each.nll.difference if each.nll else np.nan for each in lines])\n"
-        "bleu_ours = np.array([each.bleu.difference if each.bleu else np.nan for each in lines])\n",
     )

@@ -32,7 +32,7 @@ def right(words: tuple[str, ...], seed: int = 1, **changes: int) -> Trace:
 def choice(
     kind: str, units: str = "tokens", cell: tuple[int | None, int | None] = (0, 0)
 ) -> AttentionChoice:
-    return AttentionChoice(kind, "matrix", units, "mean", False, cell, False, (), 0.5, None, (), ())  # type: ignore[arg-type]
+    return AttentionChoice(kind, "matrix", units, cell=cell)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("kind", ATTENTION_KINDS)

@@ -1,0 +1,56 @@
+"""The figure of table 3: what each change does to the base model, here and in the paper."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from figures.ablations import Change
+from figures.exhibit import Exhibit, Series
+from transformer.experiments.ablation_summary import Figure, Line, table
+from transformer.experiments.ablations import shipped
+
+#: Title of the figure's axis by measure.
+AXES = {"nll": "ln perplexity, difference to base", "bleu": "BLEU, difference to base"}
+
+
+def ablations() -> Exhibit:
+    """Return the differences of the stored runs to the base model, as a figure."""
+    results, arrays, parts = shipped(), {}, []
+    for measure, title in AXES.items():
+        changes = changes_of(table(results), measure)
+        ours = arrays[f"{measure}_ours"] = np.array([each.ours for each in changes])
+        lines = {"this project": ours, "the paper": np.array([each.theirs for each in changes])}
+        names = tuple(each.name for each in changes)
+        parts.append(Series(title, names, lines, "", title, "bar"))
+    return Exhibit(
+        name="table-3",
+        title="Variations on the base model (table 3)",
+        caption=f"Differences of means over seeds, {len(results.runs)} runs on Multi30k.",
+        parts=tuple(parts),
+        arrays=arrays,
+    )
+
+
+def figure_of(line: Line, measure: str) -> Figure | None:
+    """Return the measured figure of a row; None if it was not run."""
+    return line.nll if measure == "nll" else line.bleu
+
+
+def changes_of(lines: Sequence[Line], measure: str) -> list[Change]:
+    """Return all rows but the first, the base, as differences to it."""
+    base, found = lines[0].variation.published, []
+    for each in lines[1:]:
+        group, theirs = each.variation.group, each.variation.published
+        name = each.variation.change if group == "base" else f"{group}  {each.variation.change}"
+        published = theirs.bleu - base.bleu
+        if measure == "nll":
+            published = math.log(theirs.perplexity / base.perplexity)
+        figure = figure_of(each, measure)
+        if figure is None:
+            found.append(Change(name, math.nan, math.nan, published, "not run"))
+        else:
+            found.append(Change(name, figure.difference, figure.reach, published, figure.verdict))
+    return found
