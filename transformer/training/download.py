@@ -25,7 +25,7 @@ import zipfile
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 from tqdm import tqdm
 
@@ -56,33 +56,11 @@ CHUNK = 1 << 16
 
 
 #: SHA-256 of every text of Multi30k that is fetched, unpacked.
-_CHECKSUMS = """
-train.en 460a15fbd157e34a7a9957ee388c1ca247fe47af3ef25fb50442af6c274e0fc6
-train.de 2c2b73fd2b548fbcde3a875e0a78d6ee94d498bfdee6bd3eae3945779e9ddf72
-train.fr 5925a3c18f1587b6b54b87743106e6e8ab93618edb6f65d19eac0621f853a10d
-val.en 1f2a23d992769b5b3d209b0a10dd0b77c08cceb1f20dfb97ed0aafa49d107227
-val.de 660e09eb7e1da2f856ea13ee5ad3cf6d36b3d5b0b733c857e94c5747a3dfc660
-val.fr 5304e444d842e962b2dda4d816b70b22a1765b15401642b7ca37a67477e708dc
-test_2016_flickr.en 399a4382932c1aadd3ceb9bef1008d388a64c76d4ae4e9d4728c6f4301cac182
-test_2016_flickr.de 4be6b5b3236b79c25475c6bb829800a7ce559e9ba7a1f6c2394fe4d40be46d16
-test_2016_flickr.fr cb3160d69b002bb638e66cc7612fcd56cb0af82eadc9c142dedc438afb885ef6
-test_2017_flickr.en ce1450ddc5ab0834502579d77a170849952e15a2938b34cc503bdc25ebb4fb98
-test_2017_flickr.de c3078bc3b36808bf9d20eb2347ed6137016179ef59ec0d2b9b8ecc3fb2880081
-test_2017_flickr.fr 6f3764e31dac41e9455e612958bcfd4e877c5e15cd66df2c2b2be6d9bd83e5b6
-test_2017_mscoco.en 43051fdfa86fd5395182e718a94ca67b1b227b9f7c79596ff0f6b813216981d2
-test_2017_mscoco.de 58277df3c75f92f7145a11b910b553d1cf82c439249d4dc237c899609eafac22
-test_2017_mscoco.fr 39cde3f43f32b0a6bf29ce4917a46329ff32e53070c2fac87506695a740ae0a0
-test_2016_flickr.lc.norm.tok.en 5b7f32627cf99eced828311b955dae9800bb52bc8b91cf8b6526829e605b29d2
-test_2016_flickr.lc.norm.tok.de c6a33d39d48f9f510de147651316cd9d918e09ad0219df734a2f16b6baccacc4
-test_2016_flickr.lc.norm.tok.fr 1463bd5960f9bfe098ec3cd752d3df0c49c84dc646fb518964a29232658cd836
-test_2017_flickr.lc.norm.tok.en c9d1dfd7a26add989382e534af235af9f0f658b2a30e7eb0efdaf142496ee54f
-test_2017_flickr.lc.norm.tok.de 02067e4a9402786a4fcb8c1b6f4307e4a5073ced64800abead5273b54f5f31f6
-test_2017_flickr.lc.norm.tok.fr c0583117a47b31e8a6c6a97cfe8de153e462074668f4e994764fcc80b21d33b4
-test_2017_mscoco.lc.norm.tok.en fe69ae004d71c42ead0301e70c57de5b1b6b5fb7f52210d42b22801e98e656f3
-test_2017_mscoco.lc.norm.tok.de e2825990b8a4e5289d2cdba801d57c187810bab9b4f5d87a30c35800a0d871b6
-test_2017_mscoco.lc.norm.tok.fr 0b6a4620f02b6b9acf7811fda23f90fed9c6baa0b96aa224db50a273078c84d1
-"""
-MULTI30K = dict(line.split() for line in _CHECKSUMS.split("\n") if line)
+_CHECKSUMS = Path(__file__).with_name("multi30k.tsv").read_text("utf-8")
+MULTI30K = dict(line.split("\t") for line in _CHECKSUMS.splitlines())
+
+#: Advice for failed downloads.
+ADVICE = "if you are offline, get the files elsewhere and name their folder with --data DIR"
 
 
 class DownloadError(DataError):
@@ -118,11 +96,13 @@ def fetch(
     if not home.startswith(("https://", "http://")):
         raise DownloadError(f"{home!r} is not the address of a web server")
     folder = out / corpus
-    source = _Source(home, timeout, show_progress)
-    if corpus == "multi30k":
-        _multi30k(source, folder)
-    else:
-        _tatoeba(source, folder, tgt, sha256)
+    # Further output starts on a line of its own.
+    with tqdm(disable=not show_progress, leave=False) as bar:
+        server = _Server(home, timeout, bar)
+        if corpus == "multi30k":
+            _multi30k(server, folder)
+        else:
+            _tatoeba(server, folder, tgt, sha256)
     return folder
 
 
@@ -130,22 +110,17 @@ def fetch_missing(
     corpora: Sequence[str], folder: Path, src: str, tgt: str, *, show_progress: bool = True
 ) -> None:
     """Download the named corpora that `folder` lacks. Raises `DownloadError`."""
-    for name in corpora:
-        if name not in HOMES:
-            continue
+    for name in set(corpora) & HOMES.keys():
         place = corpus_folder(name, folder)
         if name == "multi30k":
+            known = {*MULTI30K_LANGUAGES}
             parts = ("train", "val", *MULTI30K_TESTS)
             choices = [[f"{part}.{language}"] for part in parts for language in (src, tgt)]
         else:
+            known = {"en", *TATOEBA_CODES}
             choices = [[f"{src}-{tgt}.tsv", f"{tgt}-{src}.tsv"]]
         if not all(any(_is_there(place / file) for file in files) for files in choices):
-            unknown = (
-                {src, tgt}
-                - {"en"}
-                - set(MULTI30K_LANGUAGES if name == "multi30k" else TATOEBA_CODES)
-            )
-            if unknown or (name == "tatoeba" and "en" not in (src, tgt)):
+            if not {src, tgt} <= known or (name == "tatoeba" and "en" not in (src, tgt)):
                 raise DownloadError(f"{name} is not available for {src}-{tgt}")
             fetch(name, folder, tgt=src if tgt == "en" else tgt, show_progress=show_progress)
 
@@ -154,28 +129,29 @@ def _is_there(path: Path) -> bool:
     return path.is_file() or path.with_name(path.name + ".gz").is_file()
 
 
-def _multi30k(source: _Source, folder: Path) -> None:
-    with source.bar(len(MULTI30K), " files") as bar:
-        for name, digest in MULTI30K.items():
-            bar.set_description(name)
-            path = folder / f"{name}.gz"
-            if not path.exists():
-                # The server has tokenised texts uncompressed, the others gzipped.
-                plain = ".tok." in name
-                url = f"tok/{name}" if plain else f"raw/{name}.gz"
-                raw = source.get(url, limit=MAX_FILE)
-                stored = gzip.compress(raw, mtime=0) if plain else raw
-                if _digest_of(io.BytesIO(stored)) != digest:
-                    raise DownloadError(
-                        f"{source.home}/{url}: wrong checksum: not the published text, or "
-                        "damaged in transit; nothing was written"
-                    )
-                _write(path, stored)
-            elif _digest_of(path) != digest:
+def _multi30k(server: _Server, folder: Path) -> None:
+    server.bar.reset(len(MULTI30K))
+    server.bar.unit = " files"
+    for name, digest in MULTI30K.items():
+        server.bar.set_description(name)
+        path = folder / f"{name}.gz"
+        if not path.exists():
+            # The server has tokenised texts uncompressed, the others gzipped.
+            plain = ".tok." in name
+            url = f"tok/{name}" if plain else f"raw/{name}.gz"
+            raw = server.get(url, MAX_FILE)
+            stored = gzip.compress(raw, mtime=0) if plain else raw
+            if _digest_of(io.BytesIO(stored)) != digest:
                 raise DownloadError(
-                    f"{path}: exists, but is not the published text; move it away first"
+                    f"{server.home}/{url}: wrong checksum: not the published text, or "
+                    "damaged in transit; nothing was written"
                 )
-            bar.update()
+            _write(path, stored)
+        elif _digest_of(path) != digest:
+            raise DownloadError(
+                f"{path}: exists, but is not the published text; move it away first"
+            )
+        server.bar.update()
 
 
 def _digest_of(file: Path | IO[bytes]) -> str | None:
@@ -188,7 +164,7 @@ def _digest_of(file: Path | IO[bytes]) -> str | None:
     return hashlib.sha256(text).hexdigest() if len(text) <= MAX_FILE else None
 
 
-def _tatoeba(source: _Source, folder: Path, tgt: str, sha256: str | None) -> None:
+def _tatoeba(server: _Server, folder: Path, tgt: str, sha256: str | None) -> None:
     if tgt not in TATOEBA_CODES:
         raise DownloadError(f"no archive for {tgt!r}; available: {', '.join(TATOEBA_CODES)}")
     code = TATOEBA_CODES[tgt]
@@ -199,10 +175,10 @@ def _tatoeba(source: _Source, folder: Path, tgt: str, sha256: str | None) -> Non
         log.info("%s is there", path)
         return
     name = f"{code}-eng.zip"
-    with source.bar(None, "B") as bar:
-        bar.set_description(name)
-        archive = source.get(name, limit=MAX_ARCHIVE, bar=bar)
-    digest, url = hashlib.sha256(archive).hexdigest(), f"{source.home}/{name}"
+    server.bar.set_description(name)
+    server.bar.unit, server.bar.unit_scale = "B", True
+    archive, url = server.get(name, MAX_ARCHIVE, shown=True), f"{server.home}/{name}"
+    digest = hashlib.sha256(archive).hexdigest()
     if sha256 and digest != sha256.lower():
         raise DownloadError(f"{url}: wrong checksum {digest}; nothing was written")
     text, terms = _unpack(archive, f"{code}.txt", url), _unpack(archive, "_about.txt", url)
@@ -256,45 +232,44 @@ class _NoDowngrade(urllib.request.HTTPRedirectHandler):
     """Follow redirects, but never from https to another scheme."""
 
     def redirect_request(
-        self,
-        req: urllib.request.Request,
-        fp: IO[bytes],
-        code: int,
-        msg: str,
-        headers: http.client.HTTPMessage,
-        newurl: str,
+        self, req: urllib.request.Request, *more: Any
     ) -> urllib.request.Request | None:
         """Refuse to leave https."""
-        if req.type == "https" and not newurl.startswith("https://"):
-            raise urllib.error.URLError(f"redirected to {newurl}, which is not https")
-        return super().redirect_request(req, fp, code, msg, headers, newurl)
+        if req.type == "https" and not more[-1].startswith("https://"):
+            raise urllib.error.URLError(f"redirected to {more[-1]}, which is not https")
+        return super().redirect_request(req, *more)
 
 
-class _Source:
-    """A web server to download from: address, timeout, and whether to show progress bars."""
+class _Server(NamedTuple):
+    """A web server to download from."""
 
-    def __init__(self, home: str, timeout: float, show_progress: bool) -> None:
-        self.home, self.timeout, self.show_progress = home, timeout, show_progress
-        self._opener = urllib.request.build_opener(_NoDowngrade)
+    home: str
+    timeout: float
+    bar: tqdm[Any]
 
-    def bar(self, total: int | None, unit: str) -> tqdm[Any]:
-        """Create a progress bar."""
-        return tqdm(
-            total=total,
-            unit=unit,
-            unit_scale=unit == "B",
-            disable=not self.show_progress,
-            leave=False,  # further output starts on its own line
-        )
-
-    def get(self, path: str, *, limit: int, bar: tqdm[Any] | None = None) -> bytes:
-        """Download a file of at most `limit` bytes. Raises `DownloadError`."""
+    def get(self, path: str, limit: int, *, shown: bool = False) -> bytes:
+        """Download a file of at most `limit` bytes; `shown` by the bar. Raises `DownloadError`."""
         url = f"{self.home}/{path}"
         # Some servers refuse Python's default user agent.
         request = urllib.request.Request(url, headers={"User-Agent": "Mozilla/5.0 (Headlight)"})  # noqa: S310
+        opener = urllib.request.build_opener(_NoDowngrade)
         try:
-            with self._opener.open(request, timeout=self.timeout) as response:
-                return _read(response, url, limit, bar)
+            with opener.open(request, timeout=self.timeout) as response:
+                announced = response.headers.get("Content-Length", "")
+                total = int(announced) if announced.isdecimal() else None
+                if shown:
+                    self.bar.reset(total)
+                received = bytearray()
+                while len(received) <= limit and (chunk := response.read(CHUNK)):
+                    received += chunk
+                    self.bar.update(len(chunk) * shown)
+                if len(received) > limit:
+                    raise DownloadError(
+                        f"{url}: larger than {limit:,} bytes: not the expected file"
+                    )
+                if total in (None, len(received)):
+                    return bytes(received)
+                reason = f"broke off after {len(received):,} of {total:,} bytes"
         except urllib.error.HTTPError as error:
             with error:
                 reason = f"the server answered {error.code} {error.reason}"
@@ -305,29 +280,6 @@ class _Source:
         except (http.client.HTTPException, OSError) as error:
             reason = f"broke off ({_short(error)})"
         raise DownloadError(f"{url}: {reason}; {ADVICE}") from None
-
-
-#: Advice for failed downloads.
-ADVICE = "if you are offline, get the files elsewhere and name their folder with --data DIR"
-
-
-def _read(response: http.client.HTTPResponse, url: str, limit: int, bar: tqdm[Any] | None) -> bytes:
-    announced = response.headers.get("Content-Length", "")
-    total = int(announced) if announced.isdecimal() else None
-    if bar is not None:
-        bar.total = total
-    received = bytearray()
-    while chunk := response.read(CHUNK):
-        received += chunk
-        if bar is not None:
-            bar.update(len(chunk))
-        if len(received) > limit:
-            raise DownloadError(f"{url}: larger than {limit:,} bytes, so not the expected file")
-    if total is not None and len(received) != total:
-        raise DownloadError(
-            f"{url}: broke off after {len(received):,} of {total:,} bytes; try again"
-        )
-    return bytes(received)
 
 
 def _short(reason: object) -> str:

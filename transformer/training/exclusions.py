@@ -35,36 +35,20 @@ def excluded_sources(typed: Path | None = None) -> frozenset[str]:
     )
 
 
-def spelled_out(text: str) -> Iterator[str]:
-    """Yield every sentence that a text with alternatives stands for: "[a|b] c" is "a c", "b c"."""
-    for part in _split(text):
-        yield from map("".join, itertools.product(*_pieces(part)))
+def spelled_out(text: str) -> list[str]:
+    """Return every sentence that a text with alternatives stands for: "[a|b] c" is "a c", "b c"."""
+    return _alternatives(iter(text))
 
 
-def _split(text: str) -> list[str]:
-    """Split at bars outside of brackets."""
-    parts, depth = [""], 0
-    for character in text:
-        depth += (character == "[") - (character == "]")
-        if character == "|" and not depth:
-            parts.append("")
+def _alternatives(signs: Iterator[str]) -> list[str]:
+    """Spell out a text up to its end or to a closing bracket."""
+    done, last = list[str](), [""]
+    for sign in signs:
+        if sign == "]":
+            break
+        if sign == "|":
+            done, last = done + last, [""]
         else:
-            parts[-1] += character
-    return parts
-
-
-def _pieces(text: str) -> Iterator[list[str]]:
-    """Yield the alternatives of each stretch of a text without bars outside of brackets."""
-    start = depth = 0
-    for position, character in enumerate(text):
-        if character == "[":
-            if not depth:
-                yield [text[start:position]]
-                start = position + 1
-            depth += 1
-        elif character == "]":
-            depth -= 1
-            if not depth:
-                yield list(spelled_out(text[start:position]))
-                start = position + 1
-    yield [text[start:]]
+            tails = _alternatives(signs) if sign == "[" else [sign]
+            last = [head + tail for head in last for tail in tails]
+    return done + last

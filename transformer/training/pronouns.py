@@ -13,18 +13,14 @@ only agreement.
 
 from __future__ import annotations
 
-import itertools
 import random
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from functools import cache
-from typing import Literal
 
-from transformer.training.synthetic.tables import column, table
-
-Gender = Literal["masculine", "feminine", "neuter"]
-Pair = tuple[str, str]
+from transformer.training.data import Pair
+from transformer.training.synthetic.grammar import Gender
+from transformer.training.synthetic.tables import column, table, triples
 
 #: Sentences used by tests and pages, which are never a source here.
 HELD_OUT = (
@@ -34,44 +30,9 @@ HELD_OUT = (
 )
 
 
-#: Nouns whose pronoun is "he", "she" or "they", or that do not denote a thing.
-@cache
-def _not_it() -> frozenset[str]:
-    return frozenset(column("not_it"))
-
-
-@cache
-def _adjectives(tgt: str) -> dict[str, tuple[str, str]]:
-    """English: (masculine, feminine); German predicates do not change."""
-    rows = table("predicates", 4)
-    if tgt == "de":
-        return {english: (german, german) for english, german, *_ in rows}
-    return {english: (french, feminine) for english, _, french, feminine in rows if french}
-
-
 _PRONOUNS: dict[str, dict[Gender, str]] = {
-    "de": {"masculine": "er", "feminine": "sie", "neuter": "es"},
-    "fr": {"masculine": "il", "feminine": "elle"},
-}
-
-#: English clause, and the target's with pronoun {p} and adjective {a}.
-_CLAUSES: dict[str, tuple[Pair, ...]] = {
-    "de": (
-        (" because it was {a}", ", weil {p} {a} war"),
-        (" because it was too {a}", ", weil {p} zu {a} war"),
-        (" because it was very {a}", ", weil {p} sehr {a} war"),
-        (" because it is {a}", ", weil {p} {a} ist"),
-        (", but it was {a}", ", aber {p} war {a}"),
-        (" and it was {a}", ", und {p} war {a}"),
-    ),
-    "fr": (
-        (" because it was {a}", " parce qu'{p} était {a}"),
-        (" because it was too {a}", " parce qu'{p} était trop {a}"),
-        (" because it was very {a}", " parce qu'{p} était très {a}"),
-        (" because it is {a}", " parce qu'{p} est {a}"),
-        (", but it was {a}", ", mais {p} était {a}"),
-        (" and it was {a}", " et {p} était {a}"),
-    ),
+    "de": {"m": "er", "f": "sie", "n": "es"},
+    "fr": {"m": "il", "f": "elle"},
 }
 
 _SUBJECT = re.compile(r"The ([a-z]+)\b[^,;:?!\"]*\.")
@@ -93,21 +54,26 @@ def agreement_pairs(
 
     Raises: `ValueError` for another language.
     """
-    if tgt not in _CLAUSES:
+    if tgt not in _PRONOUNS:
         raise ValueError(
-            f"agreement is available for {', '.join(sorted(_CLAUSES))}, not for {tgt!r}"
+            f"agreement is available for {', '.join(sorted(_PRONOUNS))}, not for {tgt!r}"
         )
     rng = random.Random(seed)
+    clauses = [(row[0], row[1 + (tgt == "fr")]) for row in triples("agreement")]
+    adjectives = {  # masculine and feminine; German predicates do not change
+        english: (french, feminine) if tgt == "fr" else (german, german)
+        for english, german, french, feminine in table("predicates", 4)
+        if tgt == "de" or french
+    }
     genders = _vowel_genders(target for _, target in pairs) if tgt == "fr" else {}
     made: dict[Pair, None] = {}
     for source, target in pairs:
         gender = _gender(source, target, tgt, genders)
         if gender is None:
             continue
-        for clause, translated in rng.sample(_CLAUSES[tgt], copies):
-            adjective = rng.choice(sorted(_adjectives(tgt)))
-            forms = _adjectives(tgt)[adjective]
-            words = {"p": _PRONOUNS[tgt][gender], "a": forms[gender == "feminine"]}
+        for clause, translated in rng.sample(clauses, copies):
+            adjective = rng.choice(sorted(adjectives))
+            words = {"p": _PRONOUNS[tgt][gender], "a": adjectives[adjective][gender == "f"]}
             end = "" if target[:-1].endswith(" ") else target[-1]
             new = (
                 source[:-1] + clause.format(a=adjective) + ".",
@@ -124,7 +90,7 @@ def _gender(source: str, target: str, tgt: str, genders: dict[str, Gender]) -> G
         return None
     subject, thing = _SUBJECT.fullmatch(source), _OBJECT.fullmatch(source)
     found = subject or thing
-    if found is None or found[1] in _not_it() or found[1].endswith("s"):
+    if found is None or found[1] in column("not_it") or found[1].endswith("s"):
         return None
     if thing is not None and len(re.findall(r"\b(?:the|a|an|his|her|my|our|their)\b", source)) > 1:
         return None
@@ -134,50 +100,38 @@ def _gender(source: str, target: str, tgt: str, genders: dict[str, Gender]) -> G
 
 def _german(words: list[str], subject: bool, genders: dict[str, Gender]) -> Gender | None:
     """Infer the gender from the article: nominative for subjects, accusative for objects."""
+    nominative: dict[str, Gender] = {"Der": "m", "Die": "f", "Das": "n"}
+    accusative: dict[str, Gender] = {"den": "m", "die": "f", "das": "n"}
     if subject:
-        articles: dict[str, Gender] = {"Der": "masculine", "Die": "feminine", "Das": "neuter"}
-        if len(words) < 3 or not words[1][:1].isupper():
-            return None
         # "Die" with a verb in -n is a plural: "Die Schuhe waren neu."
-        plural = words[0] == "Die" and (words[2].endswith("n") or words[2] == "sind")
-        return None if plural else articles.get(words[0])
-    articles = {"den": "masculine", "die": "feminine", "das": "neuter"}
-    held = [
-        (word, following)
-        for word, following in itertools.pairwise(words)
-        if word in {"der", "den", "dem", "des", "die", "das", "ein", "einen", "eine", "einem"}
-    ]
-    if len(held) != 1 or not held[0][1][:1].isupper():
+        if len(words) < 3 or (words[0] == "Die" and re.search("n$|^sind$", words[2])):
+            return None
+        return nominative.get(words[0]) if words[1][:1].isupper() else None
+    articles = re.compile(r"d(?:er|e[nms]|ie|as)|ein(?:en|e|em)?")
+    places = [at for at, word in enumerate(words[:-1]) if articles.fullmatch(word)]
+    if len(places) != 1 or not words[places[0] + 1][:1].isupper():
         return None
-    before = words[words.index(held[0][0]) - 1] if words.index(held[0][0]) else ""
+    before = words[places[0] - 1] if places[0] else ""
     # After most prepositions the article may be a dative: "in den" is ambiguous.
     if before in {"in", "an", "auf", "zu", "mit", "von", "bei", "aus", "nach", "über", "vor"}:
         return None
-    return articles.get(held[0][0])
+    return accusative.get(words[places[0]])
 
 
 def _french(words: list[str], subject: bool, genders: dict[str, Gender]) -> Gender | None:
     """Infer the gender from the article, or for "l'" from other sentences with the noun."""
-    if subject:
-        article, noun = words[0], words[1] if len(words) > 1 else ""
-    else:
-        held = [
-            (word, following)
-            for word, following in zip(words, [*words[1:], ""], strict=True)
-            if word in {"le", "la", "les", "un", "une", "des", "du", "au"}
-            or re.match(r"[ldLD]['’]", word)
-        ]
-        if len(held) != 1:
-            return None
-        article, noun = held[0]
+    articles = re.compile(r"l[ea]|les|une?|des|du|au|[ldLD]['’].*")
+    places = [0] if subject else [at for at, word in enumerate(words) if articles.fullmatch(word)]
+    if len(places) != 1:
+        return None
+    article, noun = [*words, "", ""][places[0] : places[0] + 2]
     if article in {"Le", "le"}:
-        return "masculine"
+        return "m"
     if article in {"La", "la"}:
         # "Je la vois": a pronoun before a verb, without a noun.
-        return "feminine" if noun and (subject or words[-1] == noun) else None
-    if match := re.fullmatch(r"[Ll]['’](\w+)", article):
-        return genders.get(match[1].lower())
-    return None
+        return "f" if noun and (subject or words[-1] == noun) else None
+    match = re.fullmatch(r"[Ll]['’](\w+)", article)
+    return genders.get(match[1].lower()) if match else None
 
 
 def _vowel_genders(sentences: Iterable[str]) -> dict[str, Gender]:
@@ -185,7 +139,7 @@ def _vowel_genders(sentences: Iterable[str]) -> dict[str, Gender]:
     seen: dict[str, Counter[Gender]] = {}
     for sentence in sentences:
         for article, noun in re.findall(r"\b([Uu]ne?) (\w+)", sentence):
-            gender: Gender = "feminine" if article.lower() == "une" else "masculine"
+            gender: Gender = "f" if article.lower() == "une" else "m"
             seen.setdefault(noun.lower(), Counter())[gender] += 1
     return {
         noun: counts.most_common(1)[0][0]

@@ -11,7 +11,7 @@ import itertools
 import random
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -31,46 +31,27 @@ KNOWN, SHARE = 10, 0.05
 
 #: Parts of speech that are words as they are.
 _PARTS = {"n", "v", "adj", "adv", "prop", "num", "interj"}
-_UNUSUAL = re.compile(
-    r"obsolete|archaic|vulgar|dated|slang|offensive|derogatory|pejorative|ethnic slur|dialect"
-    r"|rare\b|nautical|heraldry|historical|poetic|abbreviation|initialism|given name|surname"
-    r"|taxonom|prostitut|intercourse|genital|copulat|excrement|penis|vagina|anus|buttocks|orgasm",
-    re.IGNORECASE,
-)
-_VULGAR = re.compile(
-    r"\b(?:fuck|shit|cunt|nigg|fag|whore|slut|bitch|piss|cock\b|dick\b|arse|ass\b|wank|porn|sex"
-    r"|rape|tits?\b|pussy|bastard|negro|penis|turd|fart|bugger|twat|dildo|blow ?job|cum\b"
-    r"|cocksuck|tosser|faggot|shag|boob|crap|whor)",
-    re.IGNORECASE,
-)
-_VULGAR_TARGET = re.compile(
-    r"fick|wichs|hure\b|scheiß|scheiss|arsch|fotze|möse|lutscher$|titte|furz|putain|merde|couille"
-    r"|baiser$|enculé|salope|branl|chier|nique|péter?$|foutre",
-    re.IGNORECASE,
-)
 _NO_NOUN = re.compile(
     r"(?:c|l|d)'|(?:ce|cette|les?|la|une?|en|au|à|des?|du|soi|sur|sans|par|pour)[ -]"
 )
-_PERSON = re.compile(
-    r"\b(?:person|people|one who|someone|somebody|m[ae]n|wom[ae]n|male|female|who|member|girl|boy"
-    r"|child|player|worker|inhabitant|native|relative|sibling|parent|god|goddess|soldier)\b|(?:er|or|ist|ian|man|ee|ess)$"
-)
-#: Masculine nouns that add -n or -en in other cases, and persons that decline as adjectives do.
-_WEAK = re.compile(
-    r"(?:e|ent|ant|ist|oge|at|and|nom|soph|graf|graph|arch|path|it|ot|et|ast|är|ensch|herr|achbar"
-    r"|auer|held|prinz|fürst|christ|itekt|merad|idiot|hirt|narr|ochs|spatz|fink|ungar|bayer|zar"
-    r"|tor|oberst|graf|bub|automat|planet|komet|diamant|katholik|chirurg|monarch|tyrann)$",
-    re.IGNORECASE,
-)
-_PARTICIPLE = re.compile(
-    r"(?:stellt|fangen|kannt|wandt|letzt|wachsen|lobt|liebt|ordnet|klagt|amt|sitzend|weiht|lich"
-    r"|willig|[Dd]eutsch|los)er?$"
-)
-_ADJECTIVAL = re.compile(r"(?:t|nd|en|ich|os|sch|nk|ig|ss|mm|rm|eid|ld|ein|roß|lt|lind|aub)er?$")
+#: Patterns of kinds of words: masculine nouns that add -n or -en in other cases are weak, persons
+#: that decline as adjectives do are participles or adjectival. {} are the words of the table.
+_KINDS = {
+    "unusual": "(?i){}", "vulgar": r"(?i)\b{}", "vulgar_target": "(?i){}", "person": r"\b{}\b",
+    "person_ending": "{}$", "weak_ending": "(?i){}$", "participle": "{}er?$",
+    "adjectival": "{}er?$",
+}  # fmt: skip
 _WORD = {
     "de": re.compile(r"[A-Za-zÄÖÜäöüßé-]+"),
     "fr": re.compile(r"[^\W\d_]+(?:[ '-][^\W\d_]+){0,3}"),
 }
+
+
+@cache
+def _is(kind: str) -> Callable[[str], object]:
+    """Return the search for words of a kind."""
+    words = "|".join(word for each, word in table("word_kinds", 2) if each == kind)
+    return re.compile(_KINDS[kind].format(f"(?:{words})")).search
 
 
 @dataclass(frozen=True)
@@ -143,7 +124,7 @@ def _parsed_frames() -> dict[str, tuple[Triple, ...]]:
 
 
 def _frames(word: Word, tgt: str) -> list[Triple]:
-    weak = tgt == "de" and word.gender == "m" and _WEAK.search(word.target)
+    weak = tgt == "de" and word.gender == "m" and _is("weak_ending")(word.target)
     frames = _parsed_frames()
     every = [
         *frames["subject"],
@@ -178,7 +159,7 @@ def _takes_article(word: Word, genders: dict[str, Gender], tgt: str) -> bool:
     """Return whether a noun is singular, of a sure gender, and does not decline as an adjective."""
     plural = re.search(r"[^sui]s$", word.en)
     adjectival = word.gender == "m" and (
-        (word.person and _ADJECTIVAL.search(word.target)) or _PARTICIPLE.search(word.target)
+        (word.person and _is("adjectival")(word.target)) or _is("participle")(word.target)
     )
     if word.gender is None or plural or adjectival:
         return False
@@ -224,8 +205,8 @@ def _rows(path: Path, tgt: str) -> Iterator[_Row]:
             and re.fullmatch(r"[A-Za-z]+(?:[ -][A-Za-z]+)?", english)
             and len(english) > 1
             and english.lower() not in column("function_words")
-            and not _UNUSUAL.search(sense)
-            and not _VULGAR.search(f"{english} {sense}")
+            and not _is("unusual")(sense)
+            and not _is("vulgar")(f"{english} {sense}")
             and _usable(part, target, gender, tgt)
         ):
             yield english, part, sense, target, gender
@@ -234,7 +215,7 @@ def _rows(path: Path, tgt: str) -> Iterator[_Row]:
 def _usable(part: str, target: str, gender: str, tgt: str) -> bool:
     """Return whether a translation has the form that a word of its part of speech should have."""
     bare = target.removeprefix("sich ").removeprefix("se ").removeprefix("s'")
-    if not _WORD[tgt].fullmatch(bare) or gender == "p" or _VULGAR_TARGET.search(target):
+    if not _WORD[tgt].fullmatch(bare) or gender == "p" or _is("vulgar_target")(target):
         return False
     if part == "n" and _NO_NOUN.match(target):
         return False
@@ -281,7 +262,8 @@ def _best(rows: Iterable[_Row], evidence: Evidence) -> Iterator[Word]:
             evidence.counts[key],
             sizes[english],
             scores[target],
-            any(_PERSON.search(f"{row[2]} {english}") for row in found),
+            any(_is("person")(f"{row[2]} {english}") for row in found)
+            or bool(_is("person_ending")(english)),
             key in evidence.with_article,
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
+from typing import cast
 
 from transformer.training.data import DataError, read_lines
 
@@ -17,28 +18,28 @@ Triple = tuple[str, str, str]
 @cache
 def table(name: str, columns: int) -> tuple[tuple[str, ...], ...]:
     """Read the rows of `tables/NAME.tsv`. Raises `DataError` for a row of another width."""
-    return read_table(FOLDER / "tables" / f"{name}.tsv", columns)
+    return _rows(FOLDER / "tables" / f"{name}.tsv", columns)
 
 
 @cache
 def column(name: str) -> tuple[str, ...]:
     """Read `tables/NAME.tsv`, a word a line."""
-    return tuple(row[0] for row in table(name, 1))
+    return tuple(word for (word,) in table(name, 1))
+
+
+def triples(name: str) -> tuple[Triple, ...]:
+    """Read `tables/NAME.tsv`, three languages a line."""
+    return cast(tuple[Triple, ...], table(name, 3))
 
 
 @cache
 def slot_lists() -> dict[str, tuple[Triple, ...]]:
     """Return the lists of words and clauses in `slots/` by the name of their slot."""
-    return {
-        file.stem: tuple(
-            (english, german, french)
-            for english, german, french in read_table(file, 3, filled=True)
-        )
-        for file in sorted((FOLDER / "slots").glob("*.tsv"))
-    }
+    files = sorted((FOLDER / "slots").glob("*.tsv"))
+    return {file.stem: cast(tuple[Triple, ...], _rows(file, 3, filled=True)) for file in files}
 
 
-def read_table(file: Path, columns: int, filled: bool = False) -> tuple[tuple[str, ...], ...]:
+def _rows(file: Path, columns: int, filled: bool = False) -> tuple[tuple[str, ...], ...]:
     """Read a tab-separated file; `filled` refuses empty cells. Raises `DataError`."""
     rows = [tuple(line.split("\t")) for line in read_lines(file)]
     for number, row in enumerate(rows, 1):

@@ -9,40 +9,37 @@ import random
 from collections.abc import Callable
 
 from transformer.training.data import DataError
-from transformer.training.synthetic.tables import Triple, column, slot_lists, table
-
-
-def _same(text: str) -> Triple:
-    return text, text, text
-
+from transformer.training.synthetic.tables import Triple, column, slot_lists, table, triples
 
 _ONSET_LIST = "b c d f g j k l m n p r s t v w z br ch cl dr fl gr kr pl sh st th tr"
-_ONSETS = tuple(_ONSET_LIST.split())
+_ONSETS = _ONSET_LIST.split()
 _NUCLEI = ("a", "e", "i", "o", "u", "a", "e", "i", "o", "ai", "ea", "ia", "io", "oo")
 _CODAS = ("", "", "", "l", "n", "r", "s", "m", "t", "k", "nd", "rt", "x", "ck")
 #: Ends of invented names of one syllable.
 _ENDS = ("n", "l", "rt", "nk", "sk", "ra", "no")
 
 
-def first_name(rng: random.Random) -> str:
-    """Draw a first name; every fifth is invented."""
-    return invented(rng) if rng.random() < 0.2 else rng.choice(column("first_names"))
+def _same(text: object) -> Triple:
+    return str(text), str(text), str(text)
 
 
-def surname(rng: random.Random) -> str:
-    """Draw a surname; every fifth is invented."""
-    return invented(rng) if rng.random() < 0.2 else rng.choice(column("surnames"))
+def _marked(number: str) -> Triple:
+    """Write an English number with each language's marks: "1,234.5", "1.234,5", "1 234,5"."""
+    german = number.translate(str.maketrans(",.", ".,"))
+    return number, german, german.replace(".", " ")
 
 
-def city(rng: random.Random) -> Triple:
-    """Draw a city in English, German and French; every tenth is invented."""
-    if rng.random() < 0.1:
-        return _same(invented(rng))
-    english, german, french = rng.choice(table("cities", 3))
-    return english, german, french
+def _name(rng: random.Random, names: str) -> str:
+    """Draw a name from a table; every fifth is invented."""
+    return _invented(rng) if rng.random() < 0.2 else rng.choice(column(names))
 
 
-def invented(rng: random.Random) -> str:
+def _city(rng: random.Random) -> Triple:
+    """Draw a city; every tenth is invented."""
+    return _same(_invented(rng)) if rng.random() < 0.1 else rng.choice(triples("cities"))
+
+
+def _invented(rng: random.Random) -> str:
     """Make up a name of one to three syllables."""
     syllables = rng.choice((1, 2, 2, 2, 3))
     parts = [rng.choice(_ONSETS) + rng.choice(_NUCLEI) for _ in range(syllables)]
@@ -61,27 +58,19 @@ def spelled(number: int) -> Triple:
     except ImportError:
         raise DataError("the phrasebook needs num2words: pip install num2words") from None
     german = num2words(number, lang="de")
-    for word in ("hundert", "tausend"):
-        if german.startswith(f"ein{word}"):
-            german = german.removeprefix("ein")
+    if german.startswith(("einhundert", "eintausend")):
+        german = german.removeprefix("ein")
     return num2words(number).replace(",", ""), german, num2words(number, lang="fr")
 
 
 def _big(rng: random.Random) -> Triple:
     number = rng.choice((rng.randint(10, 999) * 10 ** rng.randint(1, 2), rng.randint(100, 99_999)))
-    grouped = f"{number:,}"
-    return grouped, grouped.replace(",", "."), grouped.replace(",", " ")
-
-
-def _decimal(rng: random.Random) -> Triple:
-    number = f"{rng.randint(1, 199) / 10:.1f}"
-    return number, number.replace(".", ","), number.replace(".", ",")
+    return _marked(f"{number:,}")
 
 
 def _price(rng: random.Random) -> Triple:
     whole, cents = rng.randint(1, 99), rng.choice((50, 99, 95, 20, 80, 25, rng.randint(1, 99)))
-    comma = f"{whole},{cents:02}"
-    return f"{whole}.{cents:02}", comma, comma
+    return _marked(f"{whole}.{cents:02}")
 
 
 def _time(rng: random.Random) -> Triple:
@@ -89,20 +78,12 @@ def _time(rng: random.Random) -> Triple:
     return f"{hour}:{minute:02}", f"{hour}:{minute:02}", f"{hour} h {minute:02}"
 
 
-def _date(rng: random.Random) -> Triple:
+def _date(rng: random.Random, ordinal: bool = False) -> Triple:
     day, (english, german, french) = rng.randint(1, 28), rng.choice(slot_lists()["month"])
-    return f"{english} {day}", f"{day}. {german}", f"{'1er' if day == 1 else day} {french}"
-
-
-def _nth(day: int) -> str:
-    ending = "th" if 11 <= day % 100 <= 13 else {1: "st", 2: "nd", 3: "rd"}.get(day % 10, "th")
-    return f"{day}{ending}"
-
-
-def _nthdate(rng: random.Random) -> Triple:
-    day, (english, german, french) = rng.randint(1, 28), rng.choice(slot_lists()["month"])
+    ending = "th" if 11 <= day <= 13 else {1: "st", 2: "nd", 3: "rd"}.get(day % 10, "th")
+    forms = (f"the {day}{ending} of {english}", f"{day} {english}", f"{english} {day}{ending}")
     return (
-        rng.choice((f"the {_nth(day)} of {english}", f"{day} {english}", f"{english} {_nth(day)}")),
+        rng.choice(forms) if ordinal else f"{english} {day}",
         f"{day}. {german}",
         f"{'1er' if day == 1 else day} {french}",
     )
@@ -119,16 +100,15 @@ def _clock(rng: random.Random) -> Triple:
     this, following = spelled(hour), spelled(hour + 1)
     french = f"{this[2]} heure{'s' * (hour > 1)}".replace("un heure", "une heure")
     later = f"{following[2]} heures"
-    minutes = rng.choice(((5, "five", "fünf", "cinq"), (10, "ten", "zehn", "dix"),
-                          (20, "twenty", "zwanzig", "vingt")))  # fmt: skip
+    minutes = spelled(rng.choice((5, 10, 20)))
     return rng.choice((
         (f"{this[0]} o'clock", f"{'ein' if hour == 1 else this[1]} Uhr", french),
         (f"half past {this[0]}", f"halb {following[1]}", f"{french} et demie"),
         (f"a quarter past {this[0]}", f"Viertel nach {this[1]}", f"{french} et quart"),
         (f"a quarter to {following[0]}", f"Viertel vor {following[1]}", f"{later} moins le quart"),
-        (f"{minutes[1]} past {this[0]}", f"{minutes[2]} nach {this[1]}", f"{french} {minutes[3]}"),
-        (f"{minutes[1]} to {following[0]}", f"{minutes[2]} vor {following[1]}",
-         f"{later} moins {minutes[3]}"),
+        (f"{minutes[0]} past {this[0]}", f"{minutes[1]} nach {this[1]}", f"{french} {minutes[2]}"),
+        (f"{minutes[0]} to {following[0]}", f"{minutes[1]} vor {following[1]}",
+         f"{later} moins {minutes[2]}"),
     ))  # fmt: skip
 
 
@@ -141,16 +121,13 @@ def _number(rng: random.Random) -> Triple:
 
 def _money(rng: random.Random) -> Triple:
     """Draw an amount as people type it: "€3.50", "800 euros", "$200"."""
-    whole = str(rng.choice((rng.randint(2, 99), rng.randint(100, 999), 50 * rng.randint(2, 19))))
+    whole = rng.choice((rng.randint(2, 99), rng.randint(100, 999), 50 * rng.randint(2, 19)))
     cents = _price(rng)
-    sign, english, german, french = rng.choice(
-        (("€", "euros", "Euro", "euros"), ("€", "euros", "Euro", "euros"),
-         ("$", "dollars", "Dollar", "dollars"), ("£", "pounds", "Pfund", "livres"))
-    )  # fmt: skip
-    amount = rng.choice((_same(whole), _same(whole), cents))
+    sign, *words = rng.choice(table("currencies", 4))
+    english, german, french = rng.choice((_same(whole), _same(whole), cents))
     if rng.random() < 0.5:
-        return f"{amount[0]} {english}", f"{amount[1]} {german}", f"{amount[2]} {french}"
-    return f"{sign}{amount[0]}", f"{amount[1]} {sign}", f"{amount[2]} {sign}"
+        return f"{english} {words[0]}", f"{german} {words[1]}", f"{french} {words[2]}"
+    return f"{sign}{english}", f"{german} {sign}", f"{french} {sign}"
 
 
 def _count(rng: random.Random) -> Triple:
@@ -159,8 +136,7 @@ def _count(rng: random.Random) -> Triple:
         (rng.randint(11, 99), rng.randint(100, 999), rng.randint(1000, 9999),
          10 * rng.randint(2, 99), 1000 * rng.randint(1, 9))
     )  # fmt: skip
-    grouped = f"{number:,}"
-    return grouped, grouped.replace(",", "."), grouped.replace(",", " ")
+    return _marked(f"{number:,}")
 
 
 def _phone(rng: random.Random) -> Triple:
@@ -170,29 +146,16 @@ def _phone(rng: random.Random) -> Triple:
 
 def _span(rng: random.Random, dative: bool = False) -> Triple:
     """Draw a length of time: "three weeks"; German in the accusative, or in the dative."""
-    number = rng.choice(
-        (
-            rng.choice(slot_lists()["word"]),
-            rng.choice(slot_lists()["word"]),
-            _same(str(rng.randint(13, 60))),
-        )
-    )
-    english, german, french = rng.choice(
-        (("minutes", "Minuten", "minutes"), ("hours", "Stunden", "heures"),
-         ("days", "Tage", "jours"), ("weeks", "Wochen", "semaines"),
-         ("months", "Monate", "mois"), ("years", "Jahre", "ans"))
-    )  # fmt: skip
+    words = slot_lists()["word"]
+    number = rng.choice((rng.choice(words), rng.choice(words), _same(rng.randint(13, 60))))
+    english, german, french = rng.choice(triples("units_of_time"))
     ending = "n" if dative and german[-1] == "e" else ""
     return f"{number[0]} {english}", f"{number[1]} {german}{ending}", f"{number[2]} {french}"
 
 
 def _daypart(rng: random.Random) -> Triple:
-    day = rng.choice(slot_lists()["day"])
-    english, german, french = rng.choice(
-        (("morning", "morgen", "matin"), ("afternoon", "nachmittag", "après-midi"),
-         ("evening", "abend", "soir"))
-    )  # fmt: skip
-    return f"{day[0]} {english}", f"{day[1]}{german}", f"{day[2]} {french}"
+    day, part = rng.choice(slot_lists()["day"]), rng.choice(triples("parts_of_day"))
+    return f"{day[0]} {part[0]}", f"{day[1]}{part[1]}", f"{day[2]} {part[2]}"
 
 
 def _everypart(rng: random.Random) -> Triple:
@@ -217,12 +180,8 @@ def _partclock(rng: random.Random) -> Triple:
 
 def _titled(rng: random.Random, *, called: bool = False, oblique: bool = False) -> Triple:
     """Draw a person with a title: one who is spoken of, or one who is called."""
-    last = surname(rng)
-    english, german, french = rng.choice(
-        (("Mr.", "Herr", "Monsieur"), ("Mrs.", "Frau", "Madame"), ("Mr", "Herr", "Monsieur"),
-         ("Mrs", "Frau", "Madame"), ("Ms.", "Frau", "Madame"), ("Miss", "Frau", "Mademoiselle"),
-         ("Professor", "Professor", "professeur"), ("Dr.", "Doktor", "docteur"))
-    )  # fmt: skip
+    last = _name(rng, "surnames")
+    english, german, french = rng.choice(triples("titles"))
     if french.islower() and not called:
         french = f"le {french}"
     if oblique and german == "Herr":
@@ -232,18 +191,18 @@ def _titled(rng: random.Random, *, called: bool = False, oblique: bool = False) 
 
 #: Values of the slots other than nouns.
 VALUES: dict[str, Callable[[random.Random], Triple]] = {
-    "name": lambda rng: _same(first_name(rng)),
-    "surname": lambda rng: _same(surname(rng)),
-    "city": city,
-    "n": lambda rng: _same(str(rng.randint(2, 99))),
-    "hour": lambda rng: _same(str(rng.randint(1, 12))),
-    "year": lambda rng: _same(str(rng.randint(1700, 2049))),
+    "name": lambda rng: _same(_name(rng, "first_names")),
+    "surname": lambda rng: _same(_name(rng, "surnames")),
+    "city": _city,
+    "n": lambda rng: _same(rng.randint(2, 99)),
+    "hour": lambda rng: _same(rng.randint(1, 12)),
+    "year": lambda rng: _same(rng.randint(1700, 2049)),
     "number": _number,
     "clock": _clock,
     "afternoon": _afternoon,
-    "nthdate": _nthdate,
+    "nthdate": lambda rng: _date(rng, ordinal=True),
     "big": _big,
-    "decimal": _decimal,
+    "decimal": lambda rng: _marked(f"{rng.randint(1, 199) / 10:.1f}"),
     "price": _price,
     "time": _time,
     "date": _date,
@@ -258,4 +217,4 @@ VALUES: dict[str, Callable[[random.Random], Triple]] = {
     "titled": _titled,
     "titleddat": lambda rng: _titled(rng, oblique=True),
     "called": lambda rng: _titled(rng, called=True),
-}  # fmt: skip
+}
