@@ -9,8 +9,9 @@ import numpy as np
 import torch
 
 from tests.factories import make_trace
-from transformer.search.beam import SearchSettings, StepOutput, search
+from transformer.search.beam import StepOutput, search
 from transformer.search.records import SearchRecord
+from transformer.search.rules import SearchSettings
 from transformer.search.sampling import Sampling
 from transformer.trace.records import Trace
 

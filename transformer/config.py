@@ -206,22 +206,11 @@ class ModelConfig:
     @property
     def n_parameters(self) -> int:
         """Number of trainable parameters, computed without building the model."""
-        d, layer_norm = self.d_model, 2 * self.d_model
-
-        def attention(h: int) -> int:
-            d_k, d_v = self.d_k or d // h, self.d_v or d // h
-            biases = h * (2 * d_k + d_v) + d if self.attention_bias else 0
-            return d * h * (2 * d_k + 2 * d_v) + biases
-
-        def feed_forward(d_ff: int) -> int:
-            return 2 * d * d_ff + d_ff + d
-
-        encoder = attention(self.n_heads) + feed_forward(self.d_ff) + 2 * layer_norm
-        decoder = 2 * attention(self.decoder_heads) + feed_forward(self.decoder_inner)
-        encoder *= self.n_encoder_layers
-        decoder = self.n_decoder_layers * (decoder + 3 * layer_norm)
-        if self.norm == "pre":
-            encoder, decoder = encoder + layer_norm, decoder + layer_norm
+        d = self.d_model
+        encoder = self.stack_parameters(self.n_encoder_layers, self.n_heads, self.d_ff, 1)
+        decoder = self.stack_parameters(
+            self.n_decoder_layers, self.decoder_heads, self.decoder_inner, 2
+        )
         embedding = d * self.vocab_size
         if self.tie_embeddings != "all":
             embedding += d * self.target_vocab_size
@@ -234,6 +223,16 @@ class ModelConfig:
         if self.output_bias:
             embedding += self.target_vocab_size
         return encoder + decoder + embedding
+
+    def stack_parameters(self, n_layers: int, h: int, d_ff: int, n_attention: int) -> int:
+        """Parameters of a stack of layers with so many attention blocks of h heads each."""
+        d, layer_norm = self.d_model, 2 * self.d_model
+        d_k, d_v = self.d_k or d // h, self.d_v or d // h
+        biases = h * (2 * d_k + d_v) + d if self.attention_bias else 0
+        attention = 2 * d * h * (d_k + d_v) + biases + layer_norm
+        feed_forward = 2 * d * d_ff + d_ff + d + layer_norm
+        end = layer_norm if self.norm == "pre" else 0
+        return n_layers * (n_attention * attention + feed_forward) + end
 
     @property
     def n_numbers(self) -> int:

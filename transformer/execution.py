@@ -6,41 +6,21 @@ forward hooks and modules put in by hand need the reference.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Sequence
 
+import torch
 from torch import Tensor
 
 from transformer.fast.packed import PackedDecoder, PackedEncoder
 from transformer.fast.steps import PackedSteps
 from transformer.fast.watch import Watch
 from transformer.hooks import Chain, Hooks, Site
+from transformer.kv_cache import KVCache
 from transformer.model import Decoded, Encoded, Transformer
-from transformer.search.beam import StepFunction
-from transformer.search.cached_steps import CachedSteps
+from transformer.search.beam import StepFunction, StepOutput
 
 #: Called as each layer begins; may raise to stop.
 Begin = Callable[[], None]
-
-
-class Execution(Protocol):
-    """One way to run a model."""
-
-    def encode(
-        self, src: Tensor, *, need_weights: bool = False, begin: Begin | None = None
-    ) -> Encoded:
-        """Read sources [B, S], as `Transformer.encode`."""
-        ...
-
-    def read(
-        self, tgt_in: Tensor, encoded: Encoded, begin: Begin | None = None
-    ) -> tuple[Decoded, Tensor]:
-        """Teacher forcing of tgt_in [B, T]: the decoder's result with all attention, and logits."""
-        ...
-
-    def steps(self, encoded: Encoded, *, need_weights: bool = False) -> StepFunction:
-        """Return a fresh step function for a search over these sources."""
-        ...
 
 
 class Reference:
@@ -52,18 +32,18 @@ class Reference:
     def encode(
         self, src: Tensor, *, need_weights: bool = False, begin: Begin | None = None
     ) -> Encoded:
-        """See `Execution`."""
+        """Read sources [B, S], as `Transformer.encode`."""
         return self.model.encode(src, hooks=self._hooks(begin), need_weights=need_weights)
 
     def read(
         self, tgt_in: Tensor, encoded: Encoded, begin: Begin | None = None
     ) -> tuple[Decoded, Tensor]:
-        """See `Execution`."""
+        """Teacher forcing of tgt_in [B, T]: the decoder's result with all attention, and logits."""
         decoded = self.model.decode(tgt_in, encoded, hooks=self._hooks(begin), need_weights=True)
         return decoded, self.model.logits(decoded.hidden)
 
     def steps(self, encoded: Encoded, *, need_weights: bool = False) -> StepFunction:
-        """See `Execution`."""
+        """Return a fresh step function for a search over these sources."""
         return CachedSteps(self.model, encoded, need_weights=need_weights, hooks=self.hooks)
 
     def _hooks(self, begin: Begin | None) -> Hooks | None:
@@ -71,27 +51,54 @@ class Reference:
 
 
 class Fast:
-    """Runs packed copies of the weights."""
+    """Runs packed copies of the weights, with the methods of `Reference`."""
 
     def __init__(self, model: Transformer) -> None:
         self.decoder = PackedDecoder(model)
-        self.encoder = PackedEncoder(model)
-
-    def encode(
-        self, src: Tensor, *, need_weights: bool = False, begin: Begin | None = None
-    ) -> Encoded:
-        """See `Execution`."""
-        return self.encoder.encode(src, need_weights=need_weights, begin=begin)
-
-    def read(
-        self, tgt_in: Tensor, encoded: Encoded, begin: Begin | None = None
-    ) -> tuple[Decoded, Tensor]:
-        """See `Execution`."""
-        return self.decoder.read(tgt_in, encoded, begin)
+        self.encode, self.read = PackedEncoder(model).encode, self.decoder.read
 
     def steps(self, encoded: Encoded, *, need_weights: bool = False) -> StepFunction:
-        """See `Execution`."""
+        """See `Reference`."""
         return PackedSteps(self.decoder, encoded, need_weights=need_weights)
+
+
+Execution = Reference | Fast
+
+
+class CachedSteps:
+    """`Transformer.decode` with its cache, as a `transformer.search.beam.StepFunction`.
+
+    Rows that end leave the cache, and nothing is copied while the beams stay in place.
+    """
+
+    def __init__(
+        self,
+        model: Transformer,
+        encoded: Encoded,
+        *,
+        need_weights: bool = False,
+        hooks: Hooks | None = None,
+    ) -> None:
+        """Args: encoded: from `Transformer.encode`, one row per sentence."""
+        self.model, self.encoded, self.need_weights = model, encoded, need_weights
+        self.hooks, self.cache = hooks, KVCache()
+
+    def __call__(self, tokens: Sequence[int], parents: Sequence[int] | None) -> StepOutput:
+        """See `transformer.search.beam.StepFunction`."""
+        device = self.encoded.memory.device
+        if parents is not None:
+            rows = torch.tensor(parents, device=device)
+            self.cache.select(rows)
+            mask = self.encoded.src_mask
+            # Rows of the memory need not follow: its keys and values are in the cache.
+            self.encoded = Encoded(self.encoded.memory, None if mask is None else mask[rows])
+        tgt_in = torch.tensor(tokens, device=device)[:, None]  # [R, 1]
+        decoded = self.model.decode(
+            tgt_in, self.encoded, cache=self.cache, hooks=self.hooks, need_weights=self.need_weights
+        )
+        maps = decoded.self_attention, decoded.cross_attention  # [Ld, R, H, 1, t], [Ld, R, H, 1, S]
+        newest = (None if each is None else each[:, :, :, 0] for each in maps)
+        return StepOutput(self.model.logits(decoded.hidden[:, 0]), *newest)
 
 
 class Executions:

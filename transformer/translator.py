@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Unpack
 
 import torch
+from torch.nn.utils.rnn import pad_sequence
 
 from transformer.checkpoint.folder import Checkpoint, load_checkpoint
 from transformer.checkpoint.reference import ModelRef
@@ -160,11 +161,7 @@ class Translator:
         return self._reader.tokenize_target(text)
 
     def read(self, sentence: str | Sequence[int]) -> Source:
-        """Return a sentence as the encoder reads it. Raises `InputError` like `tokenize`.
-
-        Args:
-            sentence: text, or token ids (without `</s>`) of another segmentation.
-        """
+        """Return a sentence as the encoder reads it (`Reader.source`)."""
         return self._reader.source(sentence)
 
     def translate(
@@ -196,20 +193,19 @@ class Translator:
         """
         request = self._request(beam_size, alpha, options)
         sources = self._reader.sources(sentences)
-        limits = [request.limit(len(source.ids)) for source in sources]
+        for source in sources:  # of which none may be too short for the prefix
+            request.limit(source)
         execution, decode = self._executions.choose(hooks), self.tokenizer.target.decode
 
-        def run(batch: Sequence[int]) -> list[Translation]:
-            chosen = [sources[index] for index in batch]
-            _, found = self._search(execution, chosen, [limits[index] for index in batch], request)
+        def run(chosen: Sequence[Source]) -> list[Translation]:
+            _, found = self._search(execution, chosen, request)
             return [
                 Translation.of(each.hypotheses[0], decode, source.unknown_text)
                 for source, each in zip(chosen, found, strict=True)
             ]
 
-        lengths = [len(source.ids) for source in sources]
-        results = by_batches(lengths, request.settings.beam_size, run, on_translated)
-        return [results.get(index, NO_TRANSLATION) for index in range(len(sources))]
+        beam_size = request.settings.beam_size
+        return by_batches(sources, beam_size, run, on_translated, blank=NO_TRANSLATION)
 
     def trace(
         self,
@@ -246,9 +242,8 @@ class Translator:
             if options.get("prefix") is not None:
                 raise InputError("give a target or a prefix, not both")
             return self._followed(execution, source, self._reader.target(target), request)
-        limit = request.limit(len(source.ids))
-        self._reader.check_record([len(source.ids)], [limit], request.settings.beam_size)
-        return self._traced(execution, [source], [limit], request)[0]
+        request.check_record([source])
+        return self._traced(execution, [source], request)[0]
 
     def traces(
         self,
@@ -272,17 +267,13 @@ class Translator:
         """
         request = self._request(beam_size, alpha, options, top_k)
         sources = self._reader.sources(sentences, blank=False)
-        lengths = [len(source.ids) for source in sources]
-        limits = [request.limit(length) for length in lengths]
-        self._reader.check_record(lengths, limits, request.settings.beam_size)
+        request.check_record(sources)
         execution = self._executions.choose(hooks)
 
-        def run(batch: Sequence[int]) -> list[Trace]:
-            chosen = [sources[index] for index in batch]
-            return self._traced(execution, chosen, [limits[index] for index in batch], request)
+        def run(chosen: Sequence[Source]) -> list[Trace]:
+            return self._traced(execution, chosen, request)
 
-        results = by_batches(lengths, request.settings.beam_size, run, on_traced)
-        return [results[index] for index in range(len(sources))]
+        return by_batches(sources, request.settings.beam_size, run, on_traced)
 
     def forcing_gap(
         self, trace: Trace, *, hooks: Hooks | None = None, progress: Progress | None = None
@@ -327,40 +318,38 @@ class Translator:
     def _followed(
         self, execution: Execution, source: Source, target: Sequence[int], request: SearchRequest
     ) -> Trace:
-        begin = layer_progress(
-            request.progress, self.config.n_encoder_layers + self.config.n_decoder_layers
-        )
+        n_layers = self.config.n_encoder_layers + self.config.n_decoder_layers
+        begin = layer_progress(request.progress, n_layers)
         with torch.inference_mode():
             encoded = self._encode(execution, [source], begin, need_weights=True)
             tokenizer, settings = self.tokenizer.target, request.settings
             return trace_target(execution, source, encoded, target, settings, tokenizer, begin)
 
     def _traced(
-        self,
-        execution: Execution,
-        sources: Sequence[Source],
-        limits: Sequence[int],
-        request: SearchRequest,
+        self, execution: Execution, sources: Sequence[Source], request: SearchRequest
     ) -> list[Trace]:
-        encoded, found = self._search(execution, sources, limits, request)
-        target, n_forced = self.tokenizer.target, len(request.forced)
-        settings = request.settings
+        encoded, found = self._search(execution, sources, request)
+        target = self.tokenizer.target
         return [
-            trace_search(source, encoded, each, settings, limit, target, n_forced, index=index)
-            for index, (source, each, limit) in enumerate(zip(sources, found, limits, strict=True))
+            trace_search(source, encoded, each, request, target, index=index)
+            for index, (source, each) in enumerate(zip(sources, found, strict=True))
         ]
 
     def _search(
-        self,
-        execution: Execution,
-        sources: Sequence[Source],
-        limits: Sequence[int],
-        request: SearchRequest,
+        self, execution: Execution, sources: Sequence[Source], request: SearchRequest
     ) -> tuple[Encoded, list[Found]]:
         """Search a batch, with attention if the request records it."""
-        record = request.settings.record
+        record, progress = request.settings.record, request.progress
+        limits = [request.limit(source) for source in sources]
+
+        def begin() -> None:
+            if progress is not None:
+                progress(0, max(limits))
+
+        grammars = None
+        if self._symbols is not None:  # the trees that each source may become
+            grammars = [TreeGrammar(self._symbols, source.ids[:-1]) for source in sources]
         with torch.inference_mode():
-            begin = request.encoder_progress(max(limits))
             encoded = self._encode(execution, sources, begin, need_weights=record)
             found = search(
                 execution.steps(encoded, need_weights=record),
@@ -368,30 +357,17 @@ class Translator:
                 request.settings,
                 prefixes=[request.forced] * len(sources),
                 src_lengths=[len(source.ids) for source in sources],
-                grammars=self._grammars(sources),
+                grammars=grammars,
                 piece=self._piece,
-                progress=request.progress,
+                progress=progress,
             )
         return encoded, found
 
-    def _grammars(self, sources: Sequence[Source]) -> list[TreeGrammar] | None:
-        """Return the trees that each source may become; None for a model that translates."""
-        if self._symbols is None:
-            return None
-        return [TreeGrammar(self._symbols, source.ids[:-1]) for source in sources]
-
     def _encode(
-        self,
-        execution: Execution,
-        sources: Sequence[Source],
-        begin: Begin,
-        *,
-        need_weights: bool = False,
+        self, execution: Execution, sources: Sequence[Source], begin: Begin, *, need_weights: bool
     ) -> Encoded:
-        width = max(len(source.ids) for source in sources)
-        pad = self.config.pad_id
-        rows = [[*source.ids, *[pad] * (width - len(source.ids))] for source in sources]
-        src = torch.tensor(rows, device=self._device)  # [B, S]
+        rows = [torch.tensor(source.ids) for source in sources]
+        src = pad_sequence(rows, True, self.config.pad_id).to(self._device)  # [B, S]
         return execution.encode(src, need_weights=need_weights, begin=begin)
 
     def _piece(self, token: int, before: int) -> str:

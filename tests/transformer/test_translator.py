@@ -389,10 +389,10 @@ def test_records_that_would_take_too_much_memory_are_refused(
     assert tiny_translator.traces([]) == []
     with pytest.raises(InputError, match=r"^sentence 2: the sentence is blank"):
         tiny_translator.traces(["A dog.", "  "])
-    monkeypatch.setattr("transformer.search.reader.MAX_RECORD_BYTES", 1_000_000)
+    monkeypatch.setattr("transformer.search.request.MAX_RECORD_BYTES", 1_000_000)
     tiny_translator.trace(SENTENCES[0])
     with pytest.raises(InputError, match="fewer sentences at once"):
         tiny_translator.traces(SENTENCES)
-    monkeypatch.setattr("transformer.search.reader.MAX_RECORD_BYTES", 100_000)
+    monkeypatch.setattr("transformer.search.request.MAX_RECORD_BYTES", 100_000)
     with pytest.raises(InputError, match="smaller beam"):
         tiny_translator.trace(ANIMAL, beam_size=64)

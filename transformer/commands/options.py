@@ -57,13 +57,13 @@ class Steering:
     def settings(self) -> dict[str, Any]:
         """Return the keyword arguments of `Translator.translate` and `trace`."""
         from transformer.errors import InputError
-        from transformer.search.inputs import checked_sampling
+        from transformer.search.sampling import Sampling
 
         for name in ("temperature", "sample_top_k", "top_p", "seed"):
             value = getattr(self, name)
             if value is not None and not self.sample:
                 raise InputError(f"--{name.replace('_', '-')} {value} needs --sample")
-        drawn = checked_sampling(
+        drawn = Sampling(
             1.0 if self.temperature is None else self.temperature,
             self.sample_top_k or 0,
             1.0 if self.top_p is None else self.top_p,

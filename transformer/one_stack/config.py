@@ -67,16 +67,10 @@ class StackConfig:
     def n_parameters(self) -> int:
         """Number of trainable parameters, computed without building the model."""
         blocks = self.blocks
-        d, d_k = blocks.d_model, blocks.d_k or blocks.d_model // blocks.n_heads
-        d_v = blocks.d_v or blocks.d_model // blocks.n_heads
-        attention = d * blocks.n_heads * (2 * d_k + 2 * d_v)
-        if blocks.attention_bias:
-            attention += blocks.n_heads * (2 * d_k + d_v) + d
-        layer = attention + 2 * d * blocks.d_ff + blocks.d_ff + d + 4 * d
-        rest = d * blocks.vocab_size + 2 * d * (blocks.norm == "pre")
-        if blocks.positions == "learned":
-            rest += d * blocks.max_positions
-        return self.n_layers * layer + rest + blocks.vocab_size * blocks.output_bias
+        table = blocks.max_positions if blocks.positions == "learned" else 0
+        layers = blocks.stack_parameters(self.n_layers, blocks.n_heads, blocks.d_ff, 1)
+        outside = blocks.d_model * (blocks.vocab_size + table)
+        return layers + outside + blocks.vocab_size * blocks.output_bias
 
     @property
     def d_model(self) -> int:

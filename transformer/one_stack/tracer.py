@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from transformer.checkpoint.reference import ModelRef
 from transformer.device import resolve_device
@@ -23,7 +24,7 @@ from transformer.search.beam import search
 from transformer.search.inputs import MAX_TOP_K, checked_whole
 from transformer.search.reader import EXTRA_LENGTH, Reader, Source
 from transformer.search.records import NO_TRANSLATION, Hypothesis, Translation
-from transformer.search.request import Progress, SearchOptions, search_request
+from transformer.search.request import Progress, SearchOptions, refuse_unknown, search_request
 from transformer.search.sampling import Sampling
 from transformer.search.scoring import best
 from transformer.text.tokenizer import Tokenized, Tokenizer
@@ -164,9 +165,7 @@ class StackModel:
         Raises: `InputError` for a blank or too long text or a bad setting; `TypeError` for an
             option of another name.
         """
-        unknown = options.keys() - SearchOptions.__annotations__.keys()
-        if unknown:
-            raise TypeError(f"unexpected keyword argument {min(unknown)!r}")
+        refuse_unknown(options)
         if prefix is not None:
             raise InputError(self.lacks("steering") or "")
         task = self.config.task
@@ -179,25 +178,28 @@ class StackModel:
         bos, eos = self.config.blocks.bos_id, self.config.blocks.eos_id
         with torch.inference_mode():
             if task == "fill":
-                return self._filled(source, self._fitting((bos, *source.ids)))
+                return self._filled(source, (bos, *source.ids))
             if task == "continue":
-                given = (bos, *source.ids[:-1])
+                text: tuple[int, ...] = (bos, *source.ids[:-1])
                 written: tuple[int, ...] = ()
                 if new_tokens:
-                    written = self._continued(given, new_tokens, sampling, progress)
+                    written = self._continued(text, new_tokens, sampling, progress)
                 # `</s>` is predicted last, and nothing reads it.
                 last = eos if written[-1:] == (eos,) else None
-                text = self._fitting((*given, *written[: -1 if last else None]))
-                return self._recorded(source, text, len(given), top_k, last, forced=not written)
-            limit = options.get("max_length")
+                whole = (*text, *written[: -1 if last else None])
+                return self._recorded(source, whole, len(text), top_k, last, forced=not written)
+            n_given = None
             if target is not None:
-                given_target = self._reader.target(target)
-                text = self._fitting((*source.ids, bos, *given_target[:-1]))
-                return self._recorded(source, text, len(text), top_k, eos, forced=True)
-            settings = (beam_size or BEAM_SIZE, ALPHA if alpha is None else alpha)
-            found = self._found([source], *settings, limit, sampling, progress)[0].ids
-            text = self._fitting((*source.ids, bos, *found[:-1]))
-            return self._recorded(source, text, len(source.ids) + 1, top_k, found[-1])
+                written = tuple(self._reader.target(target))
+            else:
+                settings = (beam_size or BEAM_SIZE, ALPHA if alpha is None else alpha)
+                limit = options.get("max_length")
+                written = self._found([source], *settings, limit, sampling, progress)[0].ids
+                n_given = len(source.ids) + 1
+            return self._recorded(
+                source, (*source.ids, bos, *written[:-1]), n_given, top_k, written[-1],
+                forced=target is not None,
+            )  # fmt: skip
 
     def translate(
         self,
@@ -213,10 +215,8 @@ class StackModel:
         """
         if self.config.task != "translate":
             raise InputError(self.lacks("search") or "")
-        sources = self._reader.sources(sentences)
 
-        def run(batch: Sequence[int]) -> list[Translation]:
-            chosen = [sources[index] for index in batch]
+        def run(chosen: Sequence[Source]) -> list[Translation]:
             with torch.inference_mode():
                 found = self._found(chosen, beam_size, alpha)
             return [
@@ -224,9 +224,8 @@ class StackModel:
                 for source, each in zip(chosen, found, strict=True)
             ]
 
-        lengths = [len(source.ids) for source in sources]
-        results = by_batches(lengths, beam_size, run, on_translated)
-        return [results.get(index, NO_TRANSLATION) for index in range(len(sources))]
+        sources = self._reader.sources(sentences)
+        return by_batches(sources, beam_size, run, on_translated, blank=NO_TRANSLATION)
 
     def guesses(self, trace: Trace, top_k: int = 10) -> tuple[Guesses, ...]:
         """Return predictions for every hidden place of a trace, by a model that fills in.
@@ -276,23 +275,19 @@ class StackModel:
         options: SearchOptions = {"max_length": max_length, "sampling": sampling}
         request = search_request(self._reader, 1 if sampling else beam_size, alpha, options)
         # Source, `<s>` and translation share the positions.
-        limits = [
-            min(request.limit(len(source.ids)), self.max_tokens - len(source.ids))
-            for source in sources
-        ]
+        limits = [min(request.limit(each), self.max_tokens - len(each.ids)) for each in sources]
         if min(limits) < 1:
             longest = max(len(source.ids) for source in sources)
             raise InputError(
                 f"the sentence has {longest} tokens, which leaves no room for a translation; "
                 f"at most {self.max_tokens} are allowed in all"
             )
+        rows = [torch.tensor(source.ids) for source in sources]
+        src = pad_sequence(rows, True, self.config.pad_id).to(self._device)
         found = search(
-            StackSteps(self.model, self._padded([source.ids for source in sources])),
-            limits,
-            request.settings,
-            piece=self._piece,
-            progress=progress,
-        )
+            StackSteps(self.model, src), limits, request.settings,
+            piece=lambda token, before: self.tokenizer.pieces[token], progress=progress,
+        )  # fmt: skip
         return [each.hypotheses[0] for each in found]
 
     def _continued(
@@ -311,33 +306,11 @@ class StackModel:
         options: SearchOptions = {"sampling": sampling}
         settings = search_request(self._reader, 1, 0.0, options).settings
         prompt, nothing = list(given[1:]), torch.zeros(1, 0, dtype=torch.long, device=self._device)
-        found = (
-            search(
-                StackSteps(self.model, nothing),
-                [len(prompt) + new_tokens],
-                settings,
-                prefixes=[prompt],
-                progress=progress,
-            )[0]
-            .hypotheses[0]
-            .ids
-        )
-        return tuple(found[len(prompt) :])
-
-    def _piece(self, token: int, before: int) -> str:
-        return self.tokenizer.pieces[token]
-
-    def _fitting(self, ids: tuple[int, ...]) -> tuple[int, ...]:
-        if len(ids) > self.max_tokens:
-            raise InputError(
-                f"the text has {len(ids):,} tokens; at most {self.max_tokens} are allowed"
-            )
-        return ids
-
-    def _padded(self, rows: Sequence[Sequence[int]]) -> Tensor:
-        width, pad = max(map(len, rows)), self.config.pad_id
-        padded = [[*row, *[pad] * (width - len(row))] for row in rows]
-        return torch.tensor(padded, device=self._device)
+        (found,) = search(
+            StackSteps(self.model, nothing), [len(prompt) + new_tokens], settings,
+            prefixes=[prompt], progress=progress,
+        )  # fmt: skip
+        return found.hypotheses[0].ids[len(prompt) :]
 
     def _filled(self, source: Source, ids: tuple[int, ...]) -> Trace:
         maps, _ = self._pass(ids)
@@ -355,7 +328,7 @@ class StackModel:
         self,
         source: Source,
         ids: tuple[int, ...],
-        n_given: int,
+        n_given: int | None,
         top_k: int,
         last: int | None,
         *,
@@ -364,10 +337,11 @@ class StackModel:
         """Record a causal pass.
 
         Args:
-            n_given: the first tokens, which were given.
+            n_given: the first tokens, which were given; None is all.
             last: the token after the text; None for the model's own choice.
         """
         maps, logits = self._pass(ids)
+        n_given = n_given or len(ids)
         every = logits.float().log_softmax(-1)  # [T, V]
         if last is None:
             last = int(every[-1].argmax())
@@ -390,6 +364,10 @@ class StackModel:
 
     def _pass(self, ids: tuple[int, ...]) -> tuple[Floats, Tensor]:
         """Return the maps [L, H, T, T] of a text and its logits [T, V]."""
+        if len(ids) > self.max_tokens:
+            raise InputError(
+                f"the text has {len(ids):,} tokens; at most {self.max_tokens} are allowed"
+            )
         record = Record(matching(name="weights"))
         hidden = self.model.read(torch.tensor([ids], device=self._device), hooks=record)
         maps = record.layers(self.config.kind)[:, 0]

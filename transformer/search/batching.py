@@ -5,51 +5,45 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from transformer.search.reader import Source
+
 Result = TypeVar("Result")
 
 #: Most rows times source tokens in a batch.
 BATCH_TOKENS = 6_000
 
 
-def batches(lengths: Sequence[int], beam_size: int) -> list[list[int]]:
-    """Group sentences of similar length, longest first; return their indices.
+def by_batches(
+    sources: Sequence[Source],
+    beam_size: int,
+    run: Callable[[list[Source]], Sequence[Result]],
+    progress: Callable[[int, int], None] | None = None,
+    *,
+    blank: Result | None = None,
+) -> list[Result]:
+    """Run sentences of similar length together, longest first; return the results in order.
 
     The longest come first so that a batch that is too large for the machine fails at once.
 
     Args:
-        lengths: source tokens of each sentence; empty ones are left out.
-    """
-    order = sorted(
-        (index for index, length in enumerate(lengths) if length),
-        key=lambda index: -lengths[index],
-    )
-    found: list[list[int]] = []
-    for index in order:
-        # The first sentence of a batch is its longest.
-        widest = lengths[found[-1][0]] if found else 0
-        if found and (len(found[-1]) + 1) * widest * beam_size <= BATCH_TOKENS:
-            found[-1].append(index)
-        else:
-            found.append([index])
-    return found
-
-
-def by_batches(
-    lengths: Sequence[int],
-    beam_size: int,
-    run: Callable[[list[int]], Sequence[Result]],
-    progress: Callable[[int, int], None] | None = None,
-) -> dict[int, Result]:
-    """Run every batch of `batches`; return the results by sentence, none for empty ones.
-
-    Args:
-        run: returns one result for each index it is given.
+        run: returns one result for each source it is given.
         progress: called with (sentences done, sentences in all) after each batch.
+        blank: the result of a source without tokens, which is not run.
     """
-    results: dict[int, Result] = {}
-    n_empty = sum(not length for length in lengths)
-    for batch in batches(lengths, beam_size):
-        results |= zip(batch, run(batch), strict=True)
+    lengths = [len(source.ids) for source in sources]
+    results = {index: blank for index, length in enumerate(lengths) if not length}
+    batches: list[list[int]] = []
+    for index in sorted(range(len(sources)), key=lambda index: -lengths[index]):
+        # The first sentence of a batch is its longest.
+        widest = lengths[batches[-1][0]] if batches else 0
+        if index in results:
+            continue
+        if batches and (len(batches[-1]) + 1) * widest * beam_size <= BATCH_TOKENS:
+            batches[-1].append(index)
+        else:
+            batches.append([index])
+    for batch in batches:
+        results |= zip(batch, run([sources[index] for index in batch]), strict=True)
         if progress is not None:
-            progress(n_empty + len(results), len(lengths))
-    return results
+            progress(len(results), len(sources))
+    return [results[index] for index in range(len(sources))]  # type: ignore[misc]

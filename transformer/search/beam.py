@@ -21,27 +21,11 @@ from typing import Protocol
 
 from torch import Tensor
 
-from transformer.search.hypotheses import (
-    Continuations,
-    Name,
-    Partial,
-    recorded_hypothesis,
-    recorded_step,
-)
+from transformer.search.hypotheses import Name, Partial, recorded_hypothesis, recorded_step
 from transformer.search.records import Fate, Hypothesis, SearchStep
-from transformer.search.rules import PAPER, BeamRule, length_penalty
-from transformer.search.sampling import Sampling
-from transformer.search.scoring import Grammar, Wanted, masked, normalised, score
+from transformer.search.rules import SearchSettings
+from transformer.search.scoring import Continuations, Grammar, masked, score
 from transformer.types import Bools
-
-__all__ = [
-    "Found",
-    "SearchSettings",
-    "StepFunction",
-    "StepOutput",
-    "length_penalty",
-    "search",
-]
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,65 +57,6 @@ class StepFunction(Protocol):
                 their order.
         """
         ...
-
-
-@dataclass(frozen=True)
-class SearchSettings:
-    """Settings of a search.
-
-    Attributes:
-        beam_size: hypotheses kept alive for each sentence.
-        alpha: exponent of the length penalty, at least 0; 0 compares plain log-probabilities.
-        rule: how hypotheses are scored and when a sentence ends: this module's way or another
-            library's (`transformer.search.rules`).
-        bos_id, eos_id: start the decoder and end a sentence.
-        suppressed: ids never generated (a forced prefix may hold them). Probabilities of the
-            others are left as they are, not renormalised.
-        excluded: ids left out before normalising, so that the others share their probability.
-        forced_eos: end every hypothesis of the longest length in `</s>`, which costs nothing,
-            since there is no choice.
-        n_best: number of finished hypotheses that must be certain before a sentence ends; None is
-            `beam_size`. The best hypothesis does not depend on it.
-        record: keep a `SearchStep` for every step.
-        top_k: alternatives kept per row and step when recording.
-        sampling: sample each token instead; needs a beam of one.
-    """
-
-    beam_size: int = 4
-    alpha: float = 0.6
-    rule: BeamRule = PAPER
-    bos_id: int = 1
-    eos_id: int = 2
-    suppressed: tuple[int, ...] = ()
-    excluded: tuple[int, ...] = ()
-    forced_eos: bool = False
-    n_best: int | None = None
-    record: bool = False
-    top_k: int = 10
-    sampling: Sampling | None = None
-
-    def __post_init__(self) -> None:
-        if self.beam_size < 1:
-            raise ValueError(f"beam_size={self.beam_size} must be at least 1")
-        if not (math.isfinite(self.alpha) and self.alpha >= 0):
-            raise ValueError(f"alpha={self.alpha} must be a number of at least 0")
-        if self.n_best is not None and not 1 <= self.n_best <= self.beam_size:
-            raise ValueError(f"n_best={self.n_best} must be between 1 and beam_size")
-        if self.sampling is not None and self.beam_size != 1:
-            raise ValueError(f"beam_size={self.beam_size} must be 1 where tokens are sampled")
-
-    @property
-    def n_ranked(self) -> int:
-        """Number of continuations of a sentence considered together."""
-        return self.rule.n_ranked(self.beam_size)
-
-    def penalty(self, length: int) -> float:
-        """Return the divisor of log P for a hypothesis of `length` tokens."""
-        return self.rule.penalty(length, self.alpha)
-
-    def log_probs(self, logits: Tensor) -> Tensor:
-        """Normalise logits [R, V] to log-probabilities."""
-        return normalised(logits, self.excluded)
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,7 +172,6 @@ def _start(
 def _score(
     output: StepOutput, active: Sequence[_State], settings: SearchSettings, t: int
 ) -> Continuations:
-    """Return the best continuations of every row."""
     forced = None
     if any(t < len(state.prefix) for state in active):
         forced = [
@@ -258,16 +182,7 @@ def _score(
     logits = output.logits
     if any(state.grammar for state in active):
         logits = masked(logits, [each for state in active for each in _allowed(state, t)])
-    wanted = Wanted(
-        n_chosen=settings.n_ranked + len(settings.suppressed),
-        n_shown=settings.top_k if settings.record else 0,
-        excluded=settings.excluded,
-        forced=forced,
-        sampling=settings.sampling,
-        step=t,
-        suppressed=settings.suppressed,
-    )
-    return score(logits, wanted, output.decoder_self, output.cross)
+    return score(logits, settings, t, forced, output.decoder_self, output.cross)
 
 
 def _allowed(state: _State, t: int) -> list[Bools | None]:
@@ -325,24 +240,19 @@ def _continue(
     suppressed = settings.suppressed if state.grammar is None else ()
     for row, (at, node) in enumerate(zip(rows, state.live, strict=True)):
         if t < len(state.prefix):
-            log_prob = scored.forced[at]
-            yield Partial(node, state.prefix[t], log_prob, node.total + log_prob, row, t + 1)
-            continue
-        if settings.forced_eos and t + 1 == state.max_length:
-            yield Partial(node, settings.eos_id, 0.0, node.total, row, t + 1)
-            continue
-        if scored.drawn is not None:
-            token, log_prob = scored.drawn.tokens[at], scored.drawn.log_probs[at]
+            pairs = [(state.prefix[t], scored.forced[at])]
+        elif settings.forced_eos and t + 1 == state.max_length:
+            pairs = [(settings.eos_id, 0.0)]
+        elif scored.drawn is not None:
+            pairs = [(scored.drawn[at].token, scored.drawn[at].log_prob)]
+        else:
+            pairs = [
+                (token, log_prob)
+                for token, log_prob in zip(scored.ids[at], scored.log_probs[at], strict=True)
+                if token not in suppressed and log_prob != -math.inf
+            ][: settings.n_ranked]
+        for token, log_prob in pairs:
             yield Partial(node, token, log_prob, node.total + log_prob, row, t + 1)
-            continue
-        n_taken = 0
-        for token, log_prob in zip(scored.ids[at], scored.log_probs[at], strict=True):
-            if token in suppressed or log_prob == -math.inf:
-                continue
-            yield Partial(node, token, log_prob, node.total + log_prob, row, t + 1)
-            n_taken += 1
-            if n_taken == settings.n_ranked:
-                break
 
 
 def _is_decided(state: _State, live: Sequence[Partial], settings: SearchSettings) -> bool:

@@ -7,22 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from torch import Tensor
 
 from transformer.search.compact import Compact
 from transformer.search.records import Candidate, Fate, Hypothesis, SearchStep
-from transformer.search.rules import length_penalty
-from transformer.search.sampling import Sampling, draw
-from transformer.types import Floats, Ints
-
-__all__ = [
-    "Continuations", "Draws", "Partial", "length_penalty", "recorded_hypothesis", "recorded_step",
-]  # fmt: skip
-
+from transformer.search.scoring import Continuations
 
 #: The length penalty of a number of tokens, `</s>` included.
 Penalty = Callable[[int], float]
-
 
 #: Names a token, given its id and the one before it (-1 at the beginning).
 Name = Callable[[int, int], str]
@@ -56,53 +47,6 @@ class Partial:
         return nodes[::-1]
 
 
-@dataclass(frozen=True, eq=False)
-class Draws:
-    """The tokens sampled at a step.
-
-    Attributes:
-        tokens: [R].  log_probs: [R], under the model's own distribution.
-        allowed: [R][n] ids that could have been drawn, most probable first.
-    """
-
-    tokens: list[int]
-    log_probs: list[float]
-    allowed: list[Ints]
-
-    @classmethod
-    def of(
-        cls, log_probs: Tensor, sampling: Sampling, step: int, suppressed: Sequence[int]
-    ) -> Draws:
-        """Sample a token for each row of `log_probs` [R, V]."""
-        rows = log_probs.float().cpu().numpy()
-        drawn = [draw(row, sampling, step, suppressed) for row in rows]
-        tokens = [each.token for each in drawn]
-        own = [float(row[token]) for row, token in zip(rows, tokens, strict=True)]
-        return cls(tokens, own, [each.allowed for each in drawn])
-
-
-@dataclass(frozen=True, eq=False)
-class Continuations:
-    """The best next tokens of every row, on the CPU. K' = beam_size + suppressed, at most V.
-
-    Attributes:
-        ids, log_probs: [R][K'].  forced: [R], log-probability of the prefix's token.
-        top_ids, top_log_probs: [R, K].  entropy: [R].  decoder_self: [R, Ld, H, t].
-        cross: [R, Ld, H, S].  The last five are None unless recording.
-        drawn: the sampled tokens, None unless sampling.
-    """
-
-    ids: list[list[int]]
-    log_probs: list[list[float]]
-    forced: list[float]
-    top_ids: Ints | None = None
-    top_log_probs: Floats | None = None
-    entropy: Floats | None = None
-    decoder_self: Floats | None = None
-    cross: Floats | None = None
-    drawn: Draws | None = None
-
-
 def recorded_step(
     nodes: Sequence[Partial],
     fates: Mapping[Partial, Fate],
@@ -120,7 +64,6 @@ def recorded_step(
         fates: what became of each; if absent, it was dropped.
         places: the next row of those kept.
         rows: the sentence's rows in `scored`.
-        penalty: the length penalty.
         n_source: source tokens without padding; None is all.
     """
     candidates = (
@@ -136,37 +79,20 @@ def recorded_step(
         )
         for node in nodes
     )
-    assert scored.top_ids is not None
-    assert scored.top_log_probs is not None and scored.entropy is not None
-    here = slice(rows.start, rows.stop)
-    empty = np.zeros((len(rows), 0, 0, 0), np.float32)
-    own = empty if scored.decoder_self is None else scored.decoder_self[here]
-    cross = empty if scored.cross is None else scored.cross[here, ..., :n_source]
-    step = SearchStep(
-        candidates=Compact(Candidate, candidates),
-        top_ids=scored.top_ids[here].copy(),
-        top_log_probs=scored.top_log_probs[here].copy(),
-        entropy=scored.entropy[here].copy(),
-        decoder_self=own.copy(),
-        cross=cross.copy(),
-        **_cut_off(scored, rows),
-    )
-    for array in (step.top_ids, step.top_log_probs, step.entropy, step.decoder_self, step.cross):
+    here, nothing = slice(rows.start, rows.stop), np.zeros((rows.stop, 0, 0, 0), np.float32)
+    arrays: dict[str, Any] = {
+        name: getattr(scored, name)[here].copy() for name in ("top_ids", "top_log_probs", "entropy")
+    }
+    for name, n_keys in (("decoder_self", None), ("cross", n_source)):
+        maps = getattr(scored, name)
+        arrays[name] = (nothing if maps is None else maps)[here, ..., :n_keys].copy()
+    if scored.drawn is not None:
+        allowed, tops = [each.allowed for each in scored.drawn[here]], arrays["top_ids"]
+        arrays["allowed"] = np.array(list(map(np.isin, tops, allowed)))
+        arrays["n_allowed"] = np.array(list(map(len, allowed)), dtype=np.int64)
+    for array in arrays.values():
         array.setflags(write=False)
-    return step
-
-
-def _cut_off(scored: Continuations, rows: range) -> dict[str, Any]:
-    """Return which of the most probable tokens could be sampled, and how many of all could."""
-    if scored.drawn is None or scored.top_ids is None:
-        return {}
-    each = scored.drawn.allowed[rows.start : rows.stop]
-    tops = scored.top_ids[rows.start : rows.stop]
-    allowed = np.array([np.isin(top, ids) for top, ids in zip(tops, each, strict=True)])
-    n_allowed = np.array([len(ids) for ids in each], dtype=np.int64)
-    for array in (allowed, n_allowed):
-        array.setflags(write=False)
-    return {"allowed": allowed, "n_allowed": n_allowed}
+    return SearchStep(Compact(Candidate, candidates), **arrays)
 
 
 def recorded_hypothesis(node: Partial, eos_id: int, penalty: Penalty, piece: Name) -> Hypothesis:

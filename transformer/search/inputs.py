@@ -9,9 +9,6 @@ import numpy as np
 
 from transformer.config import ModelConfig
 from transformer.errors import InputError
-from transformer.search.beam import SearchSettings
-from transformer.search.rules import PAPER, BeamRule
-from transformer.search.sampling import Sampling
 
 MAX_BEAM, MAX_TOP_K, MAX_ALPHA = 64, 100, 10.0
 
@@ -36,52 +33,6 @@ def checked_alpha(value: object) -> float:
     if not number or not (math.isfinite(value) and 0 <= value <= MAX_ALPHA):  # type: ignore[arg-type, operator]
         raise InputError(f"alpha {value!r} is not a number from 0 to {MAX_ALPHA:g}")
     return float(value)  # type: ignore[arg-type]
-
-
-def search_settings(
-    config: ModelConfig,
-    beam_size: int,
-    alpha: float,
-    *,
-    allow_unknown: bool,
-    top_k: int | None = None,
-    sampling: Sampling | None = None,
-    rule: BeamRule = PAPER,
-) -> SearchSettings:
-    """Return checked settings for a search, which records if `top_k` is given.
-
-    Padding, `<s>` and the config's suppressed ids are never generated, `<unk>` only if allowed.
-    Without a record, a search may stop once the best hypothesis is certain.
-    """
-    size, exponent = checked_beam(beam_size), checked_alpha(alpha)
-    if sampling is not None and not isinstance(sampling, Sampling):
-        raise InputError(f"sampling must be a Sampling, not {type(sampling).__name__}")
-    if sampling is not None and size != 1:
-        raise InputError(f"beam size {size} cannot be sampled with; allowed is 1")
-    never = {config.pad_id, config.bos_id, *config.suppressed_ids} - {config.eos_id}
-    suppressed = never if allow_unknown else never | {config.unk_id}
-    return SearchSettings(
-        beam_size=size,
-        alpha=exponent,
-        rule=rule,
-        bos_id=config.bos_id,
-        eos_id=config.eos_id,
-        suppressed=tuple(sorted(suppressed)),
-        excluded=tuple(sorted(never)) if config.renormalise else (),
-        forced_eos=config.forced_eos,
-        n_best=1 if top_k is None and rule == PAPER else None,
-        record=top_k is not None,
-        top_k=1 if top_k is None else checked_whole("top_k", top_k, MAX_TOP_K),
-        sampling=sampling,
-    )
-
-
-def checked_sampling(temperature: float, top_k: int, top_p: float, seed: int) -> Sampling:
-    """Return a `Sampling`, with its `ValueError` as an `InputError`."""
-    try:
-        return Sampling(temperature, top_k, top_p, seed)
-    except ValueError as error:
-        raise InputError(str(error)) from None
 
 
 def checked_ids(

@@ -15,8 +15,6 @@ from transformer.text.tokenizer import Tokenized, Tokenizer, clean
 EXTRA_LENGTH = 50
 #: Longest sentence in characters; longer ones are refused before tokenising.
 MAX_CHARACTERS = 10_000
-#: Traces whose record might need more memory than this are refused.
-MAX_RECORD_BYTES = 2 * 2**30
 
 Prefix = str | Sequence[int] | None
 
@@ -62,33 +60,25 @@ class Reader:
         Args:
             sentence: text, or token ids (without `</s>`) of another segmentation.
         """
-        if not isinstance(sentence, str) and isinstance(sentence, Sequence):
-            return self._source_ids(sentence)  # type: ignore[arg-type]  # no str any more
-        tokenized = self.tokenize(sentence)
+        if isinstance(sentence, Sequence) and not isinstance(sentence, str | bytes | bytearray):
+            ids = checked_ids("source", sentence, self.config, self.config.vocab_size)
+            check_length(ids, self.max_tokens)
+            strange = {self.config.unk_id, *self.tokenizer.byte_ids}
+            ended = (*ids, self.config.eos_id) if ids else ()
+            unknown = tuple(position for position, each in enumerate(ids) if each in strange)
+            shown = self.tokenizer.shown(ended)
+            return Source(self.tokenizer.decode(ids), ended, shown, unknown, ())
+        tokenized = self.tokenize(sentence)  # type: ignore[arg-type]  # refused unless text
+        text = clean(sentence)  # type: ignore[arg-type]
         if not tokenized.ids:
-            return Source(clean(sentence), (), (), (), ())
+            return Source(text, (), (), (), ())
         eos = self.config.eos_id
         return Source(
-            text=clean(sentence),
+            text,
             ids=(*tokenized.ids, eos),
             pieces=(*tokenized.pieces, self.tokenizer.id_to_piece(eos)),
             unknown=tokenized.unknown,
             unknown_text=unknown_text(tokenized),
-        )
-
-    def _source_ids(self, given: Sequence[int]) -> Source:
-        if isinstance(given, bytes | bytearray):  # which are sequences of integers too
-            raise InputError(f"a sentence must be text, not {type(given).__name__}")
-        ids = checked_ids("source", given, self.config, self.config.vocab_size)
-        check_length(ids, self.max_tokens)
-        strange = {self.config.unk_id, *self.tokenizer.byte_ids}
-        ended = (*ids, self.config.eos_id) if ids else ()
-        return Source(
-            text=self.tokenizer.decode(ids),
-            ids=ended,
-            pieces=self.tokenizer.shown(ended),
-            unknown=tuple(position for position, each in enumerate(ids) if each in strange),
-            unknown_text=(),
         )
 
     def sources(
@@ -147,25 +137,6 @@ class Reader:
                 f"the prefix has {len(forced):,} tokens; the translation may have {limit} at most"
             )
         return limit
-
-    def check_record(self, lengths: Sequence[int], limits: Sequence[int], beam_size: int) -> None:
-        """Refuse records that together could exceed `MAX_RECORD_BYTES`.
-
-        Args: lengths, limits: tokens of each source and of its longest translation.
-        """
-        config = self.config
-        heads = config.n_decoder_layers * config.decoder_heads
-        n_bytes = sum(
-            4 * beam_size * heads * limit * (n_source + limit // 2)
-            for n_source, limit in zip(lengths, limits, strict=True)
-        )
-        if n_bytes > MAX_RECORD_BYTES:
-            less = "a shorter sentence" if len(lengths) == 1 else "fewer sentences at once"
-            raise InputError(
-                f"recording beam size {beam_size} over {sum(lengths)} tokens could take "
-                f"{n_bytes / 2**30:.1f} GiB; at most {MAX_RECORD_BYTES / 2**30:g} GiB are allowed, "
-                f"so take a smaller beam or {less}"
-            )
 
 
 @dataclass(frozen=True)

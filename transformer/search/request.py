@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypedDict
 
-from transformer.search.beam import SearchSettings
-from transformer.search.inputs import search_settings
-from transformer.search.reader import Prefix, Reader
-from transformer.search.rules import PAPER, BeamRule
+from transformer.config import ModelConfig
+from transformer.errors import InputError
+from transformer.search.inputs import MAX_TOP_K, checked_alpha, checked_beam, checked_whole
+from transformer.search.reader import Prefix, Reader, Source
+from transformer.search.rules import PAPER, BeamRule, SearchSettings
 from transformer.search.sampling import Sampling
 
 Progress = Callable[[int, int], None]
+
+#: Traces whose record might need more memory than this are refused.
+MAX_RECORD_BYTES = 2 * 2**30
 
 
 class SearchOptions(TypedDict, total=False):
@@ -55,14 +60,23 @@ class SearchRequest:
     max_length: int | None
     progress: Progress | None
 
-    def limit(self, n_source: int) -> int:
-        """Return the longest translation of a source of `n_source` tokens (`Reader.limit`)."""
-        return self.reader.limit(n_source, self.max_length, self.forced)
+    def limit(self, source: Source) -> int:
+        """Return the longest translation of a source, both including `</s>` (`Reader.limit`)."""
+        return self.reader.limit(len(source.ids), self.max_length, self.forced)
 
-    def encoder_progress(self, most_steps: int) -> Callable[[], None]:
-        """Return the callback for the start of each encoder layer."""
-        progress = self.progress
-        return no_progress if progress is None else lambda: progress(0, most_steps)
+    def check_record(self, sources: Sequence[Source]) -> None:
+        """Raise `InputError` for records that together could exceed `MAX_RECORD_BYTES`."""
+        config, beam_size = self.reader.config, self.settings.beam_size
+        heads = config.n_decoder_layers * config.decoder_heads
+        pairs = [(len(source.ids), self.limit(source)) for source in sources]
+        n_bytes = sum(4 * beam_size * heads * most * (n + most // 2) for n, most in pairs)
+        if n_bytes > MAX_RECORD_BYTES:
+            less = "a shorter sentence" if len(sources) == 1 else "fewer sentences at once"
+            raise InputError(
+                f"recording beam size {beam_size} over {sum(n for n, _ in pairs)} tokens could "
+                f"take {n_bytes / 2**30:.1f} GiB; at most {MAX_RECORD_BYTES / 2**30:g} GiB are "
+                f"allowed, so take a smaller beam or {less}"
+            )
 
 
 def search_request(
@@ -79,37 +93,63 @@ def search_request(
 
     Raises: `InputError` for a bad value, `TypeError` for an option that does not exist.
     """
-    unknown = options.keys() - SearchOptions.__annotations__.keys()
-    if unknown:
-        raise TypeError(f"unexpected keyword argument {min(unknown)!r}")
-    settings = search_settings(
-        reader.config,
-        beam_size,
-        alpha,
-        allow_unknown=options.get("allow_unknown", False),
-        top_k=top_k,
-        sampling=options.get("sampling"),
-        rule=options.get("rule", PAPER),
-    )
+    refuse_unknown(options)
+    settings = search_settings(reader.config, beam_size, alpha, options, top_k=top_k)
     forced = reader.prefix(options.get("prefix"))
     return SearchRequest(
         settings, reader, forced, options.get("max_length"), options.get("progress")
     )
 
 
-def no_progress() -> None:
-    """No-op progress callback."""
+def refuse_unknown(options: Mapping[str, object]) -> None:
+    """Raise `TypeError` for an option that is none of `SearchOptions`."""
+    if unknown := options.keys() - SearchOptions.__annotations__.keys():
+        raise TypeError(f"unexpected keyword argument {min(unknown)!r}")
+
+
+def search_settings(
+    config: ModelConfig,
+    beam_size: int,
+    alpha: float,
+    options: SearchOptions,
+    *,
+    top_k: int | None = None,
+) -> SearchSettings:
+    """Return checked settings for a search, which records if `top_k` is given.
+
+    Padding, `<s>` and the config's suppressed ids are never generated, `<unk>` only if allowed.
+    Without a record, a search may stop once the best hypothesis is certain.
+    """
+    size, sampling = checked_beam(beam_size), options.get("sampling")
+    if sampling is not None and not isinstance(sampling, Sampling):
+        raise InputError(f"sampling must be a Sampling, not {type(sampling).__name__}")
+    if sampling is not None and size != 1:
+        raise InputError(f"beam size {size} cannot be sampled with; allowed is 1")
+    never = {config.pad_id, config.bos_id, *config.suppressed_ids} - {config.eos_id}
+    unknown = set() if options.get("allow_unknown") else {config.unk_id}
+    rule = options.get("rule", PAPER)
+    return SearchSettings(
+        beam_size=size,
+        alpha=checked_alpha(alpha),
+        rule=rule,
+        bos_id=config.bos_id,
+        eos_id=config.eos_id,
+        suppressed=tuple(sorted(never | unknown)),
+        excluded=tuple(sorted(never)) if config.renormalise else (),
+        forced_eos=config.forced_eos,
+        n_best=1 if top_k is None and rule == PAPER else None,
+        record=top_k is not None,
+        top_k=1 if top_k is None else checked_whole("top_k", top_k, MAX_TOP_K),
+        sampling=sampling,
+    )
 
 
 def layer_progress(progress: Progress | None, n_layers: int) -> Callable[[], None]:
     """Return a callback that reports one more of `n_layers` layers as begun."""
-    if progress is None:
-        return no_progress
-    begun = 0
+    begun = itertools.count(1)
 
     def begin() -> None:
-        nonlocal begun
-        begun += 1
-        progress(begun, n_layers)
+        if progress is not None:
+            progress(next(begun), n_layers)
 
     return begin

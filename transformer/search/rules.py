@@ -1,4 +1,4 @@
-"""Rules of beam search: how hypotheses are scored and when a search ends.
+"""Settings of a search, and the rule by which hypotheses are scored and a search ends.
 
 Two searches over one model with the same beam may find different translations, since the paper
 (section 6.1) does not say how a beam is kept full and when it may stop. `PAPER` is this project's
@@ -7,8 +7,11 @@ choice; `hugging_face` is that of the library's `generate`, for comparison token
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
+
+from transformer.search.sampling import Sampling
 
 
 @dataclass(frozen=True)
@@ -57,3 +60,57 @@ def hugging_face(early_stopping: bool | Literal["never"] = False) -> BeamRule:
 def length_penalty(length: int, alpha: float) -> float:
     """Return lp(Y) = ((5 + |Y|) / 6)^alpha (Wu et al. 2016, eq. 14); `length` counts `</s>`."""
     return float(((5 + length) / 6) ** alpha)
+
+
+@dataclass(frozen=True)
+class SearchSettings:
+    """Settings of a search.
+
+    Attributes:
+        beam_size: hypotheses kept alive for each sentence.
+        alpha: exponent of the length penalty, at least 0; 0 compares plain log-probabilities.
+        rule: how hypotheses are scored and when a sentence ends.
+        bos_id, eos_id: start the decoder and end a sentence.
+        suppressed: ids never generated (a forced prefix may hold them). Probabilities of the
+            others are left as they are, not renormalised.
+        excluded: ids left out before normalising, so that the others share their probability.
+        forced_eos: end every hypothesis of the longest length in `</s>`, which costs nothing,
+            since there is no choice.
+        n_best: number of finished hypotheses that must be certain before a sentence ends; None is
+            `beam_size`. The best hypothesis does not depend on it.
+        record: keep a `SearchStep` for every step.
+        top_k: alternatives kept per row and step when recording.
+        sampling: sample each token instead; needs a beam of one.
+    """
+
+    beam_size: int = 4
+    alpha: float = 0.6
+    rule: BeamRule = PAPER
+    bos_id: int = 1
+    eos_id: int = 2
+    suppressed: tuple[int, ...] = ()
+    excluded: tuple[int, ...] = ()
+    forced_eos: bool = False
+    n_best: int | None = None
+    record: bool = False
+    top_k: int = 10
+    sampling: Sampling | None = None
+
+    def __post_init__(self) -> None:
+        if self.beam_size < 1:
+            raise ValueError(f"beam_size={self.beam_size} must be at least 1")
+        if not (math.isfinite(self.alpha) and self.alpha >= 0):
+            raise ValueError(f"alpha={self.alpha} must be a number of at least 0")
+        if self.n_best is not None and not 1 <= self.n_best <= self.beam_size:
+            raise ValueError(f"n_best={self.n_best} must be between 1 and beam_size")
+        if self.sampling is not None and self.beam_size != 1:
+            raise ValueError(f"beam_size={self.beam_size} must be 1 where tokens are sampled")
+
+    @property
+    def n_ranked(self) -> int:
+        """Number of continuations of a sentence considered together."""
+        return self.rule.n_ranked(self.beam_size)
+
+    def penalty(self, length: int) -> float:
+        """Return the divisor of log P for a hypothesis of `length` tokens."""
+        return self.rule.penalty(length, self.alpha)

@@ -19,6 +19,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from transformer.errors import InputError
+
 MAX_TEMPERATURE, MAX_SEED = 100.0, 2**32 - 1
 
 
@@ -32,7 +34,7 @@ class Sampling:
         top_p: probability of the nucleus, above 0; 1 is all.
         seed: the same seed gives the same translation.
 
-    Raises: `ValueError` saying what is wrong, which value, and what is allowed.
+    Raises: `InputError` saying what is wrong, which value, and what is allowed.
     """
 
     temperature: float = 1.0
@@ -42,16 +44,16 @@ class Sampling:
 
     def __post_init__(self) -> None:
         if not (_is_number(self.temperature) and 0 < self.temperature <= MAX_TEMPERATURE):
-            raise ValueError(
+            raise InputError(
                 f"temperature {self.temperature!r} is not a number "
                 f"above 0 and at most {MAX_TEMPERATURE:g}"
             )
         if not (_is_whole(self.top_k) and self.top_k >= 0):
-            raise ValueError(f"top_k {self.top_k!r} is not a whole number of at least 0")
+            raise InputError(f"top_k {self.top_k!r} is not a whole number of at least 0")
         if not (_is_number(self.top_p) and 0 < self.top_p <= 1):
-            raise ValueError(f"top_p {self.top_p!r} is not a number above 0 and at most 1")
+            raise InputError(f"top_p {self.top_p!r} is not a number above 0 and at most 1")
         if not (_is_whole(self.seed) and 0 <= self.seed <= MAX_SEED):
-            raise ValueError(f"seed {self.seed!r} is not a whole number from 0 to {MAX_SEED}")
+            raise InputError(f"seed {self.seed!r} is not a whole number from 0 to {MAX_SEED}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,11 +61,12 @@ class Drawn:
     """One sampled token.
 
     Attributes:
-        token: its id.
+        token, log_prob: its id, and its log-probability under the model's own distribution.
         allowed: [n] ids that were possible, most probable first.
     """
 
     token: int
+    log_prob: float
     allowed: NDArray[np.int64]
 
 
@@ -86,7 +89,8 @@ def draw(
     point = np.random.default_rng([sampling.seed, step]).random()
     # The sum may end a rounding error below 1.
     place = min(int(np.searchsorted(np.cumsum(probabilities), point, "right")), len(allowed) - 1)
-    return Drawn(int(allowed[place]), allowed)
+    token = int(allowed[place])
+    return Drawn(token, float(log_probs[token]), allowed)
 
 
 def distribution(

@@ -2,42 +2,45 @@
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from transformer.search.hypotheses import Continuations, Draws
-from transformer.search.sampling import Sampling
-from transformer.types import Bools, Floats
+from transformer.search.rules import SearchSettings
+from transformer.search.sampling import Drawn, draw
+from transformer.types import Bools, Floats, Ints
 
 #: Rows of at least LONG_ROW scores are searched in groups of GROUP.
 LONG_ROW, GROUP = 2_000, 32
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """The values that a search needs of every row.
+@dataclass(frozen=True, eq=False)
+class Continuations:
+    """The best next tokens of every row, on the CPU. K' = candidates + suppressed, at most V.
 
     Attributes:
-        n_chosen: number of best next tokens.
-        n_shown: number of most probable tokens to record, with the entropy; 0 records nothing.
-        excluded: ids left out before normalising, so that the others share their probability.
-        forced: [R], a token per row whose log-probability is needed, or None.
-        sampling, step, suppressed: see `transformer.search.sampling.draw`; None samples nothing.
+        ids, log_probs: [R][K'].  forced: [R], log-probability of the prefix's token.
+        drawn: [R], the sampled tokens; None unless sampling.
+        top_ids, top_log_probs: [R, K].  entropy: [R].  decoder_self: [R, Ld, H, t].
+        cross: [R, Ld, H, S].  The last five are None unless recording.
     """
 
-    n_chosen: int
-    n_shown: int = 0
-    excluded: tuple[int, ...] = ()
-    forced: Sequence[int] | None = None
-    sampling: Sampling | None = None
-    step: int = 0
-    suppressed: tuple[int, ...] = ()
+    ids: list[list[int]]
+    log_probs: list[list[float]]
+    forced: list[float]
+    drawn: list[Drawn] | None = None
+    top_ids: Ints | None = None
+    top_log_probs: Floats | None = None
+    entropy: Floats | None = None
+    decoder_self: Floats | None = None
+    cross: Floats | None = None
 
 
 def normalised(logits: Tensor, excluded: Sequence[int] = ()) -> Tensor:
@@ -51,7 +54,9 @@ def _without(logits: Tensor, excluded: Sequence[int]) -> Tensor:
 
 def score(
     logits: Tensor | Iterable[Tensor],
-    wanted: Wanted,
+    settings: SearchSettings,
+    step: int = 0,
+    forced: Sequence[int] | None = None,
     decoder_self: Tensor | None = None,
     cross: Tensor | None = None,
 ) -> Continuations:
@@ -60,6 +65,8 @@ def score(
     Args:
         logits: [R, V], or an iterator over blocks of its rows: a block that is still in the
             processor's caches is normalised several times faster.
+        step: 0 for the first token.
+        forced: [R], a token per row whose log-probability is needed, or None.
         decoder_self, cross: [Ld, R, H, n] weights to record, or None.
 
     Raises: `FloatingPointError` if a row's logits are not numbers.
@@ -67,15 +74,13 @@ def score(
     blocks = [logits] if isinstance(logits, Tensor) else logits
     parts, first = [], 0
     for block in blocks:
-        parts.append(_score_block(block, wanted, first))
+        here = None if forced is None else forced[first : first + len(block)]
+        parts.append(_score_block(block, settings, step, here))
         first += len(block)
     one = parts[0] if len(parts) == 1 else _joined(parts)
-    if not wanted.n_shown:
+    if not settings.record:
         return one
-    return Continuations(
-        one.ids, one.log_probs, one.forced, one.top_ids, one.top_log_probs, one.entropy,
-        _by_row(decoder_self), _by_row(cross), one.drawn,
-    )  # fmt: skip
+    return dataclasses.replace(one, decoder_self=_by_row(decoder_self), cross=_by_row(cross))
 
 
 def best(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
@@ -107,13 +112,14 @@ def entropy_nats(log_probs: Tensor) -> Tensor:
     return entropy
 
 
-def _score_block(logits: Tensor, wanted: Wanted, first: int) -> Continuations:
-    if wanted.excluded:
-        logits = _without(logits, wanted.excluded)
-    n_rows, vocab_size = logits.shape  # [r, V]
-    n_chosen = min(wanted.n_chosen, vocab_size)
-    n_shown = min(wanted.n_shown, vocab_size)
-    values, ids = best(logits, max(n_chosen, n_shown))
+def _score_block(
+    logits: Tensor, settings: SearchSettings, step: int, forced: Sequence[int] | None
+) -> Continuations:
+    if settings.excluded:
+        logits = _without(logits, settings.excluded)
+    n_chosen = settings.n_ranked + len(settings.suppressed)
+    n_shown = settings.top_k if settings.record else 0
+    values, ids = best(logits, max(n_chosen, n_shown))  # [r, K'], at most V
     largest = values[:, :1]
     probabilities = logits.softmax(1)
     # Log of the softmax denominator, relative to the largest logit: exact for likely tokens.
@@ -123,48 +129,37 @@ def _score_block(logits: Tensor, wanted: Wanted, first: int) -> Continuations:
     if any(math.isnan(row[0]) for row in log_probs):
         raise FloatingPointError("the model's scores are not numbers (NaN)")
     drawn = None
-    if wanted.sampling is not None:
-        every = normalised(logits)
-        drawn = Draws.of(every, wanted.sampling, wanted.step, wanted.suppressed)
-    forced = [math.nan] * n_rows
-    if wanted.forced is not None:
-        at = torch.tensor(wanted.forced[first : first + n_rows], device=logits.device)
-        forced = (logits.gather(1, at[:, None]) - largest - spread)[:, 0].tolist()
+    if settings.sampling is not None:
+        rows = normalised(logits).float().cpu().numpy()
+        drawn = [draw(row, settings.sampling, step, settings.suppressed) for row in rows]
+    given = [math.nan] * len(logits)
+    if forced is not None:
+        at = torch.tensor(forced, device=logits.device)
+        given = (logits.gather(1, at[:, None]) - largest - spread)[:, 0].tolist()
+    found = Continuations(ids[:, :n_chosen].tolist(), log_probs, given, drawn)
     if not n_shown:
-        return Continuations(ids.tolist(), log_probs, forced, drawn=drawn)
+        return found
     # -sum p log p, where log p is the logit less `largest` and `spread`. A probability of 0 adds 0.
     below = (logits - largest).clamp_min_(-1e4)
     entropy = spread[:, 0] - torch.linalg.vecdot(probabilities, below)
-    return Continuations(
-        ids[:, :n_chosen].tolist(),
-        log_probs,
-        forced,
-        ids[:, :n_shown].cpu().numpy(),
-        values[:, :n_shown].float().cpu().numpy(),
-        entropy.float().cpu().numpy(),
-        drawn=drawn,
+    return dataclasses.replace(
+        found,
+        top_ids=ids[:, :n_shown].cpu().numpy(),
+        top_log_probs=values[:, :n_shown].float().cpu().numpy(),
+        entropy=entropy.float().cpu().numpy(),
     )
 
 
 def _joined(parts: Sequence[Continuations]) -> Continuations:
     """Concatenate the rows of several blocks."""
-
-    def every(name: str) -> list:  # type: ignore[type-arg]  # of ids, of numbers
-        return [row for part in parts for row in getattr(part, name)]
-
-    draws = [part.drawn for part in parts if part.drawn is not None]
-    drawn = None
-    if draws:
-        drawn = Draws(
-            [token for each in draws for token in each.tokens],
-            [value for each in draws for value in each.log_probs],
-            [ids for each in draws for ids in each.allowed],
-        )
-    arrays = {}
-    if parts[0].top_ids is not None:
-        for name in ("top_ids", "top_log_probs", "entropy"):
-            arrays[name] = np.concatenate([getattr(part, name) for part in parts])
-    return Continuations(every("ids"), every("log_probs"), every("forced"), drawn=drawn, **arrays)
+    joined: dict[str, Any] = {}
+    for name, first in vars(parts[0]).items():
+        every = [getattr(part, name) for part in parts]
+        if isinstance(first, list):
+            joined[name] = list(itertools.chain.from_iterable(every))
+        elif first is not None:
+            joined[name] = np.concatenate(every)
+    return Continuations(**joined)
 
 
 def _by_row(weights: Tensor | None) -> Floats | None:

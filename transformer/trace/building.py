@@ -13,10 +13,12 @@ from torch import Tensor
 from transformer.execution import Begin, Execution
 from transformer.hooks import Hooks, Site
 from transformer.model import Encoded
-from transformer.search.beam import Found, SearchSettings
+from transformer.search.beam import Found
 from transformer.search.reader import Source
 from transformer.search.records import SearchRecord, path_attention
-from transformer.search.scoring import best, entropy_nats
+from transformer.search.request import SearchRequest
+from transformer.search.rules import SearchSettings
+from transformer.search.scoring import best, entropy_nats, normalised
 from transformer.text.tokenizer import Tokenizer
 from transformer.trace.records import Trace
 from transformer.types import ATTENTION_KINDS, AttentionKind, Floats, Ints
@@ -130,10 +132,8 @@ def trace_search(
     source: Source,
     encoded: Encoded,
     found: Found,
-    settings: SearchSettings,
-    max_length: int,
+    request: SearchRequest,
     tokenizer: Tokenizer,
-    n_forced: int = 0,
     *,
     index: int = 0,
 ) -> Trace:
@@ -141,44 +141,34 @@ def trace_search(
 
     Args:
         encoded: with attention.  found: of a recording search.
-        n_forced: number of tokens of the prefix.
         index: of the sentence in `encoded`.
     """
-    first, steps = found.hypotheses[0], found.steps
-    attention = path_attention(steps, first.rows)
-
-    def along(name: str) -> Any:
-        pairs = zip(steps, first.rows, strict=False)
-        return np.stack([getattr(step, name)[row] for step, row in pairs])
-
+    first, steps, settings = found.hypotheses[0], found.steps, request.settings
+    attention, n_forced = path_attention(steps, first.rows), len(request.forced)
+    names = ["top_ids", "top_log_probs", "entropy"]
+    names += ["allowed", "n_allowed"] if settings.sampling else []
+    along = {
+        name: np.stack([getattr(steps[t], name)[row] for t, row in enumerate(first.rows)])
+        for name in names
+    }
+    tops = (along.pop(name) for name in names[:3])
+    record = SearchRecord(
+        settings.beam_size, settings.alpha, request.limit(source), steps, found.hypotheses,
+        n_forced, settings.sampling, settings.rule,
+    )  # fmt: skip
     return _trace(
         source,
         encoded,
         tokenizer,
-        Predictions(
-            first.ids,
-            np.array(first.log_probs, dtype=np.float32),
-            along("top_ids"),
-            along("top_log_probs"),
-            along("entropy"),
-        ),
+        Predictions(first.ids, np.array(first.log_probs, dtype=np.float32), *tops),
         attention.decoder_self,
         attention.cross,
         index,
         score=first.score,
         complete=first.complete,
-        search=SearchRecord(
-            settings.beam_size,
-            settings.alpha,
-            max_length,
-            steps,
-            found.hypotheses,
-            n_forced,
-            settings.sampling,
-            settings.rule,
-        ),
+        search=record,
         n_forced=n_forced,
-        **({name: along(name) for name in ("allowed", "n_allowed")} if settings.sampling else {}),
+        **along,
     )
 
 
@@ -200,7 +190,7 @@ def trace_target(
     shifted = torch.tensor([[settings.bos_id, *target[:-1]]], device=encoded.memory.device)
     decoded, logits = execution.read(shifted, encoded, begin)
     assert decoded.self_attention is not None and decoded.cross_attention is not None
-    predicted = predictions(settings.log_probs(logits[0]), target, settings.top_k)
+    predicted = predictions(normalised(logits[0], settings.excluded), target, settings.top_k)
     return _trace(
         source,
         encoded,

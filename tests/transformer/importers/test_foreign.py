@@ -38,7 +38,7 @@ from transformer.fast.packed import PackedDecoder
 from transformer.fast.steps import PackedSteps
 from transformer.importers.registry import FORMATS
 from transformer.search.beam import search
-from transformer.search.inputs import search_settings
+from transformer.search.request import search_settings
 from transformer.search.rules import hugging_face
 from transformer.text.normalise import Preparation
 from transformer.text.table import Numbered
@@ -85,7 +85,7 @@ def test_generates_the_same(pair: Pair) -> None:
         assert [*found.ids, *([config.eos_id] if found.complete else [])] == greedy
         for beam, rule in ((4, None), (3, hugging_face(True))):
             more = {} if rule is None else {"rule": rule}
-            settings = search_settings(config, beam, 0.6, allow_unknown=True, top_k=3, **more)
+            settings = search_settings(config, beam, 0.6, {"allow_unknown": True, **more}, top_k=3)
             with torch.inference_mode():
                 encoded = pair.ours.model.encode(torch.tensor([src]))
                 steps = PackedSteps(PackedDecoder(pair.ours.model), encoded)

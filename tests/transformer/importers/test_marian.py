@@ -22,7 +22,7 @@ from transformer.fast.packed import PackedDecoder
 from transformer.fast.steps import PackedSteps
 from transformer.importers.registry import FORMATS
 from transformer.search.beam import search
-from transformer.search.inputs import search_settings
+from transformer.search.request import search_settings
 from transformer.search.rules import hugging_face
 from transformer.translator import Translator
 
@@ -81,7 +81,7 @@ def found_by_both(
         )  # fmt: skip
         theirs = [[each for each in row[1:] if each != pad] for row in made.tolist()]
         settings = search_settings(
-            config, beam, penalty, allow_unknown=True, top_k=3, rule=hugging_face(early)
+            config, beam, penalty, {"allow_unknown": True, "rule": hugging_face(early)}, top_k=3
         )
         encoded = pair.ours.model.encode(ids)
         with torch.inference_mode():

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from transformer.search.beam import Found, SearchSettings, StepOutput, search
+from transformer.search.beam import Found, StepOutput, search
 from transformer.search.records import Hypothesis
-from transformer.search.rules import length_penalty
+from transformer.search.rules import SearchSettings, length_penalty
 
 BOS, EOS = 1, 2
 

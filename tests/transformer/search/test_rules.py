@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from transformer.search.beam import SearchSettings, StepOutput, search
-from transformer.search.rules import PAPER, BeamRule, hugging_face
+from transformer.search.beam import StepOutput, search
+from transformer.search.rules import PAPER, BeamRule, SearchSettings, hugging_face
+from transformer.search.scoring import normalised
 
 EOS = 2
 
@@ -54,7 +55,6 @@ def test_a_forced_end_costs_nothing() -> None:
 
 def test_what_is_excluded_leaves_its_probability_to_the_others() -> None:
     logits = torch.tensor([[0.4, 0.4, 0.1, 0.1]]).log()
-    plain, rest = SearchSettings(), SearchSettings(excluded=(0,))
-    assert plain.log_probs(logits).exp().tolist() == [pytest.approx([0.4, 0.4, 0.1, 0.1])]
-    shared = rest.log_probs(logits).exp().tolist()
+    assert normalised(logits).exp().tolist() == [pytest.approx([0.4, 0.4, 0.1, 0.1])]
+    shared = normalised(logits, (0,)).exp().tolist()
     assert shared == [pytest.approx([0.0, 2 / 3, 1 / 6, 1 / 6])]

@@ -18,7 +18,8 @@ from tests.tiny_models import SENTENCES
 from tests.transformer.search.test_beam import BOS, EOS, TableModel, run
 from transformer.__main__ import main
 from transformer.errors import InputError
-from transformer.search.beam import SearchSettings, StepOutput, search
+from transformer.search.beam import StepOutput, search
+from transformer.search.rules import SearchSettings
 from transformer.search.sampling import Sampling, distribution, draw
 from transformer.translator import Translator
 

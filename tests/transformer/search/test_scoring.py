@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transformer.search import scoring
+from transformer.search.rules import SearchSettings
 from transformer.search.sampling import Sampling
-from transformer.search.scoring import Wanted, best, normalised, score
+from transformer.search.scoring import best, normalised, score
 
 
 @given(
@@ -48,8 +49,8 @@ def test_scores_are_log_probabilities_and_entropy_is_theirs(
     draw = torch.Generator().manual_seed(seed)
     logits = scale * torch.randn(n_rows, size, generator=draw)
     forced = torch.randint(size, (n_rows,), generator=draw).tolist()
-    wanted = Wanted(n_chosen=3, n_shown=5, forced=forced)
-    found = score(iter(logits.split(-(-n_rows // blocks))), wanted)
+    settings = SearchSettings(beam_size=3, record=True, top_k=5)
+    found = score(iter(logits.split(-(-n_rows // blocks))), settings, forced=forced)
     exact = logits.double().log_softmax(1)
     for row in range(n_rows):
         chosen = exact[row, found.ids[row]].tolist()
@@ -66,12 +67,12 @@ def test_scores_are_log_probabilities_and_entropy_is_theirs(
 
 def test_what_is_left_out_has_no_probability_and_certainty_no_entropy() -> None:
     logits = torch.tensor([[5.0, 1.0, 2.0, -1.0]])
-    found = score(logits, Wanted(n_chosen=4, n_shown=4, excluded=(0, 3)))
+    found = score(logits, SearchSettings(record=True, top_k=4, excluded=(0, 3)))
     assert found.ids[0][:2] == [2, 1]
     assert sum(np.exp(found.log_probs[0])) == pytest.approx(1.0)
     assert found.log_probs[0][2:] == [-np.inf, -np.inf]
     assert np.isfinite(found.entropy).all()
-    found = score(torch.tensor([[500.0, 0.0, -500.0]]), Wanted(n_chosen=3, n_shown=3))
+    found = score(torch.tensor([[500.0, 0.0, -500.0]]), SearchSettings(record=True))
     assert found.log_probs[0] == [0.0, -500.0, -1000.0]
     assert found.entropy is not None and found.entropy[0] == 0.0
 
@@ -81,15 +82,18 @@ def test_what_is_no_number_is_said(bad: float) -> None:
     logits = torch.zeros(2, 5)
     logits[1, 3] = bad
     with pytest.raises(FloatingPointError, match="NaN"):
-        score(logits, Wanted(n_chosen=2))
+        score(logits, SearchSettings())
 
 
 def test_blocks_are_drawn_from_like_one() -> None:
     logits = torch.randn(5, 40, generator=torch.Generator().manual_seed(3))
-    wanted = Wanted(n_chosen=1, n_shown=4, sampling=Sampling(seed=7), step=2, suppressed=(1,))
-    together, apart = score(logits, wanted), score(iter(logits.split(2)), wanted)
-    assert together.drawn is not None and apart.drawn is not None
-    assert together.drawn.tokens == apart.drawn.tokens
-    own = normalised(logits).gather(1, torch.tensor(together.drawn.tokens)[:, None])[:, 0]
-    assert together.drawn.log_probs == pytest.approx(own.tolist(), abs=1e-6)
-    assert len(apart.drawn.allowed) == 5
+    settings = SearchSettings(1, sampling=Sampling(seed=7), suppressed=(1,))
+    together, apart = (
+        score(logits, settings, 2).drawn,
+        score(iter(logits.split(2)), settings, 2).drawn,
+    )
+    assert together is not None and apart is not None and len(apart) == 5
+    tokens = [each.token for each in together]
+    assert tokens == [each.token for each in apart]
+    own = normalised(logits).gather(1, torch.tensor(tokens)[:, None])[:, 0]
+    assert [each.log_prob for each in together] == pytest.approx(own.tolist(), abs=1e-6)

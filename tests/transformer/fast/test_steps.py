@@ -11,12 +11,13 @@ import torch
 from torch import Tensor
 
 from transformer.config import ModelConfig
+from transformer.execution import CachedSteps
 from transformer.fast.packed import PackedDecoder, PackedEncoder
 from transformer.fast.products import LAYOUTS, Convolved, Packed, Plain, Transposed, works
 from transformer.fast.steps import PackedSteps
 from transformer.model import Encoded, Transformer
-from transformer.search.beam import Found, SearchSettings, StepOutput, search
-from transformer.search.cached_steps import CachedSteps
+from transformer.search.beam import Found, StepOutput, search
+from transformer.search.rules import SearchSettings
 
 CONFIGS = {
     "post": ModelConfig(
