@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from transformer.config import ModelConfig
 from transformer.text.layout import (
     BY_MODEL,
-    RULES_FILE,
+    SOURCE_FILES,
     TABLE_FILE,
-    TARGET_FILE,
-    TARGET_RULES_FILE,
-    TARGET_TABLE_FILE,
+    TARGET_FILES,
     TOKENIZER_FILE,
 )
 from transformer.text.normalise import Preparation
@@ -35,49 +33,35 @@ def read_tokenizer(
     Raises: `TokenizerError`, its message starting with the name of the file at fault.
     """
     files = set(files)
+
+    def side(names: Sequence[str], size: int, target: Numbered | None = None) -> Numbered:
+        model, table, rules = names
+        with blaming(table):
+            pieces = _table(read(table))
+            if len(pieces) != size:  # checked before parsing, which takes memory and time
+                raise TokenizerError(f"{len(pieces):,} pieces, but the config asks for {size:,}")
+        preparation, marks = Preparation(), Marks()
+        if rules in files:
+            with blaming(rules):
+                settings = _rules(read(rules))
+                if settings.get("unit") != BY_MODEL:
+                    return RuleTokenizer.of(settings, pieces, config, target)
+                marks = Marks.taken(settings)
+                if unknown := settings.keys() - {"unit", "preparation"}:
+                    raise TokenizerError(f"unknown setting {min(unknown)!r}")
+                preparation = Preparation.of(settings.get("preparation", {}))
+        with blaming(model):
+            return TableTokenizer(read(model), pieces, config, target, preparation, marks)
+
     if TABLE_FILE not in files:
         with blaming(TOKENIZER_FILE):
             return Tokenizer(read(TOKENIZER_FILE))
-    own = (TOKENIZER_FILE, TABLE_FILE, RULES_FILE if RULES_FILE in files else None)
-    if not files & {TARGET_FILE, TARGET_TABLE_FILE, TARGET_RULES_FILE}:
-        return _side(*own, read, config, size=config.vocab_size)
-    other = tuple(
-        theirs if theirs in files else shared
-        for theirs, shared in zip((TARGET_FILE, TARGET_TABLE_FILE, TARGET_RULES_FILE), own,
-                                  strict=True)
-    )  # fmt: skip
-    target = _side(
-        other[0] or "", other[1] or "", other[2], read, config, size=config.target_vocab_size
-    )
-    return _side(*own, read, config, target, size=config.vocab_size)
-
-
-def _side(
-    model: str,
-    table: str,
-    rules: str | None,
-    read: Callable[[str], bytes],
-    config: ModelConfig,
-    target: Numbered | None = None,
-    *,
-    size: int,
-) -> Numbered:
-    with blaming(table):
-        pieces = _table(read(table))
-        if len(pieces) != size:  # checked before parsing, which takes memory and time
-            raise TokenizerError(f"{len(pieces):,} pieces, but the config asks for {size:,}")
-    preparation, marks = Preparation(), Marks()
-    if rules is not None:
-        with blaming(rules):
-            settings = _rules(read(rules))
-            if settings.get("unit") != BY_MODEL:
-                return RuleTokenizer.of(settings, pieces, config, target)
-            marks = Marks.taken(settings)
-            if unknown := settings.keys() - {"unit", "preparation"}:
-                raise TokenizerError(f"unknown setting {min(unknown)!r}")
-            preparation = Preparation.of(settings.get("preparation", {}))
-    with blaming(model):
-        return TableTokenizer(read(model), pieces, config, target, preparation, marks)
+    target = None
+    if files & set(TARGET_FILES):
+        pairs = zip(TARGET_FILES, SOURCE_FILES, strict=True)
+        names = [theirs if theirs in files else shared for theirs, shared in pairs]
+        target = side(names, config.target_vocab_size)
+    return side(SOURCE_FILES, config.vocab_size, target)
 
 
 @contextmanager

@@ -60,19 +60,16 @@ class Preparation:
             text = _closed_up(text)
         if self.moses is not None and text:
             if self.normalise_punctuation:
-                text = _normaliser(self.moses).normalize(text)
-            text = _tokenizer(self.moses).tokenize(
-                text,
-                aggressive_dash_splits=self.dash_splits,
-                escape=self.escape,
-                return_str=True,
+                text = _moses("PunctNormalizer", self.moses).normalize(text)
+            text = _moses("Tokenizer", self.moses).tokenize(
+                text, aggressive_dash_splits=self.dash_splits, escape=self.escape, return_str=True
             )
         return " ".join((text.lower() if self.lowercase else text).split())
 
     def undo(self, text: str) -> str:
         """Reverse the preparation in a decoded line."""
         if self.moses is not None and text:
-            text = _detokenizer(self.moses).detokenize(text.split())
+            text = _moses("Detokenizer", self.moses).detokenize(text.split())
         return _closed_up(text) if self.normalise else text
 
     def settings(self) -> dict[str, Any]:
@@ -100,22 +97,8 @@ def _closed_up(text: str) -> str:
 
 
 # Cached: construction reads abbreviation lists and compiles many expressions; none has state.
-@lru_cache(maxsize=8)
-def _normaliser(language: str) -> Any:
-    from sacremoses import MosesPunctNormalizer
+@lru_cache(maxsize=24)
+def _moses(tool: str, language: str) -> Any:
+    import sacremoses
 
-    return MosesPunctNormalizer(lang=language)
-
-
-@lru_cache(maxsize=8)
-def _tokenizer(language: str) -> Any:
-    from sacremoses import MosesTokenizer
-
-    return MosesTokenizer(lang=language)
-
-
-@lru_cache(maxsize=8)
-def _detokenizer(language: str) -> Any:
-    from sacremoses import MosesDetokenizer
-
-    return MosesDetokenizer(lang=language)
+    return getattr(sacremoses, f"Moses{tool}")(lang=language)

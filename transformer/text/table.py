@@ -8,6 +8,7 @@ with other segmentation rules.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,15 @@ from functools import cached_property
 from typing import Any
 
 from transformer.config import ModelConfig
-from transformer.text.layout import files_of
+from transformer.text.layout import (
+    BY_MODEL,
+    RULES_FILE,
+    TABLE_FILE,
+    TARGET_FILE,
+    TARGET_RULES_FILE,
+    TARGET_TABLE_FILE,
+    TOKENIZER_FILE,
+)
 from transformer.text.normalise import Preparation
 from transformer.text.tokenizer import Tokenized, Tokenizer, TokenizerError, clean
 
@@ -83,6 +92,7 @@ class Numbered(Tokenizer):
         except UnicodeEncodeError:
             raise TokenizerError("the vocabulary holds a piece that is not text") from None
         self._special = (config.pad_id, config.bos_id, config.eos_id, config.unk_id)
+        self.pad_id, self.bos_id, self.eos_id, self.unk_id = self._special
         self._target, self.preparation, self.marks = target, preparation, marks
         self.pieces = tuple(table)
         # Typed text never becomes a special token.
@@ -101,29 +111,27 @@ class Numbered(Tokenizer):
         """The tokenizer of the target side."""
         return self if self._target is None else self._target
 
-    @property
-    def pad_id(self) -> int:
-        """Id of padding."""
-        return self._special[0]
-
-    @property
-    def bos_id(self) -> int:
-        """Id of the token that starts the decoder."""
-        return self._special[1]
-
-    @property
-    def eos_id(self) -> int:
-        """Id of the token that ends source and target."""
-        return self._special[2]
-
-    @property
-    def unk_id(self) -> int:
-        """Id of the unknown token."""
-        return self._special[3]
-
     def files(self) -> dict[str, bytes]:
         """Return the files of this tokenizer in a checkpoint: name to bytes."""
-        return files_of(self, self._target)
+        files = {TABLE_FILE: _as_json(self.pieces)}
+        files |= self._side_files(TOKENIZER_FILE, RULES_FILE, needs_rules=False)
+        other = self._target
+        if other is None:
+            return files
+        if other.pieces != self.pieces:
+            files[TARGET_TABLE_FILE] = _as_json(other.pieces)
+        # Otherwise the rules of one side would apply to both.
+        needed = RULES_FILE in files
+        return files | other._side_files(TARGET_FILE, TARGET_RULES_FILE, needs_rules=needed)
+
+    def _side_files(self, model: str, rules: str, *, needs_rules: bool) -> dict[str, bytes]:
+        files, settings = {}, self.settings
+        if self._model:
+            files[model] = self._model
+            settings = {"unit": BY_MODEL, **settings} if settings or needs_rules else {}
+        if settings:
+            files[rules] = _as_json(settings)
+        return files
 
     def prepared(self, text: str) -> str:
         """Return cleaned and prepared text, ready for segmentation."""
@@ -132,10 +140,6 @@ class Numbered(Tokenizer):
     def encode(self, text: str) -> list[int]:
         """Return the ids of a sentence's pieces, without special tokens."""
         return list(self.tokenize(text).ids)
-
-    def model_bytes(self) -> bytes | None:
-        """Return the SentencePiece model; None if rules segment the text."""
-        return None
 
     def encode_many(self, texts: Sequence[str]) -> list[list[int]]:
         """Encode many sentences at once."""
@@ -200,10 +204,6 @@ class TableTokenizer(Numbered):
         )
         self.byte_ids = frozenset(self._ids[p] for p in self._spelled if p in self._ids)
 
-    def model_bytes(self) -> bytes:
-        """Return the SentencePiece model."""
-        return self.to_bytes()
-
     def tokenize(self, text: str) -> Tokenized:
         """Segment a sentence after `prepared`."""
         tag, rest = self._prepared_rest(text)
@@ -267,6 +267,10 @@ class TableTokenizer(Numbered):
                 *(index + 1 for index in cut.unknown),
             ),
         )
+
+
+def _as_json(values: Any) -> bytes:
+    return (json.dumps(values, ensure_ascii=False, indent=0) + "\n").encode()
 
 
 def split_tag(text: str) -> tuple[str, str]:

@@ -73,7 +73,16 @@ def clean(text: str) -> str:
 
 
 class Tokenizer:
-    """A SentencePiece model with this project's special ids."""
+    """A SentencePiece model with this project's special ids.
+
+    Attributes:
+        pieces: the vocabulary, by id.
+        pad_id, bos_id, eos_id, unk_id: of padding, of the tokens that start the decoder and end
+            source and target, and of the unknown token.
+        byte_ids: of the 256 byte pieces; empty without byte fallback.
+    """
+
+    pad_id, bos_id, eos_id, unk_id = PAD_ID, BOS_ID, EOS_ID, UNK_ID
 
     def __init__(self, model: bytes) -> None:
         """Read the bytes of a `.model` file. Raises `TokenizerError` if they are not one."""
@@ -89,7 +98,6 @@ class Tokenizer:
         except RuntimeError as error:
             raise TokenizerError(f"not a SentencePiece model ({error})") from None
         self._is_byte = tuple(map(self._processor.is_byte, range(count)))
-        #: Ids of the 256 byte pieces; empty without byte fallback.
         self.byte_ids = frozenset(index for index, is_byte in enumerate(self._is_byte) if is_byte)
         self._kind: Kind = self._find_kind()
 
@@ -125,26 +133,6 @@ class Tokenizer:
     def vocab_size(self) -> int:
         """Number of pieces, special ones included."""
         return len(self.pieces)
-
-    @property
-    def pad_id(self) -> int:
-        """Id of `<pad>`."""
-        return PAD_ID
-
-    @property
-    def bos_id(self) -> int:
-        """Id of `<s>`, which starts the decoder."""
-        return BOS_ID
-
-    @property
-    def eos_id(self) -> int:
-        """Id of `</s>`, which ends source and target."""
-        return EOS_ID
-
-    @property
-    def unk_id(self) -> int:
-        """Id of `<unk>`."""
-        return UNK_ID
 
     def tokenize(self, text: str) -> Tokenized:
         """Segment a sentence after `clean`."""
@@ -189,10 +177,8 @@ class Tokenizer:
             self._processor.nbest_encode("a", nbest_size=1)
         except RuntimeError:
             special = {*range(len(SPECIAL_PIECES)), *self.byte_ids}
-            longest = max(
-                (len(p) for i, p in enumerate(self.pieces) if i not in special), default=0
-            )
-            return "bpe" if longest > 1 else "char"
+            long = any(len(p) > 1 for i, p in enumerate(self.pieces) if i not in special)
+            return "bpe" if long else "char"
         return "unigram"
 
     def _tokenized(self, encoded: Any) -> Tokenized:
@@ -219,28 +205,18 @@ class Tokenizer:
         return ids
 
     def segment(self, normalised: str) -> list[int]:
-        """Return the ids of the likeliest segmentation of normalised text under its unigrams.
+        """Return the ids of normalised text; unlike `encode`, it adds no mark of a word's start."""
+        ids: list[int] = self._bare.encode(normalised)
+        return ids
 
-        Unlike `encode` it puts no mark of a word's start before the text.
-        """
-        special = (PAD_ID, BOS_ID, EOS_ID, UNK_ID, *self.byte_ids)
-        known = {piece: i for i, piece in enumerate(self.pieces) if i not in special}
-        unknown = min((self.scores[index] for index in known.values()), default=0.0) - 10
-        spelled = [self.piece_to_id(f"<0x{byte:02X}>") for byte in range(256)]
-        # The best segmentation of each beginning of the text: its score and ids.
-        best: list[tuple[float, list[int]]] = [(0.0, [])]
-        for end in range(1, len(normalised) + 1):
-            character = normalised[end - 1]
-            other = [spelled[byte] for byte in character.encode()] if self.byte_ids else [UNK_ID]
-            score, ids = best[end - 1]
-            options = [(score + unknown, ids + other)]
-            for start in range(end):
-                index = known.get(normalised[start:end])
-                if index is not None:
-                    score, ids = best[start]
-                    options.append((score + self.scores[index], [*ids, index]))
-            best.append(max(options))
-        return best[-1][1]
+    @cached_property
+    def _bare(self) -> spm.SentencePieceProcessor:
+        """The same vocabulary, without any preparation of the text."""
+        proto = _parsed(self._model)
+        proto.normalizer_spec.Clear()
+        proto.normalizer_spec.add_dummy_prefix = False
+        proto.normalizer_spec.remove_extra_whitespaces = False
+        return spm.SentencePieceProcessor(model_proto=proto.SerializeToString())
 
     def decode(self, ids: Iterable[int]) -> str:
         """Return the text of a token sequence, without special tokens."""
@@ -334,12 +310,15 @@ def with_symbols(tokenizer: Tokenizer, symbols: Iterable[str]) -> Tokenizer:
 
     A symbol is one token wherever it follows a space. So it should not occur in ordinary text.
     """
+    proto, known = _parsed(tokenizer.to_bytes()), set(tokenizer.pieces)
+    for symbol in symbols:
+        if (written := f"▁{symbol}") not in known:
+            proto.pieces.add(piece=written, score=0.0, type=proto.SentencePiece.USER_DEFINED)
+    return Tokenizer(proto.SerializeToString())
+
+
+def _parsed(model: bytes) -> Any:
     # Not needed for anything else, and particular about the version of protobuf.
     from sentencepiece.sentencepiece_model_pb2 import ModelProto  # type: ignore[attr-defined]
 
-    proto = ModelProto.FromString(tokenizer.to_bytes())
-    known = set(tokenizer.pieces)
-    for symbol in symbols:
-        if (written := f"▁{symbol}") not in known:
-            proto.pieces.add(piece=written, score=0.0, type=ModelProto.SentencePiece.USER_DEFINED)
-    return Tokenizer(proto.SerializeToString())
+    return ModelProto.FromString(model)

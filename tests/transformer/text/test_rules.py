@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from transformer.config import ModelConfig
 from transformer.model import Transformer
 from transformer.text.files import read_tokenizer
-from transformer.text.layout import files_of
 from transformer.text.merges import LONGEST_WORD, Merges, read_codes
 from transformer.text.normalise import Preparation
 from transformer.text.rules import RuleTokenizer
@@ -184,11 +183,11 @@ def test_preparations_that_are_none(settings: object) -> None:
         Preparation.of(settings)
 
 
-def again(one: Numbered, other: Numbered | None) -> Numbered:
-    files = files_of(one, other)
+def again(one: Numbered) -> Numbered:
+    files = one.files()
     config = ModelConfig(
-        vocab_size=one.vocab_size, d_model=8, n_heads=1,
-        tgt_vocab_size=None if other is None else other.vocab_size, tie_embeddings="none", **IDS,
+        vocab_size=one.vocab_size, d_model=8, n_heads=1, tgt_vocab_size=one.target.vocab_size,
+        tie_embeddings="none", **IDS,
     )  # fmt: skip
     read = read_tokenizer(files, files.__getitem__, config)
     assert isinstance(read, Numbered)
@@ -197,16 +196,16 @@ def again(one: Numbered, other: Numbered | None) -> Numbered:
 
 
 def test_files_hold_it_whole() -> None:
-    assert again(BPE, None).encode("newest low") == BPE.encode("newest low")
+    assert again(BPE).encode("newest low") == BPE.encode("newest low")
     moses = Preparation(moses="de")
     target = tokenizer("word", ("Katze", "."), preparation=moses)
-    both = again(tokenizer(merges=PAIRS, within=True, end_apart=True), target)
+    both = again(tokenizer(merges=PAIRS, within=True, end_apart=True, target=target))
     assert both.settings["within"]
     assert both.settings["end_apart"]
     assert both.target.encode("Katze.") == [4, 5]
     assert both.target is not both
     assert both.target.kind == "word"
-    same_rules = again(tokenizer(merges=PAIRS), tokenizer(words=WORDS[:9], merges=PAIRS))
+    same_rules = again(tokenizer(merges=PAIRS, target=tokenizer(words=WORDS[:9], merges=PAIRS)))
     assert same_rules.target.vocab_size == 13
 
 
@@ -220,7 +219,7 @@ def test_files_hold_it_whole() -> None:
     ],
 )  # fmt: skip
 def test_rules_that_are_none(change: dict[str, object]) -> None:
-    files = files_of(BPE, None)
+    files = BPE.files()
     rules = json.loads(files["tokenizer_rules.json"]) | change
     files["tokenizer_rules.json"] = json.dumps(rules).encode()
     config = ModelConfig(vocab_size=BPE.vocab_size, d_model=8, n_heads=1, **IDS)
