@@ -37,82 +37,67 @@ class ConfigError(ValueError):
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """Shape of an encoder-decoder Transformer.
+    """Shape of an encoder-decoder Transformer."""
 
-    Attributes:
-        vocab_size: number of source tokens V; also the target's, unless `tgt_vocab_size` is set.
-        tgt_vocab_size: number of target tokens if the vocabularies differ, else None.
-        d_model: width of every residual stream.
-        n_heads: attention heads per layer, h in the paper.
-        n_decoder_heads: the decoder's heads if they differ from the encoder's, else None.
-        d_k, d_v: width of a head's queries and keys, and of its values; None means d_model / h.
-        d_ff: inner width of the position-wise feed-forward network.
-        decoder_d_ff: the decoder's inner width if it differs from the encoder's, else None.
-        n_encoder_layers, n_decoder_layers: depth N of each stack.
-        dropout: P_drop on sub-layer outputs and on embeddings + positions (section 5.4).
-        attention_dropout: dropout on attention weights in training. Departure: not in the
-            paper's text, 0 by default.
-        activation: non-linearity of the feed-forward network; the paper's is ReLU.
-        norm: "post" is the paper's LayerNorm(x + Sublayer(x)); "pre" x + Sublayer(LayerNorm(x)).
-        positions: sinusoidal (section 3.5), learned (table 3, row E), or "stored": a fixed table
-            beside the weights, as in files of other libraries, usually sinusoids rounded to half
-            precision. The settings of sinusoids then give the formula that it is compared with.
-            "relative": nothing is added to embeddings; every head of self-attention adds a trained
-            number for each class of distances to its logits, the same in all layers of a stack.
-            Departure: T5's (Raffel et al. 2020), after Shaw et al. (2018).
-        position_layout: sines and cosines "interleaved" as in the paper's formula, or
-            "concatenated" (all sines, then all cosines) as in several implementations.
-        position_frequencies: the slowest sinusoid is the "paper"'s, 10000^(2/d_model - 1), or
-            exactly 1/10000 ("endpoint"), as in tensor2tensor and its successors.
-        position_offset: number of the first position of sinusoids, 0 in the paper; tables always
-            start at their first row.
-        max_positions: rows of a learned or stored table, and the longest sequence accepted.
-        tie_embeddings: "all" shares source, target and output matrices (section 3.4),
-            "decoder" only target and output, "none" nothing.
-        scale_embedding: multiply embeddings by sqrt(d_model) (section 3.4).
-        attention_bias: biases on the q, k, v and output projections; the paper's equations have
-            none.
-        output_bias: a bias added to the logits.
-        layer_norm_eps: epsilon inside LayerNorm.
-        pad_id, bos_id, eos_id, unk_id: special token ids; `bos_id` starts the decoder. It may
-            equal `pad_id`, which the decoder then reads like any other token.
-        suppressed_ids: further target ids that are never generated.
-        renormalise: redistribute the probability of padding and `suppressed_ids` to other tokens.
-        forced_eos: end a translation in `</s>` even if it is cut at the length limit.
-    """
-
+    # Number of source tokens V; also the target's, unless `tgt_vocab_size` is set.
     vocab_size: int = 37_000
+    # Number of target tokens if the vocabularies differ, else None.
     tgt_vocab_size: int | None = None
-    d_model: int = 512
-    n_heads: int = 8
+    d_model: int = 512  # width of every residual stream
+    n_heads: int = 8  # attention heads per layer, h in the paper
+    # The decoder's heads if they differ from the encoder's, else None.
     n_decoder_heads: int | None = None
+    # Width of a head's queries and keys, and of its values; None means d_model / h.
     d_k: int | None = None
     d_v: int | None = None
-    d_ff: int = 2048
+    d_ff: int = 2048  # inner width of the position-wise feed-forward network
+    # The decoder's inner width if it differs from the encoder's, else None.
     decoder_d_ff: int | None = None
-    n_encoder_layers: int = 6
+    n_encoder_layers: int = 6  # depth N of each stack
     n_decoder_layers: int = 6
-    dropout: float = 0.1
+    dropout: float = 0.1  # P_drop on sub-layer outputs and on embeddings + positions (section 5.4)
+    # Dropout on attention weights in training. Departure: not in the paper's text, 0 by default.
     attention_dropout: float = 0.0
+    # Non-linearity of the feed-forward network; the paper's is ReLU.
     activation: Activation = "relu"
+    # "post" is the paper's LayerNorm(x + Sublayer(x)); "pre" x + Sublayer(LayerNorm(x)).
     norm: NormPlacement = "post"
+    # Sinusoidal (section 3.5), learned (table 3, row E), or "stored": a fixed table beside the
+    # weights, as in files of other libraries, usually sinusoids rounded to half precision. The
+    # settings of sinusoids then give the formula that it is compared with. "relative": nothing is
+    # added to embeddings; every head of self-attention adds a trained number for each class of
+    # distances to its logits, the same in all layers of a stack. Departure: T5's (Raffel et al.
+    # 2020), after Shaw et al. (2018).
     positions: PositionKind = "sinusoidal"
+    # Sines and cosines "interleaved" as in the paper's formula, or "concatenated" (all sines, then
+    # all cosines) as in several implementations.
     position_layout: PositionLayout = "interleaved"
+    # The slowest sinusoid is the "paper"'s, 10000^(2/d_model - 1), or exactly 1/10000 ("endpoint"),
+    # as in tensor2tensor and its successors.
     position_frequencies: PositionFrequencies = "paper"
+    # Number of the first position of sinusoids, 0 in the paper; tables always start at their first
+    # row.
     position_offset: int = 0
+    # Rows of a learned or stored table, and the longest sequence accepted.
     max_positions: int = 1024
+    # "all" shares source, target and output matrices (section 3.4), "decoder" only target and
+    # output, "none" nothing.
     tie_embeddings: Tying = "all"
-    scale_embedding: bool = True
+    scale_embedding: bool = True  # multiply embeddings by sqrt(d_model) (section 3.4)
+    # Biases on the q, k, v and output projections; the paper's equations have none.
     attention_bias: bool = False
-    output_bias: bool = False
-    layer_norm_eps: float = 1e-5
+    output_bias: bool = False  # a bias added to the logits
+    layer_norm_eps: float = 1e-5  # epsilon inside LayerNorm
+    # Special token ids; `bos_id` starts the decoder. It may equal `pad_id`, which the decoder then
+    # reads like any other token.
     pad_id: int = 0
     bos_id: int = 1
     eos_id: int = 2
     unk_id: int = 3
-    suppressed_ids: tuple[int, ...] = ()
+    suppressed_ids: tuple[int, ...] = ()  # further target ids that are never generated
+    # Redistribute the probability of padding and `suppressed_ids` to other tokens.
     renormalise: bool = False
-    forced_eos: bool = False
+    forced_eos: bool = False  # end a translation in `</s>` even if it is cut at the length limit
 
     def __post_init__(self) -> None:
         for name in (

@@ -232,14 +232,11 @@ class HeadGates(Hooks):
 
     A gate of 1 changes nothing, 0 ablates the head. A table may also hold factors for every row of
     the batch, [L, B, H]; one batch then tries many ablations at once.
-
-    Attributes:
-        encoder_self: [Le, H].  decoder_self: [Ld, H].  cross: [Ld, H].
     """
 
-    encoder_self: Tensor | None = None
-    decoder_self: Tensor | None = None
-    cross: Tensor | None = None
+    encoder_self: Tensor | None = None  # [Le, H]
+    decoder_self: Tensor | None = None  # [Ld, H]
+    cross: Tensor | None = None  # [Ld, H]
 
     @classmethod
     def of(

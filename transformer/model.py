@@ -23,33 +23,22 @@ GAINS = {"w_q": 0.5**0.5, "w_k": 0.5**0.5, "w_v": 0.5, "w_o": 0.5, "w_1": 0.5, "
 
 @dataclass(frozen=True, eq=False)
 class Encoded:
-    """The encoder's result.
+    """The encoder's result."""
 
-    Attributes:
-        memory: [B, S, d_model].
-        src_mask: [B, 1, 1, S] bool, True = may be attended to; None if no source is padded.
-        attention: the maps [Le, B, H, S, S], or None if they were not requested.
-    """
-
-    memory: Tensor
+    memory: Tensor  # [B, S, d_model]
+    # [B, 1, 1, S] bool, True = may be attended to; None if no source is padded.
     src_mask: Tensor | None
-    attention: Tensor | None = None
+    attention: Tensor | None = None  # the maps [Le, B, H, S, S], or None if they were not requested
 
 
 @dataclass(frozen=True, eq=False)
 class Decoded:
-    """The decoder's result.
+    """The decoder's result."""
 
-    Attributes:
-        hidden: [B, T, d_model].
-        self_attention: the maps [Ld, B, H, T, T'], or None if they were not requested; T' counts
-            the cached prefix too.
-        cross_attention: [Ld, B, H, T, S], or None.
-    """
-
-    hidden: Tensor
-    self_attention: Tensor | None = None
-    cross_attention: Tensor | None = None
+    hidden: Tensor  # [B, T, d_model]
+    # The maps, or None if they were not requested.
+    self_attention: Tensor | None = None  # [Ld, B, H, T, T']; T' counts the cached prefix too
+    cross_attention: Tensor | None = None  # [Ld, B, H, T, S]
 
 
 class Transformer(nn.Module):

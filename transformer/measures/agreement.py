@@ -26,19 +26,12 @@ _MOST_CHANGED = 1 / 3
 
 @dataclass(frozen=True, eq=False)
 class HeadAgreement:
-    """Similarities of the heads of two models on one sentence, for one kind of attention.
+    """Similarities of the heads of two models on one sentence, for one kind of attention."""
 
-    Attributes:
-        values: [A, B], similarity of every pair; heads are counted through all layers.
-        rows: number of query words.
-        shapes: (layers, heads) of A and of B.
-        mean: similarity of the two maps averaged over all heads.
-    """
-
-    values: Reals
-    rows: int
-    shapes: tuple[_Shape, _Shape]
-    mean: float
+    values: Reals  # [A, B], similarity of every pair; heads are counted through all layers
+    rows: int  # number of query words
+    shapes: tuple[_Shape, _Shape]  # (layers, heads) of A and of B
+    mean: float  # similarity of the two maps averaged over all heads
 
     @cached_property
     def matched(self) -> float:
@@ -48,22 +41,15 @@ class HeadAgreement:
 
 @dataclass(frozen=True, eq=False)
 class Matching:
-    """The assignment of A's heads to B's over a number of sentences.
+    """The assignment of A's heads to B's over a number of sentences."""
 
-    Attributes:
-        values: [A, B], mean similarity over all rows of all sentences; heads are counted through
-            all layers.
-        shapes: (layers, heads) of A and of B.
-        pairs: the assignment with the greatest sum; the side with more heads keeps some unmatched.
-        sentences: number compared.
-        left_out: number left out because the two models see different words.
-    """
-
+    # [A, B], mean similarity over all rows of all sentences; heads are counted through all layers.
     values: Reals
-    shapes: tuple[_Shape, _Shape]
+    shapes: tuple[_Shape, _Shape]  # (layers, heads) of A and of B
+    # The assignment with the greatest sum; the side with more heads keeps some unmatched.
     pairs: tuple[HeadPair, ...]
-    sentences: int
-    left_out: int
+    sentences: int  # number compared
+    left_out: int  # number left out because the two models see different words
 
     @property
     def mean(self) -> float:

@@ -22,15 +22,10 @@ Link = tuple[int, int]
 
 @dataclass(frozen=True)
 class Gold:
-    """Links of one sentence pair drawn by people (Och and Ney 2003).
+    """Links of one sentence pair drawn by people (Och and Ney 2003)."""
 
-    Attributes:
-        sure: links that everyone agrees on.
-        possible: links that are allowed; the sure ones are among them.
-    """
-
-    sure: frozenset[Link]
-    possible: frozenset[Link]
+    sure: frozenset[Link]  # links that everyone agrees on
+    possible: frozenset[Link]  # links that are allowed; the sure ones are among them
 
 
 def links(words: Floats) -> frozenset[Link]:
@@ -55,16 +50,11 @@ def alignment_error(found: Iterable[frozenset[Link]], gold: Iterable[Gold]) -> f
 
 @dataclass(frozen=True, eq=False)
 class SourceBlock:
-    """The rows of a translation over the columns of its source, in one text.
+    """The rows of a translation over the columns of its source, in one text."""
 
-    Attributes:
-        src_tokens: [S], ends with `</s>`.  tgt_tokens: [T], starts with `<s>`.
-        weights: [L, H, T, S], a part of `decoder_self`; rows sum to at most 1.
-    """
-
-    src_tokens: tuple[str, ...]
-    tgt_tokens: tuple[str, ...]
-    weights: Floats
+    src_tokens: tuple[str, ...]  # [S], ends with `</s>`
+    tgt_tokens: tuple[str, ...]  # [T], starts with `<s>`
+    weights: Floats  # [L, H, T, S], a part of `decoder_self`; rows sum to at most 1
 
     @property
     def share(self) -> Floats:

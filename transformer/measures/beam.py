@@ -44,30 +44,21 @@ LEAVES: tuple[Outcome, ...] = ("finished", "cut")
 
 @dataclass(frozen=True)
 class Node:
-    """One token considered at one step, after the prefix that ends in its parent.
+    """One token considered at one step, after the prefix that ends in its parent."""
 
-    Attributes:
-        index: index in `Tree.nodes`.  parent: index of the node it continues, -1 for `<s>`.
-        step: decoding step; the prefix up to and with this token has `step + 1` tokens.
-        rank: among all candidates of the step, 0 the best.
-        row: row of its prefix at this step: the attention that predicted it is
-            `steps[step].cross[row]`, which it shares with its siblings.
-        token_id, token: the token.  log_prob: its log-probability after its prefix.
-        total: log-probability of the whole prefix with it.  score: total / length penalty.
-        fate: as recorded.  outcome: why.
-    """
-
-    index: int
-    parent: int
-    step: int
-    rank: int
+    index: int  # index in `Tree.nodes`
+    parent: int  # index of the node it continues, -1 for `<s>`
+    step: int  # decoding step; the prefix up to and with this token has `step + 1` tokens
+    rank: int  # among all candidates of the step, 0 the best
+    # Row of its prefix at this step: the attention that predicted it is `steps[step].cross[row]`,
+    # which it shares with its siblings.
     row: int
     token_id: int
     token: str
-    log_prob: float
-    total: float
-    score: float
-    fate: Fate
+    log_prob: float  # its log-probability after its prefix
+    total: float  # log-probability of the whole prefix with it
+    score: float  # total / length penalty
+    fate: Fate  # as recorded
     outcome: Outcome
 
     @property
@@ -78,28 +69,19 @@ class Node:
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """All candidates of one search.
+    """All candidates of one search."""
 
-    Attributes:
-        nodes: by step, and by rank within a step.
-        steps: the indices of each step's nodes, best first.
-        leaves: last nodes of finished (or else of cut) translations, best score first; the first
-            is the translation. There may be more than the beam size.
-        beam_size, alpha, max_length: the settings of the search.
-        n_forced: steps at which a given prefix left no choice.
-        sampled: whether tokens were drawn at random; the beam is then one.
-        rule: how hypotheses were scored.
-    """
-
-    nodes: Sequence[Node]
-    steps: tuple[tuple[int, ...], ...]
+    nodes: Sequence[Node]  # by step, and by rank within a step
+    steps: tuple[tuple[int, ...], ...]  # the indices of each step's nodes, best first
+    # Last nodes of finished (or else of cut) translations, best score first; the first is the
+    # translation. There may be more than the beam size.
     leaves: tuple[int, ...]
     beam_size: int
     alpha: float
     max_length: int
-    n_forced: int = 0
-    sampled: bool = False
-    rule: BeamRule = PAPER
+    n_forced: int = 0  # steps at which a given prefix left no choice
+    sampled: bool = False  # whether tokens were drawn at random; the beam is then one
+    rule: BeamRule = PAPER  # how hypotheses were scored
 
     def penalty(self, length: int) -> float:
         """Return the length penalty of a number of tokens."""
@@ -307,16 +289,11 @@ def attention_along(record: SearchRecord, tree: Tree, index: int) -> PathAttenti
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two paths side by side.
+    """Two paths side by side."""
 
-    Attributes:
-        a, b: their nodes.
-        shared: length of their common prefix, in tokens.
-    """
-
-    a: tuple[Node, ...]
+    a: tuple[Node, ...]  # their nodes
     b: tuple[Node, ...]
-    shared: int
+    shared: int  # length of their common prefix, in tokens
 
     @property
     def same(self) -> bool:

@@ -27,16 +27,11 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True)
 class Replacement:
-    """A span of text that normalisation replaced; either side may be empty.
-
-    Attributes:
-        before, after: the two texts.
-        at: its start in the text before.
-    """
+    """A span of text that normalisation replaced; either side may be empty."""
 
     before: str
     after: str
-    at: int
+    at: int  # its start in the text before
 
 
 def piece_texts(

@@ -55,17 +55,12 @@ def evenness(maps: Floats) -> NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class Spread:
-    """Measures of one row of weights.
+    """Measures of one row of weights."""
 
-    Attributes:
-        entropy: in bits; 0 if one key takes all, log2 n if all n are equal.
-        largest: the largest weight.
-        slope: the sum over keys of d a_j / d e_j = a_j (1 - a_j), the response of the weights to
-            their own logits; 0 for a saturated softmax, which then passes no gradient back.
-    """
-
-    entropy: float
-    largest: float
+    entropy: float  # in bits; 0 if one key takes all, log2 n if all n are equal
+    largest: float  # the largest weight
+    # The sum over keys of d a_j / d e_j = a_j (1 - a_j), the response of the weights to their own
+    # logits; 0 for a saturated softmax, which then passes no gradient back.
     slope: float
 
 

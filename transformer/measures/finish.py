@@ -62,16 +62,11 @@ def crossings(
 
 @dataclass(frozen=True)
 class WinningRange:
-    """An interval of alpha in which one translation wins.
-
-    Attributes:
-        low, high: the interval.
-        place: index of the translation.
-    """
+    """An interval of alpha in which one translation wins."""
 
     low: float
     high: float
-    place: int
+    place: int  # index of the translation
 
 
 def winning_ranges(leaves: Sequence[Node], rule: BeamRule = PAPER) -> tuple[WinningRange, ...]:

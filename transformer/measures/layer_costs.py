@@ -22,38 +22,26 @@ LayerKind = Literal[
 
 @dataclass(frozen=True)
 class Shape:
-    """Sizes of a layer and its input.
+    """Sizes of a layer and its input."""
 
-    Attributes:
-        n: positions.  d: width of the layer.
-        kernel: positions that a convolution reads, k in the paper.
-        window: positions beside its own that restricted self-attention reads, r in the paper.
-    """
-
-    n: int
-    d: int
-    kernel: int = 3
+    n: int  # positions
+    d: int  # width of the layer
+    kernel: int = 3  # positions that a convolution reads, k in the paper
+    # Positions beside its own that restricted self-attention reads, r in the paper.
     window: int = 32
 
 
 @dataclass(frozen=True)
 class LayerCost:
-    """One row of table 1, and the layer that stands for it here.
+    """One row of table 1, and the layer that stands for it here."""
 
-    Attributes:
-        name: on screen.
-        complexity, sequential, path: the paper's terms, as LaTeX without O( ).
-        in_n, in_d: exponents of n and d in `complexity`.
-        counted: multiply-adds of the layer, biases and the softmax left out.
-    """
-
-    name: str
-    complexity: str
+    name: str  # on screen
+    complexity: str  # the paper's terms, as LaTeX without O( )
     sequential: str
     path: str
-    in_n: int
+    in_n: int  # exponents of n and d in `complexity`
     in_d: int
-    counted: Callable[[Shape], int]
+    counted: Callable[[Shape], int]  # multiply-adds of the layer, biases and the softmax left out
 
 
 def _attention(shape: Shape) -> int:

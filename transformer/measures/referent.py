@@ -23,35 +23,23 @@ PLACES: tuple[AttentionKind, ...] = ("encoder_self", "cross")
 
 @dataclass(frozen=True, eq=False)
 class HeadWeights:
-    """Weights of one head from one query.
-
-    Attributes:
-        kind, layer, head: which head; 0-based.
-        weights: [W], the query's weight on each source word; sums to 1.
-    """
+    """Weights of one head (0-based) from one query."""
 
     kind: AttentionKind
     layer: int
     head: int
-    weights: Floats
+    weights: Floats  # [W], the query's weight on each source word; sums to 1
 
 
 @dataclass(frozen=True, eq=False)
 class Referent:
-    """A pronoun, the nouns it may stand for, and where the heads look.
+    """A pronoun, the nouns it may stand for, and where the heads look."""
 
-    Attributes:
-        words: [W], positions of each source word's pieces.
-        pronoun: index of the pronoun in `words`.
-        nouns: [N], indices of the nouns in `words`.
-        step: the decoder row that predicts the pronoun's translation.
-        weights: by kind, [L, H, W]: what every head looks at from the pronoun, over words.
-    """
-
-    words: Groups
-    pronoun: int
-    nouns: tuple[int, ...]
-    step: int
+    words: Groups  # [W], positions of each source word's pieces
+    pronoun: int  # index of the pronoun in `words`
+    nouns: tuple[int, ...]  # [N], indices of the nouns in `words`
+    step: int  # the decoder row that predicts the pronoun's translation
+    # By kind, [L, H, W]: what every head looks at from the pronoun, over words.
     weights: dict[AttentionKind, Floats]
 
     @property

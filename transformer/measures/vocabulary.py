@@ -87,15 +87,10 @@ COSINE_RULE = (
 
 @dataclass(frozen=True, eq=False)
 class Neighbours:
-    """The nearest tokens of one token.
+    """The nearest tokens of one token."""
 
-    Attributes:
-        ids: [n], nearest first.
-        cosines: [n], in -1..1, falling.
-    """
-
-    ids: Ints
-    cosines: Floats
+    ids: Ints  # [n], nearest first
+    cosines: Floats  # [n], in -1..1, falling
 
 
 def neighbours(
@@ -131,17 +126,11 @@ def cosines(table: Floats, vector: Floats) -> np.ndarray[tuple[int], np.dtype[np
 
 @dataclass(frozen=True, eq=False)
 class Axes:
-    """Orthonormal directions of greatest variance.
+    """Orthonormal directions of greatest variance."""
 
-    Attributes:
-        centre: [d], the mean of the points.
-        directions: [k, d], unit vectors at right angles, greatest variance first.
-        shares: [k], of the points' variance that lies along each direction, 0..1.
-    """
-
-    centre: Floats
-    directions: Floats
-    shares: Floats
+    centre: Floats  # [d], the mean of the points
+    directions: Floats  # [k, d], unit vectors at right angles, greatest variance first
+    shares: Floats  # [k], of the points' variance that lies along each direction, 0..1
 
 
 def principal_axes(points: Floats, k: int = 2) -> Axes:

@@ -85,18 +85,13 @@ def group_labels(tokens: Sequence[str], groups: Groups) -> tuple[str, ...]:
 
 @dataclass(frozen=True, eq=False)
 class WordMaps:
-    """All maps of one kind between whole words.
+    """All maps of one kind between whole words."""
 
-    Attributes:
-        weights: [L, H, n, m], summed over the pieces of a key and averaged over those of a query.
-        queries, keys: [n] and [m], the words.
-        query_groups, key_groups: the positions of each word's pieces.
-    """
-
+    # [L, H, n, m], summed over the pieces of a key and averaged over those of a query.
     weights: Floats
-    queries: tuple[str, ...]
-    keys: tuple[str, ...]
-    query_groups: Groups
+    queries: tuple[str, ...]  # [n], the words
+    keys: tuple[str, ...]  # [m]
+    query_groups: Groups  # the positions of each word's pieces
     key_groups: Groups
 
 

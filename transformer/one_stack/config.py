@@ -25,17 +25,11 @@ _OF_TWO_STACKS = (
 
 @dataclass(frozen=True)
 class StackConfig:
-    """Shape of a stack of self-attention and feed-forward blocks.
+    """Shape of a stack of self-attention and feed-forward blocks."""
 
-    Attributes:
-        task: see `Task`.
-        n_layers: depth N.
-        blocks: all other settings, as in an encoder of that shape; embedding and output matrix are
-            one.
-    """
-
-    task: Task
-    n_layers: int
+    task: Task  # see `Task`
+    n_layers: int  # depth N
+    # All other settings, as in an encoder of that shape; embedding and output matrix are one.
     blocks: ModelConfig
 
     def __post_init__(self) -> None:

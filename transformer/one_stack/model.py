@@ -19,17 +19,11 @@ from transformer.types import AttentionKind
 
 
 class Text(NamedTuple):
-    """Texts as the stack reads them.
+    """Texts as the stack reads them."""
 
-    Attributes:
-        ids: [B, T] token ids; padding may stand anywhere.
-        numbers: [B, T], the position of each token, padding not counted.
-        mask: [B, 1, T, T] bool; True = may attend. None for all.
-    """
-
-    ids: Tensor
-    numbers: Tensor
-    mask: Tensor | None
+    ids: Tensor  # [B, T] token ids; padding may stand anywhere
+    numbers: Tensor  # [B, T], the position of each token, padding not counted
+    mask: Tensor | None  # [B, 1, T, T] bool; True = may attend. None for all.
 
 
 class OneStack(nn.Module):

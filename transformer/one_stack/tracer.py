@@ -39,20 +39,13 @@ BEAM_SIZE, ALPHA = 4, 0.6
 
 @dataclass(frozen=True)
 class Guesses:
-    """Predictions for one place of a text.
+    """Predictions for one place of a text."""
 
-    Attributes:
-        position: of the place in the text's tokens.
-        token: what stands there, or `MASK`.
-        tokens, log_probs: [K], the most probable ones, best first.
-        log_prob: of `token`; None for a place that is hidden.
-    """
-
-    position: int
-    token: str
-    tokens: tuple[str, ...]
-    log_probs: Floats
-    log_prob: float | None
+    position: int  # of the place in the text's tokens
+    token: str  # what stands there, or `MASK`
+    tokens: tuple[str, ...]  # [K], the most probable ones, best first
+    log_probs: Floats  # [K]
+    log_prob: float | None  # of `token`; None for a place that is hidden
 
 
 class StackModel:

@@ -30,18 +30,14 @@ from transformer.types import Bools
 
 @dataclass(frozen=True, eq=False)
 class StepOutput:
-    """A step function's result for R rows that have read t tokens each.
+    """A step function's result for R rows that have read t tokens each."""
 
-    Attributes:
-        logits: [R, V], unnormalised log-probabilities of the next token; or an
-            iterator over blocks of its rows, consumed before the next step.
-        decoder_self: [Ld, R, H, t], attention of the newest position onto the prefix, or None.
-        cross: [Ld, R, H, S], its attention onto the source, or None.
-    """
-
+    # [R, V], unnormalised log-probabilities of the next token; or an iterator over blocks of its
+    # rows, consumed before the next step.
     logits: Tensor | Iterable[Tensor]
+    # [Ld, R, H, t], attention of the newest position onto the prefix, or None.
     decoder_self: Tensor | None = None
-    cross: Tensor | None = None
+    cross: Tensor | None = None  # [Ld, R, H, S], its attention onto the source, or None
 
 
 class StepFunction(Protocol):
@@ -69,28 +65,21 @@ class Found:
 
 @dataclass(eq=False)
 class _State:
-    """State of one sentence's search.
+    """State of one sentence's search."""
 
-    Attributes:
-        index: of the sentence in the batch.
-        max_length: longest translation, counting `</s>`.
-        prefix: forced first tokens.
-        live: at most beam_size nodes, best first; row i of the sentence is live[i].
-        finished: nodes that ended in `</s>`, in the order found.
-        cut: nodes alive when the length limit was reached.
-        grammar, places: what may be written, and the state of every live node; None for no rules.
-        steps: the record so far.
-    """
-
-    index: int
-    max_length: int
-    prefix: tuple[int, ...]
+    index: int  # of the sentence in the batch
+    max_length: int  # longest translation, counting `</s>`
+    prefix: tuple[int, ...]  # forced first tokens
+    # At most beam_size nodes, best first; row i of the sentence is live[i].
     live: list[Partial] = field(default_factory=lambda: [Partial(None, -1, 0.0, 0.0, 0, 0)])
+    # What may be written, if anything limits it, and the state of every live node.
     grammar: Grammar | None = None
     places: list[object | None] = field(default_factory=list)
+    # Nodes that ended in `</s>`, in the order found.
     finished: list[Partial] = field(default_factory=list)
+    # Nodes alive when the length limit was reached.
     cut: list[Partial] = field(default_factory=list)
-    steps: list[SearchStep] = field(default_factory=list)
+    steps: list[SearchStep] = field(default_factory=list)  # the record so far
 
 
 def search(

@@ -10,17 +10,11 @@ MIN_TIMES, MIN_CHARACTERS = 3, 20
 
 @dataclass(frozen=True)
 class Loop:
-    """The repeated end of a text.
+    """The repeated end of a text."""
 
-    Attributes:
-        kept: the text up to the end of the first time.
-        repeated: what is said again, from the start of a word if it has one.
-        times: how often it is said in full.
-    """
-
-    kept: str
-    repeated: str
-    times: int
+    kept: str  # the text up to the end of the first time
+    repeated: str  # what is said again, from the start of a word if it has one
+    times: int  # how often it is said in full
 
 
 def find_loop(text: str) -> Loop | None:

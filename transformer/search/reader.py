@@ -141,20 +141,13 @@ class Reader:
 
 @dataclass(frozen=True)
 class Source:
-    """A source sentence, ready for the encoder.
+    """A source sentence, ready for the encoder."""
 
-    Attributes:
-        text: the sentence, cleaned (`transformer.text.tokenizer.clean`).
-        ids, pieces: with `</s>` at the end; empty for a blank sentence.
-        unknown: positions in `pieces` that the vocabulary does not hold.
-        unknown_text: what stands there.
-    """
-
-    text: str
-    ids: tuple[int, ...]
+    text: str  # the sentence, cleaned (`transformer.text.tokenizer.clean`)
+    ids: tuple[int, ...]  # with `</s>` at the end; empty for a blank sentence
     pieces: tuple[str, ...]
-    unknown: tuple[int, ...]
-    unknown_text: tuple[str, ...]
+    unknown: tuple[int, ...]  # positions in `pieces` that the vocabulary does not hold
+    unknown_text: tuple[str, ...]  # what stands there
 
 
 def unknown_text(tokenized: Tokenized) -> tuple[str, ...]:

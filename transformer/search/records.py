@@ -22,26 +22,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Translation:
-    """One finished translation.
+    """One finished translation."""
 
-    Attributes:
-        text: the detokenised target sentence.
-        tokens: target pieces without `<s>` and `</s>`.
-        ids: their token ids.
-        score: log P / length penalty, which the search maximises; higher is better.
-        log_probs: log-probability of each token of `tokens` and, last, of `</s>` (absent when the
-            length limit cut the sentence).
-        complete: False when the length limit was reached before `</s>`.
-        unknown: source text outside the vocabulary, as typed.
-    """
-
-    text: str
-    tokens: tuple[str, ...]
-    ids: tuple[int, ...]
-    score: float
+    text: str  # the detokenised target sentence
+    tokens: tuple[str, ...]  # target pieces without `<s>` and `</s>`
+    ids: tuple[int, ...]  # their token ids
+    score: float  # log P / length penalty, which the search maximises; higher is better
+    # Log-probability of each token of `tokens` and, last, of `</s>` (absent when the length limit
+    # cut the sentence).
     log_probs: tuple[float, ...]
-    complete: bool = True
-    unknown: tuple[str, ...] = ()
+    complete: bool = True  # False when the length limit was reached before `</s>`
+    unknown: tuple[str, ...] = ()  # source text outside the vocabulary, as typed
 
     @classmethod
     def of(
@@ -62,83 +53,50 @@ Fate = Literal["kept", "finished", "dropped"]
 
 @dataclass(frozen=True)
 class Candidate:
-    """One continuation considered at a step.
+    """One continuation considered at a step."""
 
-    Attributes:
-        parent: row of the hypothesis it continues, among the rows alive at this step.
-        token_id, token: the continuation.
-        log_prob: its log-probability given the parent.
-        total: log-probability of the whole hypothesis.
-        score: total / length penalty.
-        fate: "kept" in the beam, "finished" (ended in `</s>` and set aside), or "dropped".
-        row: its row at the next step if kept, else -1; also -1 after the last step.
-    """
-
-    parent: int
-    token_id: int
+    parent: int  # row of the hypothesis it continues, among the rows alive at this step
+    token_id: int  # the continuation
     token: str
-    log_prob: float
-    total: float
-    score: float
-    fate: Fate
-    row: int = -1
+    log_prob: float  # its log-probability given the parent
+    total: float  # log-probability of the whole hypothesis
+    score: float  # total / length penalty
+    fate: Fate  # "kept" in the beam, "finished" (ended in `</s>` and set aside), or "dropped"
+    row: int = -1  # its row at the next step if kept, else -1; also -1 after the last step
 
 
 @dataclass(frozen=True, eq=False)
 class SearchStep:
-    """One step of a search: the live rows, their attention, and their continuations.
+    """One step of a search: the live rows, their attention, and their continuations."""
 
-    Attributes:
-        candidates: every row's best continuations, best first.
-        top_ids, top_log_probs: [B, K], each row's K most probable next tokens.
-        entropy: [B], entropy of each row's next-token distribution in nats.
-        decoder_self: [B, Ld, H, t + 1], attention of the newest position onto the prefix.
-        cross: [B, Ld, H, S], its attention onto the source.
-        allowed: [B, K], which of `top_ids` sampling could choose; None unless sampled.
-        n_allowed: [B], how many tokens sampling could choose from; None unless sampled.
-    """
-
-    candidates: Sequence[Candidate]
-    top_ids: Ints
-    top_log_probs: Floats
-    entropy: Floats
-    decoder_self: Floats
-    cross: Floats
-    allowed: Bools | None = None
-    n_allowed: Ints | None = None
+    candidates: Sequence[Candidate]  # every row's best continuations, best first
+    top_ids: Ints  # [B, K], each row's K most probable next tokens
+    top_log_probs: Floats  # [B, K]
+    entropy: Floats  # [B], entropy of each row's next-token distribution in nats
+    decoder_self: Floats  # [B, Ld, H, t + 1], attention of the newest position onto the prefix
+    cross: Floats  # [B, Ld, H, S], its attention onto the source
+    allowed: Bools | None = None  # [B, K], which of `top_ids` sampling could choose
+    n_allowed: Ints | None = None  # [B], how many tokens sampling could choose from
 
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """A finished hypothesis, or one cut at the length limit.
+    """A finished hypothesis, or one cut at the length limit."""
 
-    Attributes:
-        ids, tokens: without `<s>`, with `</s>` if it was reached.
-        total: log P.
-        score: total / length penalty.
-        rows: its row at each step; attention of step t is `steps[t].cross[rows[t]]`.
-        complete: ended in `</s>`.
-        log_probs: log-probability of each of `ids`.
-    """
-
-    ids: tuple[int, ...]
+    ids: tuple[int, ...]  # without `<s>`, with `</s>` if it was reached
     tokens: tuple[str, ...]
-    total: float
-    score: float
-    rows: tuple[int, ...]
-    complete: bool
-    log_probs: tuple[float, ...] = ()
+    total: float  # log P
+    score: float  # total / length penalty
+    rows: tuple[int, ...]  # its row at each step; attention of step t is `steps[t].cross[rows[t]]`
+    complete: bool  # ended in `</s>`
+    log_probs: tuple[float, ...] = ()  # log-probability of each of `ids`
 
 
 class PathAttention(NamedTuple):
-    """Attention along one path of a search, position by position.
+    """Attention along one path of a search, position by position."""
 
-    Attributes:
-        cross: [Ld, H, n, S], row i predicted token i of the path.
-        decoder_self: [Ld, H, n, n], onto the decoder's inputs: `<s>` and the path without its end.
-    """
-
-    cross: Floats
+    cross: Floats  # [Ld, H, n, S], row i predicted token i of the path
+    # [Ld, H, n, n], onto the decoder's inputs: `<s>` and the path without its end.
     decoder_self: Floats
 
 
@@ -154,23 +112,13 @@ def path_attention(steps: Sequence[SearchStep], rows: Sequence[int]) -> PathAtte
 
 @dataclass(frozen=True, eq=False)
 class SearchRecord:
-    """The whole search of one sentence.
-
-    Attributes:
-        beam_size, alpha, max_length: the settings.
-        steps: one per step.
-        hypotheses: finished ones, best score first; the first is the translation.
-        n_forced: number of steps forced by a prefix.
-        sampling: how tokens were sampled; None for beam search.
-        rule: how hypotheses were scored and when the search stopped; None is
-            `transformer.search.rules.PAPER`.
-    """
+    """The whole search of one sentence."""
 
     beam_size: int
     alpha: float
     max_length: int
-    steps: tuple[SearchStep, ...]
-    hypotheses: tuple[Hypothesis, ...]
-    n_forced: int = 0
-    sampling: Sampling | None = None
-    rule: BeamRule | None = None
+    steps: tuple[SearchStep, ...]  # one per step
+    hypotheses: tuple[Hypothesis, ...]  # best score first; the first is the translation
+    n_forced: int = 0  # number of steps forced by a prefix
+    sampling: Sampling | None = None  # how tokens were sampled; None for beam search
+    rule: BeamRule | None = None  # None is `transformer.search.rules.PAPER`

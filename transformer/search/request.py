@@ -21,44 +21,31 @@ MAX_RECORD_BYTES = 2 * 2**30
 
 
 class SearchOptions(TypedDict, total=False):
-    """Optional keyword arguments.
+    """Optional keyword arguments."""
 
-    Attributes:
-        max_length: longest translation in tokens, `</s>` included, at most the translator's
-            `max_tokens`. None (the default) is the source length + the translator's
-            `extra_length`, 50 as in the paper.
-        prefix: the beginning of every translation, as text or token ids.
-        sampling: draw tokens at random instead; needs a beam size of 1. Every sentence draws with
-            the same seed, whatever else is in its batch.
-        allow_unknown: let the model generate `<unk>`; False by default.
-        rule: how the beam scores and when it stops, for comparison with other libraries.
-        progress: called with (step, most steps) within each batch, step 0 while the source is
-            read; may raise to stop.
-    """
-
+    # Longest translation in tokens, `</s>` included, at most the translator's `max_tokens`. None
+    # (the default) is the source length + the translator's `extra_length`, 50 as in the paper.
     max_length: int | None
-    prefix: Prefix
+    prefix: Prefix  # the beginning of every translation, as text or token ids
+    # Draw tokens at random instead; needs a beam size of 1. Every sentence draws with the same
+    # seed, whatever else is in its batch.
     sampling: Sampling | None
-    allow_unknown: bool
-    rule: BeamRule
+    allow_unknown: bool  # let the model generate `<unk>`; False by default
+    rule: BeamRule  # how the beam scores and when it stops, for comparison with other libraries
+    # Called with (step, most steps) within each batch, step 0 while the source is read; may raise
+    # to stop.
     progress: Progress | None
 
 
 @dataclass(frozen=True)
 class SearchRequest:
-    """The checked settings of a search.
+    """The checked settings of a search."""
 
-    Attributes:
-        settings: of the search.  reader: checks lengths.
-        forced: ids that translations begin with.
-        max_length, progress: see `SearchOptions`.
-    """
-
-    settings: SearchSettings
-    reader: Reader
-    forced: list[int]
-    max_length: int | None
-    progress: Progress | None
+    settings: SearchSettings  # of the search
+    reader: Reader  # checks lengths
+    forced: list[int]  # ids that translations begin with
+    max_length: int | None  # see `SearchOptions`
+    progress: Progress | None  # see `SearchOptions`
 
     def limit(self, source: Source) -> int:
         """Return the longest translation of a source, both including `</s>` (`Reader.limit`)."""

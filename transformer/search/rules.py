@@ -16,22 +16,18 @@ from transformer.search.sampling import Sampling
 
 @dataclass(frozen=True)
 class BeamRule:
-    """The choices in which implementations differ.
+    """The choices in which implementations differ."""
 
-    Attributes:
-        plain_length: divide log P by |Y|^alpha, instead of the penalty of Wu et al. 2016.
-        refill: replace continuations that end by the next best ones at once; otherwise the beam
-            is narrower until the next step.
-        cut_competes: a hypothesis cut at the longest length is ranked with those that ended;
-            otherwise it counts only if none ended.
-        bound: the length at which a live hypothesis is scored to decide whether it can still win.
-            "longest" is exact, "current" a heuristic that stops earlier; with "none" a sentence
-            ends as soon as `beam_size` hypotheses have finished.
-    """
-
-    plain_length: bool = False
+    plain_length: bool = False  # divide log P by |Y|^alpha, instead of Wu et al.'s penalty
+    # Replace continuations that end by the next best ones at once; otherwise the beam is narrower
+    # until the next step.
     refill: bool = False
+    # A hypothesis cut at the longest length is ranked with those that ended; otherwise it counts
+    # only if none ended.
     cut_competes: bool = False
+    # The length at which a live hypothesis is scored to decide whether it can still win. "longest"
+    # is exact, "current" a heuristic that stops earlier; with "none" a sentence ends as soon as
+    # `beam_size` hypotheses have finished.
     bound: Literal["longest", "current", "none"] = "longest"
 
     def penalty(self, length: int, alpha: float) -> float:
@@ -64,37 +60,28 @@ def length_penalty(length: int, alpha: float) -> float:
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """Settings of a search.
+    """Settings of a search."""
 
-    Attributes:
-        beam_size: hypotheses kept alive for each sentence.
-        alpha: exponent of the length penalty, at least 0; 0 compares plain log-probabilities.
-        rule: how hypotheses are scored and when a sentence ends.
-        bos_id, eos_id: start the decoder and end a sentence.
-        suppressed: ids never generated (a forced prefix may hold them). Probabilities of the
-            others are left as they are, not renormalised.
-        excluded: ids left out before normalising, so that the others share their probability.
-        forced_eos: end every hypothesis of the longest length in `</s>`, which costs nothing,
-            since there is no choice.
-        n_best: number of finished hypotheses that must be certain before a sentence ends; None is
-            `beam_size`. The best hypothesis does not depend on it.
-        record: keep a `SearchStep` for every step.
-        top_k: alternatives kept per row and step when recording.
-        sampling: sample each token instead; needs a beam of one.
-    """
-
-    beam_size: int = 4
+    beam_size: int = 4  # hypotheses kept alive for each sentence
+    # Exponent of the length penalty, at least 0; 0 compares plain log-probabilities.
     alpha: float = 0.6
-    rule: BeamRule = PAPER
-    bos_id: int = 1
-    eos_id: int = 2
+    rule: BeamRule = PAPER  # how hypotheses are scored and when a sentence ends
+    bos_id: int = 1  # starts the decoder
+    eos_id: int = 2  # ends a sentence
+    # Ids never generated (a forced prefix may hold them). Probabilities of the others are left as
+    # they are, not renormalised.
     suppressed: tuple[int, ...] = ()
+    # Ids left out before normalising, so that the others share their probability.
     excluded: tuple[int, ...] = ()
+    # End every hypothesis of the longest length in `</s>`, which costs nothing, since there is no
+    # choice.
     forced_eos: bool = False
+    # Number of finished hypotheses that must be certain before a sentence ends; None is
+    # `beam_size`. The best hypothesis does not depend on it.
     n_best: int | None = None
-    record: bool = False
-    top_k: int = 10
-    sampling: Sampling | None = None
+    record: bool = False  # keep a `SearchStep` for every step
+    top_k: int = 10  # alternatives kept per row and step when recording
+    sampling: Sampling | None = None  # sample each token instead; needs a beam of one
 
     def __post_init__(self) -> None:
         if self.beam_size < 1:

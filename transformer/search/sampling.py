@@ -28,19 +28,14 @@ MAX_TEMPERATURE, MAX_SEED = 100.0, 2**32 - 1
 class Sampling:
     """Settings of sampling.
 
-    Attributes:
-        temperature: above 0; 1 is the model's own distribution, the limit 0 greedy decoding.
-        top_k: number of tokens kept; 0 is all.
-        top_p: probability of the nucleus, above 0; 1 is all.
-        seed: the same seed gives the same translation.
-
     Raises: `InputError` saying what is wrong, which value, and what is allowed.
     """
 
+    # Above 0; 1 is the model's own distribution, the limit 0 greedy decoding.
     temperature: float = 1.0
-    top_k: int = 0
-    top_p: float = 1.0
-    seed: int = 0
+    top_k: int = 0  # number of tokens kept; 0 is all
+    top_p: float = 1.0  # probability of the nucleus, above 0; 1 is all
+    seed: int = 0  # the same seed gives the same translation
 
     def __post_init__(self) -> None:
         if not (_is_number(self.temperature) and 0 < self.temperature <= MAX_TEMPERATURE):
@@ -58,16 +53,11 @@ class Sampling:
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """One sampled token.
+    """One sampled token."""
 
-    Attributes:
-        token, log_prob: its id, and its log-probability under the model's own distribution.
-        allowed: [n] ids that were possible, most probable first.
-    """
-
-    token: int
-    log_prob: float
-    allowed: NDArray[np.int64]
+    token: int  # its id
+    log_prob: float  # under the model's own distribution
+    allowed: NDArray[np.int64]  # [n] ids that were possible, most probable first
 
 
 def draw(

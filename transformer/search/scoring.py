@@ -23,24 +23,18 @@ LONG_ROW, GROUP = 2_000, 32
 
 @dataclass(frozen=True, eq=False)
 class Continuations:
-    """The best next tokens of every row, on the CPU. K' = candidates + suppressed, at most V.
+    """The best next tokens of every row, on the CPU. K' = candidates + suppressed, at most V."""
 
-    Attributes:
-        ids, log_probs: [R][K'].  forced: [R], log-probability of the prefix's token.
-        drawn: [R], the sampled tokens; None unless sampling.
-        top_ids, top_log_probs: [R, K].  entropy: [R].  decoder_self: [R, Ld, H, t].
-        cross: [R, Ld, H, S].  The last five are None unless recording.
-    """
-
-    ids: list[list[int]]
+    ids: list[list[int]]  # [R][K']
     log_probs: list[list[float]]
-    forced: list[float]
-    drawn: list[Drawn] | None = None
-    top_ids: Ints | None = None
-    top_log_probs: Floats | None = None
-    entropy: Floats | None = None
-    decoder_self: Floats | None = None
-    cross: Floats | None = None
+    forced: list[float]  # [R], log-probability of the prefix's token
+    drawn: list[Drawn] | None = None  # [R], the sampled tokens; None unless sampling
+    # None unless recording:
+    top_ids: Ints | None = None  # [R, K]
+    top_log_probs: Floats | None = None  # [R, K]
+    entropy: Floats | None = None  # [R]
+    decoder_self: Floats | None = None  # [R, Ld, H, t]
+    cross: Floats | None = None  # [R, Ld, H, S]
 
 
 def normalised(logits: Tensor, excluded: Sequence[int] = ()) -> Tensor:

@@ -25,24 +25,15 @@ _QUOTES = str.maketrans({"\u2019": "'", "\u201c": '"', "\u201d": '"'})
 
 @dataclass(frozen=True)
 class Preparation:
-    """Steps applied to cleaned text, in this order.
+    """Steps applied to cleaned text, in this order."""
 
-    Attributes:
-        normalise: NFKC, straight quotes, no space before `? ! , . :`; the last also
-            in `undo`.
-        normalise_punctuation: also by the Moses rules.
-        moses: language whose rules separate words and punctuation, or None.
-        dash_splits: also split words at hyphens, written `@-@`.
-        escape: write `& | < > ' " [ ]` as XML and Moses do.
-        lowercase: convert to lower case.
-    """
-
+    # NFKC, straight quotes, no space before `? ! , . :`; the last also in `undo`.
     normalise: bool = False
-    normalise_punctuation: bool = False
-    moses: str | None = None
-    dash_splits: bool = False
-    escape: bool = True
-    lowercase: bool = False
+    normalise_punctuation: bool = False  # also by the Moses rules
+    moses: str | None = None  # language whose rules separate words and punctuation, or None
+    dash_splits: bool = False  # also split words at hyphens, written `@-@`
+    escape: bool = True  # write `& | < > ' " [ ]` as XML and Moses do
+    lowercase: bool = False  # convert to lower case
 
     def __post_init__(self) -> None:
         for name in ("normalise", "normalise_punctuation", "dash_splits", "escape", "lowercase"):

@@ -34,16 +34,12 @@ _TAG = re.compile(r">>([A-Za-z][\w@.-]{0,39})<<", re.ASCII)
 
 @dataclass(frozen=True)
 class Marks:
-    """Pieces that do not stand for text, as in JoeyNMT.
+    """Pieces that do not stand for text, as in JoeyNMT."""
 
-    Attributes:
-        tags: of languages. A tag at the start of a sentence is not followed by a space; tags are
-            left out of decoded text.
-        separator: ends the prefix of a translation, which is also left out.
-    """
-
+    # Of languages. A tag at the start of a sentence is not followed by a space; tags are left out
+    # of decoded text.
     tags: tuple[str, ...] = ()
-    separator: str = ""
+    separator: str = ""  # ends the prefix of a translation, which is also left out
 
     def settings(self) -> dict[str, Any]:
         """Return the marks that are set, for JSON."""

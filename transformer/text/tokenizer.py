@@ -37,19 +37,13 @@ class TokenizerError(ValueError):
 
 @dataclass(frozen=True)
 class Tokenized:
-    """A segmented sentence.
+    """A segmented sentence."""
 
-    Attributes:
-        pieces: as the vocabulary writes them; `▁` (U+2581) marks the start of a word.
-        ids: the pieces' ids, without special tokens.
-        surfaces: the text each piece stands for.
-        unknown: positions of text outside the vocabulary, which becomes `<unk>` or is spelled in
-            bytes that the model has hardly seen.
-    """
-
-    pieces: tuple[str, ...]
-    ids: tuple[int, ...]
-    surfaces: tuple[str, ...]
+    pieces: tuple[str, ...]  # as the vocabulary writes them; `▁` (U+2581) marks the start of a word
+    ids: tuple[int, ...]  # the pieces' ids, without special tokens
+    surfaces: tuple[str, ...]  # the text each piece stands for
+    # Positions of text outside the vocabulary, which becomes `<unk>` or is spelled in bytes that
+    # the model has hardly seen.
     unknown: tuple[int, ...]
 
 

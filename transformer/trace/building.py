@@ -40,19 +40,13 @@ class Pieces(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """The decoder's predictions, a row for each of its T inputs.
+    """The decoder's predictions, a row for each of its T inputs."""
 
-    Attributes:
-        ids: [T], the tokens that follow.  log_probs: [T], their log-probabilities in nats.
-        top_ids, top_log_probs: [T, K], the most probable tokens, best first.
-        entropy: [T], of the distribution, in nats.
-    """
-
-    ids: tuple[int, ...]
-    log_probs: Floats
-    top_ids: Ints
-    top_log_probs: Floats
-    entropy: Floats
+    ids: tuple[int, ...]  # [T], the tokens that follow
+    log_probs: Floats  # [T], their log-probabilities in nats
+    top_ids: Ints  # [T, K], the most probable tokens, best first
+    top_log_probs: Floats  # [T, K]
+    entropy: Floats  # [T], of the distribution, in nats
 
     def log_prob(self, start: int = 0) -> float:
         """Return the sum of the log-probabilities from a row on."""

@@ -18,17 +18,11 @@ TextSide = Literal["source", "translation"]
 
 @dataclass(frozen=True, eq=False)
 class StackInput:
-    """The input of the encoder or the decoder, which is content plus positions.
+    """The input of the encoder or the decoder, which is content plus positions."""
 
-    Attributes:
-        content: [n, d_model], the embeddings times `scale`.
-        positions: [n, d_model], the positional encodings of positions 0, 1, ...
-        scale: sqrt(d_model), or 1 for a model that does not scale.
-    """
-
-    content: Floats
-    positions: Floats
-    scale: float
+    content: Floats  # [n, d_model], the embeddings times `scale`
+    positions: Floats  # [n, d_model], the positional encodings of positions 0, 1, and on
+    scale: float  # sqrt(d_model), or 1 for a model that does not scale
 
 
 def stack_input(model: Transformer, ids: Sequence[int], side: TextSide) -> StackInput:

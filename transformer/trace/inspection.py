@@ -22,31 +22,20 @@ from transformer.types import AttentionKind
 
 
 class BlockValues(NamedTuple):
-    """Values of one attention block for a trace's tokens; n queries, m keys.
+    """Values of one attention block for a trace's tokens; n queries, m keys."""
 
-    Attributes:
-        block: its projections.
-        x_queries: [n, d_model].  x_keys: [m, d_model].  What the projections read.
-        q: [H, n, d_k].  k: [H, m, d_k].  v: [H, m, d_v].
-        scores: [H, n, m], q k^T / sqrt(d_k) before the mask, with what relative positions add.
-        mask: [n, m] bool; True = may attend.
-        weights: [H, n, m].
-        heads: [H, n, d_v], before gates.
-        output: [n, d_model].
-        relative: [H, n, m], what relative positions add to the scores; None without them.
-    """
-
-    block: MultiHeadAttention
-    x_queries: Tensor
-    x_keys: Tensor
-    q: Tensor
-    k: Tensor
-    v: Tensor
-    scores: Tensor
-    mask: Tensor
-    weights: Tensor
-    heads: Tensor
-    output: Tensor
+    block: MultiHeadAttention  # its projections
+    x_queries: Tensor  # [n, d_model], read by W_Q
+    x_keys: Tensor  # [m, d_model], read by W_K and W_V
+    q: Tensor  # [H, n, d_k]
+    k: Tensor  # [H, m, d_k]
+    v: Tensor  # [H, m, d_v]
+    scores: Tensor  # [H, n, m], q k^T / sqrt(d_k) before the mask, with what relative positions add
+    mask: Tensor  # [n, m] bool; True = may attend
+    weights: Tensor  # [H, n, m]
+    heads: Tensor  # [H, n, d_v], before gates
+    output: Tensor  # [n, d_model]
+    # [H, n, m], what relative positions add to the scores; None without them.
     relative: Tensor | None = None
 
 

@@ -60,25 +60,15 @@ def offset_products(starts: Sequence[int], n: int, d_model: int) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Shift:
-    """A numerical check of the shift property: M_k PE(pos) against PE(pos + k), pair by pair.
+    """A numerical check of the shift property: M_k PE(pos) against PE(pos + k), pair by pair."""
 
-    Attributes:
-        before: [P, 2], the (sin, cos) pairs of PE(pos).
-        after: [P, 2], the same pairs after multiplying PE(pos) by M_k.
-        expected: [P, 2], the pairs of PE(pos + k), from the formula.
-        angles: [P], k w_i in radians, by which M_k rotates each pair.
-        largest_error: max |M_k PE(pos) - PE(pos + k)| over all dimensions at this pos.
-        largest_error_anywhere: the same over positions 0 .. `positions_checked` - 1.
-        positions_checked: their number.
-    """
-
-    before: Floats
-    after: Floats
-    expected: Floats
-    angles: NDArray[np.float64]
-    largest_error: float
-    largest_error_anywhere: float
-    positions_checked: int
+    before: Floats  # [P, 2], the (sin, cos) pairs of PE(pos)
+    after: Floats  # [P, 2], the same pairs after multiplying PE(pos) by M_k
+    expected: Floats  # [P, 2], the pairs of PE(pos + k), from the formula
+    angles: NDArray[np.float64]  # [P], k w_i in radians, by which M_k rotates each pair
+    largest_error: float  # max |M_k PE(pos) - PE(pos + k)| over all dimensions at this pos
+    largest_error_anywhere: float  # the same over positions 0 .. `positions_checked` - 1.
+    positions_checked: int  # their number
 
 
 def shift(pos: int, k: int, d_model: int, layout: PositionLayout, n: int = 512) -> Shift:

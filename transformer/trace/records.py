@@ -24,57 +24,35 @@ class Trace:
 
     Row t of the decoder's maps belongs to the position whose input is `tgt_tokens[t]` and whose
     prediction is `predicted_tokens[t]`. Rows are queries, columns are keys, and rows sum to 1.
-
-    Attributes:
-        src_tokens: [S], ends with `</s>`.
-        tgt_tokens: [T], the decoder's input, starts with `<s>`.
-        predicted_tokens: [T], what each input predicts: the translation and `</s>`.
-        src_ids, tgt_ids, predicted_ids: their token ids.
-        encoder_self: [Le, H, S, S].  decoder_self: [Ld, H, T, T].  cross: [Ld, H, T, S].
-        log_probs: [T], log-probability of each predicted token.
-        top_ids, top_log_probs: [T, K], the K most probable next tokens, best first.
-        top_tokens: [T][K], their pieces.
-        entropy: [T], entropy of the next-token distribution, in nats.
-        source: the sentence as typed.  text: the translation, detokenised.
-        src_unknown: positions in `src_tokens` that are `<unk>`.
-        src_special, tgt_special: positions of `<s>`, `</s>` and padding.
-        score: log P / length penalty of the translation.
-        complete: False if the length limit cut the translation.
-        forced: True if the target was given rather than searched for.
-        search: the record of the search, if there was one.
-        n_forced: number of first predicted tokens that were given: those of a prefix, or all T.
-        allowed: [T, K], which of `top_ids` sampling could choose; None unless sampled.
-        n_allowed: [T], how many tokens sampling could choose from; None unless sampled.
-        forcing_gap: largest difference of any recorded attention weight to one pass over the whole
-            translation (teacher forcing); None if it was not measured.
     """
 
-    src_tokens: tuple[str, ...]
-    tgt_tokens: tuple[str, ...]
-    predicted_tokens: tuple[str, ...]
+    src_tokens: tuple[str, ...]  # [S], ends with `</s>`
+    tgt_tokens: tuple[str, ...]  # [T], the decoder's input, starts with `<s>`
+    predicted_tokens: tuple[str, ...]  # [T], what each input predicts: the translation and `</s>`
     src_ids: tuple[int, ...]
     tgt_ids: tuple[int, ...]
     predicted_ids: tuple[int, ...]
-    encoder_self: Floats
-    decoder_self: Floats
-    cross: Floats
-    log_probs: Floats
-    top_ids: Ints
-    top_log_probs: Floats
-    top_tokens: tuple[tuple[str, ...], ...]
-    entropy: Floats
-    source: str
-    text: str
-    score: float
-    src_unknown: tuple[int, ...] = ()
-    src_special: tuple[int, ...] = ()
-    tgt_special: tuple[int, ...] = ()
-    complete: bool = True
-    forced: bool = False
-    search: SearchRecord | None = field(default=None, repr=False)
-    n_forced: int = 0
-    allowed: Bools | None = None
-    n_allowed: Ints | None = None
+    encoder_self: Floats  # [Le, H, S, S]
+    decoder_self: Floats  # [Ld, H, T, T]
+    cross: Floats  # [Ld, H, T, S]
+    log_probs: Floats  # [T], log-probability of each predicted token
+    top_ids: Ints  # [T, K], the K most probable next tokens, best first
+    top_log_probs: Floats  # [T, K]
+    top_tokens: tuple[tuple[str, ...], ...]  # [T][K], their pieces
+    entropy: Floats  # [T], entropy of the next-token distribution, in nats
+    source: str  # the sentence as typed
+    text: str  # the translation, detokenised
+    score: float  # log P / length penalty of the translation
+    src_unknown: tuple[int, ...] = ()  # positions in `src_tokens` that are `<unk>`
+    src_special: tuple[int, ...] = ()  # positions of `<s>`, `</s>` and padding
+    tgt_special: tuple[int, ...] = ()  # positions of `<s>`, `</s>` and padding
+    complete: bool = True  # False if the length limit cut the translation
+    forced: bool = False  # True if the target was given rather than searched for
+    search: SearchRecord | None = field(default=None, repr=False)  # None if the target was given
+    n_forced: int = 0  # first predicted tokens that were given: those of a prefix, or all T
+    allowed: Bools | None = None  # [T, K], which of `top_ids` sampling could choose
+    n_allowed: Ints | None = None  # [T], how many tokens sampling could choose from
+    # Largest difference of a weight to one pass over the whole translation, if measured.
     forcing_gap: float | None = None
 
     def attention(self, kind: AttentionKind) -> Floats:
@@ -97,23 +75,14 @@ class Trace:
 
 @dataclass(frozen=True, eq=False)
 class Weighing:
-    """One query's logits, their weights, and what follows from them.
+    """One query's logits, their weights, and what follows from them."""
 
-    Attributes:
-        logits: [m], input of the softmax before the mask.
-        masked: [m], the same, with -inf at masked keys.
-        weights: [m], their softmax; sums to 1.
-        weighted: [m, d_v], each value times its weight.
-        output: [d_v], their sum: the head's output for this query.
-        contribution: [d_model], the output (times its gate) through W_O.
-    """
-
-    logits: Floats
-    masked: Floats
-    weights: Floats
-    weighted: Floats
-    output: Floats
-    contribution: Floats
+    logits: Floats  # [m], input of the softmax before the mask
+    masked: Floats  # [m], the same, with -inf at masked keys
+    weights: Floats  # [m], their softmax; sums to 1
+    weighted: Floats  # [m, d_v], each value times its weight
+    output: Floats  # [d_v], their sum: the head's output for this query
+    contribution: Floats  # [d_model], the output (times its gate) through W_O
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,47 +90,30 @@ class HeadStages:
     """One query in one head, from the tokens' vectors to what the block adds (section 3.2).
 
     There are m keys; in decoder self-attention all T positions, later ones masked.
-
-    Attributes:
-        kind, layer, head, query: layer, head and position are 0-based.
-        query_token: the query's token.  key_tokens: [m].
-        x_query: [d_model], what W_Q reads.  x_keys: [m, d_model], what W_K and W_V read.
-        q: [d_k].  keys: [m, d_k].  values: [m, d_v].
-        products: [m, d_k], q times each key, element by element.
-        dots: [m], their sums q . k.
-        mask: [m] bool, True = may attend.
-        scaled: from the logits q . k / sqrt(d_k), as in the model.
-        unscaled: from the logits q . k. Both with what relative positions add.
-        gate: factor on the head's output, 1 in the paper.
-        w_o: [d_v, d_model], the head's slice of the output projection.
-        block_output: [d_model], of all heads together and the bias.
-        bias: [d_model], of the output projection; zeros if it has none.
-        has_bias: whether the four projections have biases; the paper's have none.
-        relative: [m], what relative positions add to the logits; None in models without them.
     """
 
     kind: AttentionKind
-    layer: int
+    layer: int  # 0-based, as are head and query
     head: int
     query: int
     query_token: str
-    key_tokens: tuple[str, ...]
-    x_query: Floats
-    x_keys: Floats
-    q: Floats
-    keys: Floats
-    values: Floats
-    products: Floats
-    dots: Floats
-    mask: NDArray[np.bool_]
-    scaled: Weighing
-    unscaled: Weighing
-    gate: float
-    w_o: Floats
-    block_output: Floats
-    bias: Floats
-    has_bias: bool = False
-    relative: Floats | None = None
+    key_tokens: tuple[str, ...]  # [m]
+    x_query: Floats  # [d_model], what W_Q reads
+    x_keys: Floats  # [m, d_model], what W_K and W_V read
+    q: Floats  # [d_k]
+    keys: Floats  # [m, d_k]
+    values: Floats  # [m, d_v]
+    products: Floats  # [m, d_k], q times each key, element by element
+    dots: Floats  # [m], their sums q . k.
+    mask: NDArray[np.bool_]  # [m] bool, True = may attend
+    scaled: Weighing  # from the logits q . k / sqrt(d_k), as in the model.
+    unscaled: Weighing  # from the logits q . k. Both with what relative positions add.
+    gate: float  # factor on the head's output, 1 in the paper
+    w_o: Floats  # [d_v, d_model], the head's slice of the output projection
+    block_output: Floats  # [d_model], of all heads together and the bias
+    bias: Floats  # [d_model], of the output projection; zeros if it has none
+    has_bias: bool = False  # whether the four projections have biases; the paper's have none
+    relative: Floats | None = None  # [m], what relative positions add to the logits
 
     @property
     def shapes(self) -> dict[str, tuple[int, int]]:
@@ -181,29 +133,19 @@ class LogitSplit:
     """The logits of a layer-1 head as a sum: each token is its embedding plus its position.
 
     Rows are queries and columns keys, [n, n]; values are divided by sqrt(d_k) like the logits.
-
-    Attributes:
-        kind: "encoder_self" or "decoder_self".  head: 0-based.
-        tokens: [n].
-        content_content, content_position, position_content, position_position: the four parts,
-            the query's side first.
-        bias: all products with a bias of W_Q or W_K; None without biases.
-        logits: the model's own q . k / sqrt(d_k), before the mask.
-        mask: [n, n] bool, True = may attend.
-        residual: largest difference between the parts' sum and the logits.
     """
 
-    kind: AttentionKind
-    head: int
-    tokens: tuple[str, ...]
-    content_content: Floats
+    kind: AttentionKind  # "encoder_self" or "decoder_self"
+    head: int  # 0-based
+    tokens: tuple[str, ...]  # [n]
+    content_content: Floats  # the four parts, the query's side first
     content_position: Floats
     position_content: Floats
     position_position: Floats
-    bias: Floats | None
-    logits: Floats
-    mask: NDArray[np.bool_]
-    residual: float
+    bias: Floats | None  # all products with a bias of W_Q or W_K; None without biases
+    logits: Floats  # the model's own q . k / sqrt(d_k), before the mask.
+    mask: NDArray[np.bool_]  # [n, n] bool, True = may attend
+    residual: float  # largest difference between the parts' sum and the logits
 
     @property
     def parts(self) -> dict[str, Floats]:
@@ -218,26 +160,16 @@ StreamBlock = Literal["self", "cross", "feed_forward"]
 
 @dataclass(frozen=True, eq=False)
 class StackStream:
-    """The residual stream of one stack (section 3.1): L layers of K blocks that each add to it.
+    """The residual stream of one stack (section 3.1): L layers of K blocks that each add to it."""
 
-    Attributes:
-        tokens: [n].
-        blocks: [K], the blocks of a layer in their order.
-        entering: [n, d_model], embedding plus position.
-        outputs: [L, K, n, d_model], what each block adds.
-        hidden: [L, K, n, d_model], the stream behind each block, in a post-norm model after its
-            LayerNorm.
-        leaving: [n, d_model], what leaves the stack.
-        inner: [L, n, d_ff], the activations of the feed-forward networks' neurons.
-    """
-
-    tokens: tuple[str, ...]
-    blocks: tuple[StreamBlock, ...]
-    entering: Floats
-    outputs: Floats
+    tokens: tuple[str, ...]  # [n]
+    blocks: tuple[StreamBlock, ...]  # [K], the blocks of a layer in their order
+    entering: Floats  # [n, d_model], embedding plus position
+    outputs: Floats  # [L, K, n, d_model], what each block adds
+    # [L, K, n, d_model], the stream behind each block, in a post-norm model after its LayerNorm.
     hidden: Floats
-    leaving: Floats
-    inner: Floats
+    leaving: Floats  # [n, d_model], what leaves the stack
+    inner: Floats  # [L, n, d_ff], the activations of the feed-forward networks' neurons
 
     @property
     def before(self) -> Floats:
@@ -282,15 +214,11 @@ def _lengths(vectors: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Stream:
-    """The residual stream of both stacks for one sentence.
-
-    Attributes:
-        pre_norm: whether blocks read a normalised copy of the stream, which is then a plain sum.
-    """
+    """The residual stream of both stacks for one sentence."""
 
     encoder: StackStream
     decoder: StackStream
-    pre_norm: bool
+    pre_norm: bool  # whether blocks read a normalised copy of the stream, which is then a plain sum
 
     def stack(self, name: StackName) -> StackStream:
         """Return the stream of one stack."""
@@ -299,43 +227,27 @@ class Stream:
 
 @dataclass(frozen=True, eq=False)
 class Promoted:
-    """The tokens whose logits a vector raises most.
+    """The tokens whose logits a vector raises most."""
 
-    Attributes:
-        ids, tokens, logits: [m], best first.
-    """
-
-    ids: Ints
+    ids: Ints  # [m], best first
     tokens: tuple[str, ...]
     logits: Floats
 
 
 @dataclass(frozen=True, eq=False)
 class FeedForwardReading:
-    """One feed-forward network applied to one token.
-
-    Attributes:
-        stack, layer, position, token: where; indices are 0-based.
-        added: [d_model], what it adds to the stream.
-        inner: [d_ff], its neurons' activations.
-        neurons: [k], those with the largest activations, largest first.
-        sizes: [k], length of what each of them adds: its activation times its row of W_2.
-        promoted: what `added` does to the logits, or None in the encoder.
-        lowered: the same for the tokens that it lowers most, lowest first.
-        neuron_promoted: the tokens that each of the neurons raises; empty in the encoder.
-        exact: whether these logits are exactly what the network adds to the model's own, and no
-            later layer reads it on the way.
-    """
+    """One feed-forward network applied to one token."""
 
     stack: StackName
-    layer: int
+    layer: int  # 0-based, as is the position
     position: int
     token: str
-    added: Floats
-    inner: Floats
-    neurons: Ints
-    sizes: Floats
-    promoted: Promoted | None = None
-    lowered: Promoted | None = None
+    added: Floats  # [d_model], what it adds to the stream
+    inner: Floats  # [d_ff], its neurons' activations
+    neurons: Ints  # [k], those with the largest activations, largest first
+    sizes: Floats  # [k], length of what each of them adds: its activation times its row of W_2
+    promoted: Promoted | None = None  # what `added` does to the logits, or None in the encoder
+    lowered: Promoted | None = None  # the same for the tokens that it lowers most, lowest first
+    # By each of the neurons; empty in the encoder.
     neuron_promoted: tuple[Promoted, ...] = ()
-    exact: bool = False
+    exact: bool = False  # no later layer reads it, so these logits are what it adds to the model's
