@@ -23,6 +23,7 @@ import argparse
 import contextlib
 import hashlib
 import io
+import itertools
 import json
 import math
 import random
@@ -99,6 +100,14 @@ class Run:
         return round(1e3 * statistics.median(times), 2), len(times)
 
     @contextlib.contextmanager
+    def trying(self, part: str, figure: str) -> Iterator[None]:
+        """Report a failure and go on."""
+        try:
+            yield
+        except (Exception, SystemExit) as error:  # noqa: BLE001
+            self.say(part, figure, error=f"{type(error).__name__}: {error}"[:1500])
+
+    @contextlib.contextmanager
     def part(self, name: str, seconds: float) -> Iterator[None]:
         """Run a part for at most so many seconds; report its failure and go on."""
 
@@ -109,9 +118,10 @@ class Run:
         signal.setitimer(signal.ITIMER_REAL, max(seconds, 1), 5)
         began = time.monotonic()
         try:
-            yield
-        except (Exception, SystemExit, OutOfTime) as error:  # noqa: BLE001 - the others go on
-            self.say(name, "failed", error=f"{type(error).__name__}: {error}"[:1500])
+            with self.trying(name, "failed"):
+                yield
+        except OutOfTime as error:
+            self.say(name, "failed", error=str(error))
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, before)
@@ -158,21 +168,20 @@ def same(run: Run) -> None:
     here = Translator.load(run.given.checkpoint, device="cpu")
     there = Translator.load(run.given.checkpoint, device=run.device)
     sentences = here.tokenizer.encode_many(SENTENCES)
-    for name, hooks in (("fast", None), ("reference", Record(()))):
-        for beam in (1, 4):
-            equal, gap = True, 0.0
-            ours, theirs = (
-                each.traces(sentences, beam, max_length=60, hooks=hooks) for each in (here, there)
-            )
-            for one, other in zip(ours, theirs, strict=True):
-                equal &= one.predicted_ids == other.predicted_ids
-                for kind in there.kinds if equal else ():
-                    difference = one.attention(kind) - other.attention(kind)
-                    gap = max(gap, float(abs(difference).max()))
-            run.say(
-                "same", f"{name}, beam {beam}", ids_equal=equal, largest_difference=gap,
-                tolerance=TOLERANCE, passed=equal and gap <= TOLERANCE,
-            )  # fmt: skip
+    ways = (("fast", None), ("reference", Record(())))
+    for (name, hooks), beam in itertools.product(ways, (1, 4)):
+        equal, gap = True, 0.0
+        ours, theirs = (
+            each.traces(sentences, beam, max_length=60, hooks=hooks) for each in (here, there)
+        )
+        for one, other in zip(ours, theirs, strict=True):
+            equal &= one.predicted_ids == other.predicted_ids
+            for kind in there.kinds if equal else ():
+                gap = max(gap, float(abs(one.attention(kind) - other.attention(kind)).max()))
+        run.say(
+            "same", f"{name}, beam {beam}", ids_equal=equal, largest_difference=gap,
+            tolerance=TOLERANCE, passed=equal and gap <= TOLERANCE,
+        )  # fmt: skip
 
 
 def decoding(run: Run) -> None:
@@ -201,34 +210,30 @@ def decoding(run: Run) -> None:
         return method(sources[:count], beam, max_length=steps)
 
     contestants = {"headlight": ours}
-    try:
+    with run.trying("decoding", "without transformers"):  # the other library is optional
         contestants["transformers"] = _transformers(config, sources, steps, run)
-    except Exception as error:  # noqa: BLE001 - the other library is optional
-        run.say("decoding", "without transformers", error=f"{type(error).__name__}: {error}"[:300])
-    for count in (1, many):
-        for beam, recorded in ((1, False), (4, False), (4, True)):
-            what = f"{count} sentences, beam {beam}{', recorded' * recorded}"
-            for name, task in contestants.items():
-                ms, times = run.median(lambda: task(count, beam, recorded))  # noqa: B023
-                run.say("decoding", what, library=name, ms=ms, times=times, steps=steps)
+    searches = itertools.product((1, many), ((1, False), (4, False), (4, True)))
+    for count, (beam, recorded) in searches:
+        what = f"{count} sentences, beam {beam}{', recorded' * recorded}"
+        for name, task in contestants.items():
+            ms, times = run.median(lambda: task(count, beam, recorded))  # noqa: B023
+            run.say("decoding", what, library=name, ms=ms, times=times, steps=steps)
 
 
 def _transformers(config: ModelConfig, sources: Any, steps: int, run: Run) -> Callable[..., Any]:
-    from transformers import MarianConfig, MarianMTModel
+    from transformers import MarianMTModel
+
+    from benchmarks.random_marian import marian_config
 
     torch.manual_seed(0)
-    shape = MarianConfig(
-        vocab_size=config.vocab_size, d_model=config.d_model,
-        encoder_layers=config.n_encoder_layers, decoder_layers=config.n_decoder_layers,
-        encoder_attention_heads=config.n_heads, decoder_attention_heads=config.n_heads,
-        encoder_ffn_dim=config.d_ff, decoder_ffn_dim=config.d_ff, max_position_embeddings=512,
+    shape = marian_config(
+        config.vocab_size, config.d_model, config.d_ff, config.n_heads,
+        (config.n_encoder_layers, config.n_decoder_layers), activation_function="relu",
         pad_token_id=0, bos_token_id=1, eos_token_id=2, decoder_start_token_id=1,
-        forced_eos_token_id=None, activation_function="relu",
+        forced_eos_token_id=None,
     )  # fmt: skip
-    models = {}
-    for recorded in (False, True):
-        models[recorded] = MarianMTModel(shape).eval().to(run.device)
-        models[recorded].set_attn_implementation("eager" if recorded else "sdpa")
+    models = {each: MarianMTModel(shape).eval().to(run.device) for each in (False, True)}
+    models[True].set_attn_implementation("eager")
 
     def generate(count: int, beam: int, recorded: bool) -> Any:
         width = max(map(len, sources[:count])) + 1
@@ -296,27 +301,24 @@ def training(run: Run) -> None:
         # `train` runs in `repeatable`.
         name = ("compiled" if compiles else "eager") + ", repeatable" * repeats
         trained.objective = eager
-        try:
-            with repeatable(run.device) if repeats else contextlib.nullcontext():
-                if compiles:
-                    began = time.monotonic()
-                    trained.objective = compiled(eager, trained._try_out, show_progress=False)
-                    took, works = time.monotonic() - began, trained.objective is not eager
-                    run.say("training", f"{name}, to compile", seconds=round(took, 1), works=works)
-                _measure(run, name, trained)
-        except Exception as error:  # noqa: BLE001 - the other ways go on
-            run.say("training", f"{name}, failed", error=f"{type(error).__name__}: {error}"[:1500])
+        with run.trying("training", f"{name}, failed"), contextlib.ExitStack() as stack:
+            if repeats:
+                stack.enter_context(repeatable(run.device))
+            if compiles:
+                began = time.monotonic()
+                trained.objective = compiled(eager, trained._try_out, show_progress=False)
+                took, works = time.monotonic() - began, trained.objective is not eager
+                run.say("training", f"{name}, to compile", seconds=round(took, 1), works=works)
+            _measure(run, name, trained)
 
 
 def _measure(run: Run, name: str, trained: Any) -> None:
-    """Time updates; then say in which kernels two of them spend their time."""
-    from torch.profiler import ProfilerActivity, profile
-
+    """Time updates."""
     card = torch.cuda.get_device_name() if run.device == "cuda" else ""
     peak = next((peak for each, peak in PEAKS.items() if each in card), None)
     lengths = [np.array([len(ids) + 1 for ids in side]) for side in trained._encoded]
-    batches, window = trained._batches(0), 0.0 if run.tiny else 10.0
-    first, *_ = [trained.update(rows, 1e-4)[0] for rows in batches[: 1 if run.tiny else 4]]
+    batches, window, warm = trained._batches(0), *((0.0, 1) if run.tiny else (10.0, 4))
+    first, *_ = [trained.update(rows, 1e-4)[0] for rows in batches[:warm]]
     began, flops, tokens, padded, updates = time.perf_counter(), 0.0, np.zeros(2), 0, 0
     while not updates or time.perf_counter() - began < window:
         rows = batches[updates % len(batches)]
@@ -329,28 +331,14 @@ def _measure(run: Run, name: str, trained: Any) -> None:
             trained.read(last)
     loss = trained.read(last)[0]
     spent = time.perf_counter() - began
+    gib = round(torch.cuda.max_memory_allocated() / 2**30, 1) if card else None
     run.say(
-        "training", name, updates=updates, ms_per_update=round(1e3 * spent / updates, 2),
+        "training", name, gib=gib, updates=updates, ms_per_update=round(1e3 * spent / updates, 2),
         source_tokens_per_second=round(tokens[0] / spent),
         target_tokens_per_second=round(tokens[1] / spent), tflops=round(flops / spent / 1e12, 1),
         share_of_peak=peak and round(flops / spent / peak, 4),
         real_tokens=round(tokens.sum() / padded, 3), loss=[round(first, 3), round(loss, 3)],
     )  # fmt: skip
-    if run.device == "cuda":
-        gib = round(torch.cuda.max_memory_allocated() / 2**30, 1)
-        with profile(activities=[ProfilerActivity.CUDA]) as profiler:
-            began = time.perf_counter()
-            for rows in batches[:2]:
-                last = trained.begin_update(rows, 3e-4)
-            trained.read(last)
-            spent = 1e6 * (time.perf_counter() - began)
-        found = sorted(profiler.key_averages(), key=lambda each: -each.self_device_time_total)
-        kernels = [
-            [round(each.self_device_time_total / spent, 3), each.count, each.key[:80]]
-            for each in found[:25]
-        ]
-        busy = round(sum(each.self_device_time_total for each in found) / spent, 3)
-        run.say("training", f"{name}, profile", busy=busy, gib=gib, kernels=kernels)
 
 
 def recipe(run: Run) -> None:
@@ -387,16 +375,12 @@ def pack(folder: Path, out: Path) -> dict[str, Any]:
         mean = moments["exp_avg"]
         moments["exp_avg"] = torch.zeros((), dtype=torch.bfloat16).expand(mean.shape)
         moments["exp_avg_sq"] = moments["exp_avg_sq"].bfloat16()
-    small = io.BytesIO()
-    torch.save(state, small)
+    torch.save(state, folder / "state.pt")
     whole = io.BytesIO()
     with tarfile.open(fileobj=whole, mode="w") as archive:
-        for name in ("recipe.json", "tokenizer.model", "metrics.jsonl"):
+        for name in ("recipe.json", "tokenizer.model", "metrics.jsonl", "state.pt"):
             if (folder / name).exists():
                 archive.add(folder / name, name)
-        entry = tarfile.TarInfo("state.pt")
-        entry.size = len(small.getvalue())
-        archive.addfile(entry, io.BytesIO(small.getvalue()))
     content = whole.getvalue()
     if len(content) > MOST:
         raise ValueError(f"the run has {len(content):,} bytes, and at most {MOST:,} may come back")

@@ -32,7 +32,6 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [] if str(ROOT) in sys.path else [str(ROOT)]
 
 from benchmarks.aims import Figure, report  # noqa: E402
-from benchmarks.memory import resident  # noqa: E402
 from tests.pages.session import Session  # noqa: E402
 from tests.servers import serving  # noqa: E402
 
@@ -169,6 +168,13 @@ def measure(counts: list[int], seconds: float, n_servers: int) -> Iterator[Figur
         yield Figure("alone, without a pause: rerun, p50", pause, None, "s")
         for name, value in zip(("p50", "most"), beside_long_ones(addresses[0]), strict=True):
             yield Figure(f"beside two long ones: sentence, {name}", value, None, "s")
+
+
+def resident(pid: int) -> float:
+    """Return a process's resident memory in megabytes."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    line = next(line for line in status.splitlines() if line.startswith("VmRSS:"))
+    return int(line.split()[1]) * 1024 / 1e6
 
 
 def _held(pid: int, what: str) -> int:

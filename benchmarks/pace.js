@@ -1,6 +1,6 @@
-// Runs in the page before anything else, see pace.py. `pace.arm(name, ...args)` waits for the next
-// click or key and then notes in `pace.took` how many milliseconds pass until `ready[name]` holds
-// and is on screen.
+// Runs in the page before anything else, see pace.py and views.py. `pace.arm(name, ...args)` waits
+// for the next click, key or choice and then notes in `pace.took` how many milliseconds pass until
+// `ready[name]` holds and is on screen; `pace.since` counts from a time.
 (() => {
   // Components live in shadow roots; looking for them in every frame would cost what is measured.
   const roots = new Set();
@@ -36,14 +36,20 @@
     drawn: (label) =>
       all(".grid .table")[0]?.getAttribute("aria-label") === label &&
       painted(all(".grid canvas.maps")[0]),
+    // BertViz has drawn this kind, in an element newer than the last call of `pace.age`.
+    lines: (kind) => {
+      const svg = document.querySelector("#vis svg");
+      return svg !== null && document.querySelector("#filter").value === kind &&
+        !svg.dataset.before && svg.querySelector("line") !== null;
+    },
     // The player stands at this step.
     stepped: (step) => all(".player .count")[0]?.textContent.startsWith(`step ${step} of`),
     stopped: () =>
       [...document.querySelectorAll("[data-testid=stAlert]")].some((each) =>
         each.textContent.includes("Stopped.")),
   };
-  // Filled by `pace.notice()`: when work and its bar first appeared, and the longest time for which the main part was blank
-  // although the navigation was there, in milliseconds.
+  // Filled by `pace.notice()`: when work and its bar first appeared, and the longest time for which
+  // the main part was blank although the navigation was there, in milliseconds.
   const seen = { blank: 0 };
   let before = performance.now(), blank = 0;
   const notice = () => {
@@ -62,19 +68,26 @@
     said: () => all(".grid .map")[0]?.getAttribute("aria-label") ?? "",
     remember: (name) => { pace.memory[name] = pace.said(); },
     holds: (name, ...args) => Boolean(ready[name](...args)),
+    age: () => {
+      for (const svg of document.querySelectorAll("#vis svg")) svg.dataset.before = "yes";
+    },
+    since: (began, name, ...args) => {
+      pace.took = null;
+      const look = () => {
+        if (!ready[name](...args)) return requestAnimationFrame(look);
+        // What was drawn in one frame is on screen when the next one begins.
+        return requestAnimationFrame(() => { pace.took = performance.now() - began; });
+      };
+      look();
+    },
     arm: (name, ...args) => {
       pace.took = null;
+      const kinds = ["click", "keydown", "input"];
       const begin = () => {
-        for (const kind of ["click", "keydown"]) document.removeEventListener(kind, begin, true);
-        const began = performance.now();
-        const look = () => {
-          if (!ready[name](...args)) return requestAnimationFrame(look);
-          // What was drawn in one frame is on screen when the next one begins.
-          return requestAnimationFrame(() => { pace.took = performance.now() - began; });
-        };
-        look();
+        for (const kind of kinds) document.removeEventListener(kind, begin, true);
+        pace.since(performance.now(), name, ...args);
       };
-      for (const kind of ["click", "keydown"]) document.addEventListener(kind, begin, true);
+      for (const kind of kinds) document.addEventListener(kind, begin, true);
     },
   });
 })();

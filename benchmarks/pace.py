@@ -39,7 +39,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [] if str(ROOT) in sys.path else [str(ROOT)]
 
 from benchmarks.aims import Figure, report  # noqa: E402
-from benchmarks.views import KINDS, browser_context, make_tensors  # noqa: E402
+from benchmarks.views import KINDS, WATCH, browser_context, make_tensors  # noqa: E402
 from tests.servers import serving  # noqa: E402
 from tests.snapshots import UPDATES, write_snapshots  # noqa: E402
 from tests.tiny_models import SENTENCES, random_model, sentence_of  # noqa: E402
@@ -48,8 +48,6 @@ from transformer.config import ModelConfig  # noqa: E402
 from transformer.text.tokenizer import train_tokenizer  # noqa: E402
 
 PATIENCE_MS = 300_000
-WATCH = (ROOT / "benchmarks" / "pace.js").read_text("utf-8")
-
 #: URL of each page with a model that never ends a sentence.
 WORKING_PAGES = {
     "Translate": "?", "a sample": "?beam=1&sample=on&", "Beam search": "beam?",

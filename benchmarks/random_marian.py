@@ -31,6 +31,19 @@ def pieces_of(model: bytes) -> list[str]:
     return [processor.id_to_piece(index) for index in range(3, len(processor))]
 
 
+def marian_config(
+    vocab_size: int, d_model: int, d_ff: int, n_heads: int, layers: tuple[int, int], **more: Any
+) -> Any:
+    """Return a `MarianConfig` of a shape; `layers` are the encoder's and the decoder's."""
+    from transformers import MarianConfig
+
+    return MarianConfig(
+        vocab_size=vocab_size, d_model=d_model, encoder_layers=layers[0], decoder_layers=layers[1],
+        encoder_attention_heads=n_heads, decoder_attention_heads=n_heads, encoder_ffn_dim=d_ff,
+        decoder_ffn_dim=d_ff, **{"max_position_embeddings": 512, **more},
+    )  # fmt: skip
+
+
 def spread(model: Any, pad: int) -> None:
     """Give a `MarianMTModel` weights so wide that attention and predictions are far from uniform.
 

@@ -24,7 +24,7 @@ import os
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
@@ -38,21 +38,16 @@ PAGES = ("", "beam", "attention", "head", "tokens", "positions", "compare")
 #: Largest counts aimed at for one model: with nothing changed, and with a new sentence.
 AIMS = {"again": {"forward passes": 0, "keys": 1, "jobs": 0}, "sentence": {"keys": 1, "jobs": 1}}
 
-#: What is counted under a name: modules and attributes, of which the first that exists is taken,
-#: since older trees have other names.
-_FORWARD = (
-    ("transformer.model", "Transformer.encode"),
-    ("transformer.model", "Transformer.decode"),
-    ("transformer.fast.packed transformer.packed", "PackedEncoder.encode"),
-    ("transformer.fast.steps transformer.packed_steps", "PackedSteps.__call__"),
-)
+#: Functions and methods that are counted under a name, by module.
 _COUNTED = {
-    "forward passes": _FORWARD,
-    "marks": (("transformer.checkpoint.reference transformer.catalogue", "fingerprint"),),
-    "keys": (
-        ("ui.core.request", "Request.__init__"),
-        ("ui.work.traces ui.traces", "TraceKey.__init__"),
+    "forward passes": (
+        ("transformer.model", "Transformer.encode"),
+        ("transformer.model", "Transformer.decode"),
+        ("transformer.fast.packed", "PackedEncoder.encode"),
+        ("transformer.fast.steps", "PackedSteps.__call__"),
     ),
+    "marks": (("transformer.checkpoint.reference", "fingerprint"),),
+    "keys": (("ui.core.request", "Request.__init__"),),
 }
 
 _counts: Counter[str] = Counter()
@@ -67,8 +62,8 @@ def count(root: Path) -> None:
 
     sys.addaudithook(heard)
     for name, sources in _COUNTED.items():
-        wrapped = [_wrap(name, modules.split(), what) for modules, what in sources]
-        assert any(wrapped), f"nothing to count as {name}"
+        for module, what in sources:
+            _wrap(name, module, what)
     start = threading.Thread.start
 
     def starting(thread: threading.Thread) -> None:
@@ -96,35 +91,22 @@ def counted() -> Iterator[Counter[str]]:
     found.update({name: _counts[name] - before[name] for name in names})
 
 
-def _wrap(name: str, modules: list[str], what: str) -> bool:
+def _wrap(name: str, module: str, what: str) -> None:
     """Count the calls of a function or method, in every module that imported it."""
     holder, _, attribute = what.rpartition(".")
-    for module in modules:
-        try:
-            home = importlib.import_module(module)
-        except ImportError:
-            continue
-        owner = getattr(home, holder) if holder else home
-        original = getattr(owner, attribute)
-        _replace(owner, attribute, original, _counting(name, original))
-        return True
-    return False
+    home = importlib.import_module(module)
+    owner = getattr(home, holder) if holder else home
+    original = getattr(owner, attribute)
 
-
-def _counting(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(original)
     def call(*args: Any, **options: Any) -> Any:
         _counts[name] += 1
         return original(*args, **options)
 
-    return call
-
-
-def _replace(owner: Any, attribute: str, original: Any, new: Any) -> None:
-    setattr(owner, attribute, new)
-    for module in list(sys.modules.values()):  # those that imported it by its name
-        if getattr(module, attribute, None) is original:
-            setattr(module, attribute, new)
+    setattr(owner, attribute, call)
+    for other in list(sys.modules.values()):  # those that imported it by its name
+        if getattr(other, attribute, None) is original:
+            setattr(other, attribute, call)
 
 
 def open_page(tree: Path, at: str) -> Any:

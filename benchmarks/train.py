@@ -27,6 +27,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [] if str(ROOT) in sys.path else [str(ROOT)]
 
+from benchmarks.aims import Figure, ratio, report  # noqa: E402
 from benchmarks.train_contestants import CONTESTANTS, serve  # noqa: E402
 from benchmarks.turns import Process, in_turn, processors, say  # noqa: E402
 
@@ -72,17 +73,18 @@ def race(running: dict[str, Process], rounds: int, updates: int) -> tuple[Rates,
     return rates, losses
 
 
-def ratios(rates: Rates) -> dict[str, float]:
+def ratios(rates: Rates) -> list[Figure]:
     """Return Headlight's tokens a second divided by each other library's, to three digits.
 
     Where torch.compile does not work, Headlight's are those of the eager objective.
     """
     ours = rates.get("headlight") or rates.get("headlight, eager") or []
-    return {
-        f"train_vs_{name}": float(f"{statistics.median(ours) / statistics.median(rates[name]):.3g}")
-        for name in NEEDED
-        if ours and name in rates
-    }
+    found = []
+    for name in NEEDED:
+        if ours and name in rates:
+            faster = ratio(statistics.median(ours), statistics.median(rates[name])) or 0.0
+            found.append(Figure(f"train_vs_{name}", faster, AIM, "x", least=True))
+    return found
 
 
 def table(rates: Rates, losses: dict[str, float], given: argparse.Namespace) -> str:
@@ -100,11 +102,7 @@ def table(rates: Rates, losses: dict[str, float], given: argparse.Namespace) -> 
             f"| {name} | {statistics.median(each):,.0f} | {low:,.0f} to {high:,.0f} | "
             f"{losses[name]:.2f} |"
         )
-    lines += ["", "| times as fast | value | aim |", "|---|---:|---|"]
-    for name, value in ratios(rates).items():
-        verdict = "reached" if value >= AIM else "missed"
-        lines.append(f"| {name} | {value:g} | at least {AIM:g}: {verdict} |")
-    return "\n".join(lines)
+    return "\n".join([*lines, ""])
 
 
 def main() -> None:
@@ -145,9 +143,8 @@ def main() -> None:
                 say((folder / f"{name}.log").read_text().splitlines()[-1])
         rates, losses = race(running, given.rounds, given.updates)
     print(table(rates, losses, given))
-    if given.json:
-        speeds = {name: round(statistics.median(each)) for name, each in rates.items()}
-        print(json.dumps(ratios(rates) | {"target_tokens_per_second": speeds}))
+    speeds = {name: round(statistics.median(each)) for name, each in rates.items()}
+    report(ratios(rates), given.json, target_tokens_per_second=speeds)
 
 
 if __name__ == "__main__":

@@ -87,21 +87,15 @@ def headlight(work: Work, compile_it: bool) -> Updates:
 
 def transformers(work: Work) -> Updates:
     """The Trainer of `transformers`."""
-    from transformers import (
-        MarianConfig,
-        MarianMTModel,
-        Trainer,
-        TrainerCallback,
-        TrainingArguments,
-    )
+    from transformers import MarianMTModel, Trainer, TrainerCallback, TrainingArguments
+
+    from benchmarks.random_marian import marian_config
 
     config = work.trainer.config
     model = MarianMTModel(
-        MarianConfig(
-            vocab_size=config.vocab_size, d_model=config.d_model,
-            encoder_layers=config.n_encoder_layers, decoder_layers=config.n_decoder_layers,
-            encoder_attention_heads=config.n_heads, decoder_attention_heads=config.n_heads,
-            encoder_ffn_dim=config.d_ff, decoder_ffn_dim=config.d_ff, dropout=config.dropout,
+        marian_config(
+            config.vocab_size, config.d_model, config.d_ff, config.n_heads,
+            (config.n_encoder_layers, config.n_decoder_layers), dropout=config.dropout,
             attention_dropout=0.0, activation_dropout=0.0, activation_function="relu",
             max_position_embeddings=config.max_positions, scale_embedding=True,
             pad_token_id=config.pad_id, eos_token_id=config.eos_id, bos_token_id=config.bos_id,

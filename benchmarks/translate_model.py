@@ -69,16 +69,13 @@ def _write_marian(folder: Path, shape: Shape, seed: int) -> None:
     import torch
     import transformers
 
-    from benchmarks.random_marian import spread
+    from benchmarks.random_marian import marian_config, spread
 
     folder.mkdir(parents=True)
     _write_tokenizer(folder, shape)
     pad = shape.vocab_size - 1
-    config = transformers.MarianConfig(
-        vocab_size=shape.vocab_size, d_model=shape.d_model,
-        encoder_layers=shape.layers, decoder_layers=shape.layers,
-        encoder_attention_heads=shape.n_heads, decoder_attention_heads=shape.n_heads,
-        encoder_ffn_dim=shape.d_ff, decoder_ffn_dim=shape.d_ff, max_position_embeddings=512,
+    config = marian_config(
+        shape.vocab_size, shape.d_model, shape.d_ff, shape.n_heads, (shape.layers,) * 2,
         activation_function="swish", scale_embedding=True, static_position_embeddings=True,
         pad_token_id=pad, decoder_start_token_id=pad, eos_token_id=END, forced_eos_token_id=None,
     )  # fmt: skip

@@ -35,10 +35,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,7 +48,7 @@ from playwright.sync_api import BrowserContext, Page, Route, sync_playwright
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [] if str(ROOT) in sys.path else [str(ROOT)]
 
-from benchmarks.race_report import CONTESTANTS, Result, summary, table  # noqa: E402
+from benchmarks.aims import ratio  # noqa: E402
 from tests.browser.chromium import FLAGS, find_or_install  # noqa: E402
 from tests.servers import serving  # noqa: E402
 
@@ -61,6 +62,8 @@ LIBRARIES = {
     "jquery.min.js": ("jquery@2.1.0", "package/dist/jquery.min.js"),
 }
 
+CONTESTANTS = ("bertviz", "headlight")
+
 #: The last line of a race that cannot start.
 NOT_FETCHED = "BertViz's libraries could not be fetched: npm is needed once, and a network"
 
@@ -70,7 +73,25 @@ class NoLibrariesError(RuntimeError):
 
 
 #: Script that runs in the page first.
-WATCH = (ROOT / "benchmarks" / "race.js").read_text("utf-8")
+WATCH = (ROOT / "benchmarks" / "pace.js").read_text("utf-8")
+
+
+@dataclass(frozen=True)
+class Result:
+    """One contestant at one length.
+
+    Attributes:
+        sent: bytes.  prepared, first, change: seconds; None if it did not get that far.
+        failed: the reason of a failure, or "".
+        waited: time limit in seconds of a drawing that exceeded it.
+    """
+
+    sent: int | None = None
+    prepared: float | None = None
+    first: float | None = None
+    change: float | None = None
+    failed: str = ""
+    waited: float | None = None
 
 
 def make_tensors(
@@ -155,20 +176,19 @@ def time_views(
 ) -> tuple[float, list[float]]:  # fmt: skip
     """Return the seconds until the first kind is drawn, and of each change to another."""
     page.set_default_timeout(1000 * timeout)
-    page.add_init_script(f"{WATCH}\nrace.wait({json.dumps(who)}, {json.dumps(names[0])});")
+    ready = {"bertviz": "lines", "headlight": "drawn"}[who]
+    page.add_init_script(f"{WATCH}\npace.since(0, {json.dumps(ready)}, {json.dumps(names[0])});")
     page.goto(address, wait_until="commit")
-    page.wait_for_function("() => race.at !== null", polling=20)
-    first = page.evaluate("() => race.at") / 1000
-    changes = []
+
+    def seconds() -> float:
+        page.wait_for_function("() => pace.took !== null", polling=20)
+        return float(page.evaluate("() => pace.took")) / 1000
+
+    first, changes = seconds(), []
     for name in names[1:]:
-        page.evaluate(
-            "([who, name]) => { for (const svg of document.querySelectorAll('#vis svg')) "
-            "svg.dataset.before = 'yes'; race.asked = null; race.wait(who, name); }",
-            [who, name],
-        )
+        page.evaluate("([ready, name]) => { pace.age(); pace.arm(ready, name); }", [ready, name])
         choose(page, name)
-        page.wait_for_function("() => race.at !== null", polling=20)
-        changes.append(page.evaluate("() => race.at - race.asked") / 1000)
+        changes.append(seconds())
     return first, changes
 
 
@@ -295,6 +315,62 @@ def run_one(
             return replace(known, failed=f"> {waited:.0f} s", waited=waited)
         return replace(known, failed=f"failed ({said[-1][:120] if said else ''})")
     return known
+
+
+def summary(results: dict[int, dict[str, Result]]) -> dict[str, Any]:
+    """Return the JSON output: BertViz divided by Headlight, by number of tokens.
+
+    If BertViz exceeded the time limit, the limit stands in for its time, which is longer.
+    """
+    ratios: dict[str, dict[str, float | None]] = {
+        f"{name}_ratio": {} for name in ("bytes", "first", "change")
+    }
+    for tokens, by_name in results.items():
+        bertviz, ours = by_name["bertviz"], by_name["headlight"]
+        ratios["bytes_ratio"][str(tokens)] = ratio(bertviz.sent, ours.sent)
+        for name in ("first", "change"):
+            theirs = getattr(bertviz, name) or bertviz.waited
+            ratios[f"{name}_ratio"][str(tokens)] = ratio(theirs, getattr(ours, name))
+    works = {
+        who: max((n for n, by_name in results.items() if not by_name[who].failed), default=0)
+        for who in CONTESTANTS
+    }
+    measured = {
+        str(tokens): {who: asdict(result) for who, result in by_name.items()}
+        for tokens, by_name in results.items()
+    }
+    return {**ratios, "largest_length": works, "measured": measured}
+
+
+def table(results: dict[int, dict[str, Result]]) -> str:
+    """Return the results as a Markdown table."""
+    ratios = summary(results)
+    lines = [
+        "| tokens | | sent for all maps | first picture | change of view |",
+        "|---:|---|---:|---:|---:|",
+    ]
+    for tokens, by_name in results.items():
+        for who, label in (("bertviz", "BertViz"), ("headlight", "Headlight")):
+            result = by_name[who]
+            sent = "-" if result.sent is None else f"{result.sent / 1e6:,.2f} MB"
+            first, change = (
+                result.failed or "-" if seconds is None else f"{seconds:.2f} s"
+                for seconds in (result.first, result.change)
+            )
+            lines.append(f"| {tokens if who == 'bertviz' else ''} | {label} | {sent} | {first} | "
+                         f"{change} |")  # fmt: skip
+        times = []
+        for name in ("bytes", "first", "change"):
+            value = ratios[f"{name}_ratio"][str(tokens)]
+            least = ">" if name != "bytes" and by_name["bertviz"].failed else ""
+            times.append("" if value is None else f"**{least}{value:g} x**")
+        lines.append(f"| | | {' | '.join(times)} |")
+    works = ratios["largest_length"]
+    lines.append("")
+    lines.append(
+        f"Largest length that works: BertViz {works['bertviz']}, Headlight {works['headlight']}."
+    )
+    return "\n".join(lines)
 
 
 def main() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import views
-from benchmarks.translate_report import AIMS
+from benchmarks.translate import AIMS
 
 ROOT = Path(__file__).parents[1]
 pytestmark = pytest.mark.timeout(1200)

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks import gpu, race_report, train, views
+from benchmarks import gpu, train, views
 from benchmarks.aims import Figure, report
+from benchmarks.translate import Times, ratios
 from benchmarks.translate_model import BASE, TINY, sources
-from benchmarks.translate_report import Times, ratios
 
 
 def test_figures_stand_beside_their_aims(capsys: pytest.CaptureFixture[str]) -> None:
@@ -37,20 +37,20 @@ def test_tensors_are_attention_and_the_same_every_time() -> None:
 
 
 def test_ratios_and_what_failed() -> None:
-    ours = race_report.Result(sent=100_000, prepared=0.1, first=1.0, change=0.1)
+    ours = views.Result(sent=100_000, prepared=0.1, first=1.0, change=0.1)
     results = {
-        30: {"bertviz": race_report.Result(5_600_000, 2.0, 2.1, 0.6), "headlight": ours},
+        30: {"bertviz": views.Result(5_600_000, 2.0, 2.1, 0.6), "headlight": ours},
         512: {
-            "bertviz": race_report.Result(9_000_000, 80.0, failed="> 180 s", waited=180),
+            "bertviz": views.Result(9_000_000, 80.0, failed="> 180 s", waited=180),
             "headlight": ours,
         },
-        600: {"bertviz": race_report.Result(failed="failed (out of memory)"), "headlight": ours},
+        600: {"bertviz": views.Result(failed="failed (out of memory)"), "headlight": ours},
     }
-    found = race_report.summary(results)
+    found = views.summary(results)
     assert found["bytes_ratio"] == {"30": 56, "512": 90, "600": None}
     assert found["change_ratio"] == {"30": pytest.approx(6), "512": 1800, "600": None}
     assert found["largest_length"] == {"bertviz": 30, "headlight": 600}
-    lines = race_report.table(results).splitlines()
+    lines = views.table(results).splitlines()
     assert lines[2] == "| 30 | BertViz | 5.60 MB | 2.10 s | 0.60 s |"
     assert lines[3] == "|  | Headlight | 0.10 MB | 1.00 s | 0.10 s |"
     assert lines[5] == "| 512 | BertViz | 9.00 MB | > 180 s | > 180 s |"
@@ -66,7 +66,7 @@ def test_figures_are_their_median_by_ours() -> None:
         ("headlight", "trace"): [0.2],
         ("transformers", "trace"): [0.1],
     }
-    assert ratios(times) == {
+    assert {each.name: each.value for each in ratios(times)} == {
         "recorded_beam4_vs_transformers": 3.0,
         "recorded_beam4_vs_ctranslate2": 1.5,
         "trace_vs_transformers": 0.5,
@@ -92,10 +92,12 @@ def test_the_weights_that_a_step_reads() -> None:
 
 def test_training_is_compared_by_medians_and_in_turns() -> None:
     rates = {"headlight": [300.0, 900.0, 310.0], "transformers": [200.0, 1.0, 155.0]}
-    assert train.ratios(rates) == {"train_vs_transformers": 2.0}
+    (figure,) = train.ratios(rates)
+    assert (figure.name, figure.value) == ("train_vs_transformers", 2.0)
+    assert figure.verdict == "at least 1.5: reached"
     eager = {"headlight, eager": [465.0], "transformers": rates["transformers"]}
-    assert train.ratios(eager) == {"train_vs_transformers": 3.0}
-    assert train.ratios({"transformers": [1.0]}) == {}
+    assert train.ratios(eager)[0].value == 3.0
+    assert train.ratios({"transformers": [1.0]}) == []
 
     order: list[str] = []
 
