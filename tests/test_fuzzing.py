@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from tests.fuzzing.mutations import Mutation, mutated
+from tests.fuzzing.mutations import MUTATIONS, Mutation, mutated
 from tests.fuzzing.targets import Bench, Target, check
 from transformer.errors import CheckpointError
 
@@ -23,6 +25,19 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
 @pytest.mark.parametrize("case", sorted(CASES.glob("*/*")), ids=lambda case: case.name)
 def test_found_cases_are_refused_or_read(case: Path, bench: Bench) -> None:
     check(bench[case.parent.name], case.read_bytes())
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["config.json", "metrics.json", "tokenizer.model", "model.safetensors", "model.pt",
+     "marian"],
+)  # fmt: skip
+@given(data=st.data(), changes=MUTATIONS)
+@settings(max_examples=20)
+def test_broken_files_are_refused_in_one_line_or_whole(
+    name: str, bench: Bench, data: st.DataObject, changes: list[Mutation]
+) -> None:
+    check(bench[name], mutated(data.draw(st.sampled_from(bench[name].examples)), changes))
 
 
 def test_a_fault_is_told_from_a_refusal() -> None:

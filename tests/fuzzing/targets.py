@@ -19,6 +19,8 @@ import numpy as np
 from figures.labels import show_token
 from figures.markdown import plain
 from tests.tiny_models import SENTENCES, random_model
+from tests.transformer.damage import torch_file
+from tests.transformer.huggingface import models as huggingface
 from tests.transformer.importers import foreign
 from transformer.arrays.trace_file import describe_arrays, load_arrays, save_arrays
 from transformer.catalogue import inspect_entry
@@ -27,13 +29,14 @@ from transformer.checkpoint.snapshots import FILE as SNAPSHOTS
 from transformer.checkpoint.snapshots import pack, read_history
 from transformer.checkpoint.weights import describe_weights, layout_of, read_tensors
 from transformer.config import ModelConfig
+from transformer.errors import CheckpointError
 from transformer.evaluation.summary import summary_table
 from transformer.files.npz import describe_npz, read_npz
 from transformer.importers.fairseq import read_dictionary
 from transformer.importers.registry import FORMATS
 from transformer.search.decoding import default_decoding
 from transformer.text.merges import Merges, read_codes
-from transformer.text.tokenizer import Tokenizer, train_tokenizer
+from transformer.text.tokenizer import train_tokenizer
 from transformer.training.data import read_csv, read_lines, read_tsv
 from transformer.training.recipe import Recipe
 from transformer.training.treebank import read_treebank
@@ -52,59 +55,35 @@ class Target(NamedTuple):
     read: Callable[[bytes], object]
 
 
-def is_refusal(error: Exception) -> bool:
-    """Return whether an exception is one that pages and commands show as a line."""
-    return isinstance(error, ValueError) and type(error).__module__.startswith("transformer.")
-
-
 def check(target: Target, data: bytes) -> None:
-    """Read an input; whatever is raised beside a refusal of one line goes on."""
+    """Read an input; raise whatever is raised beside a refusal, one line of an own error."""
     try:
         target.read(data)
     except ValueError as error:
-        if not is_refusal(error) or "\n" in str(error).strip():
+        own = type(error).__module__.startswith("transformer.")
+        if not own or "\n" in str(error).strip():
             raise
 
 
-#: Every target.
-NAMES = (
-    "url", "sentence", "tokenizer", "merges", "tree", "config.json", "metrics.json",
-    "tokenizer.model", "model.safetensors", "snapshots.npz", "weights.safetensors", "weights.npz",
-    "trace.npz", "pairs.tsv", "pairs.csv", "lines.gz", "trees.ptb", "recipe.toml",
-    "dictionary.txt", "metrics.jsonl", "recipe.json", "joeynmt", "fairseq", "marian",
-)  # fmt: skip
-
-
-class Bench:
-    """Valid examples of every kind, made in a folder when they are asked for, and their readers."""
+class Bench(dict[str, Target]):
+    """Targets by name, made in a folder when they are asked for."""
 
     def __init__(self, folder: Path) -> None:
+        super().__init__()
         self.folder = folder
-        self._targets: dict[str, Target] = {}
 
-    def __getitem__(self, name: str) -> Target:
-        """Return a target."""
-        if name not in self._targets:
-            self._targets[name] = self._make(name)
-        return self._targets[name]
-
-    @cached_property
-    def tokenizer(self) -> Tokenizer:
-        """A small tokenizer."""
-        return train_tokenizer(SENTENCES, 110)
-
-    @cached_property
-    def config(self) -> ModelConfig:
-        """The shape of a small model."""
-        return ModelConfig(
-            vocab_size=self.tokenizer.vocab_size, d_model=12, n_heads=3, d_ff=16,
-            n_encoder_layers=1, n_decoder_layers=2, max_positions=60,
-        )  # fmt: skip
+    def __missing__(self, name: str) -> Target:
+        return self.setdefault(name, self._make(name))
 
     @cached_property
     def translator(self) -> Translator:
         """A small model with random weights."""
-        return Translator(random_model(self.config), self.tokenizer, device="cpu", name="fuzzed")
+        tokenizer = train_tokenizer(SENTENCES, 110)
+        config = ModelConfig(
+            vocab_size=tokenizer.vocab_size, d_model=12, n_heads=3, d_ff=16,
+            n_encoder_layers=1, n_decoder_layers=2, max_positions=60,
+        )  # fmt: skip
+        return Translator(random_model(config), tokenizer, device="cpu", name="fuzzed")
 
     @cached_property
     def ours(self) -> Path:
@@ -116,22 +95,17 @@ class Bench:
             "training_text": {"kind": "sentences", "source": [3, 9], "target": [3, 9]},
         }  # fmt: skip
         model = self.translator.model
-        made = save_checkpoint(self.folder / "ours", model, self.tokenizer, metrics=metrics)
+        made = save_checkpoint(
+            self.folder / "ours", model, self.translator.tokenizer, metrics=metrics
+        )
         whole = model.state_dict()
-        states = [{name: whole[name] for name in layout_of(self.config).stored}] * 2
+        states = [{name: whole[name] for name in layout_of(model.config).stored}] * 2
         arrays = {
             "updates": np.array([0, 5]), "continues": np.array(1, np.uint8),
             "val_nll": np.zeros(2, np.float32), **pack(states, 8.0),
         }  # fmt: skip
         np.savez_compressed(made / SNAPSHOTS, **arrays)
         return made
-
-    @cached_property
-    def trace(self) -> bytes:
-        """A recorded sentence, as a file of arrays."""
-        file = self.folder / "trace.npz"
-        save_arrays(self.translator.trace("A dog runs.", beam_size=2), file)
-        return file.read_bytes()
 
     def _make(self, name: str) -> Target:
         if name in _OURS:
@@ -143,43 +117,27 @@ class Bench:
             return Target(name, tuple(each.encode() for each in texts), read)
         if name in _FILES:
             read_file, *contents = _FILES[name]
-            return self._alone(name, read_file, *contents)
-        weights = self.ours / "model.safetensors"
-        return {
-            "sentence": lambda: Target(name, (SENTENCES[0].encode(), b"a"), self._sentence),
-            "tokenizer": lambda: Target(
-                name, (self.tokenizer.files()["tokenizer.model"],), self._pieces
-            ),
-            "weights.safetensors": lambda: self._alone(name, _tensors, weights.read_bytes()),
-            "weights.npz": lambda: self._alone(name, _npz, self.trace),
-            "trace.npz": lambda: self._alone(name, _arrays, self.trace),
-        }[name]()
+        elif name == "weights.safetensors":
+            read_file, contents = _tensors, [(self.ours / "model.safetensors").read_bytes()]
+        elif name == "sentence":
+            return Target(name, (SENTENCES[0].encode(), b"a"), self._sentence)
+        else:  # a recorded sentence, as a file of arrays
+            file = save_arrays(self.translator.trace("A dog runs.", beam_size=2), self.folder / "x")
+            read_file, contents = _ARRAYS[name], [file.read_bytes()]
+        place = self.folder / "alone" / name
+        place.mkdir(parents=True)
+        return Target(name, tuple(contents), _written(place / name, read_file, place / name))
 
     def _in_folder(self, file: str, read: Callable[[Path], object]) -> Target:
         """Return the target of one file of a checkpoint, read with the others as they are."""
         place = self.folder / "places" / file
         shutil.copytree(self.ours, place)
+        if file == "model.pt":
+            torch_file(lambda state: state, file)(place)
+        example = (place / file).read_bytes()
+        return Target(file, (example,), _written(place / file, read, place))
 
-        def read_there(data: bytes) -> None:
-            (place / file).write_bytes(data)
-            read(place)
-
-        return Target(file, ((self.ours / file).read_bytes(),), read_there)
-
-    def _alone(self, name: str, read: Callable[[Path], object], *examples: bytes) -> Target:
-        """Return the target of a file by itself."""
-        place = self.folder / "alone" / name
-        place.mkdir(parents=True)
-
-        def read_there(data: bytes) -> None:
-            (place / name).write_bytes(data)
-            read(place / name)
-
-        return Target(name, examples, read_there)
-
-    def _importing(
-        self, name: str, make: Callable[..., object], shape: str, do: Callable[..., object]
-    ) -> Target:
+    def _importing(self, name: str, make: Callable[..., object], shape: str) -> Target:
         """Return the target of a model to be imported; the first byte says which file it is."""
         good, place = self.folder / name, self.folder / "places" / name
         make(good, shape)
@@ -191,8 +149,12 @@ class Bench:
             shutil.rmtree(out, ignore_errors=True)
             shutil.copytree(good, place)
             (place / names[(data or b"\0")[0] % len(names)]).write_bytes(data[1:])
-            do(place, out)
-            load_checkpoint(out)
+            try:
+                FORMATS[name].convert(place, out)
+            except CheckpointError:
+                assert not out.exists()
+                raise
+            _whole(out)
 
         examples = (bytes([at]) + (good / each).read_bytes() for at, each in enumerate(names))
         return Target(name, tuple(examples), read)
@@ -205,10 +167,20 @@ class Bench:
         for token in (*trace.src_tokens, *trace.tgt_tokens):
             show_token(token)
 
-    def _pieces(self, data: bytes) -> None:
-        known = Tokenizer(data)
-        for ids in known.encode_many(SENTENCES[:2]):
-            known.decode(ids)
+
+def _written(path: Path, read: Callable[[Path], object], given: Path) -> Callable[[bytes], object]:
+    """Return a reader of bytes, which are written to a file."""
+    return lambda data: (path.write_bytes(data), read(given))
+
+
+def _whole(folder: Path) -> None:
+    """Load a checkpoint, and check that its model is whole."""
+    loaded = load_checkpoint(folder)
+    assert inspect_entry(folder).ok
+    assert all(bool(each.isfinite().all()) for each in loaded.model.parameters())
+    for ids in loaded.tokenizer.encode_many([*SENTENCES[:2], "é ﬁ 你."]):
+        assert all(0 <= index < loaded.config.vocab_size for index in ids)
+        loaded.tokenizer.decode(ids)
 
 
 _VALUES = (
@@ -263,12 +235,8 @@ def _tree(data: bytes) -> None:
 def _figures(folder: Path) -> None:
     entry = inspect_entry(folder)
     default_decoding(entry.metrics)
-    summary_table([list_one(folder)])
-
-
-def list_one(folder: Path) -> Any:
-    """Return the entry of a checkpoint as pages list it."""
-    return inspect_entry(folder)
+    summary_table([entry])
+    _whole(folder)
 
 
 def _history(folder: Path) -> None:
@@ -291,28 +259,23 @@ def _arrays(path: Path) -> None:
     load_arrays(path)
 
 
-def _marian(folder: Path, shape: str) -> None:
-    from tests.transformer.importers.models import make_folder  # needs `transformers`
-
-    make_folder(folder, shape)
-
-
 _TREE = "(S (NP (DT A) (NN dog)) (VP (VBD ran) (PP (IN off))) (. .))\n"
 _PAIRS = "\n".join(f"{one}\t{two}" for one, two in pairwise(SENTENCES))
 
 
 #: The readers of a checkpoint's files.
 _OURS: dict[str, Callable[[Path], object]] = {
-    "config.json": inspect_entry, "metrics.json": _figures, "tokenizer.model": load_checkpoint,
-    "model.safetensors": load_checkpoint, SNAPSHOTS: _history,
+    **dict.fromkeys(("config.json", "tokenizer.model", "model.safetensors", "model.pt"), _whole),
+    "metrics.json": _figures, SNAPSHOTS: _history,
 }  # fmt: skip
 
-#: For each other library: what makes a model, its shape, and what imports it.
-_FOREIGN: dict[str, tuple[Callable[..., object], str, Callable[..., object]]] = {
-    "joeynmt": (foreign.joeynmt, "post-norm, separate", FORMATS["joeynmt"].convert),
-    "fairseq": (foreign.fairseq, "post-norm, all shared", FORMATS["fairseq"].convert),
-    "marian": (_marian, "separate vocabularies", FORMATS["marian"].convert),
+#: For each other library: what makes a model, and its shape.
+_FOREIGN: dict[str, tuple[Callable[..., object], str]] = {
+    "joeynmt": (foreign.joeynmt, "post-norm, separate"),
+    "fairseq": (foreign.fairseq, "post-norm, all shared"),
+    "marian": (huggingface.make_folder, "separate vocabularies"),
 }
+_ARRAYS = {"weights.npz": _npz, "trace.npz": _arrays}
 
 #: Readers of text, and texts.
 _TEXTS: dict[str, tuple[Any, ...]] = {
@@ -339,3 +302,8 @@ _FILES: dict[str, tuple[Any, ...]] = {
     ),
     "recipe.json": (lambda path: read_run(path.parent), b'{"model": {"d_model": 8}}'),
 }  # fmt: skip
+
+#: Every target.
+NAMES = (
+    *_TEXTS, *_FILES, *_OURS, *_FOREIGN, *_ARRAYS, "sentence", "weights.safetensors",
+)  # fmt: skip

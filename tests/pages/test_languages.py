@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 pytest.importorskip("transformers")
 
 from tests.transformer.huggingface import models as huggingface_models
-from tests.transformer.importers.models import make_folder
+from tests.transformer.huggingface.models import make_folder
 from transformer.importers.registry import FORMATS
 from transformer.trace.records import Trace
 from ui.core.request import Request

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from tests.transformer.huggingface.models import make_folder
 from tests.transformer.importers.hub_site import NAME, Hub, serving
-from tests.transformer.importers.models import make_folder
 from transformer.catalogue import inspect_entry
 from ui.frame import import_access
 from ui.models import import_jobs

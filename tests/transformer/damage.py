@@ -170,6 +170,24 @@ def archive(name: str, compression: int = zipfile.ZIP_STORED, **more: bytes) -> 
     return damage
 
 
+def split(ending: str = "safetensors") -> Damage:
+    """Put the weights into two files, with an index."""
+    save = safetensors.torch.save_file if ending == "safetensors" else torch.save
+    stem = "model" if ending == "safetensors" else "pytorch_model"
+    files = [f"{stem}-0000{part}-of-00002.{ending}" for part in (1, 2)]
+
+    def damage(folder: Path) -> None:
+        state = safetensors.torch.load_file(folder / WEIGHTS)
+        (folder / WEIGHTS).unlink()
+        placed = {name: files[at % 2] for at, name in enumerate(sorted(state))}
+        for file in files:
+            save({name: state[name] for name in placed if placed[name] == file}, folder / file)
+        index = {"metadata": {"total_size": 1}, "weight_map": placed}
+        (folder / f"{stem}.{ending}.index.json").write_text(json.dumps(index))
+
+    return damage
+
+
 def in_turn(*damages: Damage) -> Damage:
     return lambda folder: [each(folder) for each in damages]
 

@@ -7,6 +7,7 @@ import os
 import shutil
 import struct
 import zipfile
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,6 @@ from tests.transformer.damage import (
     weights,
     write,
 )
-from tests.transformer.huggingface.faults import BART
 from transformer.config import ModelConfig
 from transformer.model import Transformer
 
@@ -102,11 +102,22 @@ def not_text(name: str) -> Damage:
     )
 
 
+def rewrite(name: str, change: Callable[[Any], object]) -> Damage:
+    """Replace the content of a JSON file."""
+
+    def damage(folder: Path) -> None:
+        path = folder / name
+        path.write_text(json.dumps(change(json.loads(path.read_text()))))
+
+    return damage
+
+
 def torch_of(value: object) -> Damage:
     return torch_file(lambda _: value, "model.pt")
 
 
-CONFIG, TOKENIZER = "config.json", "tokenizer.model"
+CONFIG, TOKENIZER, TOKENIZER_SETTINGS = "config.json", "tokenizer.model", "tokenizer_config.json"
+INDEX, PIECES = "model.safetensors.index.json", "vocabulary.json"
 FFN = "encoder.0.feed_forward.w_1.weight"
 BILLION = 10**9
 
@@ -200,6 +211,16 @@ MARIAN: Faults = {
     "a piece more": (edit(VOCABULARY, extra=999), r"vocab\.json: \d+ pieces, but config\.json"),
     "ids twice": (edit(VOCABULARY, **{">>fra<<": 5, ">>deu<<": 5}), r"vocab\.json: its"),
     "ids as text": (edit(VOCABULARY, **{">>fra<<": "5"}), r"vocab\.json: expected"),
+    "an id beyond": (edit(VOCABULARY, **{">>fra<<": 10**6}), r"vocab\.json: "),
+    "an id of 30 digits": (edit(VOCABULARY, **{">>fra<<": 10**30}), r"vocab\.json: "),
+    "a negative id": (edit(VOCABULARY, **{">>fra<<": -3}), r"vocab\.json: "),
+    "a fraction": (edit(VOCABULARY, **{">>fra<<": 2.5}), r"vocab\.json: expected"),
+    "a flag": (edit(VOCABULARY, **{">>fra<<": True}), r"vocab\.json: expected"),
+    "half a character": (edit(VOCABULARY, **{">>fra<<": ..., "\ud800": 5}), r"vocab\.json: holds"),
+    "a list of pieces": (write(VOCABULARY, b'["a"]'), r"vocab\.json: expected"),
+    "other pieces": (rewrite(VOCABULARY, lambda ids: {
+        p if p in ("<pad>", "</s>", "<unk>") else f"x{i}": i for p, i in ids.items()}),
+        r"source\.spm: only 0 of .* belong to different models"),
     "no <unk>": (edit(VOCABULARY, **{"<unk>": ...}), r"vocab\.json: <unk> is missing"),
     "</s> elsewhere": (edit(CONFIG, eos_token_id=9, forced_eos_token_id=9),
                        r"generation_config\.json: eos_token_id=0 is not that of config\.json, 9"),
@@ -356,7 +377,6 @@ JOEYNMT: Faults = {
         (f / "sp.de.model").read_bytes()[:200]), r"sp\.en\.model: "),
 }  # fmt: skip
 
-INDEX = "model.safetensors.index.json"
 PARTS = ("model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors")
 
 
@@ -396,7 +416,75 @@ SHARDS: Faults = {
     "not JSON": (write(INDEX, b"{"), r"index\.json: not valid JSON"),
 }  # fmt: skip
 
+
+def elsewhere(folder: Path) -> None:
+    """An index that places a tensor outside the folder."""
+    (folder / WEIGHTS).rename(folder / "model-1.safetensors")
+    written = json.dumps({"weight_map": {FC: "../../etc/model-1.safetensors"}})
+    (folder / INDEX).write_text(written)
+
+
+#: A model of the `transformers` library.
+BART: Faults = {
+    "code of its own": (edit(CONFIG, auto_map={"AutoConfig": "evil.Config"}), "auto_map asks for"),
+    "code further in": (edit(CONFIG, text_config={"auto_map": {"AutoModel": "a.B"}}), "auto_map"),
+    "a tokenizer's code": (edit(TOKENIZER_SETTINGS, auto_map={"AutoTokenizer": ["evil.T", None]}),
+                           r"tokenizer_config\.json: auto_map asks for"),
+    "a billion layers": (edit(CONFIG, encoder_layers=10**9), "encoder_layers=1,000,000,000"),
+    "a billion heads": (edit(CONFIG, encoder_attention_heads=10**9), "at most 10,000 are"),
+    "a billion labels": (edit(CONFIG, num_labels=10**9), "num_labels=1,000,000,000"),
+    "many parameters": (edit(CONFIG, d_model=60_000, encoder_ffn_dim=100_000), "asks for|shape"),
+    "a huge vocabulary": (edit(CONFIG, vocab_size=90_000_000), "has shape|asks for"),
+    "more than is stored": (edit(CONFIG, max_position_embeddings=900_000),
+                            "has shape|parameters, but the weights"),
+    "an infinite number": (edit(CONFIG, dropout=float("inf")), "dropout=inf is not a finite"),
+    "a number that is none": (edit(CONFIG, dropout=float("nan")), "dropout=nan is not a finite"),
+    "no type": (edit(CONFIG, model_type=...), "model_type is missing"),
+    "an unknown type": (edit(CONFIG, model_type="<b>nonsense</b>"), "is not one that the transf"),
+    "no text": (write(CONFIG, b'{"model_type": "whisper"}'),
+                r"'whisper' reads input features and no tokens; it is not supp.*\(BERT, T5\w+\)$"),
+    "none of the families": (write(CONFIG, b'{"model_type": "dpr"}'), "'dpr' is not supported"),
+    "quantised": (edit(CONFIG, quantization_config={"quant_method": "bitsandbytes"}), "quantised"),
+    "heads that do not fit": (edit(CONFIG, encoder_attention_heads=4), r"config\.json: no model"),
+    "another width": (edit(CONFIG, encoder_ffn_dim=24), r"has shape .*config\.json asks for"),
+    "a layer less": (edit(CONFIG, encoder_layers=2), "'model.encoder.layers.2.* does not belong"),
+    "a layer more": (edit(CONFIG, decoder_layers=2), "'model.decoder.layers.1.* missing"),
+    "start outside": (edit(GENERATION, decoder_start_token_id=10**6),
+                      "decoder_start_token_id=1000000 is not a token"),
+    "end as text": (edit(GENERATION, eos_token_id="</s>"), "eos_token_id='</s>'"),
+    "bad words": (edit(GENERATION, bad_words_ids=[[5], ["x"]]), "bad_words_ids='x'"),
+    "bad words nested": (edit(GENERATION, bad_words_ids={"a": 1}), "bad_words_ids"),
+    "no config": (remove(CONFIG), r"config\.json: the file is missing"),
+    "no weights": (remove(WEIGHTS), r"model\.safetensors: the file is missing"),
+    "NaN": (weights(lambda s: s[FC].view(-1).__setitem__(3, float("nan"))), f"{FC}.* holds NaN"),
+    "a tensor less": (weights(lambda s: s.pop(FC)), f"{FC}' is missing"),
+    "a shape": (weights(lambda s: s.update({FC: s[FC][:5].clone()})), f"{FC}' has shape"),
+    "complex": (weights(lambda s: s.update({FC: s[FC].double()})), "stored as F64"),
+    "whole numbers": (weights(lambda s: s.update({FC: s[FC].int()})), "is missing"),
+    "no tokenizer": (lambda f: [remove(n)(f) for n in ("tokenizer.json", TOKENIZER_SETTINGS)],
+                     "tokenizer's files are missing"),
+    "tokenizer cut": (cut("tokenizer.json", 0.6), "the tokenizer cannot be read"),
+    "tokenizer a list": (write("tokenizer.json", b"[1]"), "the tokenizer cannot be read"),
+    "settings cut": (cut(TOKENIZER_SETTINGS, 0.6), r"tokenizer_config\.json: not valid JSON"),
+    "index to elsewhere": (elsewhere, "is not the name of"),
+}  # fmt: skip
+
+
+#: An imported checkpoint, whose tokenizer has a table of pieces.
+TABLE: Faults = {
+    "half a million pieces": (
+        rewrite(PIECES, lambda _: [f"piece {index}" for index in range(500_000)]),
+        r"vocabulary\.json"),
+    "a piece twice": (rewrite(PIECES, lambda old: [*old[:-1], old[0]]), "holds a piece twice"),
+    "no list": (write(PIECES, b'{"a": 1}'), r"vocabulary\.json: expected a JSON list"),
+}  # fmt: skip
+
 FAULTS: dict[str, Faults] = {
-    "own": OWN, "marian": MARIAN, "fairseq": FAIRSEQ, "joeynmt": JOEYNMT, "shards": SHARDS,
-    "bart": BART,
+    "own": OWN, "table": TABLE, "marian": MARIAN, "fairseq": FAIRSEQ, "joeynmt": JOEYNMT,
+    "shards": SHARDS, "bart": BART,
+    "joeynmt merges": {"merges of another": (
+        write("codes.de", b"#version: 0.2\nq x\nqx y\n"), r"codes\.de: only 0 of the 2 pieces")},
+    "fairseq apart": {"no model of pieces": (
+        in_turn(remove("spm.en.model"), remove("spm.de.model")),
+        r"dict\.de\.txt: its pieces are SentencePiece's")},
 }  # fmt: skip

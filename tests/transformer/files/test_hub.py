@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.transformer.huggingface.models import make_folder
 from tests.transformer.importers.hub_site import COMMIT, LARGE, NAME, Hub, serving
-from tests.transformer.importers.models import make_folder
 from tests.transformer.site import Site
 from transformer.__main__ import main
 from transformer.catalogue import inspect_entry

@@ -1,9 +1,9 @@
-"""An imported model and its library's own: the same states, logits and maps."""
+"""Imported models beside their libraries' own: the same states, logits and maps."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -12,12 +12,27 @@ from torch.nn.utils.rnn import pad_sequence
 from tests.tiny_models import SENTENCES
 from tests.transformer.importers.reference import Passed
 from transformer.catalogue import inspect_entry
-from transformer.trace.records import Trace
+from transformer.importers.registry import FORMATS
 from transformer.translator import Translator
 
 ENGLISH = SENTENCES[::2]
 CLOSE: dict[str, Any] = {"atol": 1e-5, "rtol": 1e-5}
-Pass = Callable[[Tensor, Tensor], Passed]
+#: The decoder's first input by format.
+STARTS = {"fairseq": "</s>", "joeynmt": "<s>", "marian": "<pad>"}
+
+
+class Pair(NamedTuple):
+    """One model twice: a pass as its library computes it, and ours."""
+
+    kind: str
+    theirs: Any
+    ours: Translator
+
+
+def imported(theirs: Any, folder: Path, kind: str) -> Pair:
+    """Import the model in `theirs`."""
+    path = FORMATS[kind].convert(folder / "theirs", folder / "ours")
+    return Pair(kind, theirs, Translator.load(path, device="cpu"))
 
 
 def batch(ours: Translator) -> tuple[Tensor, Tensor]:
@@ -36,14 +51,13 @@ def batch(ours: Translator) -> tuple[Tensor, Tensor]:
     return src, tgt_in
 
 
-def check_pass(theirs: Pass, ours: Translator) -> None:
+def check_pass(pair: Pair) -> None:
     """Compare the states, logits and every map of a padded batch with S != T."""
-    src, tgt_in = batch(ours)
+    src, tgt_in = batch(pair.ours)
     assert src.size(1) != tgt_in.size(1)
-    mask = src != ours.config.pad_id
-    model = ours.model
+    mask, model = src != pair.ours.config.pad_id, pair.ours.model
     with torch.inference_mode():
-        expected = theirs(src, tgt_in)
+        expected: Passed = pair.theirs(src, tgt_in)
         encoded = model.encode(src, need_weights=True)
         decoded = model.decode(tgt_in, encoded, need_weights=True)
     assert encoded.attention is not None
@@ -60,33 +74,37 @@ def check_pass(theirs: Pass, ours: Translator) -> None:
     assert float(expected.cross.max()) > 2 / src.size(1)
 
 
-def check_trace(theirs: Pass, ours: Translator) -> Trace:
-    """Compare the maps of a search's record, and of one pass over its target."""
-    trace = ours.trace(ENGLISH[0], beam_size=3, max_length=15)
-    follow = ours.trace(ENGLISH[0], target=trace.predicted_ids)
-    with torch.inference_mode():
-        expected = theirs(torch.tensor([trace.src_ids]), torch.tensor([trace.tgt_ids]))
-    for each in (trace, follow) if trace.predicted_ids == follow.predicted_ids else (trace,):
-        for found, maps in (
-            (each.encoder_self, expected.encoder_self),
-            (each.decoder_self, expected.decoder_self),
-            (each.cross, expected.cross),
-        ):
-            torch.testing.assert_close(torch.tensor(found), maps[:, 0], **CLOSE)
-    assert trace.src_tokens[-1] == "</s>"
-    return trace
+class SameModel:
+    """Tests of every pair; a module defines the fixture `pair`."""
 
+    def test_states_logits_and_every_map(self, pair: Pair) -> None:
+        check_pass(pair)
 
-def check_checkpoint(kind: str, ours: Translator) -> None:
-    """Check that an imported model is a checkpoint like any other."""
-    assert ours.path is not None
-    entry = inspect_entry(ours.path)
-    assert entry.ok and entry.name == "ours" and entry.config == ours.config
-    assert entry.metrics["imported"]["format"] == kind
-    assert kind in (ours.path / "README.md").read_text().lower()
-    assert ours.config.n_parameters == ours.model.n_parameters
-    found = ours.translate([ENGLISH[0], "", "?"], max_length=9)
-    assert len(found) == 3 and found[1].tokens == ()
-    (begun,) = ours.translate(["The cat"], prefix="Die Katze", max_length=25)
-    asked = ours.tokenizer.target.encode("Die Katze")
-    assert list(begun.ids[: len(asked)]) == asked
+    def test_a_trace_holds_their_maps(self, pair: Pair) -> None:
+        """The record of a search, and one pass over its target."""
+        trace = pair.ours.trace(ENGLISH[0], beam_size=3, max_length=15)
+        follow = pair.ours.trace(ENGLISH[0], target=trace.predicted_ids)
+        with torch.inference_mode():
+            expected = pair.theirs(torch.tensor([trace.src_ids]), torch.tensor([trace.tgt_ids]))
+        for each in (trace, follow) if trace.predicted_ids == follow.predicted_ids else (trace,):
+            for name in ("encoder_self", "decoder_self", "cross"):
+                found = torch.tensor(getattr(each, name))
+                torch.testing.assert_close(found, getattr(expected, name)[:, 0], **CLOSE)
+        assert trace.src_tokens[-1] == "</s>" and trace.tgt_tokens[0] == STARTS[pair.kind]
+        if pair.kind != "marian" and "char" not in pair.ours.tokenizer.kind:
+            starts = [token.startswith("▁") for token in trace.src_tokens]
+            assert sum(starts) >= len(ENGLISH[0].split()) and "@@" not in "".join(trace.src_tokens)
+
+    def test_it_is_a_checkpoint_like_any_other(self, pair: Pair) -> None:
+        ours = pair.ours
+        assert ours.path is not None
+        entry = inspect_entry(ours.path)
+        assert entry.ok and entry.name == "ours" and entry.config == ours.config
+        assert entry.metrics["imported"]["format"] == pair.kind
+        assert pair.kind in (ours.path / "README.md").read_text().lower()
+        assert ours.config.n_parameters == ours.model.n_parameters
+        found = ours.translate([ENGLISH[0], "", "?"], max_length=9)
+        assert len(found) == 3 and found[1].tokens == ()
+        (begun,) = ours.translate(["The cat"], prefix="Die Katze", max_length=25)
+        asked = ours.tokenizer.target.encode("Die Katze")
+        assert list(begun.ids[: len(asked)]) == asked

@@ -6,20 +6,14 @@ import json
 import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 import sentencepiece as spm
 import torch
 import yaml
 
-from tests.transformer.importers.checks import (
-    CLOSE,
-    batch,
-    check_checkpoint,
-    check_pass,
-    check_trace,
-)
+from tests.transformer.importers.checks import CLOSE, Pair, SameModel, batch, imported
 from tests.transformer.importers.foreign import (
     ENGLISH,
     FAIRSEQ,
@@ -47,18 +41,8 @@ from transformer.translator import Translator
 MAKERS: dict[str, Callable[..., Reference]] = {"fairseq": fairseq, "joeynmt": joeynmt}
 
 
-class Pair(NamedTuple):
-    """One model twice: as its library computes it, and ours."""
-
-    kind: str
-    theirs: Reference
-    ours: Translator
-
-
 def make_pair(folder: Path, kind: str, shape: str, **changes: Any) -> Pair:
-    theirs = MAKERS[kind](folder / "theirs", shape, **changes)
-    path = FORMATS[kind].convert(folder / "theirs", folder / "ours")
-    return Pair(kind, theirs, Translator.load(path, device="cpu"))
+    return imported(MAKERS[kind](folder / "theirs", shape, **changes), folder, kind)
 
 
 @pytest.fixture(
@@ -70,8 +54,8 @@ def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     return make_pair(tmp_path_factory.mktemp("foreign"), *request.param)
 
 
-def test_states_logits_and_every_map(pair: Pair) -> None:
-    check_pass(pair.theirs, pair.ours)
+class TestSameModel(SameModel):
+    pass
 
 
 def test_generates_the_same(pair: Pair) -> None:
@@ -94,18 +78,6 @@ def test_generates_the_same(pair: Pair) -> None:
             assert [each.ids for each in ours.hypotheses] == [
                 each.ids for each in theirs.hypotheses
             ]
-
-
-def test_a_trace_holds_their_maps(pair: Pair) -> None:
-    trace = check_trace(pair.theirs, pair.ours)
-    assert trace.tgt_tokens[0] == ("</s>" if pair.kind == "fairseq" else "<s>")
-    if "char" not in pair.ours.tokenizer.kind:
-        assert all("@@" not in token for token in trace.src_tokens)
-        assert sum(token.startswith("▁") for token in trace.src_tokens) >= len(ENGLISH[0].split())
-
-
-def test_it_is_a_checkpoint_like_any_other(pair: Pair) -> None:
-    check_checkpoint(pair.kind, pair.ours)
 
 
 def test_known_sentences_are_cut_and_joined(pair: Pair) -> None:

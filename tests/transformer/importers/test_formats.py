@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.transformer.huggingface.models import make_folder
 from tests.transformer.importers.foreign import MODELS
-from tests.transformer.importers.models import make_folder
 from transformer.__main__ import main
 from transformer.catalogue import inspect_entry
 from transformer.errors import CheckpointError

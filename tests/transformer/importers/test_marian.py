@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
 from tests.transformer.damage import edit
-from tests.transformer.importers.checks import check_checkpoint, check_pass, check_trace
-from tests.transformer.importers.models import ENGLISH, SHAPES, TAGS, make_folder, transformers
+from tests.transformer.huggingface.models import SHAPES, TAGS, make_folder, transformers
+from tests.transformer.importers.checks import ENGLISH, Pair, SameModel, check_pass, imported
 from tests.transformer.importers.reference import Passed
 from transformer.catalogue import inspect_entry
 from transformer.errors import CheckpointError, InputError
@@ -29,53 +28,47 @@ from transformer.translator import Translator
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of transformers
 
 
-class Pair(NamedTuple):
-    """One model twice: Hugging Face's with its tokenizer, and ours."""
+class Library:
+    """Hugging Face's model and tokenizer; called for a pass."""
 
-    theirs: Any
-    cut: Any
-    ours: Translator
+    def __init__(self, folder: Path, model: Any = None) -> None:
+        self.model = (
+            model
+            or transformers.MarianMTModel.from_pretrained(
+                folder, attn_implementation="eager", dtype=torch.float32
+            ).eval()
+        )
+        self.cut = transformers.MarianTokenizer.from_pretrained(folder)
 
-
-@pytest.fixture(scope="module", params=SHAPES)
-def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Pair:
-    return make_pair(tmp_path_factory.mktemp("marian"), request.param)
-
-
-def make_pair(folder: Path, shape: str, **changes: Any) -> Pair:
-    theirs = make_folder(folder / "theirs", shape, **changes)
-    path = FORMATS["marian"].convert(folder / "theirs", folder / "ours")
-    cut = transformers.MarianTokenizer.from_pretrained(folder / "theirs")
-    return Pair(theirs, cut, Translator.load(path, device="cpu"))
-
-
-def test_states_logits_and_every_map(pair: Pair) -> None:
-    check_pass(passed(pair), pair.ours)
-
-
-def passed(pair: Pair) -> Callable[[Tensor, Tensor], Passed]:
-    """Return Hugging Face's pass."""
-
-    def compute(src: Tensor, tgt_in: Tensor) -> Passed:
-        found = pair.theirs(
-            input_ids=src, attention_mask=(src != pair.theirs.config.pad_token_id).long(),
+    def __call__(self, src: Tensor, tgt_in: Tensor) -> Passed:
+        found = self.model(
+            input_ids=src, attention_mask=(src != self.model.config.pad_token_id).long(),
             decoder_input_ids=tgt_in, output_attentions=True,
         )  # fmt: skip
         maps = (found.encoder_attentions, found.decoder_attentions, found.cross_attentions)
         return Passed(found.encoder_last_hidden_state, found.logits, *map(torch.stack, maps))
 
-    return compute
+
+@pytest.fixture(scope="module", params=SHAPES)
+def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Pair:
+    folder = tmp_path_factory.mktemp("marian")
+    make_folder(folder / "theirs", request.param)
+    return opened_by_both(folder)
+
+
+class TestSameModel(SameModel):
+    pass
 
 
 def found_by_both(
     pair: Pair, beam: int, penalty: float, n_new: int, early: Any, **more: Any
 ) -> list[tuple[list[list[int]], list[list[int]]]]:
     """Every hypothesis of every sentence, theirs and ours, without padding."""
-    config, pad = pair.ours.config, pair.theirs.config.pad_token_id
+    config, pad = pair.ours.config, pair.theirs.model.config.pad_token_id
     both = []
     for text in ENGLISH[:3]:
         ids = torch.tensor([pair.ours.read(text).ids])
-        made = pair.theirs.generate(
+        made = pair.theirs.model.generate(
             input_ids=ids, num_beams=beam, num_return_sequences=beam, max_new_tokens=n_new,
             max_length=None, length_penalty=penalty, early_stopping=early, do_sample=False, **more,
         )  # fmt: skip
@@ -107,23 +100,19 @@ def test_generates_the_same(pair: Pair, beam: int, penalty: float, n_new: int, e
 
 
 def test_translations_of_a_batch_are_the_same(pair: Pair) -> None:
-    pair.cut.padding_side = "right"
-    inputs = pair.cut(list(ENGLISH), return_tensors="pt", padding=True)
-    made = pair.theirs.generate(
+    pair.theirs.cut.padding_side = "right"
+    inputs = pair.theirs.cut(list(ENGLISH), return_tensors="pt", padding=True)
+    made = pair.theirs.model.generate(
         **inputs, num_beams=4, length_penalty=1.0, max_new_tokens=20, max_length=None
     )
     found = pair.ours.translate(
         list(ENGLISH), 4, 1.0, max_length=20, allow_unknown=True, rule=hugging_face()
     )
-    special = {pair.theirs.config.pad_token_id, pair.theirs.config.eos_token_id}
+    special = {pair.theirs.model.config.pad_token_id, pair.theirs.model.config.eos_token_id}
     for row, ours in zip(made.tolist(), found, strict=True):
         assert list(ours.ids) == [each for each in row if each not in special]
-        text = pair.cut.decode(row, skip_special_tokens=True)
+        text = pair.theirs.cut.decode(row, skip_special_tokens=True)
         assert ours.text.replace(" ⁇ ", "") == text.replace(" ⁇ ", "") or 1 in ours.ids
-
-
-def test_a_trace_holds_their_maps(pair: Pair) -> None:
-    assert check_trace(passed(pair), pair.ours).tgt_tokens[0] == "<pad>"
 
 
 def test_sentences_are_cut_alike(pair: Pair) -> None:
@@ -133,20 +122,16 @@ def test_sentences_are_cut_alike(pair: Pair) -> None:
         ">>xyz<< unknown tag", "a >>fra<< later", "▁the", "ﬁne ½ Å e\u0301",
     ):  # fmt: skip
         cut = pair.ours.tokenize(text)
-        assert [*cut.ids, eos] == pair.cut(text).input_ids
-        assert [pair.cut.unk_token_id] * len(cut.unknown) == [cut.ids[each] for each in cut.unknown]
+        assert [*cut.ids, eos] == pair.theirs.cut(text).input_ids
+        assert all(cut.ids[each] == pair.theirs.cut.unk_token_id for each in cut.unknown)
         target = pair.ours.tokenizer.target.tokenize(text)
         if not text.startswith(">>"):
-            assert [*target.ids, eos] == pair.cut(text_target=text).input_ids
+            assert [*target.ids, eos] == pair.theirs.cut(text_target=text).input_ids
     # Special tokens typed as text are text here; Hugging Face obeys them.
     assert not {pad, eos} & {*pair.ours.tokenize("<pad> </s>x").ids}
     tagged = pair.ours.tokenize(f"{TAGS[1]} The cat sat.")
     assert tagged.pieces == (TAGS[1], *pair.ours.tokenize("The cat sat.").pieces)
     assert pair.ours.tokenizer.id_to_piece(tagged.ids[0]) == TAGS[1]
-
-
-def test_it_is_a_checkpoint_like_any_other(pair: Pair) -> None:
-    check_checkpoint("marian", pair.ours)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
@@ -166,16 +151,12 @@ def test_half_precision(tmp_path: Path, dtype: str, legacy: bool) -> None:
     assert inspect_entry(tmp_path / "ours").metrics["stored_as"] == dtype
     size = (tmp_path / "ours" / "model.safetensors").stat().st_size
     assert size < 2.6 * pair.ours.config.n_parameters + legacy * 2 * 4 * 80 * 24
-    check_pass(passed(pair), pair.ours)
+    check_pass(pair)
 
 
 def opened_by_both(folder: Path) -> Pair:
     """Read `theirs` by Hugging Face's code and by ours."""
-    theirs = transformers.MarianMTModel.from_pretrained(
-        folder / "theirs", attn_implementation="eager", dtype=torch.float32
-    ).eval()
-    ours = Translator.load(FORMATS["marian"].convert(folder / "theirs", folder / "ours"), "cpu")
-    return Pair(theirs, None, ours)
+    return imported(Library(folder / "theirs"), folder, "marian")
 
 
 def stored_with(folder: Path, state: dict[str, Tensor]) -> Pair:
@@ -204,7 +185,7 @@ def test_stored_sinusoids_are_computed_with_as_they_are(
     for name in set(TABLES) - set(tables):
         del state[name]
     pair = stored_with(tmp_path, state)
-    check_pass(passed(pair), pair.ours)
+    check_pass(pair)
     for beam, penalty in ((1, 1.0), (4, 0.6)):
         for theirs, ours in found_by_both(pair, beam, penalty, 14, False):
             assert ours == theirs
@@ -226,7 +207,7 @@ def test_positions_that_are_no_sinusoids_are_kept(tmp_path: Path, trained: bool)
         edit("config.json", static_position_embeddings=False)(tmp_path / "theirs")
     pair = stored_with(tmp_path, state)
     assert pair.ours.config.positions == ("learned" if trained else "stored")
-    check_pass(passed(pair), pair.ours)
+    check_pass(pair)
     assert ("no sinusoids" in (tmp_path / "ours" / "README.md").read_text()) is not trained
 
 
@@ -247,7 +228,7 @@ def test_what_decoding_settings_say_is_done(tmp_path: Path) -> None:
     assert not ours.config.forced_eos
     theirs.generation_config.update(**settings)
     theirs.generation_config.forced_eos_token_id = None
-    pair = Pair(theirs, None, ours)
+    pair = Pair("marian", Library(tmp_path / "theirs", theirs), ours)
     for found, expected in found_by_both(pair, 4, 1.0, 8, False):
         assert expected == found
     step = ours.trace(ENGLISH[1], beam_size=1, top_k=100)
@@ -272,7 +253,7 @@ def test_ids_without_a_piece_have_rows_all_the_same(tmp_path: Path) -> None:
     pair = opened_by_both(tmp_path)
     assert pair.ours.tokenizer.pieces[40] == "<no piece 40>"
     assert 40 not in pair.ours.tokenize("<no piece 40>").ids
-    check_pass(passed(pair), pair.ours)
+    check_pass(pair)
     for found, expected in found_by_both(pair, 4, 1.0, 8, False):
         assert expected == found
     path.write_text(json.dumps({piece: index for piece, index in ids.items() if index % 5}))

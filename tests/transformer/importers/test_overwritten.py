@@ -18,8 +18,8 @@ import torch
 
 from tests.tiny_models import random_model
 from tests.transformer.huggingface import models as huggingface_models
+from tests.transformer.huggingface.models import make_folder
 from tests.transformer.importers.foreign import fairseq
-from tests.transformer.importers.models import make_folder
 from transformer.checkpoint.folder import save_checkpoint
 from transformer.config import ModelConfig
 from transformer.text.tokenizer import Tokenizer
