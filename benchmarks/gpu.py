@@ -275,7 +275,7 @@ def training(run: Run) -> None:
     from transformer.training.run_folder import RunFolder
     from transformer.training.trainer import Trainer
 
-    size, tokens, n_batches = (64, 200, 4) if run.tiny else (37_000, 25_000, 20)
+    size, tokens, n_batches = (64, 200, 4) if run.tiny else (37_000, 25_000, 120)
     rng = np.random.default_rng(0)
 
     def side(lengths: NDArray[np.int64]) -> list[str]:
@@ -313,7 +313,9 @@ def training(run: Run) -> None:
 
 
 def _measure(run: Run, name: str, trained: Any) -> None:
-    """Time updates."""
+    """Time updates, and how long the GPU works at each of six."""
+    from torch.profiler import ProfilerActivity, profile
+
     card = torch.cuda.get_device_name() if run.device == "cuda" else ""
     peak = next((peak for each, peak in PEAKS.items() if each in card), None)
     lengths = [np.array([len(ids) + 1 for ids in side]) for side in trained._encoded]
@@ -339,6 +341,13 @@ def _measure(run: Run, name: str, trained: Any) -> None:
         share_of_peak=peak and round(flops / spent / peak, 4),
         real_tokens=round(tokens.sum() / padded, 3), loss=[round(first, 3), round(loss, 3)],
     )  # fmt: skip
+    if run.device == "cuda":
+        with profile(activities=[ProfilerActivity.CUDA]) as profiler:
+            for rows in batches[:6]:
+                last = trained.begin_update(rows, 3e-4)
+            trained.read(last)
+        busy = sum(each.self_device_time_total for each in profiler.key_averages()) / 6e3
+        run.say("training", f"{name}, GPU alone", ms_per_update=round(busy, 2))
 
 
 def recipe(run: Run) -> None:

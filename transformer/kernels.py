@@ -100,6 +100,56 @@ def outside_autocast(attend: _Attend) -> _Attend:
     return cast(_Attend, attend_outside)
 
 
+def in_stream(x: Tensor) -> Tensor:
+    """Cast the residual stream's first values to autocast's type on a GPU: half the traffic."""
+    if x.device.type == "cuda" and torch.is_autocast_enabled("cuda"):
+        return x.to(torch.get_autocast_dtype("cuda"))
+    return x
+
+
+def lookup(table: nn.Embedding, ids: Tensor, pad_id: int) -> Tensor:
+    """Rows of an embedding table, [..., d_model].
+
+    Compiled for a GPU, PyTorch would sum the gradients of equal tokens one after the other where
+    sums have a fixed order; its own kernel, which sorts them first, does not.
+    """
+    compiles = ids.device.type != "cpu" and torch.compiler.is_compiling()
+    if not compiles:
+        rows: Tensor = table(ids)
+        return rows
+    apply: Callable[..., Tensor] = _Lookup.apply
+    return apply(table.weight, ids, pad_id)
+
+
+class _Lookup(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, table: Tensor, ids: Tensor, pad_id: int) -> Tensor:
+        ctx.save_for_backward(ids)
+        ctx.n_rows, ctx.pad_id = len(table), pad_id
+        return F.embedding(ids, table)
+
+    @staticmethod
+    def backward(ctx: Any, *by_rows: Tensor) -> tuple[Tensor, None, None]:
+        (ids,) = ctx.saved_tensors
+        return _table_gradient(by_rows[0], ids, ctx.n_rows, ctx.pad_id), None, None
+
+
+# The gradient at padding is 0, so it is left out. An operation of its own, or it is taken apart.
+@torch.library.custom_op("headlight::table_gradient", mutates_args=())
+def _table_gradient(
+    by_rows: torch.Tensor, ids: torch.Tensor, n_rows: int, pad_id: int
+) -> torch.Tensor:
+    gradient: Tensor = torch.ops.aten.embedding_dense_backward(by_rows, ids, n_rows, pad_id, False)
+    return gradient
+
+
+@_table_gradient.register_fake
+def _table_shape(
+    by_rows: torch.Tensor, ids: torch.Tensor, n_rows: int, pad_id: int
+) -> torch.Tensor:
+    return by_rows.new_empty(n_rows, by_rows.size(-1))
+
+
 def relu(x: Tensor) -> Tensor:
     """max(0, x) (section 3.3). Same shape and type as x."""
     if x.device.type == "cpu" and torch.compiler.is_compiling() and torch.is_grad_enabled():

@@ -49,9 +49,9 @@ class Residual(nn.Module):
         self, x: Tensor, sublayer: Callable[[Tensor, Context], Tensor], at: Context = PLAIN
     ) -> Tensor:
         """Map the residual stream [B, T, d_model]."""
-        read = at("input", self.norm(x) if self.pre else x)
+        read = at("input", self.norm(x).to(x.dtype) if self.pre else x)
         x = x + self.dropout(at("output", sublayer(read, at)))
-        return at("hidden", x if self.pre else self.norm(x))
+        return at("hidden", x if self.pre else self.norm(x).to(x.dtype))
 
 
 class EncoderLayer(nn.Module):

@@ -11,7 +11,7 @@ from transformer.attention import MultiHeadAttention
 from transformer.config import ModelConfig
 from transformer.context import Context
 from transformer.hooks import Chain, Hooks, Record, matching
-from transformer.kernels import Dropout, padding_mask
+from transformer.kernels import Dropout, in_stream, lookup, padding_mask
 from transformer.kv_cache import KVCache
 from transformer.layers import DecoderLayer, EncoderLayer
 from transformer.positions import RelativePositions, make_positions
@@ -167,18 +167,18 @@ class Transformer(nn.Module):
     def embed_source(self, src: Tensor) -> Tensor:
         """Embed source tokens [B, S] and add positions: [B, S, d_model]."""
         x = self.content(src, self.src_embedding) + self.src_positions(0, src.size(1))
-        output: Tensor = self.dropout(x)
+        output: Tensor = self.dropout(in_stream(x))
         return output
 
     def embed_target(self, tgt_in: Tensor, start: int = 0) -> Tensor:
         """Embed target tokens [B, T] and add positions start, start + 1, ...: [B, T, d_model]."""
         x = self.content(tgt_in, self.tgt_embedding) + self.tgt_positions(start, tgt_in.size(1))
-        output: Tensor = self.dropout(x)
+        output: Tensor = self.dropout(in_stream(x))
         return output
 
     def content(self, tokens: Tensor, embedding: nn.Embedding) -> Tensor:
         """Embeddings of tokens [..., T] times sqrt(d_model) (section 3.4): [..., T, d_model]."""
-        x: Tensor = embedding(tokens)
+        x = lookup(embedding, tokens, self.config.pad_id)
         return x * math.sqrt(self.config.d_model) if self.config.scale_embedding else x
 
 

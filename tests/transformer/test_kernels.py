@@ -112,3 +112,14 @@ def test_short_attention_is_that_of_the_kernel(
     with monkeypatch.context() as patch:
         patch.setattr(torch.nn.functional, "scaled_dot_product_attention", None)
         compute(n_queries * 6)  # does without the kernel
+
+
+def test_a_looked_up_row_has_the_gradient_of_all_its_tokens_and_padding_has_none() -> None:
+    """The lookup of models compiled for a GPU, against PyTorch's embedding."""
+    table = torch.nn.Embedding(9, 5)
+    ids = torch.tensor([[3, 3, 8, 0], [3, 1, 0, 0]])
+    by_rows = torch.randn(2, 4, 5) * (ids != 0)[..., None]
+    rows = kernels._Lookup.apply(table.weight, ids, 0)
+    torch.testing.assert_close(rows, table(ids), atol=0, rtol=0)
+    found = torch.autograd.grad(rows, table.weight, by_rows)
+    torch.testing.assert_close(found, torch.autograd.grad(table(ids), table.weight, by_rows))

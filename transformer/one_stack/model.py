@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from transformer.attention import MultiHeadAttention
 from transformer.context import Context
 from transformer.hooks import Hooks, Stack
-from transformer.kernels import Dropout, causal_mask
+from transformer.kernels import Dropout, causal_mask, in_stream
 from transformer.layers import EncoderLayer
 from transformer.model import initialise
 from transformer.one_stack.config import StackConfig
@@ -99,7 +99,8 @@ class OneStack(nn.Module):
 
     def embed(self, text: Text) -> Tensor:
         """Embed texts (section 3.4) and add positions (section 3.5)."""
-        output: Tensor = self.dropout(self.content(text.ids) + self.places_of(text.numbers))
+        x = self.content(text.ids) + self.places_of(text.numbers)
+        output: Tensor = self.dropout(in_stream(x))
         return output
 
     def content(self, ids: Tensor) -> Tensor:

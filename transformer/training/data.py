@@ -10,6 +10,7 @@ import csv
 import dataclasses
 import gzip
 import hashlib
+import itertools
 import random
 import zlib
 from collections.abc import Iterable, Iterator, Sequence, Set
@@ -286,7 +287,8 @@ def in_chunks(items: Sequence[int], size: int) -> Iterator[Sequence[int]]:
 
 
 def _pad(rows: Sequence[Sequence[int]]) -> Tensor:
-    padded = np.full((len(rows), max(map(len, rows))), PAD_ID, dtype=np.int64)
-    for row, ids in zip(padded, rows, strict=True):
-        row[: len(ids)] = ids
+    lengths = np.fromiter(map(len, rows), np.int64, len(rows))
+    padded = np.full((len(rows), lengths.max()), PAD_ID, dtype=np.int64)
+    tokens = np.fromiter(itertools.chain.from_iterable(rows), np.int64, lengths.sum())
+    padded[np.arange(lengths.max()) < lengths[:, None]] = tokens
     return torch.from_numpy(padded)

@@ -31,6 +31,8 @@ def test_smoothed_cross_entropy_is_torchs(smoothing: float, seed: int, scale: fl
     expected.backward()
     torch.testing.assert_close(loss, expected, atol=1e-3, rtol=1e-4)
     torch.testing.assert_close(found, logits.grad, atol=1e-5, rtol=1e-4)
+    summed = cross_entropy._masked_sum(logits, target)  # compiled for a GPU
+    torch.testing.assert_close(summed, cross_entropy._gathered(logits, target), atol=0, rtol=0)
     plain = F.cross_entropy(logits.flatten(0, 1), target.flatten(), **settings)
     torch.testing.assert_close(nll, plain.detach(), atol=1e-3, rtol=1e-4)
 
