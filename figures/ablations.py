@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import altair as alt
 
-from figures.charts import quiet
+from figures.charts import Drawn, coloured, points, quiet, tips
 from figures.palette import CHROME, Theme
 
 #: Height of one row in px.
@@ -34,7 +34,7 @@ class Change:
     verdict: str
 
 
-def differences(changes: Sequence[Change], title: str, theme: Theme) -> alt.LayerChart:
+def differences(changes: Sequence[Change], title: str, theme: Theme) -> Drawn:
     """Draw differences to the base model, ours with their intervals."""
     chrome = CHROME[theme]
     names = [each.name for each in changes]
@@ -55,31 +55,20 @@ def differences(changes: Sequence[Change], title: str, theme: Theme) -> alt.Laye
         axis=alt.Axis(labelLimit=280, grid=True, ticks=False, domain=False),
     )  # fmt: skip
     x = alt.X("value:Q", title=title, axis=alt.Axis(tickCount=8))  # few enough that 0 has its label
-    base = alt.Chart(alt.InlineData(values=values))
-    whose = alt.Scale(domain=["this project", "the paper"], range=[chrome.accent, chrome.muted])
-    legend = alt.Legend(orient="top", title=None)
-    colour = alt.Color("whose:N", scale=whose, legend=legend)
-    shape = alt.Shape(
-        "whose:N", legend=legend,
-        scale=alt.Scale(domain=whose.domain, range=["circle", "diamond"]),
+    base, sides = points(values), ["this project", "the paper"]
+    colour = coloured("whose:N", sides, [chrome.accent, chrome.muted], orient="top")
+    scale = alt.Scale(domain=sides, range=["circle", "diamond"])
+    shape = alt.Shape("whose:N", legend=alt.Legend(orient="top", title=None), scale=scale)
+    zero = points([{"value": 0}]).mark_rule(color=chrome.muted).encode(x=x)
+    bars = base.transform_filter("datum.high > datum.low").mark_rule(strokeWidth=2).encode(
+        x=alt.X("low:Q", title=title), x2=alt.X2("high:Q"), y=y, color=colour
     )  # fmt: skip
-    zero = (
-        alt.Chart(alt.InlineData(values=[{"value": 0}])).mark_rule(color=chrome.muted).encode(x=x)
-    )
-    bars = base.transform_filter("datum.high > datum.low").mark_rule(strokeWidth=2)
     dots = base.mark_point(size=90, filled=True, opacity=1).encode(
         x=x, y=y, color=colour, shape=shape,
-        tooltip=[
-            alt.Tooltip("row:N", title="change"), alt.Tooltip("whose:N", title="measured by"),
-            alt.Tooltip("value:Q", title=title, format="+.3f"), "verdict:N",
-        ],
+        tooltip=tips(
+            ("row:N", "", "change"), ("whose:N", "", "measured by"), ("value:Q", "+.3f", title),
+            "verdict:N",
+        ),
     )  # fmt: skip
-    chart: alt.LayerChart = quiet(
-        alt.layer(
-            zero,
-            bars.encode(x=alt.X("low:Q", title=title), x2=alt.X2("high:Q"), y=y, color=colour),
-            dots,
-        ).properties(height=_ROW * max(1, len(names)) + 20),
-        theme,
-    )
-    return chart
+    height = _ROW * max(1, len(names)) + 20
+    return quiet(alt.layer(zero, bars, dots), theme, height=height)

@@ -7,13 +7,14 @@ a map of T queries and S keys has shape [T, S] and is never transposed.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import altair as alt
 import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from figures.channels import either
+from figures.charts import FONT, Drawn, either, points, quiet, tips
 from figures.labels import plain_token, plotly_token
 from figures.palette import (
     CHROME,
@@ -29,7 +30,6 @@ from figures.palette import (
 from transformer.measures.entropy import entropy_bits
 from transformer.types import Floats
 
-FONT = "Source Sans, Source Sans Pro, system-ui, sans-serif"
 _DARK_INK, _LIGHT_INK = "#000000", "#ffffff"  # one of them is at least 4.5:1 on any colour
 _MOST_LABELS = 64  # with more, the axis labels of a 700 px plot would touch
 
@@ -93,7 +93,7 @@ def heatmap(
     return figure
 
 
-def head_table(values: Floats, theme: Theme, *, what: str = "weight") -> alt.LayerChart:
+def head_table(values: Floats, theme: Theme, *, what: str = "weight") -> Drawn:
     """Draw a table of shares, one cell per head: layers are rows, heads are columns.
 
     Args:
@@ -114,14 +114,11 @@ def head_table(values: Floats, theme: Theme, *, what: str = "weight") -> alt.Lay
         rows.append(
             {"layer": layers[i], "head": heads[j], "share": float(value), "bright": bool(bright)}
         )
-    base = alt.Chart(alt.InlineData(values=rows)).encode(
-        x=alt.X("head:N", sort=heads, title="head", axis=alt.Axis(orient="top")),
-        y=alt.Y("layer:N", sort=layers, title="layer"),
-        tooltip=[
-            alt.Tooltip("layer:N"),
-            alt.Tooltip("head:N"),
-            alt.Tooltip("share:Q", format=".4f", title=what),
-        ],
+    plain: dict[str, Any] = {"ticks": False, "domain": False, "labelAngle": 0}
+    base = points(rows).encode(
+        x=alt.X("head:N", sort=heads, title="head", axis=alt.Axis(orient="top", **plain)),
+        y=alt.Y("layer:N", sort=layers, title="layer", axis=alt.Axis(**plain)),
+        tooltip=tips("layer:N", "head:N", ("share:Q", ".4f", what)),
     )
     scale = alt.Scale(type="sqrt", domain=[0, 1], range=as_altair(attention_table(theme)))
     cells = base.mark_rect(stroke=chrome.surface, strokeWidth=2).encode(
@@ -131,17 +128,8 @@ def head_table(values: Floats, theme: Theme, *, what: str = "weight") -> alt.Lay
         text=alt.Text("share:Q", format=".2f"),
         color=alt.ColorValue(**either("datum.bright", _DARK_INK, _LIGHT_INK)),
     )
-    chart: alt.LayerChart = (
-        alt.layer(cells, numbers)
-        .properties(width="container", height=26 * len(layers) + 46, background="transparent")
-        .configure(font=FONT)
-        .configure_view(stroke=None)
-        .configure_axis(
-            labelFontSize=13, titleFontSize=13, titleFontWeight="normal", ticks=False,
-            domain=False, labelAngle=0, labelColor=chrome.ink, titleColor=chrome.muted,
-        )
-    )  # fmt: skip
-    return chart
+    height = 26 * len(layers) + 46
+    return quiet(alt.layer(cells, numbers), theme, width="container", height=height)
 
 
 def check_map(weights: Floats, query_tokens: Sequence[str], key_tokens: Sequence[str]) -> None:

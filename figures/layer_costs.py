@@ -10,8 +10,7 @@ from typing import Any
 import altair as alt
 import numpy as np
 
-from figures.channels import either
-from figures.charts import quiet
+from figures.charts import Drawn, either, marker, points, quiet, tips
 from figures.palette import CHROME, Theme, categorical
 from transformer.measures.layer_costs import PathKind, Place, Reals, route, spread, successors
 
@@ -22,14 +21,13 @@ _DASHES = ([1, 0], [7, 3], [2, 2])
 def cost_lines(
     lengths: Sequence[int], lines: Mapping[str, Reals], title: str, width: int, theme: Theme,
     height: int = 380,
-) -> alt.LayerChart:  # fmt: skip
+) -> Drawn:  # fmt: skip
     """Draw a quantity by length on logarithmic axes, with n = d marked.
 
     Args:
         lines: by name, [lengths]; NaN where nothing was measured.
         width: d.
     """
-    chrome = CHROME[theme]
     values: list[dict[str, Any]] = [
         {"name": name, "n": n, "value": float(value)}
         for name, line in lines.items()
@@ -40,9 +38,11 @@ def cost_lines(
     decades = [10.0**power for power in range(math.floor(logs.min()), math.ceil(logs.max()) + 1)]
     families = list(dict.fromkeys(_family(name) for name in lines))
     legend = alt.Legend(
-        orient="bottom", columns=2, labelLimit=400, symbolType="stroke", symbolSize=300
-    )
-    base = alt.Chart(alt.InlineData(values=values)).encode(
+        title=None, orient="bottom", columns=2, labelLimit=400, symbolType="stroke",
+        symbolSize=300,
+    )  # fmt: skip
+    names, colours = list(lines), categorical(len(lines), theme)
+    base = points(values).encode(
         x=alt.X(
             "n:Q", title="length n", scale=alt.Scale(type="log", base=2),
             axis=alt.Axis(values=list(lengths), grid=False),
@@ -52,42 +52,25 @@ def cost_lines(
             axis=alt.Axis(format=",~g", values=decades),
         ),
         color=alt.Color(
-            "name:N", title=None, sort=None,
-            scale=alt.Scale(domain=list(lines), range=categorical(len(lines), theme)),
-            legend=legend,
+            "name:N", scale=alt.Scale(domain=names, range=colours), legend=legend
         ),
-        tooltip=[
-            alt.Tooltip("name:N", title="layer"), alt.Tooltip("n:Q", title="n"),
-            alt.Tooltip("value:Q", title=title, format=".3~g"),
-        ],
+        tooltip=tips(("name:N", "", "layer"), ("n:Q", "", "n"), ("value:Q", ".3~g", title)),
     )  # fmt: skip
-    dashes = alt.StrokeDash(  # lines of two kinds of layer may lie on each other
-        "name:N", title=None, sort=None, legend=legend,
-        scale=alt.Scale(
-            domain=list(lines),
-            range=[_DASHES[families.index(_family(name)) % len(_DASHES)] for name in lines],
-        ),
-    )  # fmt: skip
+    # Lines of two kinds of layer may lie on each other.
+    dashes = [_DASHES[families.index(_family(name)) % len(_DASHES)] for name in lines]
+    dashed = alt.StrokeDash("name:N", scale=alt.Scale(domain=names, range=dashes), legend=legend)
     drawn = [
-        base.mark_line(strokeWidth=2.5).encode(strokeDash=dashes),
+        base.mark_line(strokeWidth=2.5).encode(strokeDash=dashed),
         base.mark_circle(size=45, opacity=1),
     ]
     if lengths[0] <= width <= lengths[-1]:
-        mark = alt.Chart(alt.InlineData(values=[{"n": width, "said": "n = d"}])).encode(
-            x=alt.X("n:Q")
-        )
-        drawn.append(mark.mark_rule(color=chrome.muted, strokeDash=[4, 4]))
-        drawn.append(
-            mark.mark_text(align="left", dx=6, y=10, color=chrome.ink, fontSize=13)
-            .encode(text=alt.Text("said:N"))
-        )  # fmt: skip
-    chart: alt.LayerChart = quiet(alt.layer(*drawn).properties(height=height), theme)
-    return chart
+        drawn += marker("n", width, theme, "n = d")
+    return quiet(alt.layer(*drawn), theme, height=height)
 
 
 def path_picture(
     kind: PathKind, start: int, end: int, walked: int, n: int, size: int, theme: Theme
-) -> alt.LayerChart:  # fmt: skip
+) -> Drawn:  # fmt: skip
     """Draw the positions of every layer, what the signal has reached, and a shortest path.
 
     Args:
@@ -129,27 +112,25 @@ def path_picture(
     states = ["idle", "reached", "path"]
     colours = [chrome.rule, chrome.muted, chrome.accent]
     colour = alt.Color("state:N", legend=None, scale=alt.Scale(domain=states, range=colours))
-    lines = alt.Chart(alt.InlineData(values=edges)).mark_rule().encode(
+    lines = points(edges).mark_rule().encode(
         x=x, x2=alt.X2("to:Q"), y=y, y2=alt.Y2("above:Q"), color=colour,
         strokeWidth=alt.StrokeWidthValue(**either("datum.state == 'path'", 4, 1)),
         opacity=alt.OpacityValue(**either("datum.state == 'path'", 1, 0.45)),
     )  # fmt: skip
-    dots = alt.Chart(alt.InlineData(values=nodes)).mark_circle(opacity=1).encode(
+    dots = points(nodes).mark_circle(opacity=1).encode(
         x=x, y=y, color=colour,
         size=alt.SizeValue(**either("datum.state == 'path'", 190, 70)),
-        tooltip=[alt.Tooltip("position:Q"), alt.Tooltip("level:Q", title="layer")],
+        tooltip=tips("position:Q", ("level:Q", "", "layer")),
     )  # fmt: skip
     words = [
-        alt.Chart(
-            alt.InlineData(values=[{"position": place + 1, "level": level, "said": said}])
-        ).mark_text(dy=dy, color=chrome.ink, fontSize=13, fontWeight="bold")
+        points([{"position": place + 1, "level": level, "said": said}])
+        .mark_text(dy=dy, color=chrome.ink, fontSize=13, fontWeight="bold")
         .encode(x=x, y=y, text=alt.Text("said:N"))
         for (level, place), said, dy in ((path[0], "from", 17), (path[-1], "to", -15))
     ]  # fmt: skip
     parts = [*([lines] if edges else []), dots, *words]
     height = min(380, 130 + 60 * levels)
-    chart: alt.LayerChart = quiet(alt.layer(*parts).properties(height=height), theme)
-    return chart
+    return quiet(alt.layer(*parts), theme, height=height)
 
 
 def _family(name: str) -> str:

@@ -8,7 +8,7 @@ import altair as alt
 import numpy as np
 
 from figures.attention import check_map
-from figures.charts import quiet
+from figures.charts import Drawn, points, quiet, tips
 from figures.labels import plain_token
 from figures.palette import CHROME, Theme, as_altair, attention_table, categorical
 from transformer.types import Floats
@@ -27,7 +27,7 @@ def curves(
     share: bool = False,
     from_zero: bool = True,
     height: int = 220,
-) -> alt.Chart:
+) -> Drawn:
     """Draw values by update, a line for each model; a legend if there are several.
 
     Args:
@@ -42,7 +42,7 @@ def curves(
     ]
     scale = alt.Scale(domain=[0, 1]) if share else alt.Scale(zero=from_zero)
     written = alt.Axis(format="%" if share else "~g", tickCount=5)
-    base = alt.Chart(alt.InlineData(values=values)).mark_line(
+    base = points(values).mark_line(
         strokeWidth=2.5, point=alt.OverlayMarkDef(size=18) if len(values) < 60 else False
     )
     chart = base.encode(
@@ -54,10 +54,9 @@ def curves(
             legend=alt.Legend(orient="top") if len(names) > 1 else None,
         ),
         strokeDash=alt.StrokeDash("model:N", sort=names, legend=None),
-        tooltip=["model:N", "update:Q", alt.Tooltip("value:Q", title=title, format=".4g")],
+        tooltip=tips("model:N", "update:Q", ("value:Q", ".4g", title)),
     )  # fmt: skip
-    drawn: alt.Chart = quiet(chart.properties(height=height), theme)
-    return drawn
+    return quiet(chart, theme, height=height)
 
 
 def thinned(line: Curve) -> Curve:
@@ -70,7 +69,7 @@ def thinned(line: Curve) -> Curve:
 
 def layer_maps(
     maps: Floats, queries: Sequence[str], keys: Sequence[str], theme: Theme, *, width: int = 180
-) -> alt.Chart:
+) -> Drawn:
     """Draw the maps of one layer, [H, T, S], side by side.
 
     Raises: `ValueError` if the shape is not [H, queries, keys].
@@ -84,9 +83,8 @@ def layer_maps(
     ]
     scale = alt.Scale(type="sqrt", domain=[0, 1], range=as_altair(attention_table(theme)))
     plain = "split(datum.label, ' ')[1]"
-    chrome = CHROME[theme]
     chart = (
-        alt.Chart(alt.InlineData(values=values))
+        points(values)
         .mark_rect()
         .encode(
             x=alt.X(
@@ -98,19 +96,18 @@ def layer_maps(
                 axis=alt.Axis(labelExpr=plain, labelOverlap=True),
             ),
             color=alt.Color("weight:Q", scale=scale, legend=None),
-            tooltip=["head:N", "query:N", "key:N", alt.Tooltip("weight:Q", format=".3f")],
+            tooltip=tips("head:N", "query:N", "key:N", ("weight:Q", ".3f")),
         )
         .properties(width=width, height=max(80, round(width * len(rows) / len(columns))))
         .facet(
             facet=alt.Facet(
                 "head:N", title=None,
-                header=alt.Header(labelExpr="'head ' + datum.value", labelColor=chrome.ink),
+                header=alt.Header(labelExpr="'head ' + datum.value", labelColor=CHROME[theme].ink),
             ),
             columns=4,
         )
     )  # fmt: skip
-    drawn: alt.Chart = quiet(chart, theme)
-    return drawn
+    return quiet(chart, theme)
 
 
 def _labels(tokens: Sequence[str]) -> list[str]:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import altair as alt
 import numpy as np
 from numpy.typing import NDArray
 
-from figures.attention import FONT
-from figures.charts import quiet
+from figures.charts import FONT, Drawn, coloured, points, quiet, tips
 from figures.palette import CHROME, Theme, categorical
 from transformer.types import Floats
 
 
 def product_by_offset(
     offsets: NDArray[np.int64], values: Floats, starts: Sequence[int], theme: Theme
-) -> alt.LayerChart:
+) -> Drawn:
     """Draw dot products by offset k, from several starts: the curves coincide.
 
     Args:
@@ -32,32 +32,24 @@ def product_by_offset(
     names = [f"pos {start}" for start in starts]
     colours = categorical(len(names), theme)
     lines = [
-        alt.Chart(alt.InlineData(values=[row for row in rows if row["from pos"] == name]))
+        points([row for row in rows if row["from pos"] == name])
         # Wide lines below narrow ones, so that equal curves all stay visible.
         .mark_line(strokeWidth=2 + 4 * (len(names) - 1 - i), strokeCap="round")
         .encode(
             x=alt.X("k:Q", title="offset k"),
             y=alt.Y("product:Q", title="PE(pos) · PE(pos + k)"),
-            color=alt.Color(
-                "from pos:N",
-                scale=alt.Scale(domain=names, range=colours),
-                legend=alt.Legend(title="measured from", orient="top", symbolStrokeWidth=4),
-            ),
-            tooltip=[
-                alt.Tooltip("from pos:N"),
-                alt.Tooltip("k:Q"),
-                alt.Tooltip("product:Q", format=".3f"),
-            ],
+            color=coloured("from pos:N", names, colours, title="measured from", orient="top",
+                           symbolStrokeWidth=4),
+            tooltip=tips("from pos:N", "k:Q", ("product:Q", ".3f")),
         )
         for i, name in enumerate(names)
-    ]
-    chart: alt.LayerChart = quiet(alt.layer(*lines).properties(height=280), theme)
-    return chart
+    ]  # fmt: skip
+    return quiet(alt.layer(*lines), theme, height=280)
 
 
 def clocks(
     before: Floats, after: Floats, expected: Floats, names: Sequence[str], theme: Theme
-) -> alt.FacetChart:
+) -> Drawn:
     """Draw each (sin, cos) pair as the hand of a clock, before and after its rotation.
 
     Sine points up and cosine right, so a hand stands at the angle pos w_i.
@@ -84,63 +76,26 @@ def clocks(
         for i, a in enumerate(np.linspace(0, 2 * np.pi, 61))
     ]
     scale = alt.Scale(domain=[-1.15, 1.15])
-    data = alt.InlineData(values=rows)
-    rim = (
-        alt.Chart()
-        .mark_line(color=chrome.muted, opacity=0.5, strokeWidth=1)
-        .encode(
-            x=alt.X("cx:Q", scale=scale, axis=None),
-            y=alt.Y("cy:Q", scale=scale, axis=None),
-            order=alt.Order("i:O"),
-        )
-        .properties(data=alt.InlineData(values=circle))
-    )
-    first, second = categorical(2, theme)
-    colour = alt.Color(
-        "what:N",
-        scale=alt.Scale(
-            domain=["PE(pos)", "turned by k", "PE(pos + k)"],
-            range=[chrome.muted, first, second],
-        ),
-        legend=alt.Legend(title=None, orient="top", symbolStrokeWidth=3),
-    )
-    hands = (
-        alt.Chart()
-        .mark_rule(strokeWidth=3, strokeCap="round")
-        .encode(
-            x=alt.X("x0:Q", scale=scale, axis=None),
-            y=alt.Y("y0:Q", scale=scale, axis=None),
-            x2=alt.X2("x:Q"),
-            y2=alt.Y2("y:Q"),
-            color=colour,
-        )
-        .transform_filter("datum.what != 'PE(pos + k)'")
-    )
-    goal = (
-        alt.Chart()
-        .mark_point(size=110, strokeWidth=3, filled=False)
-        .encode(
-            x=alt.X("x:Q", scale=scale, axis=None),
-            y=alt.Y("y:Q", scale=scale, axis=None),
-            color=colour,
-            tooltip=[
-                alt.Tooltip("pair:N"),
-                alt.Tooltip("y:Q", title="sin", format=".4f"),
-                alt.Tooltip("x:Q", title="cos", format=".4f"),
-            ],
-        )
-        .transform_filter("datum.what == 'PE(pos + k)'")
-    )
-    layers = alt.layer(rim, hands, goal, data=data).properties(width=92, height=92)
-    facets = layers.facet(
-        facet=alt.Facet(
-            "pair:N",
-            sort=list(names),
-            title=None,
-            header=alt.Header(labelColor=chrome.ink, labelFontSize=13, labelFont=FONT),
-        ),
+    x, y = (partial(channel, scale=scale, axis=None) for channel in (alt.X, alt.Y))
+    rim = points(circle).mark_line(color=chrome.muted, opacity=0.5, strokeWidth=1).encode(
+        x=x("cx:Q"), y=y("cy:Q"), order=alt.Order("i:O")
+    )  # fmt: skip
+    colour = coloured(
+        "what:N", ["PE(pos)", "turned by k", "PE(pos + k)"],
+        [chrome.muted, *categorical(2, theme)], orient="top", symbolStrokeWidth=3,
+    )  # fmt: skip
+    hands = alt.Chart().mark_rule(strokeWidth=3, strokeCap="round").encode(
+        x=x("x0:Q"), y=y("y0:Q"), x2=alt.X2("x:Q"), y2=alt.Y2("y:Q"), color=colour
+    ).transform_filter("datum.what != 'PE(pos + k)'")  # fmt: skip
+    goal = alt.Chart().mark_point(size=110, strokeWidth=3, filled=False).encode(
+        x=x("x:Q"), y=y("y:Q"), color=colour,
+        tooltip=tips("pair:N", ("y:Q", ".4f", "sin"), ("x:Q", ".4f", "cos")),
+    ).transform_filter("datum.what == 'PE(pos + k)'")  # fmt: skip
+    layers = alt.layer(rim, hands, goal, data=alt.InlineData(values=rows))
+    header = alt.Header(labelColor=chrome.ink, labelFontSize=13, labelFont=FONT)
+    facets = layers.properties(width=92, height=92).facet(
+        facet=alt.Facet("pair:N", sort=list(names), title=None, header=header),
         columns=len(names),
         spacing=14,
     )
-    chart: alt.FacetChart = quiet(facets, theme)
-    return chart
+    return quiet(facets, theme)

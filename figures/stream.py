@@ -8,9 +8,8 @@ from typing import Any
 import altair as alt
 import numpy as np
 
-from figures.channels import either
-from figures.charts import quiet
-from figures.labels import show_token
+from figures.charts import Drawn, accented, points, quiet, tips
+from figures.labels import plain_token
 from figures.palette import CHROME, Theme, as_altair, attention_table
 from transformer.trace.records import FeedForwardReading, StackStream
 from transformer.types import Floats
@@ -27,28 +26,27 @@ def block_labels(stream: StackStream) -> tuple[str, ...]:
     )
 
 
-def promoted_bars(reading: FeedForwardReading, predicted: str, theme: Theme) -> alt.LayerChart:
+def promoted_bars(reading: FeedForwardReading, predicted: str, theme: Theme) -> Drawn:
     """Draw the tokens whose logits a network raises and lowers most; one is the prediction.
 
     Raises: `ValueError` for a network of the encoder, which promotes nothing.
     """
     if reading.promoted is None or reading.lowered is None:
         raise ValueError("a network of the encoder adds nothing to the logits")
-    chrome = CHROME[theme]
     raised = zip(reading.promoted.tokens, reading.promoted.logits, strict=True)
     lowered = [*zip(reading.lowered.tokens, reading.lowered.logits, strict=True)][:4]
     rows = [
-        {"token": _shown(token), "logit": round(float(value), 4),
+        {"token": plain_token(token, 24), "logit": round(float(value), 4),
          "predicted": token == predicted}
         for token, value in (*raised, *reversed(lowered))
     ]  # fmt: skip
     return _bars(
         rows, "logit", "added to the logit", theme, label="token",
-        colour=alt.ColorValue(**either("datum.predicted", chrome.accent, chrome.muted)),
+        colour=accented("datum.predicted", theme),
     )  # fmt: skip
 
 
-def neuron_bars(reading: FeedForwardReading, theme: Theme) -> alt.LayerChart:
+def neuron_bars(reading: FeedForwardReading, theme: Theme) -> Drawn:
     """Draw the neurons that fire most, with the tokens that each promotes."""
     rows: list[dict[str, Any]] = []
     for i, neuron in enumerate(reading.neurons):
@@ -57,7 +55,7 @@ def neuron_bars(reading: FeedForwardReading, theme: Theme) -> alt.LayerChart:
             "neuron": f"neuron {int(neuron) + 1}",
             "activation": round(float(reading.inner[neuron]), 4),
             "length": round(float(reading.sizes[i]), 4),
-            "tokens": "  ".join(_shown(token, 10) for token in tokens),
+            "tokens": "  ".join(plain_token(token, 10) for token in tokens),
         })  # fmt: skip
     return _bars(
         rows, "activation", "activation", theme, label="neuron", note="tokens",
@@ -65,18 +63,16 @@ def neuron_bars(reading: FeedForwardReading, theme: Theme) -> alt.LayerChart:
     )  # fmt: skip
 
 
-def share_map(
-    shares: Floats, blocks: Sequence[str], tokens: Sequence[str], theme: Theme
-) -> alt.Chart:
+def share_map(shares: Floats, blocks: Sequence[str], tokens: Sequence[str], theme: Theme) -> Drawn:
     """Draw the share of every block for every token, [L K, n]; the last block is at the top."""
-    columns = [f"{j} {_shown(token, 14)}" for j, token in enumerate(tokens, start=1)]
+    columns = [f"{j} {plain_token(token, 14)}" for j, token in enumerate(tokens, start=1)]
     rows = [
         {"block": blocks[i], "token": columns[j], "share": round(float(value), 4)}
         for (i, j), value in np.ndenumerate(shares)
     ]
     limit = max(0.01, float(shares.max()))
     chart = (
-        alt.Chart(alt.InlineData(values=rows))
+        points(rows)
         .mark_rect(stroke=CHROME[theme].surface, strokeWidth=1)
         .encode(
             x=alt.X("token:N", sort=columns, title=None,
@@ -89,20 +85,15 @@ def share_map(
                 ),
                 legend=alt.Legend(title="share", format=".0%", gradientLength=120, tickCount=3),
             ),
-            tooltip=[
-                alt.Tooltip("block:N"), alt.Tooltip("token:N"),
-                alt.Tooltip("share:Q", format=".1%"),
-            ],
+            tooltip=tips("block:N", "token:N", ("share:Q", ".1%")),
         )
-        .properties(width="container", height=22 * len(blocks))
     )  # fmt: skip
-    result: alt.Chart = quiet(chart, theme)
-    return result
+    return quiet(chart, theme, width="container", height=22 * len(blocks))
 
 
 def norm_lines(
     norms: Floats, blocks: Sequence[str], tokens: Sequence[str], chosen: int, theme: Theme
-) -> alt.LayerChart:
+) -> Drawn:
     """Draw the stream's length at the input and behind each block; one token stands out.
 
     Args:
@@ -110,32 +101,29 @@ def norm_lines(
     """
     chrome, steps = CHROME[theme], ["input", *blocks]
     rows = [
-        {"block": steps[i], "token": f"{j + 1} {_shown(tokens[j], 14)}", "j": j,
+        {"block": steps[i], "token": f"{j + 1} {plain_token(tokens[j], 14)}", "j": j,
          "length": round(float(value), 4)}
         for (i, j), value in np.ndenumerate(norms)
     ]  # fmt: skip
-    base = alt.Chart(alt.InlineData(values=rows)).encode(
+    base = points(rows).encode(
         x=alt.X("block:N", sort=steps, title=None,
                 axis=alt.Axis(labelAngle=-35, labelLimit=200, grid=False)),
         y=alt.Y("length:Q", title="length", scale=alt.Scale(zero=False),
                 axis=alt.Axis(tickCount=4)),
         detail=alt.Detail("token:N"),
-        tooltip=[alt.Tooltip("token:N"), alt.Tooltip("block:N"),
-                 alt.Tooltip("length:Q", format=".2f")],
+        tooltip=tips("token:N", "block:N", ("length:Q", ".2f")),
     )  # fmt: skip
     faint = base.mark_line(strokeWidth=1, opacity=0.35, color=chrome.muted)
     bold = base.transform_filter(f"datum.j === {int(chosen)}").mark_line(
         strokeWidth=2.5, color=chrome.accent, point=alt.OverlayMarkDef(size=30, color=chrome.accent)
     )
-    layered = alt.layer(faint, bold).properties(width="container", height=240)
-    chart: alt.LayerChart = quiet(layered, theme)
-    return chart
+    return quiet(alt.layer(faint, bold), theme, width="container", height=240)
 
 
 def _bars(
     rows: Sequence[dict[str, Any]], value: str, title: str, theme: Theme, *, label: str,
     colour: Any, note: str = "",
-) -> alt.LayerChart:  # fmt: skip
+) -> Drawn:  # fmt: skip
     """Horizontal bars in the order of the rows, labelled on the left; `note` stands behind them."""
     chrome = CHROME[theme]
     # Two rows may have one text; what tells them apart is not seen.
@@ -146,23 +134,14 @@ def _bars(
     axis = alt.Axis(
         tickCount=5, grid=not noted, labels=not noted, ticks=not noted, domain=not noted
     )
-    base = alt.Chart(alt.InlineData(values=named)).encode(
+    base = points(named).encode(
         y=alt.Y("name:N", sort=None, title=None, scale=alt.Scale(paddingInner=0.25),
                 axis=alt.Axis(ticks=False, domain=False, labelLimit=160, grid=False)),
         x=alt.X(f"{value}:Q", title=None if noted else title, scale=scale, axis=axis),
-        tooltip=[
-            alt.Tooltip(f"{name}:N") for name in rows[0] if name not in ("name", "predicted")
-        ],
+        tooltip=tips(*(f"{name}:N" for name in rows[0] if name not in ("name", "predicted"))),
     )  # fmt: skip
     layers = [base.mark_bar(cornerRadius=2).encode(color=colour)]
     if noted:
         text = base.mark_text(align="left", dx=8, fontSize=12.5, color=chrome.ink)
         layers.append(text.encode(text=f"{note}:N"))
-    layered = alt.layer(*layers).properties(width="container", height=24 * len(rows))
-    chart: alt.LayerChart = quiet(layered, theme)
-    return chart
-
-
-def _shown(token: str, limit: int = 24) -> str:
-    """Return a token for the screen, with a light mark where a word starts."""
-    return show_token(token, limit).replace("\u2581", "_")
+    return quiet(alt.layer(*layers), theme, width="container", height=24 * len(rows))

@@ -9,8 +9,7 @@ from typing import Any, Literal
 import altair as alt
 import numpy as np
 
-from figures.channels import either
-from figures.charts import quiet
+from figures.charts import Drawn, accented, coloured, named_bars, points, quiet, tips
 from figures.labels import plain_token
 from figures.palette import CHROME, Theme, categorical
 from transformer.types import Floats, Ints
@@ -23,9 +22,7 @@ ADDED: tuple[Added, ...] = ("both", "without", "with")
 _PLANE = (600, 430)
 
 
-def neighbour_bars(
-    ids: Ints, tokens: Sequence[str], cosines: Floats, theme: Theme
-) -> alt.LayerChart:
+def neighbour_bars(ids: Ints, tokens: Sequence[str], cosines: Floats, theme: Theme) -> Drawn:
     """Draw one bar per neighbour, nearest first.
 
     Args:
@@ -36,25 +33,18 @@ def neighbour_bars(
     # The id distinguishes tokens that are shortened to the same text.
     order = [f"{plain_token(token)}  {index}" for index, token in zip(ids, tokens, strict=True)]
     rows = [
-        {"token": label, "cosine": float(cosine)}
+        {"name": label, "value": float(cosine)}
         for label, cosine in zip(order, cosines, strict=True)
     ]
     lowest = min([0.0, *map(float, cosines)])
-    base = alt.Chart(alt.InlineData(values=rows)).encode(
-        y=alt.Y("token:N", sort=order, title=None, axis=alt.Axis(labelLimit=220, ticks=False)),
-        x=alt.X("cosine:Q", title="cosine", scale=alt.Scale(domain=[lowest, 1])),
-        tooltip=[alt.Tooltip("token:N"), alt.Tooltip("cosine:Q", format=".4f")],
-    )
-    bars = base.mark_bar(color=CHROME[theme].accent, height=11)
-    values = base.mark_text(align="left", dx=4, fontSize=12, color=CHROME[theme].ink).encode(
-        text=alt.Text("cosine:Q", format=".2f")
-    )
-    height = max(60, 22 * len(rows))
-    chart: alt.LayerChart = quiet((bars + values).properties(height=height), theme)
-    return chart
+    return named_bars(
+        rows, alt.X("value:Q", title="cosine", scale=alt.Scale(domain=[lowest, 1])), theme,
+        colour=alt.ColorValue(CHROME[theme].accent), written=".2f", height=max(60, 22 * len(rows)),
+        hover=tips(("name:N", "", "token"), ("value:Q", ".4f", "cosine")),
+    )  # fmt: skip
 
 
-def length_bars(counts: Mapping[str, Mapping[int, int]], theme: Theme) -> alt.Chart:
+def length_bars(counts: Mapping[str, Mapping[int, int]], theme: Theme) -> Drawn:
     """Draw the number of pieces of each length, stacked by kind.
 
     Args:
@@ -66,29 +56,16 @@ def length_bars(counts: Mapping[str, Mapping[int, int]], theme: Theme) -> alt.Ch
         for length, count in sorted(lengths.items())
     ]
     colours = [CHROME[theme].accent, CHROME[theme].muted, *categorical(len(counts), theme)]
-    chart = (
-        alt.Chart(alt.InlineData(values=rows))
-        .mark_bar()
-        .encode(
-            x=alt.X(
-                "characters:O", title="characters", axis=alt.Axis(labelAngle=0, labelOverlap=True)
-            ),
-            y=alt.Y("sum(pieces):Q", title="pieces", axis=alt.Axis(tickCount=4)),
-            color=alt.Color(
-                "kind:N",
-                scale=alt.Scale(domain=list(counts), range=colours[: len(counts)]),
-                legend=alt.Legend(title=None, orient="top"),
-            ),
-            order=alt.Order("kind:N", sort="descending"),
-            tooltip=[
-                alt.Tooltip("kind:N"),
-                alt.Tooltip("characters:O"),
-                alt.Tooltip("pieces:Q"),
-            ],
-        )
-    )
-    drawn: alt.Chart = quiet(chart.properties(height=170), theme)
-    return drawn
+    chart = points(rows).mark_bar().encode(
+        x=alt.X(
+            "characters:O", title="characters", axis=alt.Axis(labelAngle=0, labelOverlap=True)
+        ),
+        y=alt.Y("sum(pieces):Q", title="pieces", axis=alt.Axis(tickCount=4)),
+        color=coloured("kind:N", list(counts), colours[: len(counts)], orient="top"),
+        order=alt.Order("kind:N", sort="descending"),
+        tooltip=tips("kind:N", "characters:O", "pieces:Q"),
+    )  # fmt: skip
+    return quiet(chart, theme, height=170)
 
 
 def plane(
@@ -102,7 +79,7 @@ def plane(
     chosen: Sequence[int] = (),
     background: Floats | None = None,
     background_tokens: Sequence[str] = (),
-) -> alt.LayerChart:
+) -> Drawn:
     """Draw token embeddings in a plane, and their shift by positional encodings.
 
     Args:
@@ -111,9 +88,9 @@ def plane(
         chosen: positions of the tokens to highlight.
         background: [m, 2], other tokens, drawn faintly.  background_tokens: [m].
     """
-    for points, names in ((content, tokens), (entering, tokens)):
-        if points.shape != (len(names), 2):
-            raise ValueError(f"points of shape {points.shape} for {len(names)} tokens")
+    for each in (content, entering):
+        if each.shape != (len(tokens), 2):
+            raise ValueError(f"points of shape {each.shape} for {len(tokens)} tokens")
     shown = {"both": [content, entering], "without": [content], "with": [entering]}[added]
     others = np.zeros((0, 2), np.float32) if background is None else background
     if len(others) != len(background_tokens):
@@ -122,17 +99,15 @@ def plane(
     x, x2 = (_axis(field, 0, scales, shares) for field in ("x", "x2"))
     y, y2 = (_axis(field, 1, scales, shares) for field in ("y", "y2"))
     end_x, end_y = (x2, y2) if added == "with" else (x, y)
-    tips = [
-        alt.Tooltip("token:N"), alt.Tooltip("position:Q", title="position"),
-        alt.Tooltip("x:Q", format=".2f", title="embedding, axis 1"),
-        alt.Tooltip("y:Q", format=".2f", title="embedding, axis 2"),
-        alt.Tooltip("x2:Q", format=".2f", title="with position, axis 1"),
-        alt.Tooltip("y2:Q", format=".2f", title="with position, axis 2"),
-    ]  # fmt: skip
+    hover = tips(
+        "token:N", "position:Q",
+        ("x:Q", ".2f", "embedding, axis 1"), ("y:Q", ".2f", "embedding, axis 2"),
+        ("x2:Q", ".2f", "with position, axis 1"), ("y2:Q", ".2f", "with position, axis 2"),
+    )  # fmt: skip
     chrome = CHROME[theme]
-    colour = alt.ColorValue(**either("datum.chosen", chrome.accent, chrome.ink))
+    colour = accented("datum.chosen", theme, chrome.ink)
     rows = _rows(content, entering, tokens, set(chosen), added, scales)
-    chart = alt.Chart(alt.InlineData(values=rows))
+    chart = points(rows)
     layers: list[Any] = []
     if len(others):
         dots = [
@@ -140,9 +115,9 @@ def plane(
             for (a, b), token in zip(others, background_tokens, strict=True)
         ]
         layers.append(
-            alt.Chart(alt.InlineData(values=dots))
+            points(dots)
             .mark_point(filled=True, size=14, color=chrome.muted, opacity=0.3)
-            .encode(x=x, y=y, tooltip=[alt.Tooltip("token:N")])
+            .encode(x=x, y=y, tooltip=tips("token:N"))
         )
     if added == "both":
         layers += [
@@ -150,16 +125,16 @@ def plane(
                 x=x, y=y, x2=alt.X2("x2:Q"), y2=alt.Y2("y2:Q"), color=colour
             ),
             chart.mark_point(shape="triangle", filled=True, size=46, opacity=1).encode(
-                x=x2, y=y2, color=colour, tooltip=tips, angle=alt.Angle("angle:Q", scale=None)
+                x=x2, y=y2, color=colour, tooltip=hover, angle=alt.Angle("angle:Q", scale=None)
             ),
         ]
-    points = (
+    dot = (
         chart.mark_point(size=55, opacity=1, filled=True)
         if added == "with"
         else chart.mark_point(size=55, opacity=1, fill=chrome.surface, strokeWidth=1.8)
     )
     layers += [
-        points.encode(x=end_x, y=end_y, color=colour, tooltip=tips),
+        dot.encode(x=end_x, y=end_y, color=colour, tooltip=hover),
         chart.mark_text(fontSize=13).encode(
             x=_axis("label_x", 0, scales, shares),
             y=_axis("label_y", 1, scales, shares),
@@ -167,8 +142,7 @@ def plane(
             text=alt.Text("label:N"),
         ),
     ]
-    drawn: alt.LayerChart = quiet(alt.layer(*layers).properties(height=_PLANE[1]), theme)
-    return drawn
+    return quiet(alt.layer(*layers), theme, height=_PLANE[1])
 
 
 def _axis(

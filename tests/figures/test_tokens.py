@@ -30,8 +30,8 @@ def test_neighbours_are_drawn_in_their_order(theme: str) -> None:
     spec = neighbour_bars(ids, HOSTILE, cosines, theme).to_dict()
     text = json.dumps(spec, ensure_ascii=False)
     values = values_of(spec)
-    np.testing.assert_allclose([row["cosine"] for row in values], cosines)
-    labels = [row["token"] for row in values]
+    np.testing.assert_allclose([row["value"] for row in values], cosines)
+    labels = [row["name"] for row in values]
     assert len(set(labels)) == len(HOSTILE)
     assert labels[1] == "<script>x</script>  8"
     assert "x" * 30 not in text  # long tokens are shortened
