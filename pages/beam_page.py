@@ -7,22 +7,13 @@ from functools import partial
 import streamlit as st
 
 from transformer.trace.records import Trace
+from ui.beam import panels
 from ui.beam.choice import PANELS, BeamChoice, follow, prepare_tree, start_of
-from ui.beam.downloads import offer_panel, offer_tree
-from ui.beam.panels import (
-    TREE,
-    compare_panel,
-    draw_tree,
-    draw_why,
-    finished_panel,
-    node_panel,
-    search_of,
-)
 from ui.core import url_state
 from ui.core.glossary import linked
 from ui.core.loops import cut_notice, headline
 from ui.core.view import View, current_view
-from ui.core.widgets import bound
+from ui.core.widgets import choose_one
 from ui.frame.pages import require_frame
 from ui.work.cache import Plan, get_trace
 from ui.work.progress import fragment
@@ -76,7 +67,7 @@ def explain_missing_tree(view: View, trace: Trace) -> None:
 def opening(view: View, trace: Trace) -> Plan:
     """Compute the page's tree in the same job as the trace."""
     if trace.search is not None:
-        prepare_tree(view, (yield TREE))
+        prepare_tree(view, (yield panels.TREE))
 
 
 @fragment
@@ -94,22 +85,19 @@ def body(view: View) -> None:
     if trace.search is None:
         explain_missing_tree(view, trace)
         return
-    search = search_of(view, trace)
+    search = panels.search_of(view, trace)
     start = start_of(view, search.tree)
     with aside:
-        offer_tree(search)
-    draw_why(search)
-    draw_tree(search, start, follow)
+        panels.offer_tree(search)
+    panels.draw_why(search)
+    panels.draw_tree(search, start, follow)
     left, right = st.columns([3, 1], vertical_alignment="center")
-    left.segmented_control(
-        "Panel", PANELS, format_func=PANELS.__getitem__, required=True, wrap=True,
-        label_visibility="collapsed", **bound(BeamChoice.panel),
-    )  # fmt: skip
+    panel = choose_one("Panel", BeamChoice.panel, PANELS, left)
     download = right.container(horizontal=True, horizontal_alignment="right")
-    panels = {"node": node_panel, "compare": compare_panel, "finished": finished_panel}
-    panels[url_state.get(BeamChoice.panel)](search)
+    draw = {"node": panels.node_panel, "compare": panels.compare_panel}
+    draw.get(panel, panels.finished_panel)(search)
     with download:
-        offer_panel(search)
+        panels.offer_panel(search)
     url_state.write_url()
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import streamlit as st
 
 from figures.outcomes import closest_call
 from transformer.measures.beam import Node, Tree
+from ui.beam.exhibits import LOOKS
 from ui.components.tree import TreeChoice, choice_in
 from ui.core import url_state
 from ui.core.choice import Choice
+from ui.core.side import Start, last_start, start_anew
 from ui.core.units import UNITS
 from ui.core.url_state import HEAD, LAYER, Param
 from ui.core.view import View
@@ -19,7 +21,6 @@ from ui.core.view import View
 Mark = tuple[int, int]
 
 PANELS = {"node": "Node A", "compare": "A and B compared", "finished": "Finished hypotheses"}
-LOOKS = {"cross": "Cross-attention", "decoder_self": "Decoder self-attention"}
 
 
 def mark(name: str) -> Param[Mark | None]:
@@ -52,46 +53,28 @@ class Slot:
         a, b: the settings of its nodes; if `b` is None, only one node can be chosen.
     """
 
-    def __init__(self, key: str, a: Param[Mark | None], b: Param[Mark | None] | None) -> None:
+    def __init__(
+        self, key: str, a: Param[Mark | None], b: Param[Mark | None] | None = None
+    ) -> None:
         self.key, self.a, self.b = key, a, b
-
-    @property
-    def start(self) -> Start | None:
-        """The last message sent to the tree."""
-        start: Start | None = st.session_state.get(f"{self.key}_start")
-        return start
-
-    def restart(self, start: Start) -> Start:
-        """Store a message for the tree, and return it."""
-        st.session_state[f"{self.key}_start"] = start
-        return start
 
 
 #: The slot of the page's own tree.
 PAGE = Slot("beam_tree", BeamChoice.a, BeamChoice.b)
 
 
-@dataclass(frozen=True)
-class Start:
-    """A message to the tree: which search, what is chosen, and a count that marks it as new."""
-
-    tree_id: str
-    choice: TreeChoice
-    nonce: int
-
-
 def prepare_tree(view: View, tree: Tree) -> None:
     """Decide what the tree opens with: the nodes of a link or an earlier visit, or a default.
 
-    Called in full runs of the page. The message stays the same, which leaves a tree in use alone,
-    until the search changes, a link arrives, the page is reopened, or `update_tree` is called.
+    Called in full runs of the page. The message stays the same until the search changes, a link
+    arrives, the page is reopened, or `update_tree` is called.
     """
-    name = view.request.name
-    last = PAGE.start
+    last = last_start(PAGE.key)
+    fresh = last is None or last.trace != view.request.name
     from_link = url_state.arrived(BeamChoice.a, BeamChoice.b, BeamChoice.dropped)
-    if last is not None and last.tree_id == name and not from_link and not url_state.entered():
+    if not (fresh or from_link or url_state.entered()):
         return
-    if last is not None and last.tree_id != name and not from_link:
+    if fresh and last is not None and not from_link:
         url_state.forget(BeamChoice.a, BeamChoice.b)
     ensure_node(tree, BeamChoice.a)
     if chosen(tree, BeamChoice.b) is None:
@@ -101,26 +84,26 @@ def prepare_tree(view: View, tree: Tree) -> None:
     update_tree(view, tree)
 
 
-def start_of(view: View, tree: Tree) -> Start:
+def start_of(view: View, tree: Tree) -> Start[TreeChoice]:
     """Return what the tree opens with; if the comparison panel lacks a node B, choose one."""
-    if url_state.get(BeamChoice.panel) == "compare" and pair_up(tree):
+    paired = url_state.get(BeamChoice.panel) == "compare" and pair_up(tree)
+    last = last_start(PAGE.key)
+    if paired or last is None or last.trace != view.request.name:
         return update_tree(view, tree)
-    last = PAGE.start
-    current = last is not None and last.tree_id == view.request.name
-    return last if last is not None and current else update_tree(view, tree)
+    return last
 
 
-def open_tree(view: View, tree: Tree, slot: Slot, *, anew: bool) -> Start:
+def open_tree(view: View, tree: Tree, slot: Slot, *, anew: bool) -> Start[TreeChoice]:
     """Return what one of two trees side by side opens with.
 
     It stays the same until the search changes, the tree is opened anew, or dropped nodes are hidden
     or shown in the other tree.
     """
-    last = slot.start
-    fresh = last is None or last.tree_id != view.request.name
+    last = last_start(slot.key)
+    fresh = last is None or last.trace != view.request.name
     if fresh:
         ensure_node(tree, slot.a)
-    if last is None or fresh or anew or last.choice.dropped != choice(tree, slot).dropped:
+    if last is None or fresh or anew or last.place.dropped != choice(tree, slot).dropped:
         return update_tree(view, tree, slot)
     return last
 
@@ -132,10 +115,9 @@ def ensure_node(tree: Tree, param: Param[Mark | None]) -> None:
         url_state.put(param, None if first is None else mark_of(first))
 
 
-def update_tree(view: View, tree: Tree, slot: Slot = PAGE) -> Start:
+def update_tree(view: View, tree: Tree, slot: Slot = PAGE) -> Start[TreeChoice]:
     """Have the tree show the stored choices."""
-    last = slot.start
-    return slot.restart(Start(view.request.name, choice(tree, slot), last.nonce + 1 if last else 0))
+    return start_anew(slot.key, view.request.name, choice(tree, slot))
 
 
 def choice(tree: Tree, slot: Slot = PAGE) -> TreeChoice:
@@ -183,12 +165,11 @@ def follow(view: View, tree: Tree) -> None:
     reported = keep(view, tree, PAGE)
     if reported is None:
         return
-    if reported.b is not None and reported.b != before.b:
+    if reported.b is None:
+        if before.b is not None and url_state.get(BeamChoice.panel) == "compare":
+            url_state.put(BeamChoice.panel, "node")
+    elif reported.b != before.b:
         url_state.put(BeamChoice.panel, "compare")
-    elif (
-        reported.b is None and before.b is not None and url_state.get(BeamChoice.panel) == "compare"
-    ):
-        url_state.put(BeamChoice.panel, "node")
 
 
 def follow_beside(view: View, tree: Tree, slot: Slot) -> None:
@@ -196,10 +177,10 @@ def follow_beside(view: View, tree: Tree, slot: Slot) -> None:
 
     That tree shows it already; only a change of "dropped" has to reach the other one.
     """
-    before, last = choice(tree, slot), slot.start
+    before, last = choice(tree, slot), last_start(slot.key)
     reported = keep(view, tree, slot)
     if reported is not None and last is not None and reported.dropped != before.dropped:
-        slot.restart(Start(last.tree_id, reported, last.nonce))
+        st.session_state[f"{slot.key}_start"] = replace(last, place=reported)
 
 
 def default_node(tree: Tree) -> Node | None:

@@ -10,7 +10,14 @@ from figures.exhibit import Exhibit, Panel, Series, file_stem
 from figures.graph import End, Graph
 from figures.labels import READS_PREDICTS, row_labels
 from figures.numbers import signed
-from transformer.measures.beam import Node, Tree, attention_along, beam_tree, compare
+from transformer.measures.beam import (
+    Comparison,
+    Node,
+    Tree,
+    attention_along,
+    beam_tree,
+    compare,
+)
 from transformer.measures.finish import ALPHAS, score_at
 from transformer.measures.heads import combine
 from transformer.measures.words import group_labels, merge, word_groups
@@ -23,6 +30,9 @@ from ui.components.tree import TreeChoice, branches_component, tree_component
 from ui.export.programs import facts_of
 
 _QUERIES = f"query: {READS_PREDICTS}"
+
+#: The maps of a search.
+LOOKS = {"cross": "Cross-attention", "decoder_self": "Decoder self-attention"}
 
 _KEPT = frozenset({"continued", "exhausted", "finished", "cut"})
 _ENDS: dict[str, End] = {"finished": "finished", "cut": "cut"}
@@ -134,29 +144,18 @@ def search_node(
         layer, head: from 0; None is the mean over all.
         units: "tokens" or "words".
     """
-    record, tree = _recorded(trace), beam_tree(trace)
+    tree = beam_tree(trace)
     chosen = tree.node(node)
-    step = record.steps[chosen.step]
+    step, where = _recorded(trace).steps[chosen.step], cell_name((layer, head))
     cross, own = step.cross[chosen.row], step.decoder_self[chosen.row]
-    prefix = ("<s>", *(each.token for each in tree.prefix(chosen.parent)))
-    where = cell_name((layer, head))
-    panels, maps = [], []
-    for name, weights, keys, special in (
-        ("Cross-attention", cross, trace.src_tokens, trace.src_special),
-        ("Decoder self-attention", own, prefix, (0,)),
-    ):
-        row = combine(weights[:, :, None], layer=layer, head=head)
-        row, query, labels = _in_units(units, row, prefix[-1:], (chosen.token,), keys, special)
-        title = f"{name}, {where}"
-        panels.append(Panel(title, row, query, labels, _QUERIES, "key"))
-        maps.append(Map(row, query, labels, title, READS_PREDICTS, "key"))
+    maps = node_maps(trace, tree, chosen, (layer, head), units)
     return Exhibit(
         name=node_stem(chosen, (layer, head)),
         title=f"Step {chosen.step + 1}, rank {chosen.rank + 1}: {chosen.token}",
         caption=f"Where the model looked while it predicted this token ({where}). Its log p is "
         f"{signed(chosen.log_prob, 3)}, log P {signed(chosen.total, 3)}, "
         f"score {signed(chosen.score, 3)}. {_rule(tree)}",
-        parts=tuple(panels),
+        parts=tuple(map(_panel, maps)),
         arrays={"cross": np.asarray(cross), "decoder_self": np.asarray(own)},
         offline=tuple(each.lens().offline() for each in maps),
         columns=1,
@@ -185,29 +184,11 @@ def search_branches(
     record, tree = _recorded(trace), beam_tree(trace)
     both = compare(tree, a, b)
     steps = np.arange(1, max(len(both.a), len(both.b)) + 1)
-    where = cell_name((layer, head))
-    panels, maps = [], []
+    maps = branch_maps(trace, tree, both, kind, (layer, head), units)
     arrays: dict[str, np.ndarray] = {}
-    for name, path in (("A", both.a), ("B", both.b)):
-        attention = attention_along(record, tree, path[-1].index)
-        weights = combine(
-            attention.cross if kind == "cross" else attention.decoder_self,
-            layer=layer,
-            head=head,
-        )
-        tokens = tuple(node.token for node in path)
-        own = ("<s>", *tokens[:-1])
-        keys = trace.src_tokens if kind == "cross" else own
-        weights, queries, labels = _in_units(
-            units, weights, own, tokens, keys, trace.src_special if kind == "cross" else (0,)
-        )
-        masked = kind != "cross" and units == "tokens"
-        title = f"{name}: {kind.replace('_', ' ')} attention, {where}"
-        panels.append(Panel(title, weights, queries, labels, _QUERIES, "key"))
-        maps.append(Map(weights, queries, labels, title, READS_PREDICTS, "key", causal=masked))
-        letter = name.lower()
+    for letter, path in (("a", both.a), ("b", both.b)):
         arrays[f"log_probs_{letter}"] = np.array([node.log_prob for node in path])
-        arrays[f"cross_{letter}"] = attention.cross
+        arrays[f"cross_{letter}"] = attention_along(record, tree, path[-1].index).cross
     return Exhibit(
         name=branches_stem(kind, (layer, head)),
         title="Two branches of a search",
@@ -215,7 +196,7 @@ def search_branches(
         parts=(
             Series("log P", steps, _padded(both.a, both.b, len(steps), "total"), "step", "log P"),
             Series("Score", steps, _padded(both.a, both.b, len(steps), "score"), "step", "score"),
-            *panels,
+            *map(_panel, maps),
         ),
         arrays=arrays,
         offline=(
@@ -223,8 +204,56 @@ def search_branches(
             *(each.lens().offline() for each in maps),
         ),
         columns=2,
-        facts=facts_of(trace, where),
+        facts=facts_of(trace, cell_name((layer, head))),
     )
+
+
+def _panel(shown: Map) -> Panel:
+    return Panel(
+        shown.name, shown.weights, tuple(shown.query_tokens), tuple(shown.key_tokens), _QUERIES,
+        f"key: {shown.key_title}",
+    )  # fmt: skip
+
+
+def node_maps(trace: Trace, tree: Tree, node: Node, cell: Cell, units: str) -> tuple[Map, Map]:
+    """Return the attention of the query that predicted a node, over the source and the prefix."""
+    step = _recorded(trace).steps[node.step]
+    prefix = ("<s>", *(each.token for each in tree.prefix(node.parent)))
+    reads, predicts = prefix[-1:], (node.token,)
+
+    def shown(
+        kind: str, maps: Floats, keys: tuple[str, ...], special: Sequence[int], of: str
+    ) -> Map:
+        row = combine(maps[node.row][:, :, None], layer=cell[0], head=cell[1])
+        axes = _in_units(units, row, reads, predicts, keys, special)
+        return Map(*axes, f"{LOOKS[kind]}, {cell_name(cell)}", READS_PREDICTS, of)
+
+    return (
+        shown("cross", step.cross, trace.src_tokens, trace.src_special, "source"),
+        shown("decoder_self", step.decoder_self, prefix, (0,), "its own prefix"),
+    )
+
+
+def branch_maps(
+    trace: Trace, tree: Tree, both: Comparison, kind: str, cell: Cell, units: str
+) -> tuple[Map, Map]:
+    """Return the attention along both branches; see `search_branches`."""
+
+    def shown(name: str, path: Sequence[Node]) -> Map:
+        attention = attention_along(_recorded(trace), tree, path[-1].index)
+        tokens = tuple(node.token for node in path)
+        own = ("<s>", *tokens[:-1])
+        cross = kind == "cross"
+        maps = attention.cross if cross else attention.decoder_self
+        keys, special = (trace.src_tokens, trace.src_special) if cross else (own, (0,))
+        weights = combine(maps, layer=cell[0], head=cell[1])
+        return Map(
+            *_in_units(units, weights, own, tokens, keys, special),
+            f"{name}: {LOOKS[kind].lower()}, {cell_name(cell)}", READS_PREDICTS,
+            "source" if cross else "its prefix", causal=not cross and units == "tokens",
+        )  # fmt: skip
+
+    return shown("A", both.a), shown("B", both.b)
 
 
 def _in_units(

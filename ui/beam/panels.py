@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 
 import numpy as np
 import streamlit as st
 
 from figures.beam import branch_curves, lead_by_alpha
-from figures.labels import row_labels
+from figures.exhibit import Exhibit, file_stem
 from figures.markdown import code, plain, shorten
 from figures.numbers import probability, signed
 from figures.outcomes import (
@@ -23,24 +23,24 @@ from figures.outcomes import (
     why_it_went,
     why_the_winner_won,
 )
-from transformer.measures.beam import Comparison, Node, Tree, attention_along, beam_tree, compare
+from transformer.measures.beam import Comparison, Node, Tree, beam_tree, compare
 from transformer.measures.finish import ALPHAS, score_at
-from transformer.measures.heads import combine
-from transformer.measures.words import group_labels, merge
 from transformer.trace.records import Trace
-from ui.beam.choice import LOOKS, PAGE, BeamChoice, Mark, Slot, Start, chosen, put, update_tree
-from ui.beam.exhibits import cell_name
-from ui.beam.maps import draw_axes, show_map
-from ui.components.grid import Cell
+from ui.beam import exhibits
+from ui.beam.choice import PAGE, BeamChoice, Mark, Slot, choice, chosen, put, update_tree
+from ui.beam.exhibits import LOOKS, branch_maps, node_maps
+from ui.components.lens import Map
 from ui.components.mount import show
-from ui.components.tree import branch_colours, branches_component, tree_component
+from ui.components.tree import TreeChoice, branch_colours, branches_component, tree_component
 from ui.core import url_state
 from ui.core.glossary import linked, term, word_start
-from ui.core.theme import current_theme
-from ui.core.units import in_units
-from ui.core.url_state import Param
+from ui.core.layout import current_theme, draw_chart, draw_map, text_scale
+from ui.core.side import Start
+from ui.core.units import UNITS, units_control
+from ui.core.url_state import Cell, Param
 from ui.core.view import View
-from ui.core.widgets import bound
+from ui.core.widgets import choose_one, fill, layer_and_head
+from ui.export.download import download_button, figure_for
 from ui.frame.steering import begin_with
 from ui.work.cache import Computation, computed, get_translator
 from ui.work.pictures import drawn
@@ -75,7 +75,10 @@ def tree_of(view: View) -> Tree:
 
 
 def draw_tree(
-    search: Search, start: Start, follow: Callable[[View, Tree], None], slot: Slot = PAGE
+    search: Search,
+    start: Start[TreeChoice],
+    follow: Callable[[View, Tree], None],
+    slot: Slot = PAGE,
 ) -> None:
     """Mount the tree.
 
@@ -84,7 +87,7 @@ def draw_tree(
     """
     view, tree = search.view, search.tree
     shown = tree_component(
-        tree, start.tree_id, start.choice, summary(tree, search.decode), start.nonce,
+        tree, start.trace, start.place, summary(tree, search.decode), start.nonce,
         single=slot.b is None,
     )  # fmt: skip
     show(shown, key=slot.key, on_view_change=lambda: follow(view, tree))
@@ -157,28 +160,21 @@ def numbers_of(tree: Tree, node: Node) -> dict[str, list[str]]:
 
 
 def _node_maps(search: Search, node: Node, cell: Cell) -> None:
-    """Draw the attention of the query that predicted a node, over the source and the prefix."""
-    record, trace, tree = search.trace.search, search.trace, search.tree
-    assert record is not None
-    step = record.steps[node.step]
-    prefix = ("<s>", *(each.token for each in tree.prefix(node.parent)))
     st.caption(
         "Where the model looked while it predicted this token. Its siblings come from the same "
         "query, so they share this picture. "
         + linked("Self-attention looks at the token's own prefix. ", "prefix")
-        + word_start(trace.src_tokens)
+        + word_start(search.trace.src_tokens)
     )
-    for kind, weights, keys, special, title in (
-        ("cross", step.cross[node.row], trace.src_tokens, trace.src_special, "source"),
-        ("decoder_self", step.decoder_self[node.row], prefix, (0,), "its own prefix"),
-    ):
-        row = combine(weights[:, :, None], layer=cell[0], head=cell[1])
-        labels, groups = in_units(keys, special)
-        show_map(
-            merge(row, None, groups), row_labels(prefix[-1:], (node.token,)), labels,
-            name=f"{LOOKS[kind]}, {cell_name(cell)}", keys=title,
-            key=f"beam_{kind}", max_height=190,
-        )  # fmt: skip
+    maps = node_maps(search.trace, search.tree, node, cell, url_state.get(UNITS))
+    for kind, shown in zip(LOOKS, maps, strict=True):
+        _draw_named(shown, f"beam_{kind}", 190)
+
+
+def _draw_named(shown: Map, key: str, max_height: int = 420) -> None:
+    st.markdown(f"**{shown.name}**")
+    height = max(170, min(520, 120 + 9 * len(shown.query_tokens)))
+    draw_map(shown, key, max_height=max_height, height=height)
 
 
 def compare_panel(search: Search) -> None:
@@ -200,29 +196,15 @@ def compare_panel(search: Search) -> None:
     names = {"A": both.a, "B": both.b}
     tokens = {name: [node.token for node in path] for name, path in names.items()}
     theme = current_theme()
-    for column, title, values in zip(
-        st.columns(2, gap="large"),
-        ("log P", "score"),
-        (
-            {name: [node.total for node in path] for name, path in names.items()},
-            {name: [node.score for node in path] for name, path in names.items()},
-        ),
-        strict=True,
-    ):
-        column.altair_chart(
-            drawn(
-                branch_curves,
-                values,
-                tokens,
-                both.shared,
-                branch_colours(theme),
-                theme,
-                title=f"{title} (nats)",
-            ),
-            theme=None,
-            alt=f"{title} of A and B after every step; A ends at {values['A'][-1]:.2f}, "
-            f"B at {values['B'][-1]:.2f}",
-        )
+    quantities = (("log P", "total"), ("score", "score"))
+    for column, (title, what) in zip(st.columns(2, gap="large"), quantities, strict=True):
+        values = {name: [getattr(node, what) for node in path] for name, path in names.items()}
+        chart = drawn(
+            branch_curves, values, tokens, both.shared, branch_colours(theme), theme,
+            title=f"{title} (nats)",
+        )  # fmt: skip
+        ends = f"A ends at {values['A'][-1]:.2f}, B at {values['B'][-1]:.2f}"
+        draw_chart(chart, f"{title} of A and B after every step; {ends}", column)
     _branch_maps(search, both)
 
 
@@ -237,10 +219,7 @@ def _choose_branches(search: Search) -> None:
         if node is not None and node.index not in options:
             options.append(node.index)
         key = f"beam_{name}_box"
-        wanted = None if node is None else node.index
-        if st.session_state.get(key, wanted) != wanted or key not in st.session_state:
-            st.session_state[key] = wanted
-
+        fill(key, None if node is None else node.index)
         column.selectbox(
             name, options, key=key, on_change=partial(_take, search, param, key),
             placeholder="Choose one", format_func=partial(branch_name, search),
@@ -285,33 +264,14 @@ def _log_prob_from(path: Sequence[Node], start: int) -> float:
 
 
 def _branch_maps(search: Search, both: Comparison) -> None:
-    trace = search.trace
-    assert trace.search is not None
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.segmented_control(
-            "Attention", LOOKS, format_func=LOOKS.__getitem__, required=True,
-            label_visibility="collapsed", **bound(BeamChoice.look),
-        )  # fmt: skip
-        cell = draw_axes(trace)
-    kind = url_state.get(BeamChoice.look)
-    for column, name, path in zip(st.columns(2, gap="large"), "AB", (both.a, both.b), strict=True):
-        attention = attention_along(trace.search, search.tree, path[-1].index)
-        maps = attention.cross if kind == "cross" else attention.decoder_self
-        tokens = [node.token for node in path]
-        own = ("<s>", *tokens[:-1])
-        reads, query_groups = in_units(own, (0,))
-        predicts = tokens if query_groups is None else group_labels(tokens, query_groups)
-        keys, key_groups = in_units(
-            *((trace.src_tokens, trace.src_special) if kind == "cross" else (own, (0,)))
-        )
-        weights = combine(maps, layer=cell[0], head=cell[1])
+        choose_one("Attention", BeamChoice.look, LOOKS)
+        cell = draw_axes(search.trace)
+    kind, units = url_state.get(BeamChoice.look), url_state.get(UNITS)
+    maps = branch_maps(search.trace, search.tree, both, kind, cell, units)
+    for column, letter, shown in zip(st.columns(2, gap="large"), "AB", maps, strict=True):
         with column.container():
-            show_map(
-                merge(weights, query_groups, key_groups), row_labels(reads, predicts), keys,
-                name=f"{name}: {LOOKS[kind].lower()}, {cell_name(cell)}",
-                keys="source" if kind == "cross" else "its prefix",
-                key=f"beam_map_{name}", causal=kind == "decoder_self" and key_groups is None,
-            )  # fmt: skip
+            _draw_named(shown, f"beam_map_{letter}")
 
 
 def finished_panel(search: Search) -> None:
@@ -344,17 +304,51 @@ def _alpha_chart(tree: Tree, leaves: Sequence[Node]) -> None:
     shown = leaves[:16]
     scores = np.array([[score_at(node, alpha, tree.rule) for node in shown] for alpha in alphas])
     names = [f"#{place}" for place in range(1, len(shown) + 1)]
-    st.altair_chart(
+    draw_chart(
         drawn(lead_by_alpha, alphas, scores, names, tree.alpha, current_theme()),
-        theme=None,
-        alt=f"Score of {len(shown)} translations minus the winner's, for α from 0 to 2; the search "
+        f"Score of {len(shown)} translations minus the winner's, for α from 0 to 2; the search "
         f"used {tree.alpha:g}",
+    )  # fmt: skip
+    said = (
+        "How they would compare under another α: a translation above 0 would beat the winner. A "
+        "search with that α would drop the same candidates, since all hypotheses at a step are "
+        "equally long, but it may stop at another step and so finish others."
     )
-    st.caption(
-        linked(
-            "How they would compare under another α: a translation above 0 would beat the winner. "
-            "A search with that α would drop the same candidates, since all hypotheses at a step "
-            "are equally long, but it may stop at another step and so finish others.",
-            "α",
-        )
-    )
+    st.caption(linked(said, "α"))
+
+
+def draw_axes(trace: Trace) -> Cell:
+    """Draw the boxes for layer and head, and the control for the axes' units."""
+    n_layers, n_heads = trace.cross.shape[:2]
+    with st.container(horizontal=True, vertical_alignment="center"):
+        cell = layer_and_head("beam", n_layers, n_heads, width=round(140 * text_scale()))
+        units_control()
+    return cell
+
+
+def offer_tree(search: Search) -> None:
+    """Draw the tree's download button; the file includes dropped nodes if they are on screen."""
+    shown = asdict(choice(search.tree))
+    _offer(search, exhibits.search_tree, "beam_tree_away", file_stem("search tree"), **shown)
+
+
+def offer_panel(search: Search) -> None:
+    """Draw the download button of the panel below the tree, unless the panel is empty."""
+    tree, stored, shown = search.tree, BeamChoice.read(), choice(search.tree)
+    cell = url_state.cell(*search.trace.cross.shape[:2])
+    place = {"layer": cell[0], "head": cell[1], "units": stored.units}
+    if stored.panel == "node" and shown.a is not None:
+        name = exhibits.node_stem(tree.node(shown.a), cell)
+        _offer(search, exhibits.search_node, "beam_node_away", name, node=shown.a, **place)
+    elif stored.panel == "compare" and shown.a is not None and shown.b is not None:
+        name = exhibits.branches_stem(stored.look, cell)
+        both = {"a": shown.a, "b": shown.b, "kind": stored.look}
+        _offer(search, exhibits.search_branches, "beam_pair_away", name, **both, **place)
+    elif stored.panel == "finished" and tree.leaves:
+        _offer(search, exhibits.length_penalty, "beam_ended_away", file_stem("ended by alpha"))
+
+
+def _offer(
+    search: Search, function: Callable[..., Exhibit], key: str, name: str, **shown: object
+) -> None:
+    download_button(lambda: figure_for(search.view, function, **shown), key=key, name=name)

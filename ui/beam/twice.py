@@ -20,7 +20,7 @@ from ui.frame.twice import Download, Pair, Twice
 
 #: The parameter of each side's node, whose numbers stand below its tree.
 _NODES = {letter: mark(f"node_{letter.lower()}") for letter in LETTERS}
-_SLOTS = {letter: Slot(f"beam_tree_{letter}", node, None) for letter, node in _NODES.items()}
+_SLOTS = {letter: Slot(f"beam_tree_{letter}", node) for letter, node in _NODES.items()}
 
 
 def draw_twice(pair: Pair) -> Download | None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import astuple, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 import streamlit as st
@@ -14,8 +15,9 @@ from ui.components.mount import mount
 from ui.components.player import PlayerPlace, encode, place_in, taken_in, undone_in
 from ui.core import url_state
 from ui.core.examples import Example
-from ui.core.side import Side
+from ui.core.side import Side, Start, last_start, start_anew
 from ui.core.units import UNITS, units_control
+from ui.core.url_state import HEAD, LAYER, SHIFTED, STEP, Param
 from ui.core.view import View
 from ui.export.download import download_button, source_of, trace_for
 from ui.frame.decoding import decoded_text
@@ -24,69 +26,51 @@ from ui.frame.twice import Download, Pair, Twice
 from ui.translate.exhibits import origin_of, player_exhibit, stem, why_no_player
 from ui.work.cache import Computation, computed
 
-
-@dataclass(frozen=True)
-class Start:
-    """A message to the player: the trace, the place, and a count that marks it as new."""
-
-    trace: str
-    place: PlayerPlace
-    nonce: int
+#: The settings of where the player is, in the order of a `PlayerPlace`.
+PLACE: tuple[Param[Any], ...] = (STEP, LAYER, HEAD, SHIFTED)
 
 
 def place_now() -> PlayerPlace:
     """Return the player's stored place."""
-    return PlayerPlace(
-        url_state.get(url_state.STEP) or 1,
-        url_state.get(url_state.LAYER),
-        url_state.get(url_state.HEAD),
-        url_state.get(url_state.SHIFTED),
-    )
+    step, layer, head, shifted = map(url_state.get, PLACE)
+    return PlayerPlace(step or 1, layer, head, shifted)
 
 
 def remember(place: PlayerPlace) -> None:
     """Store the player's place for the URL and for returning from another page."""
-    url_state.put(url_state.STEP, place.step)
-    url_state.put(url_state.LAYER, place.layer)
-    url_state.put(url_state.HEAD, place.head)
-    url_state.put(url_state.SHIFTED, place.shifted)
+    for param, value in zip(PLACE, astuple(place), strict=True):
+        url_state.put(param, value)
 
 
 def within(place: PlayerPlace, trace: Trace) -> PlayerPlace:
     """Return the place with the mean in place of a layer or head that this model lacks."""
-    n_layers, n_heads = trace.cross.shape[:2]
-    return replace(
-        place,
-        layer=place.layer if place.layer is not None and place.layer <= n_layers else None,
-        head=place.head if place.head is not None and place.head <= n_heads else None,
+    layer, head = (
+        at if at is not None and at <= count else None
+        for at, count in zip((place.layer, place.head), trace.cross.shape[:2], strict=True)
     )
+    return replace(place, layer=layer, head=head)
 
 
 def ensure_step(side: Side, n_steps: int) -> None:
     """Store the default step unless the stored one is from 1 to `n_steps`."""
-    step = url_state.get(url_state.STEP)
+    step = url_state.get(STEP)
     if step is None or step > n_steps:
         example = side.view.examples.find(side.view.sentence)
-        url_state.put(url_state.STEP, default_step(side.trace, example))
+        url_state.put(STEP, default_step(side.trace, example))
 
 
 def is_open(side: Side) -> bool:
     """Return True if the side's player is already open in this trace."""
-    start: Start | None = st.session_state.get(side.key("player_start"))
+    start = last_start(side.key("player"))
     return start is not None and start.trace == side.view.request.name
 
 
-def open_player(side: Side, *, anew: bool = False) -> Start:
-    """Return where the player opens, which is the stored place.
-
-    It stays the same until the trace changes or the player is opened anew: an unchanged message is
-    not sent twice, and leaves a player in use alone.
-    """
-    key = side.key("player_start")
-    start: Start | None = st.session_state.get(key)
+def open_player(side: Side, *, anew: bool = False) -> Start[PlayerPlace]:
+    """Return where the player opens: the stored place when the trace changed, or it opens anew."""
+    key = side.key("player")
+    start = last_start(key)
     if start is None or anew or not is_open(side):
-        start = Start(side.view.request.name, place_now(), start.nonce + 1 if start else 0)
-        st.session_state[key] = start
+        return start_anew(key, side.view.request.name, place_now())
     return start
 
 
@@ -197,9 +181,6 @@ def draw_twice(pair: Pair) -> Download | None:
         lambda side: partial(figure_of, side.view, place, words=words), "Step by step"
     )
 
-
-#: The settings of where the player is.
-PLACE = (url_state.STEP, url_state.LAYER, url_state.HEAD, url_state.SHIFTED)
 
 TWICE = Twice(
     "steps", draw_twice, page="translate", params=(*PLACE, UNITS),
