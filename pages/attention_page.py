@@ -6,32 +6,23 @@ import streamlit as st
 
 from transformer.measures.words import WORD_RULE
 from transformer.trace.records import Trace
-from ui.attention.cached import get_maps, plan_of
-from ui.attention.choice import AttentionSettings, ensure_kind, read_choice
+from ui.attention import views
+from ui.attention.choice import AttentionSettings, ensure_kind, get_maps, plan_of, read_choice
 from ui.attention.find import draw_find
-from ui.attention.maps import DISPLAYS, kind_text_of, kinds_of
-from ui.attention.views import (
-    about,
-    draw_aggregate,
-    draw_dim,
-    draw_grid,
-    draw_heads,
-    draw_matrix,
-    offer,
-)
+from ui.attention.maps import kind_text_of, kinds_of
 from ui.core import url_state
 from ui.core.layout import draw_by_pointer
 from ui.core.units import units_control
 from ui.core.url_state import KIND
 from ui.core.view import View, current_view
-from ui.core.widgets import bound, draw_questions
+from ui.core.widgets import choose_one, draw_explained, draw_questions
 from ui.frame.pages import require_frame
 from ui.work.cache import Plan, get_trace, prepare
 from ui.work.progress import fragment
 
 require_frame()
 
-VIEWS = {"grid": draw_grid, "heads": draw_heads, "matrix": draw_matrix}
+VIEWS = {"grid": views.draw_grid, "heads": views.draw_heads, "matrix": views.draw_matrix}
 #: Of each view: what to do with a mouse, and with a finger.
 HINTS = {
     "grid": (
@@ -80,12 +71,8 @@ def explain() -> None:
 
 def draw_kinds(trace: Trace) -> None:
     """Draw the control that chooses among the trace's kinds of attention."""
-    kinds = kinds_of(trace)
-    st.segmented_control(
-        "Kind of attention", kinds, label_visibility="collapsed", required=True, wrap=True,
-        format_func={kind: kind_text_of(trace, kind).name for kind in kinds}.__getitem__,
-        **bound(KIND, *AttentionSettings.of("tokens")),
-    )  # fmt: skip
+    names = {kind: kind_text_of(trace, kind).name for kind in kinds_of(trace)}
+    choose_one("Kind of attention", KIND, names, None, *AttentionSettings.of("tokens"))
 
 
 def opening(trace: Trace) -> Plan:
@@ -102,23 +89,16 @@ def maps(view: View) -> None:
     ensure_kind(trace)
     left, right = st.columns([6, 1], vertical_alignment="center")
     hint = left.empty()
-    with (
-        right.container(horizontal=True, horizontal_alignment="right"),
-        st.popover("What is this?", icon=":material/info:", type="tertiary"),
-    ):
-        explain()
+    draw_explained(explain, right)
     left, right = st.columns([4, 7], vertical_alignment="center")
     find = left.container(horizontal=True, vertical_alignment="center", gap="small")
-    find.segmented_control(
-        "View", DISPLAYS, format_func=str.capitalize, label_visibility="collapsed", required=True,
-        **bound(AttentionSettings.display),
-    )  # fmt: skip
+    choose_one("View", AttentionSettings.display, {each: each.capitalize() for each in VIEWS}, find)
     asides = right.container(
         horizontal=True, horizontal_alignment="right", vertical_alignment="center"
     )
     with asides:
         units_control()
-        draw_dim()
+        views.draw_dim()
     choice = read_choice(trace)
     prepare(view, plan_of(trace, choice))
     chosen_maps = get_maps(view, trace, choice)
@@ -126,7 +106,7 @@ def maps(view: View) -> None:
         draw_by_pointer("hint", *HINTS[choice.display])
     if choice.display != "heads":
         with asides, st.popover("Combine", icon=":material/stacks:", type="tertiary"):
-            draw_aggregate(choice, chosen_maps)
+            views.draw_aggregate(choice, chosen_maps)
     with (
         find,
         st.popover("Find heads", icon=":material/search:", type="tertiary"),
@@ -134,11 +114,11 @@ def maps(view: View) -> None:
     ):
         draw_find(view, trace, choice)
     with asides:
-        offer(view, choice, chosen_maps)
+        views.offer(view, choice, chosen_maps)
     # With several kinds, the grid has tabs and switches between them in the browser.
     if choice.display != "grid" or len(kinds_of(trace)) == 1:
         draw_kinds(trace)
-        st.caption(about(chosen_maps))
+        st.caption(views.about(chosen_maps))
     VIEWS[choice.display](view, choice, chosen_maps)
     url_state.write_url()
 

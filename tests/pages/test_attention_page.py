@@ -83,7 +83,7 @@ def test_chosen_heads_are_combined_under_the_lens(run_app: RunApp, trace: Trace)
     app.multiselect(key="heads_widget").set_value(["2.2"]).run()
     assert name(app).startswith("**Head 2")
     assert app.query_params["heads"] == "2.2"
-    app.selectbox(key="head_box").set_value("3").run()
+    app.selectbox(key="matrix_head_box").set_value(3).run()
     assert name(app).startswith("**Head 3, mean over layers**")
     assert (app.query_params["map"], app.query_params["head"]) == ("cell", "3")
 

@@ -1,4 +1,4 @@
-"""The Attention page's choices: the URL parameters, and the record limited to one trace.
+"""The Attention page's choices, limited to one trace, and the maps that are computed for them.
 
 Tokens are stored as positions of pieces, so a selection survives the switch to whole words; a word
 is selected if any of its pieces is.
@@ -6,80 +6,85 @@ is selected if any of its pieces is.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 from transformer.measures.heads import HOWS, Head
 from transformer.measures.patterns import PATTERNS
 from transformer.trace.records import Trace
 from transformer.types import ATTENTION_KINDS, AttentionKind
-from ui.attention.maps import DISPLAYS, AttentionChoice, clearest_head, kinds_of, special_keys
-from ui.components.grid import Cell
+from ui.attention.maps import (
+    DISPLAYS,
+    AttentionChoice,
+    Maps,
+    clearest_head,
+    drawing_of,
+    kinds_of,
+    maps_of,
+    sheet_of,
+    special_keys,
+    tab_of,
+)
+from ui.components.grid import MOST_AT_ONCE, Cell, Sheet, Tab
 from ui.components.lens import Selection
-from ui.components.lines import Pin
+from ui.components.lines import Drawing, Pin
 from ui.core import url_state
 from ui.core.choice import Choice
 from ui.core.units import UNITS
 from ui.core.url_state import HEAD, KIND, LAYER, Param
+from ui.core.view import View
+from ui.work.cache import Computation, Plan, computed
 
 T = TypeVar("T")
 
-_number = url_state.whole(1, 99_999)
+
+def several(
+    name: str, parse: Callable[[str], T], write: Callable[[T], str] = str, of: str = ""
+) -> Param[tuple[T, ...] | None]:
+    """Return the setting of several values, `1.3-2.5`, in order and each once.
+
+    `none` is no value; None, the page's default, is not written.
+    """
+
+    def parse_all(raw: str) -> tuple[T, ...]:
+        return () if raw == "none" else tuple(map(parse, raw.split("-")))
+
+    def write_all(values: tuple[T, ...] | None) -> str:
+        return "" if values is None else "-".join(map(write, values)) or "none"
+
+    each_once = url_state.checked(parse_all, lambda values: len(set(values)) == len(values))
+    return Param(name, each_once, None, write_all, of)
 
 
-def parse_heads(raw: str) -> tuple[Head, ...] | None:
-    """Parse `1.3-2.5` into 0-based layers and heads, keeping the order; `none` is an empty set."""
-    if raw == "none":
-        return ()
-    heads = [(layer - 1, head - 1) for layer, head in map(url_state.parse_pair, raw.split("-"))]
-    if len(set(heads)) != len(heads):
-        raise ValueError(raw)
-    return tuple(heads)
+def _parse_head(raw: str) -> Head:
+    layer, head = url_state.parse_pair(raw)
+    return layer - 1, head - 1
 
 
-def write_heads(heads: tuple[Head, ...] | None) -> str:
-    """Return the URL value of a set of heads; None, the page's default, is not written."""
-    if heads is None:
-        return ""
-    return "-".join(f"{layer + 1}.{head + 1}" for layer, head in heads) or "none"
+def _write_head(head: Head) -> str:
+    return url_state.write_pair((head[0] + 1, head[1] + 1))
 
 
-def parse_positions(raw: str) -> tuple[int, ...] | None:
-    """Parse `3-5` into 0-based positions; `none` is no token."""
-    if raw == "none":
-        return ()
-    return tuple(sorted({_number(part) - 1 for part in raw.split("-")}))
+def _parse_position(raw: str) -> int:
+    return url_state.whole(1, 99_999)(raw) - 1
 
 
-def write_positions(positions: tuple[int, ...] | None) -> str:
-    """Return the URL value of selected tokens; None, the page's default, is not written."""
-    if positions is None:
-        return ""
-    return "-".join(str(position + 1) for position in positions) or "none"
+def _write_position(position: int) -> str:
+    return str(position + 1)
 
 
-def parse_pin(raw: str) -> Pin | None:
+def _parse_pin(raw: str) -> Pin | None:
     """Parse `q3` (a query) or `k5` (a key); `none` if nothing is pinned."""
     if raw == "none":
         return None
     if raw[:1] not in ("q", "k"):
         raise ValueError(raw)
-    return ("query" if raw[0] == "q" else "key"), _number(raw[1:]) - 1
+    return ("query" if raw[0] == "q" else "key"), _parse_position(raw[1:])
 
 
-def write_pin(pin: Pin | None) -> str:
-    """Return the URL value of a pinned token."""
+def _write_pin(pin: Pin | None) -> str:
     return "none" if pin is None else f"{pin[0][0]}{pin[1] + 1}"
-
-
-def parse_kinds(raw: str) -> tuple[AttentionKind, ...]:
-    """Parse `encoder_self-cross`."""
-    known = {kind: kind for kind in ATTENTION_KINDS}
-    try:
-        return tuple(known[part] for part in raw.split("-"))  # type: ignore[index]
-    except KeyError:
-        raise ValueError(raw) from None
 
 
 @dataclass(frozen=True)
@@ -98,17 +103,17 @@ class AttentionSettings(Choice):
     units: Param[str] = UNITS
     how: Param[str] = Param("combine", url_state.one_of(HOWS), "mean")
     map: Param[str] = Param("map", url_state.one_of(("cell", "heads")), "cell")
-    heads: Param[tuple[Head, ...] | None] = Param("heads", parse_heads, None, write_heads)
+    heads: Param[tuple[Head, ...] | None] = several("heads", _parse_head, _write_head)
     mass: Param[float] = Param("mass", url_state.number(0, 1), 0.75)
-    pin: Param[Pin | None] = Param("pin", parse_pin, None, write_pin, "tokens")
-    queries: Param[tuple[int, ...] | None] = Param(
-        "queries", parse_positions, None, write_positions, "tokens"
+    pin: Param[Pin | None] = Param("pin", _parse_pin, None, _write_pin, "tokens")
+    queries: Param[tuple[int, ...] | None] = several(
+        "queries", _parse_position, _write_position, "tokens"
     )
-    keys: Param[tuple[int, ...] | None] = Param(
-        "keys", parse_positions, None, write_positions, "tokens"
+    keys: Param[tuple[int, ...] | None] = several(
+        "keys", _parse_position, _write_position, "tokens"
     )
     find: Param[str] = Param("find", url_state.one_of(PATTERNS), "previous")
-    find_in: Param[tuple[AttentionKind, ...]] = Param("find_in", parse_kinds, (), "-".join)
+    find_in: Param[tuple[str, ...] | None] = several("find_in", url_state.one_of(ATTENTION_KINDS))
 
     @classmethod
     def enter(cls, trace: Trace) -> None:
@@ -143,11 +148,11 @@ def read_choice(
     stored_kind = next((each for each in kinds if each == stored.kind), kinds[-1])
     kind = of_kind or stored_kind
     n_layers, n_heads, n, m = trace.attention(kind).shape
-    layer, head = place or (stored.layer, stored.head)
-    cell = (
-        layer - 1 if layer is not None and layer <= n_layers else None,
-        head - 1 if head is not None and head <= n_heads else None,
+    layer, head = (
+        at - 1 if at is not None and at <= count else None
+        for at, count in zip(place or (stored.layer, stored.head), (n_layers, n_heads), strict=True)
     )
+    cell = layer, head
     display, heads = display or stored.display, stored.heads
     if heads is None:  # lines open on one head, and are not combined unless that is asked for
         lines = display == "heads" or stored.map == "heads"
@@ -184,8 +189,7 @@ def take_kind(kind: str) -> None:
 
 def wanted_cell() -> Cell:
     """Return the stored cell, even if the current kind has no such layer or head."""
-    layer, head = url_state.get(LAYER), url_state.get(HEAD)
-    return None if layer is None else layer - 1, None if head is None else head - 1
+    return url_state.cell(999, 999)
 
 
 def wanted_marks(choice: AttentionChoice) -> tuple[Head, ...]:
@@ -197,17 +201,13 @@ def wanted_marks(choice: AttentionChoice) -> tuple[Head, ...]:
 
 
 def choose_cell(cell: Cell) -> None:
-    """Store the cell chosen in the grid."""
-    layer, head = cell
-    _change(LAYER, None if layer is None else layer + 1)
-    _change(HEAD, None if head is None else head + 1)
-    _change(AttentionSettings.map, "cell")
-
-
-def _change(param: Param[T], value: T) -> None:
-    """Store a value only if it changes, so that an untouched default stays out of the link."""
-    if url_state.get(param) != value:
-        url_state.put(param, value)
+    """Store the cell chosen in the grid, but leave an untouched default out of the link."""
+    layer, head = (None if at is None else at + 1 for at in cell)
+    stored: dict[Param[Any], object]
+    stored = {LAYER: layer, HEAD: head, AttentionSettings.map: "cell"}
+    for param, value in stored.items():
+        if url_state.get(param) != value:
+            url_state.put(param, value)
 
 
 def choose_heads(heads: Sequence[Head]) -> None:
@@ -225,3 +225,70 @@ def choose_selection(selection: Selection) -> None:
     """Store the tokens whose weight is summed, as positions of pieces."""
     url_state.put(AttentionSettings.queries, selection[0])
     url_state.put(AttentionSettings.keys, selection[1])
+
+
+def get_maps(view: View, trace: Trace, choice: AttentionChoice) -> Maps:
+    """Return `maps_of`, cached when words have to be merged."""
+    if choice.units == "tokens":
+        return maps_of(trace, choice.kind, choice.units)
+    return computed(view, *_by_words(choice.kind, choice.units))
+
+
+def get_sheet(view: View, choice: AttentionChoice) -> Sheet:
+    """Return the grid of all maps."""
+    return computed(view, *_sheet(choice))
+
+
+def get_tabs(view: View, trace: Trace, choice: AttentionChoice) -> dict[str, Tab]:
+    """Return the grid's tab for every kind, with its maps if they are sent now."""
+    sheets = {kind: get_sheet(view, replace(choice, kind=kind)) for kind in _at_once(trace, choice)}
+    return {kind: tab_of(trace, kind, sheets.get(kind)) for kind in kinds_of(trace)}
+
+
+def largest(view: View, trace: Trace, choice: AttentionChoice) -> tuple[int, int]:
+    """Return the most heads per layer and the longest axis over all kinds, in the view's units."""
+    shown = [get_maps(view, trace, replace(choice, kind=kind)) for kind in kinds_of(trace)]
+    longest = max(max(len(maps.queries), len(maps.keys)) for maps in shown)
+    return max(maps.weights.shape[1] for maps in shown), longest
+
+
+def get_drawing(view: View, choice: AttentionChoice) -> Drawing:
+    """Return the lines of the chosen heads."""
+    return computed(view, *_drawing(choice))
+
+
+def plan_of(trace: Trace, choice: AttentionChoice) -> Plan:
+    """Everything one view of the page needs, to be computed in one job."""
+    if choice.units != "tokens":
+        for kind in kinds_of(trace) if choice.display == "grid" else (choice.kind,):
+            yield _by_words(kind, choice.units)
+    if choice.display == "grid":
+        for kind in _at_once(trace, choice):
+            yield _sheet(replace(choice, kind=kind))
+    elif choice.display == "heads":
+        yield _drawing(choice)
+
+
+def _at_once(trace: Trace, choice: AttentionChoice) -> list[AttentionKind]:
+    """The kinds whose grids are sent together: all of them if they are small enough."""
+    kinds = kinds_of(trace)
+    quick = sum(trace.attention(kind).size for kind in kinds) <= MOST_AT_ONCE
+    return [kind for kind in kinds if quick or kind == choice.kind]
+
+
+def _by_words(kind: AttentionKind, units: str) -> Computation[Maps]:
+    return Computation("words", (kind, units), lambda _, trace: maps_of(trace, kind, units))
+
+
+def _sheet(choice: AttentionChoice) -> Computation[Sheet]:
+    return Computation(
+        "grid", (choice.kind, choice.units, choice.how, choice.dim),
+        lambda _, trace: sheet_of(maps_of(trace, choice.kind, choice.units), choice),
+    )  # fmt: skip
+
+
+def _drawing(choice: AttentionChoice) -> Computation[Drawing]:
+    return Computation(
+        "lines", (choice.kind, choice.units, choice.heads, choice.mass, choice.dim),
+        lambda _, trace: drawing_of(maps_of(trace, choice.kind, choice.units), choice),
+    )  # fmt: skip

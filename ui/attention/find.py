@@ -18,12 +18,12 @@ from transformer.measures.patterns import (
 )
 from transformer.trace.records import Trace
 from transformer.types import AttentionKind, Bools
-from ui.attention.cached import get_maps
 from ui.attention.choice import (
     AttentionSettings,
     choose_cell,
     choose_heads,
     choose_selection,
+    get_maps,
     take_kind,
 )
 from ui.attention.maps import AttentionChoice, Maps, kind_text_of, kinds_of, to_pieces, to_units
@@ -107,7 +107,7 @@ def _draw_kinds(
     wanted = url_state.get(AttentionSettings.find_in)
     can = tuple(kind for kind in kinds if _can(pattern, kind))
     default = (choice.kind,) if choice.kind in can or not can else can
-    chosen = tuple(kind for kind in kinds if kind in wanted) or default
+    chosen = tuple(kind for kind in kinds if kind in (wanted or ())) or default
     if len(kinds) == 1:
         return chosen
     fill("find_in_widget", list(chosen))

@@ -7,17 +7,20 @@ from collections.abc import Callable, Sequence
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from figures.attention import describe, head_table, heatmap, mass_on
+from figures.attention import head_table, mass_on
 from figures.labels import plain_token
 from figures.markdown import code
-from transformer.measures.heads import HOWS, Head
+from transformer.measures.heads import Head
 from transformer.types import Floats
-from ui.attention.cached import get_drawing, get_sheet, get_tabs, largest
 from ui.attention.choice import (
     AttentionSettings,
     choose_cell,
     choose_heads,
     choose_selection,
+    get_drawing,
+    get_sheet,
+    get_tabs,
+    largest,
     mark_heads,
     take_kind,
     wanted_cell,
@@ -35,16 +38,15 @@ from ui.attention.maps import (
     to_units,
 )
 from ui.components.grid import GridChoice, grid_component
-from ui.components.lens import MOST_TOKENS, Map, Selection
+from ui.components.lens import Map, Selection
 from ui.components.lines import Drawing, Pin
 from ui.components.mount import show
 from ui.core import url_state
 from ui.core.glossary import term, word_start
-from ui.core.layout import sized
-from ui.core.theme import current_theme
+from ui.core.layout import current_theme, draw_chart, draw_map
 from ui.core.url_state import HEAD, KIND, LAYER
 from ui.core.view import View
-from ui.core.widgets import bound, fill, refill
+from ui.core.widgets import bound, choose_one, fill, layer_and_head, refill
 from ui.export.download import download_button, source_of, trace_for
 from ui.work.cache import get_trace, get_tracer
 from ui.work.pictures import drawn
@@ -179,31 +181,22 @@ def draw_matrix(view: View, choice: AttentionChoice, maps: Maps) -> None:
     matrix, sums = (st, st) if wide else st.columns([0.56, 0.44], gap="large")
     with matrix.container():
         _say_name(view, shown, choice)
-        if longest <= MOST_TOKENS:
-            selected = (
-                to_units(choice.queries, maps.query_groups), to_units(choice.keys, maps.key_groups)
-            )  # fmt: skip
-            lens = shown.lens(900 if wide else 470, selected)
-            show(lens, key="matrix", on_choose=_as_pieces(maps))
-        else:
-            figure = heatmap(
-                shown.weights, maps.queries, maps.keys, current_theme(),
-                query_title=maps.kind_text.queries, key_title=maps.kind_text.keys,
-                dimmed_keys=shown.dimmed_keys,
-            )  # fmt: skip
-            described = describe(shown.weights, maps.queries, maps.keys)
-            st.plotly_chart(
-                sized(figure), key="large", theme=None, alt=f"{shown.name}: {described}."
-            )
+        selected = (
+            to_units(choice.queries, maps.query_groups), to_units(choice.keys, maps.key_groups)
+        )  # fmt: skip
+        draw_map(
+            shown, "matrix", max_height=900 if wide else 470, selected=selected,
+            on_choose=_as_pieces(maps),
+        )  # fmt: skip
     with sums.container():
         _draw_sums(choice, maps)
 
 
 def draw_combine() -> None:
     """Draw the control that decides how heads are combined into one map."""
-    st.segmented_control(
-        "Combine heads by", HOWS, required=True, **bound(AttentionSettings.how),
-        format_func={"mean": "Mean", "max": "Maximum"}.__getitem__,
+    choose_one(
+        "Combine heads by", AttentionSettings.how, {"mean": "Mean", "max": "Maximum"},
+        label_visibility="visible",
         help="The rows of a mean of several maps still sum to 1. The maximum is taken weight by "
         "weight: it misses no head's focus, but its rows may sum to more than 1.",
     )  # fmt: skip
@@ -223,43 +216,32 @@ def draw_aggregate(choice: AttentionChoice, maps: Maps) -> None:
     """Draw the controls for combining heads and for choosing which; meant for a popover."""
     refill("combine_widget", "heads_widget", "map_widget")
     draw_combine()
-    options = [
-        f"{i + 1}.{j + 1}"
-        for i in range(maps.weights.shape[0])
-        for j in range(maps.weights.shape[1])
-    ]
+    n_layers, n_heads = maps.weights.shape[:2]
+    options = [f"{i + 1}.{j + 1}" for i in range(n_layers) for j in range(n_heads)]
     fill("heads_widget", [f"{layer + 1}.{head + 1}" for layer, head in choice.heads])
     st.multiselect(
         "Chosen heads", options, key="heads_widget", on_change=_take_heads,
         placeholder="Layer.head",
         help="Layer and head, as in 3.1. The Heads view draws the same heads.",
     )  # fmt: skip
-    fill("map_widget", "heads" if choice.chosen else "cell")
-    st.segmented_control(
-        "Show enlarged", ("cell", "heads"), required=True, key="map_widget", on_change=_take_map,
-        format_func={"cell": "One cell of the grid", "heads": "The chosen heads"}.__getitem__,
+    choose_one(
+        "Show enlarged", AttentionSettings.map,
+        {"cell": "One cell of the grid", "heads": "The chosen heads"},
+        chosen="heads" if choice.chosen else "cell", label_visibility="visible",
         disabled=not choice.heads,
     )  # fmt: skip
 
 
 def _draw_cell_boxes(choice: AttentionChoice, maps: Maps) -> None:
     """Draw the boxes that choose a layer and a head by number."""
-    n_layers, n_heads = maps.weights.shape[:2]
-    over = "Mean" if choice.how == "mean" else "Maximum"
     boxes = st.columns([1, 1, 2], vertical_alignment="bottom")
-    _cell_box(boxes[0], "Layer", f"{over} over all layers", n_layers, choice.cell[0])
-    _cell_box(boxes[1], "Head", f"{over} over all heads", n_heads, choice.cell[1])
+    over = "Mean" if choice.how == "mean" else "Maximum"
+    layer_and_head(
+        "matrix", maps.weights.shape[0], maps.weights.shape[1], boxes[:2], over,
+        lambda: url_state.put(AttentionSettings.map, "cell"), label_visibility="visible",
+    )  # fmt: skip
     if choice.chosen:
         boxes[2].caption("This is the chosen heads combined. Pick a layer or head to see it alone.")
-
-
-def _cell_box(box: DeltaGenerator, name: str, all_of_them: str, n: int, value: int | None) -> None:
-    key = f"{name.lower()}_box"
-    fill(key, "all" if value is None else str(value + 1))
-    box.selectbox(
-        name, ["all", *(str(i + 1) for i in range(n))], key=key, on_change=_take_cell,
-        format_func=lambda raw: all_of_them if raw == "all" else f"{name} {raw}", help=term(name),
-    )  # fmt: skip
 
 
 def _draw_sums(choice: AttentionChoice, maps: Maps) -> None:
@@ -291,8 +273,7 @@ def _draw_sums(choice: AttentionChoice, maps: Maps) -> None:
         f"{values.max():.2f} in layer {strongest[0] + 1}, head {strongest[1] + 1}; "
         f"the mean is {values.mean():.2f}."
     )
-    chart = drawn(head_table, values, current_theme())
-    st.altair_chart(chart, key="sums", theme=None, alt=alt)
+    draw_chart(drawn(head_table, values, current_theme()), alt, key="sums")
     st.caption(alt.partition(". ")[2])
 
 
@@ -356,20 +337,10 @@ def _take_tokens(maps: Maps) -> None:
     _as_pieces(maps)((chosen[0], chosen[1]))
 
 
-def _take_cell() -> None:
-    chosen = [st.session_state[key] for key in ("layer_box", "head_box")]
-    layer, head = (None if raw == "all" else int(raw) - 1 for raw in chosen)
-    choose_cell((layer, head))
-
-
 def _take_heads() -> None:
     chosen = "-".join(st.session_state["heads_widget"]) or "none"
     url_state.put(AttentionSettings.heads, AttentionSettings.heads.parse(chosen))
     url_state.put(AttentionSettings.map, "heads" if st.session_state["heads_widget"] else "cell")
-
-
-def _take_map() -> None:
-    url_state.put(AttentionSettings.map, st.session_state["map_widget"])
 
 
 def offer(view: View, choice: AttentionChoice, maps: Maps) -> None:

@@ -15,9 +15,6 @@ from ui.attention.choice import (
     AttentionSettings,
     choose_cell,
     mark_heads,
-    parse_heads,
-    parse_pin,
-    parse_positions,
     read_choice,
     take_kind,
     wanted_cell,
@@ -46,17 +43,17 @@ def test_any_heads_tokens_and_pin_come_back(heads: Any, tokens: Any, pin: Any) -
 )
 def test_nonsense_heads_are_refused(raw: str) -> None:
     with pytest.raises(ValueError, match=r"^"):
-        parse_heads(raw)
+        AttentionSettings.heads.parse(raw)
 
 
 @pytest.mark.parametrize("raw", ["", "0", "1-", "-1", "x", "1.5", "1e3"])
 def test_nonsense_tokens_are_refused(raw: str) -> None:
     with pytest.raises(ValueError, match=r"^"):
-        parse_positions(raw)
+        AttentionSettings.keys.parse(raw)
     with pytest.raises(ValueError, match=r"^"):
-        parse_pin(raw)
+        AttentionSettings.pin.parse(raw)
     with pytest.raises(ValueError, match=r"^"):
-        parse_pin(f"x{raw}")
+        AttentionSettings.pin.parse(f"x{raw}")
 
 
 @given(st.lists(st.sampled_from(["▁a", "b", "▁c", "."]), min_size=1, max_size=9), st.data())
