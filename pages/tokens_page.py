@@ -14,16 +14,23 @@ from transformer.trace.embeddings import TextSide
 from transformer.trace.records import Trace
 from ui.core import url_state
 from ui.core.glossary import term
-from ui.core.layout import section
+from ui.core.layout import current_theme, draw_chart, section
 from ui.core.side import Side
-from ui.core.theme import current_theme
 from ui.core.view import View, current_view
-from ui.core.widgets import bound
+from ui.core.widgets import bound, choose_one, draw_explained
 from ui.export.download import download_below
 from ui.frame.pages import require_frame
 from ui.tokens import exhibits, words
-from ui.tokens.cached import get_reading, near_token, other_cuts_of, reading_of, vectors
-from ui.tokens.choice import TokensChoice, side_now, token_now
+from ui.tokens.choice import (
+    TokensChoice,
+    get_reading,
+    near_token,
+    other_cuts_of,
+    reading_of,
+    side_now,
+    token_now,
+    vectors,
+)
 from ui.tokens.panels import draw_cuts, draw_sentence, draw_texts, draw_vocabulary
 from ui.tokens.views import Reading, tokenizer_of
 from ui.work.cache import Plan, computed, get_trace, get_translator
@@ -63,10 +70,9 @@ def draw_neighbours(view: View, tokenizer: Tokenizer, side: TextSide, token: int
     for column, (use, nearest) in zip(place.columns(len(found)), found.items(), strict=True):
         names = [pieces[i] for i in nearest.ids]
         column.caption(f"{use.capitalize()} embedding")
-        column.altair_chart(
-            drawn(neighbour_bars, nearest.ids, names, nearest.cosines, current_theme()), theme=None,
-            alt=f"Nearest tokens in the {use} embedding: {', '.join(map(plain_token, names[:5]))}.",
-        )  # fmt: skip
+        chart = drawn(neighbour_bars, nearest.ids, names, nearest.cosines, current_theme())
+        leading = ", ".join(map(plain_token, names[:5]))
+        draw_chart(chart, f"Nearest tokens in the {use} embedding: {leading}.", column)
     name = f"neighbours-of-{token}"
     download_below(place, view, name, exhibits.neighbours, token=token, count=number, side=side)
 
@@ -78,13 +84,7 @@ def draw_plane(view: View, tokenizer: Tokenizer, side: TextSide, token: int) -> 
     stack = "encoder" if side == "source" else "decoder"
     place = section("Its position is added", words.about_plane(found, stack))
     left, right = place.columns([3, 2])
-    left.segmented_control(
-        "Vectors",
-        ADDED,
-        format_func=_VECTORS.__getitem__,
-        required=True,
-        **bound(TokensChoice.shown),
-    )
+    choose_one("Vectors", TokensChoice.shown, _VECTORS, left, label_visibility="visible")
     right.slider(
         "Frequent pieces behind them", 0, 2_000, step=100, **bound(TokensChoice.background),
         help="The most frequent pieces of the vocabulary, without positions, on the same axes.",
@@ -97,10 +97,9 @@ def draw_plane(view: View, tokenizer: Tokenizer, side: TextSide, token: int) -> 
         background=found.background,
         background_tokens=[tokenizer.pieces[i] for i in found.background_ids],
     )  # fmt: skip
-    place.altair_chart(
-        chart, theme=None,
-        alt=f"Embeddings of {len(found.tokens)} tokens in a plane, and where positions move them.",
-    )  # fmt: skip
+    n = len(found.tokens)
+    alt = f"Embeddings of {n} tokens in a plane, and where positions move them."
+    draw_chart(chart, alt, place)
     download_below(place, view, f"{side}-embeddings-in-a-plane", exhibits.embeddings, side=side)
 
 
@@ -121,10 +120,7 @@ def story(view: View) -> None:
     """Draw the page; a fragment, so a choice here reruns only this."""
     left, right = st.columns([3, 2], vertical_alignment="center")
     draw_texts(left)
-    with right.container(horizontal=True, horizontal_alignment="right"):
-        about = st.popover("What is this?", type="tertiary")
-    with about:
-        explain()
+    draw_explained(explain, right)
     TokensChoice.enter(view)
     side = side_now()
     tokenizer, reading = tokenizer_of(get_translator(view), side), get_reading(view, side)

@@ -1,17 +1,21 @@
-"""The Tokens page's choices, all of them in its link."""
+"""The Tokens page's choices, all of them in its link, and what is computed for them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from figures.tokens import ADDED
-from transformer.measures.vocabulary import piece_length
+from transformer.measures.vocabulary import Neighbours, PieceKind, piece_length
+from transformer.text.tokenizer import Tokenizer
 from transformer.trace.embeddings import TextSide
 from ui.core import url_state
 from ui.core.choice import Choice
 from ui.core.url_state import Param
 from ui.core.view import View
-from ui.tokens.views import MOST_CUTS, Reading
+from ui.tokens import views
+from ui.tokens.views import MOST_CUTS, Plane, Reading, Segmentation
+from ui.work.cache import Computation, computed
+from ui.work.results import once
 
 SIDES = ("source", "translation")
 
@@ -60,3 +64,46 @@ def default_token(reading: Reading) -> int:
     ]
     position = max(known, key=lambda at: piece_length(reading.pieces[at]), default=0)
     return reading.ids[position]
+
+
+def get_reading(view: View, side: TextSide) -> Reading:
+    """Return one side's text in pieces, of a model whose vocabulary is available."""
+    return computed(view, *reading_of(view, side))
+
+
+def reading_of(view: View, side: TextSide) -> Computation[Reading]:
+    """Return the computation of `get_reading`."""
+    typed = view.request.sentence
+    return Computation(
+        "reading", side, lambda model, trace: views.read_side(model, trace, side, typed)
+    )
+
+
+def get_kinds(view: View, tokenizer: Tokenizer, side: TextSide) -> tuple[PieceKind, ...]:
+    """Return the kind of every piece in a side's vocabulary."""
+    return once(("kinds", view.entry.ref, side), lambda: views.kinds_of(tokenizer))
+
+
+def other_cuts_of(reading: Reading, tokenizer: Tokenizer) -> Computation[tuple[Segmentation, ...]]:
+    """Return the computation of a text's segmentations, by the settings."""
+    dropout, seed = url_state.get(TokensChoice.dropout), url_state.get(TokensChoice.cut_seed)
+    text = reading.typed
+    return Computation(
+        "cuts", (reading.side, dropout, seed),
+        lambda model, trace: views.cuts_of(tokenizer, text, dropout, seed),
+    )  # fmt: skip
+
+
+def near_token(side: TextSide, token: int, count: int) -> Computation[dict[str, Neighbours]]:
+    """Return the computation of a token's nearest neighbours."""
+    return Computation(
+        "near", (side, token, count), lambda model, trace: views.near(model, token, count, side)
+    )
+
+
+def vectors(side: TextSide, n_background: int) -> Computation[Plane]:
+    """Return the computation of one side's embeddings in a plane."""
+    return Computation(
+        "plane", (side, n_background),
+        lambda model, trace: views.plane_of(model, trace, side, n_background),
+    )  # fmt: skip

@@ -21,16 +21,14 @@ from ui.components.cut import cuts_component, pieces_component
 from ui.components.mount import show
 from ui.core import url_state
 from ui.core.glossary import linked, term
-from ui.core.layout import section
+from ui.core.layout import current_theme, draw_chart, section
 from ui.core.side import Side, other
-from ui.core.theme import current_theme
 from ui.core.view import View
-from ui.core.widgets import bound
+from ui.core.widgets import bound, choose_one
 from ui.export.download import download_below, figure_for
 from ui.frame.twice import Download, Pair, Twice
 from ui.tokens import words
-from ui.tokens.cached import get_kinds, get_reading, other_cuts_of
-from ui.tokens.choice import SIDES, TokensChoice, side_now
+from ui.tokens.choice import TokensChoice, get_kinds, get_reading, other_cuts_of, side_now
 from ui.tokens.exhibits import pieces as in_pieces
 from ui.tokens.exhibits import traced_pieces, vocabulary
 from ui.tokens.views import (
@@ -52,10 +50,7 @@ _SCORES = {"unigram": "log p", "bpe": "rank", "merges": "rank", "word": "rank", 
 
 def draw_texts(where: DeltaGenerator) -> None:
     """Draw the choice of text."""
-    where.segmented_control(
-        "Text", SIDES, label_visibility="collapsed", required=True,
-        format_func=_TEXTS.__getitem__, **bound(TokensChoice.side),
-    )  # fmt: skip
+    choose_one("Text", TokensChoice.side, _TEXTS, where)
 
 
 def draw_sentence(
@@ -140,10 +135,9 @@ def draw_vocabulary(view: View, tokenizer: Tokenizer, side: TextSide, token: int
     of = "; log p in nats" if _SCORES[tokenizer.kind] == "log p" else ""
     said = f"{len(found):,} of {len(pieces):,} pieces{shown}{of}"
     left.caption(linked(said, "log p", "nats"))
-    right.altair_chart(
-        drawn(length_bars, length_counts(pieces, kinds), current_theme()), theme=None,
-        alt="Number of pieces of each length, at the start of a word and inside one.",
-    )  # fmt: skip
+    alt = "Number of pieces of each length, at the start of a word and inside one."
+    chart = drawn(length_bars, length_counts(pieces, kinds), current_theme())
+    draw_chart(chart, alt, right)
     download_below(place, view, "vocabulary-lengths", vocabulary, side=side)
 
 

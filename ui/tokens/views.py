@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -49,7 +50,6 @@ class Reading:
         pieces, ids: `</s>` included.
         texts: the text of each piece; "" for special ones.
         unknown, special: positions.
-        words: the word of each position; special tokens are words of their own.
         changed: (before, after) of each replacement by normalisation, once.
         more_changes: number of further ones.
         own_cut: whether the tokenizer itself would split the text like this.
@@ -63,10 +63,15 @@ class Reading:
     texts: tuple[str, ...]
     unknown: tuple[int, ...]
     special: tuple[int, ...]
-    words: tuple[int, ...]
     changed: tuple[tuple[str, str], ...]
     more_changes: int
     own_cut: bool
+
+    @cached_property
+    def words(self) -> tuple[int, ...]:
+        """The number of each piece's word; special tokens are words of their own."""
+        groups = enumerate(word_groups(self.pieces, self.special))
+        return tuple(number for number, group in groups for _ in group)
 
     @property
     def n_pieces(self) -> int:
@@ -144,10 +149,6 @@ def read_side(model: Translator, trace: Trace, side: TextSide, typed: str) -> Re
     texts = dict(zip(plain, found, strict=True))
     strange = {model.config.unk_id, *tokenizer.byte_ids}
     normal = tokenizer.normalize(typed)
-    words = [0] * len(ids)
-    for number, group in enumerate(word_groups(pieces, special)):
-        for position in group:
-            words[position] = number
     replaced = list(dict.fromkeys(
         (each.before, each.after)
         for each in changes(typed, normal.replace("\u2581", " ").removeprefix(" "))
@@ -161,7 +162,6 @@ def read_side(model: Translator, trace: Trace, side: TextSide, typed: str) -> Re
         texts=tuple(texts.get(i, "") for i in range(len(ids))),
         unknown=tuple(i for i in plain if ids[i] in strange),
         special=special,
-        words=tuple(words),
         changed=tuple(replaced[:_MOST_CHANGES]),
         more_changes=max(0, len(replaced) - _MOST_CHANGES),
         own_cut=tokenizer.encode(typed) == [ids[i] for i in plain],
@@ -183,12 +183,8 @@ def read_trace(trace: Trace, side: TextSide) -> Reading:
         shown = slice(None) if trace.src_tokens else slice(0)
         pieces, ids = trace.predicted_tokens[shown], trace.predicted_ids[shown]
         special = (len(ids) - 1,) if ids and trace.complete else ()
-    words = [0] * len(ids)
-    for number, group in enumerate(word_groups(pieces, special)):
-        for position in group:
-            words[position] = number
     return Reading(
-        side, "", "", pieces, ids, ("",) * len(ids), unknown, special, tuple(words), (), 0, True
+        side, "", "", pieces, ids, ("",) * len(ids), unknown, special, (), 0, True
     )  # fmt: skip
 
 
@@ -198,41 +194,24 @@ def pieces_shown(reading: Reading, tokenizer: Tokenizer | None) -> list[Piece]:
     Args:
         tokenizer: None if the vocabulary is not available.
     """
-    if tokenizer is None:
-        return _bare_pieces(reading)
     shown = []
     for position, (piece, index) in enumerate(zip(reading.pieces, reading.ids, strict=True)):
         mark: Mark = ""
+        score, notes = "", [f"token {position + 1}" + (f", id {index}" if index >= 0 else "")]
         if position in reading.special:
             mark = "special"
+            notes += ["added at the end of every sentence"] if tokenizer else []
         elif position in reading.unknown:
-            mark = "byte" if index in tokenizer.byte_ids else "unknown"
-        score = ""
-        if tokenizer.kind == "unigram" and not mark:
+            spelled = tokenizer is not None and index in tokenizer.byte_ids
+            mark = "byte" if spelled else "unknown"
+            said = "not in the vocabulary" + (": the model reads <unk>" if tokenizer else "")
+            notes.append("one byte of a character that has no piece" if spelled else said)
+        elif tokenizer is not None and tokenizer.kind == "unigram":
             score = signed(tokenizer.scores[index], 1)
-        notes = [f"token {position + 1}, id {index}"]
-        if mark == "unknown":
-            notes.append("not in the vocabulary: the model reads <unk>")
-        elif mark == "byte":
-            notes.append("one byte of a character that has no piece")
-        elif mark == "special":
-            notes.append("added at the end of every sentence")
-        elif score:
             notes.append(f"log-probability {signed(tokenizer.scores[index], 2)}")
-        elif tokenizer.kind == "bpe" and tokenizer.scores[index] < 0:
+        elif tokenizer is not None and tokenizer.kind == "bpe" and tokenizer.scores[index] < 0:
             notes.append(f"merge number {1 - round(tokenizer.scores[index])}")
         shown.append(Piece(piece, index, reading.words[position], mark, score, "; ".join(notes)))
-    return shown
-
-
-def _bare_pieces(reading: Reading) -> list[Piece]:
-    shown = []
-    for position, (piece, index) in enumerate(zip(reading.pieces, reading.ids, strict=True)):
-        mark: Mark = "special" if position in reading.special else ""
-        note = f"token {position + 1}" + (f", id {index}" if index >= 0 else "")
-        if position in reading.unknown:
-            mark, note = "unknown", f"{note}; not in the vocabulary"
-        shown.append(Piece(piece, index, reading.words[position], mark, "", note))
     return shown
 
 
