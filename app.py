@@ -10,8 +10,15 @@ from starlette.middleware import Middleware
 
 from ui.core import url_state
 from ui.core.runs import fall_back, in_turn, offer_turn
-from ui.frame.menu import menu, other_addresses, picture
-from ui.frame.pages import PAGES, frame, opened_by_file_names, start_again
+from ui.frame.pages import (
+    PAGES,
+    frame,
+    menu,
+    opened_by_file_names,
+    other_addresses,
+    picture,
+    start_again,
+)
 from ui.frame.serving import KnownBase, begin
 from ui.hosting.gate import Gate
 from ui.hosting.start import problems
@@ -72,10 +79,10 @@ def main() -> None:
         presenter.draw_presenter(spec.title, touring=guided and guide.current_stop() is not None)
     if guided:
         guide.draw_bar(view, spec)
-    if spec.shows_model:
+    if spec.model != "absent":
         through_time.draw_bar(view)
     why = why_not(view, spec)
-    if spec.needs_model and not view.checkpoint:
+    if spec.model == "needed" and not view.checkpoint:
         st.header("No checkpoint to look into")
         st.text(
             f"Nothing in {checkpoints_root().name}/ can be loaded.\n"

@@ -52,8 +52,9 @@ def draw_encoding(view: View, config: ModelConfig | None, trained: int | None) -
     n_positions = inputs[1].slider(
         "Positions", 8, 512, help=term("positional encoding"), **bound(PositionsChoice.length)
     )
-    layout = inputs[2].segmented_control(
-        "Layout", LAYOUTS, format_func=str.capitalize, required=True, **bound(layout_param),
+    layout = choose_one(
+        "Layout", layout_param, {each: each.capitalize() for each in LAYOUTS}, inputs[2],
+        label_visibility="visible",
         help="Where sines and cosines stand: in turn, as in the paper's formula, or all sines "
         "first and all cosines after them, as in other implementations.",
     )  # fmt: skip

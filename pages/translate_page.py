@@ -15,7 +15,7 @@ from ui.core.units import UNITS, units_control
 from ui.core.view import View, current_view
 from ui.frame.decoding import decoded_text
 from ui.frame.pages import require_frame
-from ui.frame.steer_form import draw_steer_form, out_of_date
+from ui.frame.steering import draw_steer_form, out_of_date
 from ui.translate.exhibits import why_no_player
 from ui.translate.opening import draw_opening, offer_opening, opening_plays
 from ui.translate.player import (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import random
-from typing import Any, TypeVar
+from typing import Any
 
 import streamlit as st
 
@@ -18,19 +18,15 @@ from transformer.trace.records import Trace
 from ui.core import url_state
 from ui.core.glossary import linked, term
 from ui.core.runs import fall_back
-from ui.core.search_settings import MAX_ALPHA, MAX_BEAM, SearchChoice
 from ui.core.url_state import Param
-from ui.core.view import View
+from ui.core.view import MAX_ALPHA, MAX_BEAM, SearchChoice, View
 from ui.core.widgets import bound, fill
 from ui.work.progress import resume
 
-T = TypeVar("T")
-
-
 _HOW = ("Beam", "Greedy", "Sample")
 
-#: Session keys: defaults of the current checkpoint, and settings that were filled from them.
-_DEFAULTS, _FILLED = "headlight_default_decoding", "headlight_filled_decoding"
+#: Session key: settings that were filled from the current checkpoint's defaults.
+_FILLED = "headlight_filled_decoding"
 
 
 def restart() -> None:
@@ -40,99 +36,80 @@ def restart() -> None:
     resume()
 
 
-def resolve_decoding(default: Decoding, samples: bool = True) -> None:
-    """Store every setting that applies, so that links contain it.
+def draw_decoding(default: Decoding, samples: bool = True) -> None:
+    """Draw the controls, and store every setting that applies, so that links contain it.
 
     Args:
         default: the checkpoint's decoding, used until a visitor or a link chooses another.
         samples: whether the model can sample.
     """
+    default = Decoding(min(default.beam_size, MAX_BEAM), min(default.alpha, MAX_ALPHA))
     _fill_in(default)
-    applying = SearchChoice.params()
-    if not (samples and url_state.get(SearchChoice.sample)):
-        applying = applying[: 3 if samples else 2]
+    sampled = samples and url_state.get(SearchChoice.sample)
+    applying = SearchChoice.params()[: None if sampled else 3 if samples else 2]
     for param in applying:
         url_state.put(param, url_state.get(param))
     url_state.show(*applying)
-
-
-def _fill_in(default: Decoding) -> None:
-    """Use the checkpoint's beam and alpha unless a visitor or a link chose others."""
-    filled: dict[str, Any] = st.session_state.setdefault(_FILLED, {})
-    within: dict[Param[Any], Any] = {
-        SearchChoice.beam: min(default.beam_size, MAX_BEAM),
-        SearchChoice.alpha: min(default.alpha, MAX_ALPHA),
-    }
-    for param, value in within.items():
-        if url_state.arrived(param):
-            filled.pop(param.name, None)  # a link's value outlives a change of checkpoint
-        now = url_state.get(param)
-        if not url_state.stored(param) or now == filled.get(param.name):
-            url_state.put(param, value)
-            filled[param.name] = value
-    st.session_state[_DEFAULTS] = {param.name: value for param, value in within.items()}
-
-
-def _default(param: Param[T]) -> T:
-    """Return the checkpoint's default of a setting."""
-    value: T = st.session_state.get(_DEFAULTS, {}).get(param.name, param.default)
-    return value
-
-
-def draw_decoding(samples: bool = True) -> None:
-    """Draw the controls; without Sample if the model cannot sample."""
-    sampled = samples and url_state.get(SearchChoice.sample)
     how = "Sample" if sampled else "Greedy" if url_state.get(SearchChoice.beam) == 1 else "Beam"
     with st.expander("Decoding", icon=":material/tune:"):
         fill("search_box", how)
         st.segmented_control(
             "Search", _HOW if samples else _HOW[:2], key="search_box", on_change=_take_search,
-            label_visibility="collapsed", width="stretch", required=True,
+            args=(default,), label_visibility="collapsed", width="stretch", required=True,
         )  # fmt: skip
         if how == "Beam":
-            _draw_beam()
+            _draw_beam(default)
         elif how == "Sample":
             _draw_sampling()
         else:
             st.caption("The most probable token is taken at every step.")
 
 
-def _take_search() -> None:
+def _fill_in(default: Decoding) -> None:
+    """Use the checkpoint's beam and alpha unless a visitor or a link chose others."""
+    filled: dict[str, Any] = st.session_state.setdefault(_FILLED, {})
+    values: dict[Param[Any], Any]
+    values = {SearchChoice.beam: default.beam_size, SearchChoice.alpha: default.alpha}
+    for param, value in values.items():
+        if url_state.arrived(param):
+            filled.pop(param.name, None)  # a link's value outlives a change of checkpoint
+        if not url_state.stored(param) or url_state.get(param) == filled.get(param.name):
+            url_state.put(param, value)
+            filled[param.name] = value
+
+
+def _take_search(default: Decoding) -> None:
     how = st.session_state["search_box"]
     url_state.put(SearchChoice.sample, how == "Sample")
     if how == "Greedy":
         url_state.put(SearchChoice.beam, 1)
     elif url_state.get(SearchChoice.beam) == 1:
-        default = _default(SearchChoice.beam)
-        url_state.put(SearchChoice.beam, default if default > 1 else SearchChoice.beam.default)
+        size = default.beam_size if default.beam_size > 1 else SearchChoice.beam.default
+        url_state.put(SearchChoice.beam, size)
     restart()
 
 
-def _draw_beam() -> None:
+def _draw_beam(default: Decoding) -> None:
     st.slider("Beam size", 2, MAX_BEAM, help=term("beam"), **_bound(SearchChoice.beam))
     st.slider(
         "Length penalty α", 0.0, MAX_ALPHA, step=0.1, help=term("length penalty"),
         **_bound(SearchChoice.alpha),
     )  # fmt: skip
-    default, choice = (
-        Decoding(_default(SearchChoice.beam), _default(SearchChoice.alpha)),
-        SearchChoice.read(),
-    )
+
+    def take_defaults() -> None:
+        url_state.forget(SearchChoice.beam, SearchChoice.alpha)
+        restart()
+
+    choice = SearchChoice.read()
     if (choice.beam, choice.alpha) != (default.beam_size, default.alpha):
         st.button(
             f"Back to {default}", icon=":material/undo:", key="default_decoding_button",
-            on_click=_take_defaults, width="stretch", help="This checkpoint's default decoding.",
+            on_click=take_defaults, width="stretch", help="This checkpoint's default decoding.",
         )  # fmt: skip
 
 
 def _bound(param: Param[Any]) -> dict[str, Any]:
-    """Bind a widget of the sidebar, which restarts the translation."""
     return bound(param, key=f"{param.name}_box", then=restart)
-
-
-def _take_defaults() -> None:
-    url_state.forget(SearchChoice.beam, SearchChoice.alpha)
-    restart()
 
 
 def _draw_sampling() -> None:
@@ -143,18 +120,16 @@ def _draw_sampling() -> None:
     ):
         st.slider(label, low, high, step=step, help=term(name), **_bound(param))
     st.number_input("Seed", 0, 999_999, step=1, help=term("seed"), **_bound(SearchChoice.seed))
+
+    def new_seed() -> None:
+        old = url_state.get(SearchChoice.seed)
+        url_state.put(SearchChoice.seed, random.choice([n for n in range(1, 1000) if n != old]))
+        restart()
+
     st.button(
-        "New seed", icon=":material/casino:", key="seed_button", on_click=_new_seed,
+        "New seed", icon=":material/casino:", key="seed_button", on_click=new_seed,
         width="stretch",
     )  # fmt: skip
-
-
-def _new_seed() -> None:
-    old = url_state.get(SearchChoice.seed)
-    url_state.put(
-        SearchChoice.seed, random.choice([seed for seed in range(1, 1000) if seed != old])
-    )
-    restart()
 
 
 def how_decoded(view: View, trace: Trace) -> str:
@@ -178,14 +153,8 @@ def how_decoded(view: View, trace: Trace) -> str:
     return how
 
 
-def score_text(trace: Trace) -> str:
-    """Return the translation's score as text; "no score" if it has none."""
-    if math.isnan(trace.score):
-        return "no score"
-    return f"score {signed(trace.score)} nats"
-
-
 def decoded_text(view: View, trace: Trace) -> str:
     """Return the score and how the translation was produced, terms linked to the glossary."""
-    text = f"{score_text(trace)} ({how_decoded(view, trace)})"
+    score = "no score" if math.isnan(trace.score) else f"score {signed(trace.score)} nats"
+    text = f"{score} ({how_decoded(view, trace)})"
     return linked(text, "score", "nats", "α", "temperature", "top k", "top p", "teacher forcing")

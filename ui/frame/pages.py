@@ -1,4 +1,4 @@
-"""The pages of the app, and the redirect for a page that was opened without it.
+"""The pages of the app, the addresses that lead to them, and the logo.
 
 Until app.py has run once on a server, Streamlit takes the files in `pages/` for the pages. A URL
 that is a file's name then runs the file alone, without the frame, so each page begins with
@@ -8,18 +8,25 @@ so before app.py shows the page; `start_again` removes it.
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from copy import copy
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Literal
 
 import streamlit as st
+from streamlit.navigation.page import StreamlitPage
 from streamlit.runtime.pages_manager import PagesManager
 
 from transformer.trace.tracer import Ability
 from transformer.types import AttentionKind
 
 _STARTED = "headlight_started"
+_LOGO = Path(__file__).parent / "logo"
 
 _reload = st.components.v2.component(
     "headlight_start_again",
@@ -38,79 +45,48 @@ class PageSpec:
     """One page of the app.
 
     Attributes:
-        file: relative to app.py.
         url_path: its path in the URL; not the file's stem, which Streamlit serves by itself.
         title, icon: in the navigation.
-        needs_model: whether there is nothing to see without a checkpoint.
-        shows_model: whether the chosen checkpoint is on screen, and with it its training.
         needs: abilities that the model must have; if one is missing, the frame says why.
         maps: kinds of attention that its traces must contain.
+        model: whether the chosen checkpoint is needed, only shown where there is one (and with it
+            its training), or absent.
     """
 
-    file: str
     url_path: str
     title: str
     icon: str
-    needs_model: bool = True
-    shows_model: bool = True
     needs: tuple[Ability, ...] = ()
     maps: tuple[AttentionKind, ...] = ()
+    model: Literal["needed", "shown", "absent"] = "needed"
 
+    @property
+    def file(self) -> str:
+        """The file, relative to app.py."""
+        return f"pages/{self.url_path}_page.py"
+
+
+_OF_TOURS: tuple[Ability, ...] = ("any_sentence", "search", "internals")
 
 #: In the order of the header, which fits all titles into 1280 px, and of the keys that turn pages:
 #: from the whole model to its parts, then several models, then words.
 PAGES: tuple[PageSpec, ...] = (
-    PageSpec(
-        "pages/translate_page.py", "translate", "Translate", ":material/translate:",
-        maps=("decoder_self", "cross"),
-    ),
-    PageSpec(
-        "pages/beam_page.py", "beam", "Beam search", ":material/account_tree:", needs=("search",)
-    ),
-    PageSpec("pages/attention_page.py", "attention", "Attention", ":material/grid_view:"),
-    PageSpec(
-        "pages/head_page.py", "head", "Inside a head", ":material/center_focus_strong:",
-        needs=("heads",),
-    ),
-    PageSpec(
-        "pages/floor_page.py", "floor", "Floor plan", ":material/floor:", needs=("internals",)
-    ),
-    PageSpec(
-        "pages/parsing_page.py", "parsing", "Parsing", ":material/schema:", needs=("internals",)
-    ),
-    PageSpec(
-        "pages/tokens_page.py", "tokens", "Tokens", ":material/content_cut:",
-        needs=("vocabulary",),
-    ),
-    PageSpec(
-        "pages/positions_page.py", "positions", "Positions", ":material/waves:", needs_model=False
-    ),
-    PageSpec(
-        "pages/complexity_page.py", "complexity", "Cost", ":material/speed:",
-        needs_model=False, shows_model=False,
-    ),
-    PageSpec("pages/compare_page.py", "compare", "Compare", ":material/compare:"),
-    PageSpec(
-        "pages/family_page.py", "family", "Family", ":material/family_history:", needs_model=False
-    ),
-    PageSpec(
-        "pages/models_page.py", "models", "Models", ":material/deployed_code:",
-        needs_model=False, shows_model=False,
-    ),
-    PageSpec(
-        "pages/training_page.py", "training", "Training", ":material/model_training:",
-        needs_model=False, shows_model=False,
-    ),
-    PageSpec(
-        "pages/tours_page.py", "tours", "Tours", ":material/tour:",
-        needs_model=False, shows_model=False,
-        needs=("any_sentence", "search", "internals"),
-    ),
-    PageSpec(
-        "pages/glossary_page.py", "glossary", "Glossary", ":material/menu_book:",
-        needs_model=False, shows_model=False,
-    ),
-)  # fmt: skip
+    PageSpec("translate", "Translate", ":material/translate:", maps=("decoder_self", "cross")),
+    PageSpec("beam", "Beam search", ":material/account_tree:", ("search",)),
+    PageSpec("attention", "Attention", ":material/grid_view:"),
+    PageSpec("head", "Inside a head", ":material/center_focus_strong:", ("heads",)),
+    PageSpec("floor", "Floor plan", ":material/floor:", ("internals",)),
+    PageSpec("parsing", "Parsing", ":material/schema:", ("internals",)),
+    PageSpec("tokens", "Tokens", ":material/content_cut:", ("vocabulary",)),
+    PageSpec("positions", "Positions", ":material/waves:", model="shown"),
+    PageSpec("complexity", "Cost", ":material/speed:", model="absent"),
+    PageSpec("compare", "Compare", ":material/compare:"),
+    PageSpec("family", "Family", ":material/family_history:", model="shown"),
+    PageSpec("models", "Models", ":material/deployed_code:", model="absent"),
+    PageSpec("training", "Training", ":material/model_training:", model="absent"),
+    PageSpec("tours", "Tours", ":material/tour:", _OF_TOURS, model="absent"),
+    PageSpec("glossary", "Glossary", ":material/menu_book:", model="absent"),
+)
 
 
 @contextmanager
@@ -142,3 +118,50 @@ def opened_by_file_names() -> bool:
 def start_again() -> None:
     """Reload the page in the browser once, now that the server knows the URLs."""
     _reload(key="start_again")
+
+
+def menu() -> dict[str, StreamlitPage]:
+    """Return the pages by their address, in the order of the menu."""
+    return {path: copy(page) for path, page in _pages().items()}
+
+
+def other_addresses() -> dict[str, tuple[StreamlitPage, PageSpec]]:
+    """Return hidden pages by their address, each with the page that is meant.
+
+    Streamlit serves the default page at the root only, and may serve files by their names; people
+    try a page's title.
+    """
+    return {path: (copy(page), spec) for path, (page, spec) in _aliases().items()}
+
+
+# A run marks its pages, so each run has copies; making them anew would look at every page's file.
+@cache
+def _pages() -> dict[str, StreamlitPage]:
+    return {
+        spec.url_path: st.Page(
+            spec.file,
+            title=spec.title,
+            url_path="home" if spec is PAGES[0] else spec.url_path,
+            default=spec is PAGES[0],
+        )
+        for spec in PAGES
+    }
+
+
+@cache
+def _aliases() -> dict[str, tuple[StreamlitPage, PageSpec]]:
+    meant = {PAGES[0].url_path: PAGES[0]} | {Path(spec.file).stem: spec for spec in PAGES}
+    titles = {spec.title.lower().replace(" ", "-"): spec for spec in PAGES}
+    known = {spec.url_path for spec in PAGES}
+    meant |= {path: spec for path, spec in titles.items() if path not in known}
+    return {
+        path: (st.Page(lambda: None, title=spec.title, url_path=path, visibility="hidden"), spec)
+        for path, spec in meant.items()
+    }
+
+
+@cache
+def picture(name: str) -> str:
+    """Return an SVG file of the logo as a `data:` URI, which Streamlit would make in every run."""
+    code = b64encode((_LOGO / f"{name}.svg").read_bytes()).decode()
+    return f"data:image/svg+xml;base64,{code}"

@@ -23,8 +23,8 @@ from transformer.search.decoding import default_decoding
 from ui.core import url_state
 from ui.core.examples import Examples, examples_for
 from ui.core.glossary import term
-from ui.core.languages import Languages
-from ui.core.search_settings import SearchChoice
+from ui.core.languages import NO_TAG, Languages, label_of, nearest_code, typed_tag
+from ui.core.url_state import Param
 from ui.core.view import (
     CHECKPOINT,
     DEVICE,
@@ -32,14 +32,14 @@ from ui.core.view import (
     SENTENCE,
     SRC_LANG,
     TGT_LANG,
+    SearchChoice,
     View,
     asked_for,
     count_asked,
     keep_view,
 )
 from ui.core.widgets import bound, fill
-from ui.frame.decoding import draw_decoding, resolve_decoding, restart
-from ui.frame.languages import draw_languages
+from ui.frame.decoding import draw_decoding, restart
 from ui.frame.steering import (
     PREFIX,
     TARGET,
@@ -95,11 +95,10 @@ def _draw_model(entry: Entry, usable: tuple[str, ...]) -> View:
         device = _draw_device(available_devices())
         known = languages_of(entry, device) if chosen else Languages()
         with place:
-            draw_languages(known, url_state.get(SENTENCE))
+            _draw_languages(known, url_state.get(SENTENCE))
         decodes = ours or writes(entry, device)
         if decodes:
-            resolve_decoding(default_decoding(entry.metrics), samples=ours)
-            draw_decoding(samples=ours)
+            draw_decoding(default_decoding(entry.metrics), samples=ours)
         if ours:
             draw_steering()
     search = SearchChoice.read()
@@ -201,31 +200,20 @@ def _draw_sentence(examples: Examples) -> None:
     fill("sentence_box", url_state.get(SENTENCE))
     with st.form("sentence_form", border=False):
         st.text_area(
-            "Sentence",
-            key="sentence_box",
-            height=108,
-            max_chars=MAX_CHARACTERS,
+            "Sentence", key="sentence_box", height=108, max_chars=MAX_CHARACTERS,
             placeholder=f"Type {examples.hint}",
-        )
+        )  # fmt: skip
         st.form_submit_button(
-            "Translate", type="primary", width="stretch", on_click=_take_sentence,
+            "Translate", type="primary", width="stretch",
+            on_click=lambda: _ask(st.session_state["sentence_box"]),
             icon=":material/arrow_forward:",
             help="Or Ctrl + Enter in the text; ⌘ + Enter on a Mac.",
         )  # fmt: skip
     st.selectbox(
-        "Examples",
-        [item.sentence for item in examples.items],
-        index=None,
-        key="example_box",
-        placeholder="Try an example",
-        label_visibility="collapsed",
-        on_change=_take_example,
+        "Examples", [item.sentence for item in examples.items], index=None, key="example_box",
+        placeholder="Try an example", label_visibility="collapsed", on_change=_take_example,
         format_func=lambda sentence: shorten(sentence, 80),
-    )
-
-
-def _take_sentence() -> None:
-    _ask(st.session_state["sentence_box"])
+    )  # fmt: skip
 
 
 def _ask(sentence: str) -> None:
@@ -251,7 +239,7 @@ def _draw_checkpoint(usable: tuple[str, ...], entry: Entry) -> None:
     fill("checkpoint_box", entry.whole)
     st.selectbox(
         "Checkpoint", usable, key="checkpoint_box", help=term("checkpoint"),
-        on_change=_take_checkpoint,
+        on_change=lambda: use_checkpoint(st.session_state["checkpoint_box"]),
     )  # fmt: skip
     config = entry.config
     if config is not None:
@@ -279,10 +267,6 @@ def _draw_models_link() -> None:
         "pages/models_page.py", label="All models, and your own",
         icon=":material/deployed_code:",
     )  # fmt: skip
-
-
-def _take_checkpoint() -> None:
-    use_checkpoint(st.session_state["checkpoint_box"])
 
 
 def _draw_broken(broken: Sequence[Entry]) -> None:
@@ -313,3 +297,54 @@ def _draw_device(available: tuple[str, ...]) -> str:
         **bound(DEVICE, key="device_box", then=restart),
     )  # fmt: skip
     return device
+
+
+def _draw_languages(found: Languages, sentence: str) -> None:
+    """Draw the choices of languages, and store those that the model knows."""
+    reads = "This model reads several languages. A token beside the sentence says which it is."
+    writes = (
+        "This model writes several languages. The decoder is given the token of this one before it "
+        "writes anything."
+    )
+    if found.tagged:
+        writes = (
+            "This model translates into several languages. A tag in front of the sentence, one "
+            "token, says into which; you may as well type it yourself."
+        )
+    typed = typed_tag(sentence) if found.tagged else ""
+    for param, codes, default, label, about in (
+        (SRC_LANG, found.sources, found.source, "Source language", reads),
+        (TGT_LANG, found.targets, found.target, "Target language", writes),
+    ):
+        if not codes:
+            continue
+        options = [*([NO_TAG] if found.tagged else []), *codes]
+        _resolve_language(param, options, default)
+        url_state.show(param)
+        st.selectbox(
+            label, options, help=about, disabled=bool(typed), format_func=_name_of_language,
+            **bound(param, key=f"{param.name}_box", then=_take_language),
+        )  # fmt: skip
+        if typed:
+            st.caption(f"The sentence says it itself: {code(typed)}.")
+
+
+def _resolve_language(param: Param[str], codes: Sequence[str], default: str) -> None:
+    asked = url_state.get(param)
+    near = nearest_code(codes, asked)
+    if asked not in ("", NO_TAG) and not near:
+        known = f"this is {plain(label_of(default))}."
+        st.toast(
+            f"The language {code(asked)} is not one of this model's; {known}",
+            icon=":material/translate:",
+        )
+    url_state.put(param, near or default)
+
+
+def _take_language() -> None:
+    drop_steering()
+    restart()
+
+
+def _name_of_language(choice: str) -> str:
+    return "No tag: as typed" if choice == NO_TAG else label_of(choice)

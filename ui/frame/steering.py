@@ -11,11 +11,15 @@ from collections.abc import Sequence
 
 import streamlit as st
 
+from figures.markdown import plain
+from transformer.errors import InputError
 from ui.core import url_state
 from ui.core.glossary import linked
-from ui.core.url_state import Param
-from ui.core.view import CHECKPOINT
+from ui.core.url_state import STEP, Param
+from ui.core.view import CHECKPOINT, View
 from ui.frame.decoding import restart
+from ui.work.cache import get_translator
+from ui.work.models import translator
 
 #: Limit of the text field; a model's own limit is counted in tokens.
 MAX_TARGET_CHARACTERS = 10_000
@@ -25,18 +29,19 @@ _MESSAGE = "headlight_steer_message"
 _MOST_STEERS = 50
 _MOST_IDS = 2_000
 
+#: The form's two ways of steering, and its widgets.
+_BEGINS, _IS = "Begins with", "Is exactly"
+_HOW, _TEXT = "steer_how", "steer_text"
+_SEEN = "headlight_steer_seen"
+
 
 def _parse_ids(raw: str) -> tuple[int, ...]:
-    parts = raw.split(".") if raw else []
-    if len(parts) > _MOST_IDS:
-        raise ValueError(raw)
-    return tuple(url_state.whole(0, 9_999_999)(part) for part in parts)
+    parts = raw.split(".", _MOST_IDS - 1) if raw else []
+    return tuple(map(url_state.whole(0, 9_999_999), parts))
 
 
 def _parse_target(raw: str) -> str | None:
-    if len(raw) > MAX_TARGET_CHARACTERS:
-        raise ValueError("too long")
-    return raw if raw.strip() else None
+    return url_state.text(MAX_TARGET_CHARACTERS)(raw) if raw.strip() else None
 
 
 #: The translation's first token ids; with `</s>` at the end, all of them.
@@ -52,7 +57,7 @@ def begin_with(ids: Sequence[int]) -> None:
     _remember()
     url_state.forget(TARGET)
     url_state.put(PREFIX, tuple(ids))
-    restart_here()
+    _restart_here()
 
 
 def follow_target(text: str) -> None:
@@ -69,20 +74,19 @@ def undo() -> None:
     prefix, target = steers.pop() if steers else ((), None)
     url_state.put(PREFIX, prefix)
     url_state.put(TARGET, target)
-    restart_here()
+    _restart_here()
 
 
 def start_over() -> None:
     """Remove all steering, which can be undone too."""
-    if is_steered():
-        _remember()
-        url_state.forget(PREFIX, TARGET)
-        restart_here()
+    _remember()
+    url_state.forget(PREFIX, TARGET)
+    _restart_here()
 
 
 def drop_steering() -> None:
     """Remove all steering and its history, for a new sentence."""
-    drop_message()
+    st.session_state.pop(_MESSAGE, None)
     url_state.forget(PREFIX, TARGET)
     st.session_state.pop(_STEERS, None)
 
@@ -96,19 +100,8 @@ def use_checkpoint(name: str) -> None:
 
 def drop_ids() -> None:
     """Remove the ids of one checkpoint."""
-    if url_state.get(PREFIX):
-        url_state.forget(PREFIX)
+    url_state.forget(PREFIX)
     st.session_state.pop(_STEERS, None)
-
-
-def is_steered() -> bool:
-    """Return whether there is a prefix or a target."""
-    return bool(url_state.get(PREFIX)) or url_state.get(TARGET) is not None
-
-
-def can_undo() -> bool:
-    """Return whether there is a steer to undo, of this session or from a link."""
-    return is_steered() or bool(st.session_state.get(_STEERS))
 
 
 def resolve_steering(sentence: Param[str]) -> None:
@@ -118,61 +111,104 @@ def resolve_steering(sentence: Param[str]) -> None:
     in_url = PREFIX.name in st.query_params or TARGET.name in st.query_params
     if url_state.arrived(sentence) and not in_url:
         drop_steering()
-    if url_state.get(TARGET) is not None and url_state.get(PREFIX):
+    if url_state.get(TARGET) is not None:
         url_state.forget(PREFIX)
     url_state.show(PREFIX, TARGET)
 
 
 def draw_steering() -> None:
-    """Draw a note with Undo and Start over if the translation is steered."""
-    if not is_steered() and not can_undo():
+    """Draw a note with Undo and Start over if the translation is or was steered."""
+    prefix, target = url_state.get(PREFIX), url_state.get(TARGET)
+    steered = bool(prefix) or target is not None
+    if not steered and not st.session_state.get(_STEERS):
         return
+    said = "Not steered any more."
+    if target is not None:
+        said = "The translation is given (teacher forcing)."
+    elif prefix:
+        tokens = "token is" if len(prefix) == 1 else f"{len(prefix)} tokens are"
+        said = f"Steered with a prefix: the first {tokens} given."
     with st.container(key="steering"):
-        if url_state.get(TARGET) is not None:
-            said = "The translation is given (teacher forcing)."
-        elif url_state.get(PREFIX):
-            count = len(url_state.get(PREFIX))
-            tokens = "token is" if count == 1 else f"{count} tokens are"
-            said = f"Steered with a prefix: the first {tokens} given."
-        else:
-            said = "Not steered any more."
         st.caption(":material/alt_route: " + linked(said, "teacher forcing", "prefix"))
         with st.container(horizontal=True, gap="small"):
             st.button(
                 "Undo", icon=":material/undo:", key="steer_undo", on_click=undo,
-                disabled=not can_undo(), help="Take the last steer back.",
+                help="Take the last steer back.",
             )  # fmt: skip
             st.button(
                 "Start over", icon=":material/restart_alt:", key="steer_over", on_click=start_over,
-                disabled=not is_steered(), help="Let the model translate by itself.",
+                disabled=not steered, help="Let the model translate by itself.",
             )  # fmt: skip
 
 
-def put_message(text: str) -> None:
-    """Show what is wrong with the typed text, until it changes."""
-    st.session_state[_MESSAGE] = text
+def draw_steer_form(view: View) -> None:
+    """Draw the form, filled with the current prefix or target."""
+    model = get_translator(view)
+    given = (view.prefix, view.target)
+    known = _HOW in st.session_state and st.session_state.get(_SEEN) == given
+    if not known:
+        st.session_state[_SEEN] = given
+        ids = [token for token in view.prefix if token != model.config.eos_id]
+        st.session_state[_TEXT] = view.target or model.tokenizer.target.decode(ids)
+        st.session_state[_HOW] = _BEGINS if view.target is None else _IS
+    # The browser creates a popover's widgets when it opens and loses values set in an earlier run,
+    # so they become the defaults.
+    with st.form("steer_form", border=False):
+        st.segmented_control(
+            "The translation", [_BEGINS, _IS], default=st.session_state[_HOW] if known else None,
+            key=_HOW, required=True, width="stretch",
+        )  # fmt: skip
+        st.text_input(
+            "Text in the target language", st.session_state[_TEXT] if known else "", key=_TEXT,
+            max_chars=MAX_TARGET_CHARACTERS, placeholder="Type the first words, or all of it",
+        )  # fmt: skip
+        st.form_submit_button(
+            "Decode from there", icon=":material/alt_route:", on_click=_take, args=(view,),
+            width="stretch",
+        )  # fmt: skip
+    if wrong := st.session_state.get(_MESSAGE):
+        st.warning(plain(wrong), icon=":material/short_text:")
+    said = (
+        "A beginning (a prefix) is given and the search goes on from it. A whole translation is "
+        "read in one pass (teacher forcing). The bars do the same for one token: choose another "
+        "candidate."
+    )
+    st.caption(linked(said, "prefix", "teacher forcing"))
 
 
-def drop_message() -> None:
-    """Remove the message."""
-    st.session_state.pop(_MESSAGE, None)
+def _take(view: View) -> None:
+    text = str(st.session_state[_TEXT]).strip()
+    if not text:
+        st.session_state[_MESSAGE] = "Type at least one character, or press Start over on the left."
+        return
+    try:
+        ids = translator(view).tokenize_target(text).ids
+    except InputError as error:
+        reason = str(error).replace("the sentence", "the text")
+        st.session_state[_MESSAGE] = f"{reason[:1].upper()}{reason[1:]}."
+        return
+    if st.session_state[_HOW] == _BEGINS:
+        begin_with(ids)
+        url_state.put(STEP, len(ids) + 1)  # the first step that the model chooses itself
+    else:
+        follow_target(text)
 
 
-def message() -> str:
-    """Return what is wrong with the typed text, or ""."""
-    return str(st.session_state.get(_MESSAGE, ""))
+def out_of_date(view: View) -> bool:
+    """Return whether steering has changed since the view was drawn, so the page must rerun."""
+    return (url_state.get(PREFIX), url_state.get(TARGET)) != (view.prefix, view.target)
 
 
-def restart_here() -> None:
+def _restart_here() -> None:
     """Restart for another translation of the sentence, but keep the player's step."""
-    step = url_state.get(url_state.STEP)
+    step = url_state.get(STEP)
     restart()
     if step is not None:
-        url_state.put(url_state.STEP, step)
+        url_state.put(STEP, step)
 
 
 def _remember() -> None:
-    drop_message()
+    st.session_state.pop(_MESSAGE, None)
     steers = st.session_state.setdefault(_STEERS, [])
     steers.append((url_state.get(PREFIX), url_state.get(TARGET)))
     del steers[:-_MOST_STEERS]

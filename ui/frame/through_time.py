@@ -45,7 +45,8 @@ def draw_switch(entry: Entry) -> None:
     if entry.history.snapshots and not is_open(entry):
         st.button(
             "Through its training", icon=":material/history:", type="tertiary", key="open_time",
-            on_click=_open, help="Show earlier snapshots of this model's training.",
+            on_click=url_state.put, args=(TIME, True),
+            help="Show earlier snapshots of this model's training.",
         )  # fmt: skip
 
 
@@ -191,10 +192,6 @@ def step(name: str, stops: Sequence[Moment]) -> None:
 def _now(name: str) -> Moment:
     current = url_state.get(CHECKPOINT)
     return FINISHED if current == name else split_name(current)[1]
-
-
-def _open() -> None:
-    url_state.put(TIME, True)
 
 
 def _close(name: str) -> None:
