@@ -47,7 +47,7 @@ _COUNTED = {
         ("transformer.fast.steps", "PackedSteps.__call__"),
     ),
     "marks": (("transformer.checkpoint.reference", "fingerprint"),),
-    "keys": (("ui.core.request", "Request.__init__"),),
+    "keys": (("ui.core.view", "Request.__init__"),),
 }
 
 _counts: Counter[str] = Counter()

@@ -16,7 +16,7 @@ from tests.transformer.huggingface import models as huggingface_models
 from tests.transformer.huggingface.models import make_folder
 from transformer.importers.registry import FORMATS
 from transformer.trace.records import Trace
-from ui.core.request import Request
+from ui.core.view import Request
 from ui.work import results
 
 RunApp = Callable[..., AppTest]

@@ -19,8 +19,7 @@ from figures.numbers import count
 from transformer.measures.compare import divergence
 from transformer.measures.entropy import EVENNESS_RULE, evenness
 from transformer.types import AttentionKind
-from ui.attention.cached import get_drawing, get_maps, get_sheet
-from ui.attention.choice import AttentionSettings, read_choice
+from ui.attention.choice import AttentionSettings, get_drawing, get_maps, get_sheet, read_choice
 from ui.attention.maps import KIND_TEXTS, AttentionChoice, Maps, shown_map
 from ui.attention.views import draw_combine, draw_dim, draw_lines, draw_mass
 from ui.compare.choice import can_follow, compared
@@ -38,9 +37,8 @@ from ui.components.grid import Cell, GridChoice, grid_component
 from ui.components.lens import Map
 from ui.components.mount import show
 from ui.core import url_state
-from ui.core.layout import sized
+from ui.core.layout import current_theme, sized
 from ui.core.side import OTHER_HEAD, OTHER_LAYER, Side
-from ui.core.theme import current_theme
 from ui.core.units import UNITS, units_control
 from ui.core.url_state import HEAD, KIND, LAYER, Param
 from ui.core.widgets import choose_one, raw_box, refill

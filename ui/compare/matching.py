@@ -27,10 +27,9 @@ from ui.compare.exhibits import likeness, matched_heads, matching_exhibit
 from ui.components.match import head_name
 from ui.components.mount import show
 from ui.core import url_state
-from ui.core.search_settings import SearchChoice
 from ui.core.side import OTHER_HEAD, OTHER_LAYER
 from ui.core.url_state import HEAD, LAYER
-from ui.core.view import View
+from ui.core.view import SearchChoice, View
 from ui.core.widgets import fill
 from ui.export.download import source_of
 from ui.frame.twice import Download, Pair, Setup, Twice, following

@@ -26,8 +26,7 @@ from ui.complexity.choice import MEASURED, QUANTITIES, LayersChoice
 from ui.complexity.exhibits import AXES, layer_costs, lines_of
 from ui.core import url_state
 from ui.core.glossary import term
-from ui.core.layout import section, sized
-from ui.core.theme import current_theme
+from ui.core.layout import current_theme, section, sized
 from ui.core.widgets import choose_one
 from ui.export.download import download_button
 from ui.export.programs import called

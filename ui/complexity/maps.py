@@ -12,8 +12,7 @@ from transformer.experiments.maps import map_bytes, time_maps
 from transformer.measures.layer_costs import Reals
 from transformer.types import Report
 from ui.complexity.exhibits import bytes_of_maps
-from ui.core.layout import section, sized
-from ui.core.theme import current_theme
+from ui.core.layout import current_theme, section, sized
 from ui.core.view import View
 from ui.export.download import download_button
 from ui.export.programs import called

@@ -13,8 +13,7 @@ from transformer.measures.layer_costs import PATHS, PathKind, path_length
 from ui.complexity.choice import KINDS, PathChoice, ends, size_of
 from ui.complexity.exhibits import path_lengths
 from ui.core import url_state
-from ui.core.layout import section, sized
-from ui.core.theme import current_theme
+from ui.core.layout import current_theme, section, sized
 from ui.core.widgets import bound, choose_one
 from ui.export.download import download_button
 from ui.export.programs import called

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 import streamlit as st
@@ -11,7 +12,11 @@ from plotly.io import to_json
 from streamlit.delta_generator import DeltaGenerator
 from streamlit.elements.vega_charts import _convert_altair_to_vega_lite_spec
 
+from figures.attention import describe, heatmap
 from figures.charts import grow
+from figures.palette import Theme
+from ui.components.lens import MOST_TOKENS, Map, Selection
+from ui.components.mount import show
 from ui.core.presenter import SCALE, presenting
 from ui.core.runs import offer_turn
 
@@ -95,6 +100,47 @@ class ReadyFigure(BaseFigure):  # type: ignore[misc]
     def to_dict(self) -> dict[str, Any]:
         """Return the figure's specification."""
         return self._spec
+
+
+def current_theme() -> Theme:
+    """Return the browser's theme; light if it reports none."""
+    return "dark" if st.context.theme.type == "dark" else "light"
+
+
+def draw_chart(
+    chart: Any, alt: str, where: DeltaGenerator | None = None, key: str | None = None
+) -> None:
+    """Draw an Altair chart in its own colours; `alt` is its text for screen readers."""
+    draw = st.altair_chart if where is None else where.altair_chart
+    draw(sized(chart), key=key, theme=None, alt=alt)
+
+
+def draw_map(
+    shown: Map,
+    key: str,
+    *,
+    max_height: int = 420,
+    selected: Selection | None = None,
+    on_choose: Callable[[Selection], None] | None = None,
+    **layout: Any,
+) -> None:
+    """Draw one map: in the lens if it fits, otherwise as a zoomable chart.
+
+    Args:
+        max_height: of the lens, px.
+        selected, on_choose: tokens chosen in the lens.
+        layout: of the chart.
+    """
+    if max(shown.weights.shape) <= MOST_TOKENS:
+        show(shown.lens(max_height, selected), key=key, on_choose=on_choose)
+        return
+    axes = shown.weights, shown.query_tokens, shown.key_tokens
+    figure = heatmap(
+        *axes, current_theme(), query_title=shown.query_title, key_title=shown.key_title,
+        dimmed_keys=shown.dimmed_keys,
+    )  # fmt: skip
+    draw_plot(st.container(), figure.update_layout(**layout), f"{key}_large",
+              f"{shown.name}: {describe(*axes)}.")  # fmt: skip
 
 
 def draw_plot(place: DeltaGenerator, figure: Figure, key: str, alt: str) -> None:

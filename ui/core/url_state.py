@@ -83,53 +83,37 @@ class Param(Generic[T]):
         vars(choice)[self.name] = self.default if isinstance(value, Param) else value
 
 
-def whole(low: int, high: int) -> Callable[[str], int]:
-    """Return a parser for whole numbers from `low` to `high`."""
+def checked(parse: Callable[[str], T], good: Callable[[T], bool]) -> Callable[[str], T]:
+    """Return a parser that raises `ValueError` for values that are not good."""
 
-    def parse(raw: str) -> int:
-        if not raw.isascii() or len(raw) > 9:
-            raise ValueError(raw)
-        value = int(raw)
-        if not low <= value <= high:
-            raise ValueError(raw)
+    def parse_good(raw: str) -> T:
+        value = parse(raw)
+        if not good(value):
+            raise ValueError(raw[:40])
         return value
 
-    return parse
+    return parse_good
+
+
+def whole(low: int, high: int) -> Callable[[str], int]:
+    """Return a parser for whole numbers from `low` to `high`."""
+    digits = checked(str, lambda raw: raw.isascii() and len(raw) <= 9)
+    return checked(lambda raw: int(digits(raw)), lambda value: low <= value <= high)
 
 
 def number(low: float, high: float) -> Callable[[str], float]:
     """Return a parser for finite numbers from `low` to `high`."""
-
-    def parse(raw: str) -> float:
-        value = float(raw[:40])
-        if not (math.isfinite(value) and low <= value <= high):
-            raise ValueError(raw)
-        return value
-
-    return parse
+    return checked(lambda raw: float(raw[:40]), lambda value: low <= value <= high)
 
 
 def text(most: int) -> Callable[[str], str]:
     """Return a parser for text of up to `most` characters."""
-
-    def parse(raw: str) -> str:
-        if len(raw) > most:
-            raise ValueError("too long")
-        return raw
-
-    return parse
+    return checked(str, lambda raw: len(raw) <= most)
 
 
 def one_of(allowed: Iterable[str]) -> Callable[[str], str]:
     """Return a parser for a fixed set of words."""
-    words = tuple(allowed)
-
-    def parse(raw: str) -> str:
-        if raw not in words:
-            raise ValueError(raw)
-        return raw
-
-    return parse
+    return checked(str, tuple(allowed).__contains__)
 
 
 def switch(name: str, default: bool = False) -> Param[bool]:

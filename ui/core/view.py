@@ -1,23 +1,25 @@
-"""The view: the sidebar's choices as one frozen record, and the settings behind it."""
+"""The view: the sidebar's choices, the settings behind it, and the request to the model."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import streamlit as st
 
-from transformer.catalogue import Entry, Kind
+from transformer.catalogue import Entry, Kind, ModelRef
+from transformer.search.decoding import PAPER_DECODING
 from transformer.search.sampling import Sampling
 from transformer.text.tokenizer import clean
 from ui.core import url_state
+from ui.core.choice import Choice
 from ui.core.examples import Examples, examples_for
 from ui.core.languages import Languages
-from ui.core.request import Request
-from ui.core.search_settings import SearchChoice
 from ui.core.url_state import Param
 
 #: Limit of the input box; a model's own limit is counted in tokens.
@@ -33,6 +35,80 @@ DEVICE: Param[str] = Param("device", str, "")
 SENTENCE: Param[str] = Param("sentence", url_state.text(MAX_CHARACTERS), "")
 SRC_LANG: Param[str] = Param("src_lang", url_state.text(60), "")
 TGT_LANG: Param[str] = Param("tgt_lang", url_state.text(60), "")
+
+
+#: Largest values that the app offers; the search itself accepts more.
+MAX_BEAM, MAX_ALPHA = 10, 2.0
+
+
+@dataclass(frozen=True)
+class SearchChoice(Choice):
+    """The defaults are the paper's; a checkpoint may have its own, see `ui.frame.decoding`."""
+
+    beam: Param[int] = Param("beam", url_state.whole(1, MAX_BEAM), PAPER_DECODING.beam_size)
+    alpha: Param[float] = Param("alpha", url_state.number(0, MAX_ALPHA), PAPER_DECODING.alpha)
+    sample: Param[bool] = url_state.switch("sample")
+    temperature: Param[float] = Param("temperature", url_state.number(0.05, 3), 1.0)
+    top_k: Param[int] = Param("top_k", url_state.whole(0, 100), 0)
+    top_p: Param[float] = Param("top_p", url_state.number(0.05, 1), 1.0)
+    seed: Param[int] = Param("seed", url_state.whole(0, 999_999), 0)
+
+    @property
+    def sampling(self) -> Sampling | None:
+        """The settings of sampling, None if it is off."""
+        if not self.sample:
+            return None
+        return Sampling(self.temperature, self.top_k, self.top_p, self.seed)
+
+    def beam_size(self, samples: bool = True) -> int:
+        """Return the beam size; 1 for sampling, which not every model supports (`samples`)."""
+        return 1 if samples and self.sample else self.beam
+
+
+@dataclass(frozen=True)
+class Request:
+    """One sentence for one model, and how to decode it.
+
+    Attributes:
+        model: where it is stored, with the fingerprint of its files.
+        device: where it runs.
+        sentence: as the model gets it, with its language tag if it has one.
+        beam_size, alpha: settings of the search; defaults if they have no effect.
+        prefix: token ids that the translation begins with.
+        target: a whole translation to follow (teacher forcing), as text or as token ids.
+        sampling: how tokens are drawn, None for the most probable ones.
+        src_lang, tgt_lang: language codes for a model that takes them, else None.
+    """
+
+    model: ModelRef
+    device: str
+    sentence: str
+    beam_size: int
+    alpha: float
+    prefix: tuple[int, ...] = ()
+    target: str | tuple[int, ...] | None = None
+    sampling: Sampling | None = None
+    src_lang: str | None = None
+    tgt_lang: str | None = None
+
+    @cached_property
+    def name(self) -> str:
+        """A short name of the trace, which components include in their reports."""
+        return hashlib.sha256(repr(self).encode("utf-8", "replace")).hexdigest()[:16]
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the keyword arguments of `Tracer.trace`; those at None are left out."""
+        arguments: dict[str, Any] = {}
+        if self.target is not None:
+            whole = self.target
+            arguments["target"] = whole if isinstance(whole, str) else list(whole)
+        elif self.prefix:
+            arguments["prefix"] = list(self.prefix)
+        arguments |= {"beam_size": self.beam_size, "alpha": self.alpha}
+        for name in ("sampling", "src_lang", "tgt_lang"):
+            if getattr(self, name) is not None:
+                arguments[name] = getattr(self, name)
+        return arguments
 
 
 @dataclass(frozen=True)

@@ -108,25 +108,47 @@ def numbered(
     )  # fmt: skip
 
 
-def layer_and_head(page: str, n_layers: int, n_heads: int, width: int = 140) -> Cell:
+def layer_and_head(
+    page: str,
+    n_layers: int,
+    n_heads: int,
+    wheres: Sequence[DeltaGenerator | None] = (None, None),
+    over: str = "",
+    then: Callable[[], None] = lambda: None,
+    **arguments: Any,
+) -> Cell:
     """Draw the boxes that choose one layer and head, or means; return the choice.
 
     Args:
         page: prefix of the widgets' keys.
-        width: of a box, px.
+        wheres: places of the two boxes; by default the current container.
+        over: begins the text for all layers or heads, "Maximum" for example.
+        then: called after a choice.
+        arguments: others of `st.selectbox`; by default there are no labels.
     """
-    for name, param, count in (("Layer", LAYER, n_layers), ("Head", HEAD, n_heads)):
-        _mean_or_one(f"{page}_{param.name}_box", name, param, count, width)
+    arguments = {"label_visibility": "collapsed"} | arguments
+    counts = ((LAYER, n_layers), (HEAD, n_heads))
+    for where, (param, count) in zip(wheres, counts, strict=True):
+        _mean_or_one(page, param, count, where, over, then, arguments)
     return url_state.cell(n_layers, n_heads)
 
 
-def _mean_or_one(key: str, name: str, param: Param[int | None], count: int, width: int) -> None:
+def _mean_or_one(
+    page: str, param: Param[int | None], count: int, where: DeltaGenerator | None, over: str,
+    then: Callable[[], None], arguments: Mapping[str, Any],
+) -> None:  # fmt: skip
+    key, name = f"{page}_{param.name}_box", param.name.capitalize()
+    all_of_them = f"{over} over all {param.name}s" if over else f"{name}: mean"
     at = url_state.index(param, count)
     fill(key, 0 if at is None else at + 1)
-    st.selectbox(
-        name, range(count + 1), key=key, width=width, label_visibility="collapsed",
-        format_func=lambda value: f"{name} {value}" if value else f"{name}: mean",
-        on_change=lambda: url_state.put(param, st.session_state[key] or None),
+
+    def store() -> None:
+        url_state.put(param, st.session_state[key] or None)
+        then()
+
+    (st.selectbox if where is None else where.selectbox)(
+        name, range(count + 1), key=key, on_change=store, help=term(name),
+        format_func=lambda value: f"{name} {value}" if value else all_of_them, **arguments,
     )  # fmt: skip
 
 

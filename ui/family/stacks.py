@@ -13,8 +13,7 @@ from transformer.catalogue import Entry
 from transformer.measures.alignment import source_block
 from transformer.trace.records import Trace
 from ui.core import url_state
-from ui.core.layout import draw_plot
-from ui.core.theme import current_theme
+from ui.core.layout import current_theme, draw_plot
 from ui.core.view import View, ask_for
 from ui.core.widgets import numbered
 from ui.export.download import download_button, source_of, trace_for

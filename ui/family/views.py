@@ -18,8 +18,7 @@ from transformer.one_stack.files import MASK
 from transformer.one_stack.tracer import Guesses
 from transformer.trace.records import Trace
 from ui.core import url_state
-from ui.core.layout import sized
-from ui.core.theme import current_theme
+from ui.core.layout import current_theme, sized
 from ui.core.view import View, ask_for
 from ui.core.widgets import choose_one, numbered
 from ui.export.download import download_button, figure_for

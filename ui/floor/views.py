@@ -16,8 +16,7 @@ from ui.components.mount import show
 from ui.components.plan import BLOCKS, PlanChoice, limits_of, parse_opened, plan_component
 from ui.core import url_state
 from ui.core.glossary import term, word_start
-from ui.core.layout import section, sized
-from ui.core.theme import current_theme
+from ui.core.layout import current_theme, draw_chart, section
 from ui.core.url_state import HEAD, KIND, LAYER
 from ui.core.view import View
 from ui.core.widgets import choose_one
@@ -115,22 +114,18 @@ def _draw_network(view: View, trace: Trace, stream: Stream, chosen: PlanChoice) 
         place_for = section(
             f"What the feed-forward network of {where} says", f"{words}\n\n{_said(reading)}"
         )
-        bars = promoted_bars(reading, predicted, theme)
-        place_for.altair_chart(
-            sized(bars), theme=None,
-            alt=f"Tokens that it raises and lowers most; it raises "
-            f"{show_token(reading.promoted.tokens[0])} most.",
-        )  # fmt: skip
+        most = show_token(reading.promoted.tokens[0])
+        alt = f"Tokens that it raises and lowers most; it raises {most} most."
+        draw_chart(promoted_bars(reading, predicted, theme), alt, place_for)
         place_for = section(
             "Neurons that fire most",
             "Each neuron adds its row of $W_2$ times its activation, which is the length of the "
             "bar. Beside it: the tokens whose logits that row raises most.",
         )
-    place_for.altair_chart(
-        sized(neuron_bars(reading, theme)), theme=None,
-        alt=f"The {len(reading.neurons)} neurons with the largest activations; neuron "
-        f"{reading.neurons[0] + 1} leads with {reading.inner[reading.neurons[0]]:.2f}.",
-    )  # fmt: skip
+    first = reading.neurons[0]
+    leads = f"neuron {first + 1} leads with {reading.inner[first]:.2f}"
+    alt = f"The {len(reading.neurons)} neurons with the largest activations; {leads}."
+    draw_chart(neuron_bars(reading, theme), alt, place_for)
 
 
 def _said(reading: FeedForwardReading) -> str:
@@ -161,19 +156,15 @@ def _draw_stream(stream: Stream, chosen: PlanChoice) -> None:
         "A block adds its output to the stream. Its share is $|b|/(|x|+|b|)$: 0% changes nothing, "
         "50% is a vector as long as the stream itself.",
     )
-    picture.altair_chart(
-        sized(share_map(shares.reshape(-1, len(held.tokens)), labels, held.tokens, theme)),
-        theme=None, alt=f"Shares of {len(labels)} blocks for {len(held.tokens)} tokens; "
-        f"the largest is {shares.max():.0%}.",
-    )  # fmt: skip
+    n = len(held.tokens)
+    alt = f"Shares of {len(labels)} blocks for {n} tokens; the largest is {shares.max():.0%}."
+    draw_chart(share_map(shares.reshape(-1, n), labels, held.tokens, theme), alt, picture)
     picture = section(
         "How long the stream is", f"The bold line is {token}. {note} {word_start(held.tokens)}"
     )
-    picture.altair_chart(
-        sized(norm_lines(norms, labels, held.tokens, position, theme)), theme=None,
-        alt=f"Length of the stream behind each block, from {norms[0, position]:.1f} to "
-        f"{norms[-1, position]:.1f} for the chosen token.",
-    )  # fmt: skip
+    ends = f"from {norms[0, position]:.1f} to {norms[-1, position]:.1f} for the chosen token"
+    alt = f"Length of the stream behind each block, {ends}."
+    draw_chart(norm_lines(norms, labels, held.tokens, position, theme), alt, picture)
 
 
 def explain() -> None:

@@ -23,8 +23,7 @@ from transformer.trace.position_vectors import distance_numbers
 from transformer.types import Floats
 from ui.core import url_state
 from ui.core.choice import Choice
-from ui.core.layout import draw_plot, section
-from ui.core.theme import current_theme
+from ui.core.layout import current_theme, draw_plot, section
 from ui.core.url_state import Param
 from ui.core.view import View
 from ui.core.widgets import bound, choose_one

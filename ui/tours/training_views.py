@@ -9,8 +9,7 @@ from figures.markdown import plain
 from figures.numbers import decimal
 from figures.training import bars, rate_curve
 from ui.core.glossary import term
-from ui.core.layout import sized
-from ui.core.theme import current_theme
+from ui.core.layout import current_theme, draw_chart
 from ui.core.view import View
 from ui.export.download import download_button
 from ui.tours.stops import Scene
@@ -70,7 +69,7 @@ def _draw_bars(exhibit: Exhibit, length: int) -> None:
     written, height = _WRITTEN.get(exhibit.name, ".3g"), max(110, 50 + 36 * len(found))
     chart = bars(found, title, current_theme(), marked=(marked,), written=written, height=height)
     alt = "; ".join(f"{name}: {value:{written}}" for name, value in found.items())
-    st.altair_chart(sized(chart), theme=None, alt=f"{title}. {alt}")
+    draw_chart(chart, f"{title}. {alt}")
 
 
 def _draw_read(facts: TrainingFacts) -> None:
@@ -112,10 +111,9 @@ def _draw_rate(facts: TrainingFacts) -> None:
     """Draw the learning rate of every update."""
     updates, rates = facts.rates
     peak, cooldown = int(updates[rates.argmax()]), facts.recipe.cooldown
-    st.altair_chart(
-        sized(rate_curve(updates, rates, min(facts.recipe.warmup, facts.updates), current_theme())),
-        theme=None,
-        alt=f"Learning rate over {facts.updates:,} updates: it rises until update {peak:,}, to "
+    draw_chart(
+        rate_curve(updates, rates, min(facts.recipe.warmup, facts.updates), current_theme()),
+        f"Learning rate over {facts.updates:,} updates: it rises until update {peak:,}, to "
         f"{decimal(rates.max(), 3)}, and falls to {decimal(rates[-1], 3)}.",
     )
     st.caption(

@@ -12,8 +12,7 @@ from figures.numbers import signed
 from transformer.experiments.ablation_summary import Figure, Line, table
 from transformer.experiments.ablations import Results, shipped
 from ui.core import url_state
-from ui.core.layout import sized
-from ui.core.theme import current_theme
+from ui.core.layout import current_theme, sized
 from ui.core.widgets import bound
 from ui.export.download import download_button
 from ui.export.programs import called

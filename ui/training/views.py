@@ -16,8 +16,7 @@ from transformer.toys.settings import CHANGES, ToySettings
 from transformer.toys.tasks import TASKS
 from transformer.training.watching import read_metrics
 from ui.core import url_state
-from ui.core.layout import sized
-from ui.core.theme import current_theme
+from ui.core.layout import current_theme, sized
 from ui.core.widgets import choose_one
 from ui.frame.import_access import refusal
 from ui.models.import_plan import cannot_write, free_name

@@ -13,8 +13,7 @@ from figures.learning import curves
 from figures.markdown import code, plain
 from transformer.training.watching import WatchedRun, list_runs, read_run
 from ui.core import url_state
-from ui.core.layout import sized
-from ui.core.theme import current_theme
+from ui.core.layout import current_theme, sized
 from ui.training.choice import WATCHED
 
 #: Environment variable with the folders that hold runs, separated as in PATH.

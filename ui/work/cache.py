@@ -21,8 +21,7 @@ from transformer.trace.tracer import Tracer
 from transformer.translator import Translator
 from transformer.types import Report
 from ui.core import url_state
-from ui.core.request import Request
-from ui.core.view import View, ask_for, is_blank
+from ui.core.view import Request, View, ask_for, is_blank
 from ui.work import results
 from ui.work.budget import budget_of_visit
 from ui.work.models import in_memory, tracer, translator

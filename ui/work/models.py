@@ -22,8 +22,7 @@ from transformer.files.safe import modified
 from transformer.trace.tracer import Tracer
 from transformer.translator import Translator
 from transformer.worker.tracing import COPIES, open_unchanged
-from ui.core.request import Request
-from ui.core.view import View
+from ui.core.view import Request, View
 from ui.work.lru import Lru, seal
 from ui.work.memory import free_memory
 from ui.work.roots import checkpoint_roots, within_roots

@@ -17,7 +17,7 @@ from transformer.worker.job import UNKNOWN
 from transformer.worker.process import Pool, most_workers
 from transformer.worker.scheduler import Scheduler
 from transformer.worker.tracing import is_small, trace_in_turn
-from ui.core.request import Request
+from ui.core.view import Request
 from ui.work.budget import count
 from ui.work.lru import Lru, seal
 from ui.work.models import load

@@ -42,8 +42,9 @@ def _session(monkeypatch: pytest.MonkeyPatch) -> None:
 def others(param: Param[Any]) -> list[Any]:
     """Return values that the setting can have, its default first."""
     found = [param.default]
-    words = [cell.cell_contents for cell in getattr(param.parse, "__closure__", None) or ()]
-    for raw in (*RAWS, *(word for each in words if isinstance(each, tuple) for word in each)):
+    held = [cell.cell_contents for cell in getattr(param.parse, "__closure__", None) or ()]
+    words = [word for each in held for word in getattr(each, "__self__", ())]  # see `one_of`
+    for raw in (*RAWS, *words):
         try:
             value = param.parse(raw)
         except ValueError:

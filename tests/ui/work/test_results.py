@@ -18,8 +18,7 @@ from transformer.search.sampling import Sampling
 from transformer.trace.records import Trace
 from transformer.worker.batches import trace_by_reference
 from transformer.worker.job import Job
-from ui.core.request import Request
-from ui.core.view import View
+from ui.core.view import Request, View
 from ui.work import models, results
 from ui.work.lru import Lru
 
