@@ -58,6 +58,8 @@ def test_a_tree_is_what_the_search_did(trace: Trace, data: st.DataObject) -> Non
     assert seen.decoder_self.shape == (LAYERS, HEADS, n, n)
     for maps in seen:
         np.testing.assert_allclose(maps.sum(-1), 1, atol=1e-5)
+    with pytest.raises(ValueError, match="not in the tree"):
+        attention_along(record, tree, -1)
     assert not np.triu(seen.decoder_self[0, 0], 1).any()
 
 
