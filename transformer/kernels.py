@@ -101,7 +101,7 @@ def outside_autocast(attend: _Attend) -> _Attend:
 
 
 def in_stream(x: Tensor) -> Tensor:
-    """Cast the residual stream's first values to the type of autocast on a GPU: half the traffic."""
+    """Cast what enters the residual stream to the type of autocast on a GPU: half the traffic."""
     if x.device.type == "cuda" and torch.is_autocast_enabled("cuda"):
         return x.to(torch.get_autocast_dtype("cuda"))
     return x
