@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from figures.exhibit import Offline
 from figures.labels import show_token
-from figures.palette import CHROME, THEMES, Bytes, attention_table, scale_words, signed_table
+from figures.palette import CHROME, THEMES, attention_table, scale_words, signed_table
 
 T = TypeVar("T")
 
@@ -106,22 +106,54 @@ def index_pair(value: Any, lengths: Sequence[int]) -> tuple[int, int] | None:
     return (one, other) if is_index(one, lengths[0]) and is_index(other, lengths[1]) else None
 
 
-def attention_look() -> dict[str, Any]:
-    """Return the look of maps for a header: the scale, its reading, the grey of dimmed columns."""
+def index_pairs(value: Any, lengths: Sequence[int]) -> tuple[tuple[int, int], ...] | None:
+    """Return a list of reported pairs of indices, or None unless each fits and none comes twice."""
+    if not isinstance(value, list | tuple) or len(value) > lengths[0] * lengths[1]:
+        return None
+    found = [pair for each in value if (pair := index_pair(each, lengths)) is not None]
+    return tuple(found) if len(set(found)) == len(value) else None
+
+
+def fits(value: Any, wanted: Any) -> bool:
+    """Return True for a value of the wanted type and size.
+
+    Args:
+        wanted: a range of integers, a value, or a tuple of alternatives of these.
+    """
+    if isinstance(wanted, tuple):
+        return any(fits(value, each) for each in wanted)
+    if isinstance(wanted, range):
+        return type(value) is int and value in wanted
+    return type(value) is type(wanted) and bool(value == wanted)
+
+
+def fields(reported: Any, **wanted: Any) -> dict[str, Any] | None:
+    """Return these fields of a reported object, or None unless each fits; others are ignored.
+
+    A field that is missing is None.
+    """
+    if not isinstance(reported, Mapping):
+        return None
+    found = {name: reported.get(name) for name in wanted}
+    return found if all(fits(value, wanted[name]) for name, value in found.items()) else None
+
+
+def attention_look(*, signed: bool = False) -> dict[str, Any]:
+    """Return the look of maps for a header: the scale, its reading, the grey of dimmed columns.
+
+    `signed` is for differences.
+    """
     cover = {theme: CHROME[theme].rule.lstrip("#") for theme in THEMES}
     reading = {theme: scale_words(theme) for theme in THEMES}
-    return {"colours": attention_colours(), "reading": reading, "cover": cover}
+    colours = signed_colours() if signed else attention_colours()
+    return {"colours": colours, "reading": reading, "cover": cover}
 
 
 def attention_colours() -> dict[str, str]:
     """Return the attention scale of each theme as 256 joined "rrggbb"."""
-    return {theme: _as_text(attention_table(theme)) for theme in THEMES}
+    return {theme: attention_table(theme).tobytes().hex() for theme in THEMES}
 
 
 def signed_colours() -> dict[str, str]:
     """Return the diverging scale of each theme, in the same form."""
-    return {theme: _as_text(signed_table(theme)) for theme in THEMES}
-
-
-def _as_text(table: Bytes) -> str:
-    return table.tobytes().hex()
+    return {theme: signed_table(theme).tobytes().hex() for theme in THEMES}

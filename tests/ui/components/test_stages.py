@@ -9,7 +9,7 @@ import pytest
 
 from tests.factories import make_stages
 from ui.components.packing import Component
-from ui.components.stages import STAGES, Chosen, parse_choice, stages_component
+from ui.components.stages import WORDS, Chosen, parse_choice, stages_component
 
 FIRST = Chosen(0)
 
@@ -33,9 +33,10 @@ def test_the_message_holds_every_number_in_order() -> None:
     assert shown.choice == {"key": 4, "divisor": 1.0}
     assert (header["mask"], header["difference"]) == (stages.mask.tolist(), 2e-8)
     assert [each["id"] for each in header["stages"]] == [
+        "bench",
         "project", "compare", "dots", "divide", "mask", "softmax", "values", "output",
     ]  # fmt: skip
-    assert all("section 3.2" in stage.section for stage in STAGES)
+    assert all("section 3.2" in stage["section"] for stage in WORDS["stage"])
 
 
 def test_the_model_s_own_divisor_is_not_a_choice() -> None:

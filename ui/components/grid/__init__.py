@@ -22,14 +22,7 @@ from figures.palette import to_weight_bytes
 from transformer.measures.entropy import entropy_bits
 from transformer.measures.heads import Head, How, widen
 from transformer.types import Floats
-from ui.components.packing import (
-    Component,
-    attention_look,
-    deflate,
-    index_pair,
-    is_index,
-    labels,
-)
+from ui.components.packing import Component, attention_look, deflate, fits, index_pairs, labels
 
 #: Longer sides are shrunk before sending; no cell of the grid is wider.
 MAX_SIDE = 128
@@ -178,39 +171,18 @@ def grid_component(
     def parse(reported: Any) -> GridChoice | None:
         if not isinstance(reported, list | tuple) or len(reported) != 4:
             return None
-        cell, marks = (
-            parse_cell(reported[:2], layers, heads),
-            parse_marks(reported[2], layers, heads),
-        )
-        name = reported[3] if isinstance(reported[3], str) and reported[3] in tabs else None
-        if cell is None or marks is None or name is None:
+        layer, head, marked, name = reported
+        marks = index_pairs(marked, (layers, heads))
+        if not fits(layer, (None, range(layers))) or not fits(head, (None, range(heads))):
             return None
-        return GridChoice(cell, marks, name)
+        return None if marks is None or not fits(name, (*tabs,)) else GridChoice(
+            (layer, head), marks, name
+        )  # fmt: skip
 
     return Component(
         "grid", header, b"".join(sheet.body.tobytes() for sheet in sheets),
         choice=[*chosen, [list(head) for head in marked], kind], parse=parse,
     )  # fmt: skip
-
-
-def parse_cell(reported: Any, n_layers: int, n_heads: int) -> Cell | None:
-    """Return the reported cell, or None if it is not valid for these sizes."""
-    if not isinstance(reported, list | tuple) or len(reported) != 2:
-        return None
-    layer, head = reported
-    valid = all(
-        at is None or is_index(at, length) for at, length in ((layer, n_layers), (head, n_heads))
-    )
-    return (layer, head) if valid else None
-
-
-def parse_marks(reported: Any, n_layers: int, n_heads: int) -> tuple[Head, ...] | None:
-    """Return the reported marked heads, or None if they are not valid for these sizes."""
-    if not isinstance(reported, list | tuple) or len(reported) > n_layers * n_heads:
-        return None
-    heads = [index_pair(each, (n_layers, n_heads)) for each in reported]
-    found = tuple(head for head in heads if head is not None)
-    return found if len(set(found)) == len(heads) else None
 
 
 def shrink(

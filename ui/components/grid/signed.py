@@ -12,7 +12,7 @@ from transformer.measures.compare import difference, divergence
 from transformer.measures.heads import How, widen
 from transformer.types import Floats
 from ui.components.grid import Sheet, make_sheet, names_of, shrink
-from ui.components.packing import attention_look, signed_colours
+from ui.components.packing import attention_look
 
 #: The byte for a difference of 0.
 _MIDDLE = 128
@@ -59,7 +59,7 @@ def difference_sheet(
     ]
     header = {
         "label": label, "summaries": summaries, "limit": limit, "ends": list(ends),
-        **attention_look(), "colours": signed_colours(),
+        **attention_look(signed=True),
     }  # fmt: skip
     return make_sheet(pooled, dimmed, query_tokens, key_tokens, how, header)
 

@@ -14,14 +14,7 @@ from typing import Any
 from figures.attention import check_map, describe
 from figures.compare import describe_difference, scale_limit
 from transformer.types import Floats
-from ui.components.packing import (
-    Component,
-    attention_look,
-    floats,
-    is_index,
-    labels,
-    signed_colours,
-)
+from ui.components.packing import Component, attention_look, floats, is_index, labels
 
 #: Sides up to this long keep cells that a pointer can hit and labels that an eye can read.
 MOST_TOKENS = 64
@@ -83,8 +76,7 @@ class Map:
             "max_height": max_height,
             "limit": scale_limit(self.weights) if self.signed else 0,
             "ends": self.signed or [],
-            **attention_look(),
-            **({"colours": signed_colours()} if self.signed else {}),
+            **attention_look(signed=self.signed is not None),
             "selectable": selected is not None,
         }
         body = floats([self.weights])
@@ -101,11 +93,8 @@ def parse_selection(reported: Any, queries: int, keys: int) -> Selection | None:
     """Return the reported selection, or None if it is not valid for this map."""
     if not isinstance(reported, list | tuple) or len(reported) != 2:
         return None
-    sides = []
     for side, length in zip(reported, (queries, keys), strict=True):
-        if not isinstance(side, list | tuple):
+        if not isinstance(side, list | tuple) or not all(is_index(each, length) for each in side):
             return None
-        if not all(is_index(each, length) for each in side):
-            return None
-        sides.append(tuple(sorted(set(side))))
-    return sides[0], sides[1]
+    rows, columns = (tuple(sorted(set(side))) for side in reported)
+    return rows, columns

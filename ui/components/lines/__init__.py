@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from figures.palette import THEMES, categorical
 from transformer.measures.heads import Head, information, kept_lines
 from transformer.types import Floats
-from ui.components.packing import Component, index_pair, is_index, labels
+from ui.components.packing import Component, index_pairs, is_index, labels
 
 #: A pinned token: its side and its position.
 Pin = tuple[Literal["query", "key"], int]
@@ -137,15 +137,11 @@ def parse_choice(
 ) -> tuple[tuple[Head, ...], Pin | None] | None:
     """Return the reported heads and pinned token, or None if they are not valid."""
     n_layers, n_heads, n, m = shape
-    if not isinstance(reported, dict) or not isinstance(reported.get("heads"), list):
+    if not isinstance(reported, dict):
         return None
-    heads = [index_pair(each, (n_layers, n_heads)) for each in reported["heads"]]
-    chosen = tuple(head for head in heads if head is not None)
-    if len(set(chosen)) != len(heads):
-        return None
-    pin = reported.get("pin")
-    if pin is None:
-        return chosen, None
+    heads, pin = index_pairs(reported.get("heads"), (n_layers, n_heads)), reported.get("pin")
+    if heads is None or pin is None:
+        return None if heads is None else (heads, None)
     if not isinstance(pin, list) or len(pin) != 2 or pin[0] not in ("query", "key"):
         return None
-    return (chosen, (pin[0], pin[1])) if is_index(pin[1], n if pin[0] == "query" else m) else None
+    return (heads, (pin[0], pin[1])) if is_index(pin[1], n if pin[0] == "query" else m) else None

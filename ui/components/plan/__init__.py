@@ -6,17 +6,17 @@ reports the choice; a click on a block that has a page of its own is reported ap
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import tomllib
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from transformer.config import ModelConfig
 from transformer.trace.records import StackName, StackStream, Stream, Trace
-from transformer.types import AttentionKind, Floats
-from ui.components.packing import Component, floats, is_index, labels, signed_colours
-from ui.components.plan.words import words_for
+from transformer.types import ATTENTION_KINDS, AttentionKind, Floats
+from ui.components.packing import Component, fields, floats, labels, signed_colours
 
 #: The blocks whose view stands below the drawing.
 BLOCKS = ("decoder_ffn", "encoder_ffn", "decoder_stream", "encoder_stream")
@@ -24,6 +24,8 @@ BLOCKS = ("decoder_ffn", "encoder_ffn", "decoder_stream", "encoder_stream")
 TARGETS = ("attention", "head", "tokens", "positions", "translate")
 #: Numbers of a vector that are drawn.
 STRIP = 48
+#: The kinds of blocks in words.
+_WORDS = tomllib.loads(Path(__file__).with_name("words.toml").read_text("utf-8"))
 
 
 @dataclass(frozen=True)
@@ -71,28 +73,20 @@ class Limits:
 
 def parse_choice(reported: Any, limits: Limits) -> PlanChoice | None:
     """Return the reported choice, or None if it is invalid; browser input is not trusted."""
-    if not isinstance(reported, Mapping) or reported.get("block") not in BLOCKS:
-        return None
-    layer, source, row = (reported.get(name) for name in ("layer", "source", "row"))
-    if not (is_index(layer, limits.layers) and is_index(source, limits.sources)):
-        return None
-    if not is_index(row, limits.rows):
-        return None
-    return PlanChoice(layer, source, row, reported["block"])
+    found = fields(
+        reported, layer=range(limits.layers), source=range(limits.sources),
+        row=range(limits.rows), block=BLOCKS,
+    )  # fmt: skip
+    return None if found is None else PlanChoice(**found)
 
 
 def parse_opened(reported: Any, limits: Limits) -> Opened | None:
     """Return the block that was opened, or None if the report is invalid."""
-    if not isinstance(reported, Mapping) or reported.get("page") not in TARGETS:
-        return None
-    kind, layer, head = (reported.get(name) for name in ("kind", "layer", "head"))
-    if kind not in ("", "encoder_self", "decoder_self", "cross"):
-        return None
-    if reported.get("stack") not in ("encoder", "decoder"):
-        return None
-    if not (is_index(layer, limits.layers) and is_index(head, limits.heads)):
-        return None
-    return Opened(reported["page"], reported["stack"], str(kind), layer, head)
+    found = fields(
+        reported, page=TARGETS, stack=("encoder", "decoder"), kind=("", *ATTENTION_KINDS),
+        layer=range(limits.layers), head=range(limits.heads),
+    )  # fmt: skip
+    return None if found is None else Opened(**found)
 
 
 def limits_of(stream: Stream, trace: Trace) -> Limits:
@@ -154,7 +148,7 @@ def plan_component(
         "stacks": stacks,
         "predicted": labels(trace.predicted_tokens, 18),
         "probabilities": np.exp(trace.log_probs).round(4).tolist(),
-        "words": {name: asdict(each) for name, each in words_for(config).items()},
+        "words": words_for(config),
         "d_model": config.d_model,
         "neurons": [config.d_ff, config.decoder_inner],
         "signed": signed_colours(),
@@ -164,6 +158,24 @@ def plan_component(
         "plan", header, floats(numbers) + b"".join(strips), choice=asdict(chosen),
         parse=lambda reported: parse_choice(reported, limits),
     )  # fmt: skip
+
+
+def words_for(config: ModelConfig) -> dict[str, dict[str, str]]:
+    """Return the words for every kind of block of a model, by the id that layout.js uses."""
+    d_k = config.d_k
+    sizes = {
+        "model": config.d_model, "source": config.vocab_size, "target": config.target_vocab_size,
+        "encoder_heads": config.n_heads, "encoder_width": d_k or config.d_model // config.n_heads,
+        "decoder_heads": config.decoder_heads,
+        "decoder_width": d_k or config.d_model // config.decoder_heads,
+        "encoder_inner": config.d_ff, "decoder_inner": config.decoder_inner,
+        "scaled": f", times √{config.d_model}" if config.scale_embedding else "",
+    }  # fmt: skip
+    words = {
+        name: {part: text.format(**sizes) for part, text in each.items()}
+        for name, each in _WORDS.items()
+    }
+    return words | {"norm": words[f"{config.norm}-norm"]}
 
 
 def _strips(states: StackStream) -> bytes:

@@ -7,13 +7,10 @@
 
 const SCALES = [1.35, 1.25, 1.15, 1.05, 1, 0.95, 0.9, 0.85, 0.8, 0.75]; // of type, largest first
 
-export default function (component) {
-  const given = received(component, "plan");
-  if (!given) return undefined;
-  const { root, header, body } = given;
+function component({ root, header, body }, host) {
   root.halt?.();
   const view = { root, header, numbers: read(header, body), shown: null };
-  const choice = syncChoice(component, header);
+  const choice = syncChoice(host, header);
   view.chosen = clamped(header, choice.value);
   view.alive = !isOffline(header); // an offline page has no other pages to open
   view.choose = (change) => {
@@ -23,10 +20,9 @@ export default function (component) {
     if (!same) choice.set(next);
     draw();
   };
-  view.open = (block) => component.setTriggerValue?.("open", targetOf(view, block));
+  view.open = (block) => host.setTriggerValue?.("open", targetOf(view, block));
   build(view);
   const draw = () => {
-    if (!root.clientWidth) return;
     view.halt();
     fitWindow(view);
     drawTokens(view);
@@ -109,34 +105,24 @@ function build(view) {
   labelPlay(view);
 }
 
-// A row of tokens to choose from: one stop of the Tab key, arrows move.
+// A row of tokens to choose from.
 function tokenRow(view, name, label, field, tokens) {
-  const buttons = tokens.map((token, i) => {
-    const onclick = () => view.choose({ [field]: i });
-    return make("button", "token", make("bdi", "", plain(token)), { onclick });
-  });
+  const choose = (i) => view.choose({ [field]: i });
+  const buttons = tokens.map((token, i) =>
+    make("button", "token", make("bdi", "", plain(token)), { onclick: () => choose(i) }));
   const row = make("div", `tokens ${name}`, { role: "group", "aria-label": label }, buttons);
-  row.onkeydown = (event) => {
-    const next = stepped(event, [0, view.chosen[field]], 1, tokens.length);
-    if (!next || event.key.endsWith("Up") || event.key.endsWith("Down")) return;
-    event.preventDefault();
-    view.choose({ [field]: next[1] });
-    buttons[next[1]].focus();
-  };
-  row.field = field;
-  return row;
+  return Object.assign(row, { field, stop: rove(buttons, { choose }) });
 }
 
 function drawTokens(view) {
   for (const row of view.rows) {
-    [...row.children].forEach((button, i) => {
-      const chosen = i === view.chosen[row.field];
-      button.setAttribute("aria-pressed", chosen);
-      button.tabIndex = chosen ? 0 : -1;
-      if (chosen && row.scrollHeight > row.clientHeight + 1) {
-        row.scrollTop = button.offsetTop - row.offsetTop - button.offsetHeight - 2; // whole lines
-      }
-    });
+    const [buttons, chosen] = [[...row.children], view.chosen[row.field]];
+    press(buttons, (i) => i === chosen);
+    row.stop(chosen);
+    const { offsetTop, offsetHeight } = buttons[chosen];
+    if (row.scrollHeight > row.clientHeight + 1) {
+      row.scrollTop = offsetTop - row.offsetTop - offsetHeight - 2; // whole lines
+    }
   }
 }
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 
@@ -20,13 +20,16 @@ from transformer.measures.entropy import nats_to_bits
 from transformer.measures.words import Groups, group_labels, word_groups
 from transformer.trace.records import Trace
 from transformer.types import Bools
-from ui.components.packing import attention_look, is_index, labels, pack
+from ui.components.packing import attention_look, fields, labels, pack
 
 #: Up to this many weights are sent as 16-bit integers (four exact decimals), more as 8-bit ones.
 WIDE_LIMIT = 4_000_000
 
 #: Rows of the list of next tokens.
 MOST_ALTERNATIVES = 8
+
+#: Numbers that a report may hold: steps, layers, heads and ids of tokens.
+_NUMBER = range(1, 10_000_000)
 
 
 @dataclass(frozen=True)
@@ -67,10 +70,10 @@ def place_in(state: Any, trace_id: str) -> PlayerPlace | None:
 
 
 def _place(report: Mapping[str, Any]) -> PlayerPlace | None:
-    step, layer, head = (report.get(name) for name in ("step", "layer", "head"))
-    if not _is_number(step) or not all(at is None or _is_number(at) for at in (layer, head)):
+    found = fields(report, step=_NUMBER, layer=(None, _NUMBER), head=(None, _NUMBER))
+    if found is None:
         return None
-    return PlayerPlace(step, layer, head, report.get("shifted") is True)
+    return PlayerPlace(**found, shifted=report.get("shifted") is True)
 
 
 def taken_in(state: Any, trace_id: str, trace: Trace, never: Collection[int] = ()) -> Taken | None:
@@ -80,7 +83,7 @@ def taken_in(state: Any, trace_id: str, trace: Trace, never: Collection[int] = (
     """
     report = _reported(state, "steer", trace_id)
     place, token = _place(report), report.get("token")
-    if place is None or place.step > len(trace.predicted_ids) or not _is_number(token):
+    if place is None or place.step > len(trace.predicted_ids) or type(token) is not int:
         return None
     if token not in trace.top_ids[place.step - 1].tolist() or token in never:
         return None
@@ -234,7 +237,3 @@ def _reported(state: Any, name: str, trace_id: str) -> Mapping[str, Any]:
     """Return a player's report of this name for this trace; empty if there is none."""
     report = state.get(name) if isinstance(state, Mapping) else None
     return report if isinstance(report, Mapping) and report.get("trace") == trace_id else {}
-
-
-def _is_number(value: object) -> TypeGuard[int]:
-    return is_index(value, 10_000_000) and value > 0

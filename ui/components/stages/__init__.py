@@ -7,106 +7,20 @@ at once and reports the choice.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import tomllib
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from figures.labels import plain_token, show_token
 from transformer.trace.records import HeadStages
-from ui.components.packing import Component, floats, is_index, labels, signed_colours
+from ui.components.packing import Component, fields, floats, labels, signed_colours
 
-
-@dataclass(frozen=True)
-class Stage:
-    """One stage in words; its equation and picture are drawn by `id`.
-
-    Attributes:
-        section: of the paper.
-    """
-
-    id: str
-    title: str
-    text: str
-    section: str
-
-
-#: Above the stages: the divisor, and the softmax beside it.
-BENCH = Stage(
-    "bench",
-    "What dividing does to the softmax",
-    "If the numbers in q and k have variance 1, a dot product of dₖ of them has variance dₖ and is "
-    "√dₖ times as wide. On wide logits the softmax saturates: one weight is almost 1, every slope "
-    "a(1 − a) almost 0, and no gradient passes back.",
-    "section 3.2.1, footnote 4",
-)
-
-STAGES: tuple[Stage, ...] = (
-    Stage(
-        "project",
-        "Three views of a token",
-        "Each token comes in as a vector x. Three matrices of this head's own make of it what it "
-        "looks for (the query q), what it can be found by (the key k), and what it hands over "
-        "(the value v).",
-        "section 3.2.2",
-    ),
-    Stage(
-        "compare",
-        "Compare, element by element",
-        "The query and one key are multiplied number by number. Equal signs add to the match, "
-        "opposite signs take from it; the sum is the dot product.",
-        "section 3.2.1",
-    ),
-    Stage(
-        "dots",
-        "One match for every key",
-        "The same query is compared with every key: one row of Q times K transposed. Choose a key "
-        "to follow it through all stages.",
-        "section 3.2.1",
-    ),
-    Stage(
-        "divide",
-        "Divide by √dₖ",
-        "Sums over more dimensions spread wider. Dividing by √dₖ keeps them in the range where "
-        "the softmax still answers to changes. The slider above divides by another number.",
-        "section 3.2.1, footnote 4",
-    ),
-    Stage(
-        "mask",
-        "Mask",
-        "A later token must not be seen while the translation is written: its match is set to −∞.",
-        "section 3.2.3",
-    ),
-    Stage(
-        "softmax",
-        "Softmax",
-        "Exponentials, divided by their sum: weights between 0 and 1 that add up to 1. This is "
-        "the row that the attention maps show.",
-        "section 3.2.1, equation 1",
-    ),
-    Stage(
-        "values",
-        "Take in the values",
-        "Every key's value counts by its weight; each column here is one value times its weight. "
-        "Summed up they are the head's output z.",
-        "section 3.2.1, equation 1",
-    ),
-    Stage(
-        "output",
-        "Back into the model",
-        "This head's slice of the output matrix carries z back to the model's width. The heads' "
-        "contributions add up to what the block hands on.",
-        "section 3.2.2",
-    ),
-)
+#: The stages in words.
+WORDS = tomllib.loads(Path(__file__).with_name("stages.toml").read_text("utf-8"))
 
 #: No slider goes further, since no head has a d_k of 250,000; a message may say anything.
 MOST_DIVISOR = 1_000.0
-
-#: Shown instead of a picture if nothing is masked.
-UNMASKED = {
-    "encoder_self": "Nothing is masked in the encoder: the whole sentence is there from the start.",
-    "cross": "Nothing is masked here: the whole source is there before the first word is written.",
-}
 
 
 @dataclass(frozen=True)
@@ -119,16 +33,15 @@ class Chosen:
 
 def parse_choice(reported: Any, n_keys: int) -> Chosen | None:
     """Return the reported choice, or None if it is not valid."""
-    if not isinstance(reported, Mapping):
+    found = fields(reported, key=range(n_keys))
+    if found is None:
         return None
-    key, divisor = reported.get("key"), reported.get("divisor")
-    if not is_index(key, n_keys):
-        return None
+    divisor = reported.get("divisor")
     if divisor is None:
-        return Chosen(key)
+        return Chosen(found["key"])
     if type(divisor) not in (int, float) or not 1 <= divisor <= MOST_DIVISOR:
         return None
-    return Chosen(key, float(divisor))
+    return Chosen(found["key"], float(divisor))
 
 
 def stages_component(
@@ -151,9 +64,8 @@ def stages_component(
     """
     header = {
         "label": f"Stages of attention for the query {plain_token(names[0])}",
-        "bench": vars(BENCH),
-        "stages": [vars(stage) for stage in STAGES],
-        "unmasked": UNMASKED.get(stages.kind, ""),
+        "stages": WORDS["stage"],
+        "unmasked": WORDS["unmasked"].get(stages.kind, ""),
         "query": show_token(names[0], 18),
         "keys": labels(stages.key_tokens, 18),
         "key_title": names[1],

@@ -6,18 +6,14 @@
 // canvas. Each stage's picture is in pictures.js, its equation in equations.js, and what another
 // divisor makes of the logits in divisor.js.
 
-export default function (component) {
-  const given = received(component, "stages");
-  if (!given) return undefined;
-  const { root, header, body } = given;
-  const choice = syncChoice(component, header);
+function component({ root, header, body }, host) {
+  const choice = syncChoice(host, header);
   const numbers = read(header, body);
   const view = { root, header, numbers, pointed: null, ...clamped(header, choice.value) };
   const sliding = root.getRootNode().activeElement?.matches("input.divisor");
   const rows = build(root, view);
 
   const draw = () => {
-    if (!root.clientWidth) return;
     view.look = look(root, header);
     view.used = weighed(view, view.divisor);
     root.dataset.apart = view.used.weights.reduce( // from the model's weights
@@ -84,7 +80,7 @@ function clamped(header, choice) {
 function build(root, view) {
   const { header } = view;
   const rows = [];
-  const sections = [header.bench, ...header.stages].map((stage, i) => {
+  const sections = header.stages.map((stage, i) => {
     const skipped = stage.id === "mask" && header.unmasked;
     const words = make("div", "words", make("h3", "", i ? `${i}  ${stage.title}` : stage.title),
       skipped || !header.group ? make("p", "", skipped ? header.unmasked : stage.text) : [],

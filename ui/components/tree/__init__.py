@@ -15,7 +15,7 @@ from figures.labels import show_token
 from figures.outcomes import OUTCOMES
 from figures.palette import THEMES, categorical
 from transformer.measures.beam import Comparison, Node, Tree
-from ui.components.packing import Component, is_index
+from ui.components.packing import Component, fields
 
 _KINDS = tuple(OUTCOMES)
 
@@ -46,12 +46,9 @@ def choice_in(state: Any, tree_id: str, tree: Tree) -> TreeChoice | None:
     Browser input is not trusted.
     """
     view = state.get("view") if isinstance(state, Mapping) else None
-    if not isinstance(view, Mapping) or view.get("tree") != tree_id:
-        return None
-    a, b, dropped = view.get("a"), view.get("b"), view.get("dropped")
-    if not all(index is None or is_index(index, len(tree.nodes)) for index in (a, b)):
-        return None
-    return TreeChoice(a, b, dropped) if isinstance(dropped, bool) else None
+    node = (None, range(len(tree.nodes)))
+    found = fields(view, tree=tree_id, a=node, b=node, dropped=(False, True))
+    return None if found is None else TreeChoice(found["a"], found["b"], found["dropped"])
 
 
 def tree_component(
