@@ -21,7 +21,7 @@ EXAMPLE = examples_for(CHECKPOINT).items[0]
 #: The number of tokens written, and whether the question is asked; null without an opening.
 SEEN = """() => {
     const root = [...document.querySelectorAll("*")]
-        .map((each) => each.shadowRoot?.querySelector(".opening:not([hidden])")).find(Boolean);
+        .map((each) => each.shadowRoot?.querySelector(".opening:not([hidden]):has(.stage)")).find(Boolean);
     return root && {
         written: root.querySelectorAll(".token.on").length,
         asked: Boolean(root.querySelector(".below button")),

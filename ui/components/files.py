@@ -1,13 +1,12 @@
 """The scripts and styles of every component, for the app and for offline pages.
 
-A component is one module without imports and one style sheet. Code shared by several lives in
-`shared/`, of which each gets the functions that it calls. Nothing here needs Streamlit.
+A component is a folder of its name, joined to one module without imports and one style sheet. Code
+shared by several lives in `shared/`, of which each gets the functions that it calls.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -17,76 +16,56 @@ _WORD = re.compile(r"(?<!\w)(?<!(?<!\.\.)\.)\w+")
 _FUNCTION = re.compile(r"^(?:async )?function (\w+)\(.*?^\}$", re.DOTALL | re.MULTILINE)
 
 
-@dataclass(frozen=True)
-class Files:
-    """The files of a component, in the order in which they are joined.
+#: Each component, and the style sheets of `shared/` between `base.css` and its own.
+COMPONENTS: dict[str, tuple[str, ...]] = {
+    "player": ("scale",),
+    "grid": ("scale",),
+    "lens": ("scale", "cells", "rows"),
+    "lines": ("rows",),
+    "cut": (),
+    "stages": (),
+    "parts": (),
+    "plan": ("panel",),
+    "match": ("scale", "cells"),
+    "parse": ("panel",),
+    "strip": (),
+    "tree": (),
+    "branches": (),
+    "opening": (),
+    "keys": (),
+}
 
-    Attributes:
-        scripts, styles: paths relative to this module's folder.
-        root: classes of the element that the script looks up; "" if it creates its own.
-    """
-
-    scripts: tuple[str, ...]
-    styles: tuple[str, ...]
-    root: str
-
-
-def _files(
-    name: str,
-    *more: str,
-    styles: tuple[str, ...] = (),
-    folder: str = "",
-    root: bool = True,
-) -> Files:
-    """Return the files of a component whose script, style and root element share its name.
-
-    Args:
-        more: further scripts in its folder.
-        styles: style sheets of `shared/`, placed between `base.css` and its own.
-        folder: its folder, if not its name.
-        root: whether it looks up an element instead of creating one.
-    """
-    folder = folder or name
-    return Files(
-        tuple(f"{folder}/{each}.js" for each in (name, *more)),
-        (*(f"shared/{each}.css" for each in ("base", *styles)), f"{folder}/{name}.css"),
-        f"{name} component" if root else "",
-    )
+#: Mounts `component`, which every script defines (see `shown` in shared/view.js).
+_EXPORT = "export default function (host) {{\nreturn shown(host, {name!r}, component);\n}}"
 
 
-COMPONENTS: dict[str, Files] = {
-    "player": _files(
-        "player", "maps", "dom", "group", "lanes", "shift", "next", "transport", "matrix",
-        styles=("scale",), root=False,
-    ),
-    "grid": _files("grid", "kinds", "maps", styles=("scale",)),
-    "lens": _files("lens", styles=("scale", "cells", "rows")),
-    "lines": _files("lines", styles=("rows",)),
-    "cut": _files("cut"),
-    "stages": _files("stages", "pictures", "divisor", "drawing", "equations"),
-    "parts": _files("parts"),
-    "plan": _files("plan", "layout", "panel", "travel", styles=("panel",)),
-    "match": _files("match", styles=("scale", "cells")),
-    "parse": _files("parse", styles=("panel",)),
-    "strip": _files("strip"),
-    "tree": _files("tree", "draw"),
-    "branches": _files("branches", folder="tree"),
-    "opening": _files("opening", "light", root=False),
-    "keys": _files("keys"),
-}  # fmt: skip
+def element(name: str) -> str:
+    """Return the element that a component draws in."""
+    return f'<div class="{name} component"></div>'
+
+
+def scripts(name: str) -> list[Path]:
+    """Return a component's scripts in the order in which they are joined: its own name's first."""
+    return sorted((_HERE / name).glob("*.js"), key=lambda path: (path.stem != name, path))
+
+
+def styles(name: str) -> list[Path]:
+    """Return a component's style sheets in the order in which they are joined."""
+    shared = [_HERE / f"shared/{each}.css" for each in ("base", *COMPONENTS[name])]
+    return [*shared, _HERE / f"{name}/{name}.css"]
 
 
 @cache
 def script(name: str) -> str:
     """Return a component's JavaScript as one module, with the shared functions that it calls."""
-    own = stripped(*(_HERE / each for each in COMPONENTS[name].scripts))
+    own = f"{stripped(*scripts(name))}\n{_EXPORT.format(name=name)}"
     return "\n".join([*_called(own), own])
 
 
 @cache
 def style(name: str) -> str:
     """Return a component's CSS."""
-    return stripped(*(_HERE / each for each in COMPONENTS[name].styles))
+    return stripped(*styles(name))
 
 
 def stripped(*paths: Path) -> str:

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import streamlit as st
 
-from ui.components.files import COMPONENTS, script, style
+from ui.components.files import element, script, style
 from ui.components.packing import Component, pack
 
 T = TypeVar("T")
@@ -56,12 +56,9 @@ def mount(name: str, data: Any, *, key: str, **events: Callable[[], None]) -> No
 
 @cache
 def _registered(name: str) -> Any:
-    root = COMPONENTS[name].root
+    js = f"const IN_APP = true;\n{script(name)}"
     return st.components.v2.component(
-        f"headlight.{name}",
-        html=f'<div class="{root}"></div>' if root else "",
-        css=style(name),
-        js=f"const IN_APP = true;\n{script(name)}",
+        f"headlight.{name}", html=element(name), css=style(name), js=js
     )
 
 

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import streamlit as st
 
-from ui.components.mount import mount
+from ui.components.mount import show
+from ui.components.packing import Component
 from ui.core import url_state
 from ui.core.url_state import Param
 
@@ -68,7 +69,7 @@ def draw_presenter(title: str, touring: bool) -> None:
         # Page Up and Page Down, which clickers send and which scroll otherwise.
         "clicker": on and touring,
     }
-    mount("keys", data, key="frame_keys", on_go_change=_pressed)
+    show(Component("keys", data), key="frame_keys", on_go_change=_pressed)
 
 
 def wanted_step(kind: str) -> int:

@@ -93,9 +93,9 @@ def save(exhibit: Exhibit, path: str | Path) -> Path:
 def _views(views: Sequence[Offline]) -> list[str]:
     """The places of the views, and their data."""
     names = dict.fromkeys(view.component for view in views)
-    components = {name: {"css": style(name), "root": COMPONENTS[name].root} for name in names}
+    sheets = {name: style(name) for name in names}
     # "<" as an escape: no text in it can end the element.
-    styles = json.dumps(components).replace("<", "\\u003c")
+    styles = json.dumps(sheets).replace("<", "\\u003c")
     lines = [f'<script type="application/json" id="styles">{styles}</script><div class="views">']
     for index, view in enumerate(views):
         if view.title:

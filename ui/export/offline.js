@@ -16,14 +16,10 @@ const views = [...document.querySelectorAll(".view")].map((host, index) => {
   const name = host.dataset.component;
   const root = host.attachShadow({ mode: "open" });
   const style = document.createElement("style");
-  style.textContent = styles[name].css;
+  style.textContent = styles[name];
   const place = document.createElement("div");
+  place.className = `${name} component`;
   root.append(style, place);
-  if (styles[name].root) {
-    const inner = document.createElement("div");
-    inner.className = styles[name].root;
-    place.append(inner);
-  }
   const follows = JSON.parse(host.dataset.follows);
   return { name, root, index, message: host.dataset.message, follows, stop: undefined };
 });

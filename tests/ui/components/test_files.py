@@ -8,27 +8,22 @@ from pathlib import Path
 import pytest
 
 from ui.components import files
-from ui.components.files import COMPONENTS, script, shared_functions, stripped
+from ui.components.files import COMPONENTS, script, scripts, shared_functions, stripped, styles
 
 FOLDER = Path(files.__file__).parent
 
 
 def test_every_file_belongs_to_a_component() -> None:
-    used = {each for made in COMPONENTS.values() for each in (*made.scripts, *made.styles)}
-    there = {
-        path.relative_to(FOLDER).as_posix()
-        for kind in ("js", "css")
-        for path in FOLDER.rglob(f"*.{kind}")
-    }
-    apart = {name for name in there if re.fullmatch(r"shared/.*\.js|keys/presenting\.css", name)}
-    assert used == there - apart
+    used = {path for name in COMPONENTS for path in (*scripts(name), *styles(name))}
+    there = {path for kind in ("js", "css") for path in FOLDER.rglob(f"*.{kind}")}
+    assert used == there - {*FOLDER.glob("shared/*.js"), FOLDER / "keys/presenting.css"}
 
 
 @pytest.mark.parametrize("name", COMPONENTS)
 def test_a_script_is_one_module_with_all_that_it_calls(name: str) -> None:
     text = script(name)
     assert len(re.findall(r"^export default function\b", text, re.MULTILINE)) == 1
-    own = "\n".join((FOLDER / each).read_text("utf-8") for each in COMPONENTS[name].scripts)
+    own = "\n".join(path.read_text("utf-8") for path in scripts(name))
     declared = re.findall(r"^(?:async )?(?:function|class|const|let) (\w+)", own, re.MULTILINE)
     brought = {each for each, code in shared_functions().items() if code in text}
     assert len(declared) == len(set(declared) - brought), "a module declares a name once"

@@ -75,7 +75,7 @@ def test_only_our_own_script_and_styles_are_allowed() -> None:
     code = page.texts["script"][-1]
     assert policy["script-src"] == [digest(code)]
     styles = json.loads(page.texts["script"][0])
-    inside = [digest(each["css"]) for each in styles.values()]
+    inside = [digest(each) for each in styles.values()]
     assert policy["style-src"] == [digest(page.texts["style"][0]), *inside]
     assert not any("unsafe" in each for values in policy.values() for each in values)
 

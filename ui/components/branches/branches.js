@@ -1,10 +1,7 @@
 // Two paths of a search tree as two rows of tokens. The shared prefix is written once,
 // across both rows; the step at which they diverge is marked. Token text is only ever textContent.
 
-export default function (component) {
-  const given = received(component, "branches");
-  if (!given) return undefined;
-  const { root, header } = given;
+function component({ root, header }) {
   const { a, b, shared } = header;
   const columns = Math.max(a.length, b.length);
   const table = make("div", "lanes", {

@@ -4,28 +4,21 @@
 // becomes textContent. The choice is a piece's id, or the 0-based number of a segmentation; it is sent
 // to Python (shared/choice.js).
 
-export default function (component) {
-  const given = received(component, "cut");
-  if (!given) return undefined;
-  const { root, header } = given;
-  const choice = syncChoice(component, header);
+function component({ root, header }, host) {
+  const choice = syncChoice(host, header);
   const restore = remember(root, ".pieces");
   const tints = header.tints.light.length;
   const buttons = header.pieces
     ? header.pieces.map((each) => pieceButton(each, tints))
     : header.cuts.map(cutButton);
-  const mark = () => {
-    for (const { button, value } of buttons) {
-      button.setAttribute("aria-pressed", value === choice.value);
-    }
-  };
+  const elements = buttons.map(({ button }) => button);
+  const mark = () => press(elements, (at) => buttons[at].value === choice.value);
   for (const { button, value } of buttons) {
     button.onclick = () => {
       choice.set(value);
       mark();
     };
   }
-  const elements = buttons.map(({ button }) => button);
   const about = { role: "group", "aria-label": header.label };
   root.replaceChildren(make("div", header.pieces ? "pieces" : "cuts", about, elements));
   if (header.changed?.length) root.append(changes(header.changed));

@@ -15,17 +15,14 @@
 // How long a kind stays on screen before the others are unpacked, in milliseconds.
 const STAY_MS = 400;
 
-export default function (component) {
-  const given = received(component, "grid", true);
-  if (!given) return undefined;
-  const { root, header, body } = given;
+function component({ root, header, body }, host) {
   const turn = (root.turn = (root.turn ?? 0) + 1);
   const kinds = openKinds(header, body);
   const begin = () => {
     if (root.turn !== turn) return;
-    const shown = shownKind(kinds, syncChoice(component, header).value);
+    const shown = shownKind(kinds, syncChoice(host, header).value);
     const needed = isOffline(header) ? kinds : [shown]; // a page without a server answers at once
-    if (needed.every((kind) => kind.sheet)) mount(root, component, header, kinds);
+    if (needed.every((kind) => kind.sheet)) mount(root, host, header, kinds);
     else Promise.all(needed.map((kind) => kind.open())).then(begin);
   };
   begin();
@@ -35,10 +32,10 @@ export default function (component) {
   };
 }
 
-function mount(root, component, header, kinds) {
+function mount(root, host, header, kinds) {
   root.unwatch?.();
   const { turn } = root;
-  const choice = syncChoice(component, header);
+  const choice = syncChoice(host, header);
   const focused = root.getRootNode().activeElement?.dataset ?? {}; // building anew would lose it
   const stage = make("div", "stage");
   const note = make("p", "readout");

@@ -39,24 +39,10 @@ function buildTabs(kinds, choose) {
     make("span", "long", title), make("span", "short", short)));
   const about = { role: "radiogroup", "aria-label": "Kind of attention" };
   const element = make("div", "kinds", about, buttons);
-  const last = buttons.length - 1;
-  element.onkeydown = (event) => {
-    const at = buttons.indexOf(event.target.closest(".kind"));
-    const [before, after] = [at ? at - 1 : last, at < last ? at + 1 : 0];
-    const to = {
-      ArrowLeft: before, ArrowUp: before, ArrowRight: after, ArrowDown: after, Home: 0, End: last,
-    }[event.key];
-    if (to === undefined || modified(event)) return;
-    event.preventDefault();
-    buttons[to].focus();
-    choose(kinds[to].name);
-  };
+  const stop = rove(buttons, { wraps: true, choose: (at) => choose(kinds[at].name) });
   const mark = (name) => {
-    for (const button of buttons) {
-      const chosen = button.dataset.kind === name;
-      button.setAttribute("aria-checked", chosen);
-      button.tabIndex = chosen ? 0 : -1;
-    }
+    for (const button of buttons) button.setAttribute("aria-checked", button.dataset.kind === name);
+    stop(kinds.findIndex((kind) => kind.name === name));
   };
   const fit = () => {
     element.classList.remove("tight");

@@ -7,9 +7,7 @@
 const STOPS = "a[href], button, input, select, textarea, summary, [tabindex]";
 const MODIFIERS = new Set(["Shift", "Control", "Alt", "Meta"]);
 
-export default function ({ data, parentElement, setTriggerValue }) {
-  const root = parentElement.querySelector(".keys");
-  if (!root || !data) return undefined;
+function component({ root, header: data }, { setTriggerValue }) {
   const wasOpen = root.querySelector(".all")?.open;
   const acts = new Map(data.keys.map(([pressed, , , go]) => [pressed, go]));
   const send = (go) => setTriggerValue("go", go);

@@ -12,10 +12,7 @@ const SMALLEST_TYPE = 11; // px of the labels
 const ROOM_FOR_VALUES = 36; // px of cell side from which the values are written into the cells
 const FINGER = 18; // px of cell side on a phone, where a map scrolls before its labels thin out
 
-export default function (component) {
-  const given = received(component, "lens");
-  if (!given) return undefined;
-  const { root, header, body } = given;
+function component({ root, header, body }, host) {
   const map = {
     ...header,
     weights: floatsOf(body),
@@ -23,7 +20,7 @@ export default function (component) {
     keys: header.key_tokens.length,
     covered: new Set(header.dimmed),
   };
-  const parts = build(root, map, syncChoice(component, map));
+  const parts = build(root, map, syncChoice(host, map));
   let cursor = null; // [row, column] under the pointer or the keyboard's cursor
 
   cellCursor(parts.plot, [parts], {
@@ -35,7 +32,6 @@ export default function (component) {
     },
   });
   return watch(root, () => {
-    if (!root.clientWidth) return; // hidden
     layOut(root, map, parts);
     paint(root, map, parts);
     point(map, parts, cursor);

@@ -10,12 +10,10 @@
 const MOST_DRAWN = 30000; // lines at a time; of more than that the strongest are drawn
 const LEVELS = 6; // steps of opacity: lines of one head and step are one path
 
-export default function (component) {
-  const given = received(component, "lines");
-  if (!given) return undefined;
+function component(given, host) {
   const { root } = given;
   const lines = read(given);
-  const choice = syncChoice(component, lines);
+  const choice = syncChoice(host, lines);
   const restore = remember(root, ".scroll, .chips");
   const parts = build(root, lines);
   const view = { row: 24, hover: null, focus: null, head: null, waiting: false };
@@ -117,7 +115,6 @@ function build(root, lines) {
 
 function layOut(root, lines, parts, view) {
   const width = parts.scroll.clientWidth;
-  if (!width) return;
   const style = getComputedStyle(root);
   const size = parseFloat(style.fontSize);
   const pen = parts.canvas.getContext("2d");
@@ -246,7 +243,7 @@ function countOf(lines, heads, active) {
 // Describes the hovered or pinned token, with numbers.
 function describe(lines, parts, heads, active, { pin }) {
   for (const [side, tokens] of [["query", parts.queries], ["key", parts.keys]]) {
-    tokens.forEach((token, at) => token.setAttribute("aria-pressed", String(pin) === `${side},${at}`));
+    press(tokens, (at) => String(pin) === `${side},${at}`);
   }
   if (!active) {
     const left = parts.left_out

@@ -9,12 +9,9 @@ const LARGEST = 26;
 const TALLEST = 400; // px that the rows take together, where that leaves cells one can hit
 const SMALLEST = 9;
 
-export default function (component) {
-  const given = received(component, "match");
-  if (!given) return undefined;
-  const { root, header, body } = given;
+function component({ root, header, body }, host) {
   const table = { ...header, values: floatsOf(body), partner: new Map(header.pairs) };
-  const choice = syncChoice(component, table);
+  const choice = syncChoice(host, table);
   const parts = build(root, table);
   let cursor = null;
 
@@ -37,7 +34,6 @@ export default function (component) {
     },
   });
   return watch(root, () => {
-    if (!root.clientWidth) return; // hidden
     layOut(root, table, parts);
     paint(root, table, parts);
     show();

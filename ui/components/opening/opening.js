@@ -10,33 +10,21 @@ const COVER =
   ".st-key-translate_page { visibility: hidden !important; opacity: 0 !important; height: 0; " +
   "overflow: hidden; transition: none !important; }";
 const SEEN = "headlight_opening=seen; path=/; max-age=31536000; samesite=lax";
-const openings = new WeakMap();
 
-export default function ({ data, parentElement, setTriggerValue }) {
-  const { header } = unpack(data);
-  let opening = openings.get(parentElement);
-  if (!opening) {
-    opening = new Opening(parentElement, header);
-    openings.set(parentElement, opening);
-  }
-  opening.report = (name) => setTriggerValue(name, true);
-  if (!header.covers) opening.report("covers");
-  opening.receive(header);
-  return () => {
-    opening.close();
-    openings.delete(parentElement);
-  };
+function component(given, host) {
+  return lasting(Opening, given, host);
 }
 
 class Opening {
-  constructor(parent, header) {
+  constructor(root, { header }) {
+    this.root = root;
     this.header = header;
     this.at = 0; // which scene
     this.guess = null;
     this.waiting = false;
     this.frame = null;
     this.light = { from: null, weights: [], strength: 0 };
-    this.build(parent);
+    this.build();
     this.fill();
     this.onKey = (event) => {
       const typing = event.composedPath()[0].matches?.("input, textarea, select");
@@ -62,15 +50,13 @@ class Opening {
     cancelAnimationFrame(this.frame);
     document.removeEventListener("keydown", this.onKey);
     this.cover.remove();
-    this.root.unwatch();
-    this.root.remove();
   }
 
   get scene() {
     return this.header.scenes[this.at];
   }
 
-  build(parent) {
+  build() {
     const { lead, source, target } = this.header;
     const skip = make("button", "skip", { onclick: () => this.end() }, "Skip", make("kbd", "", "Esc"));
     this.canvas = make("canvas", "rays", { "aria-hidden": true });
@@ -82,9 +68,8 @@ class Opening {
     this.below = make("div", "below");
     this.live = make("div", "unseen", { "aria-live": "polite" });
     const top = make("div", "top", make("p", "lead", lead), skip);
-    const about = { "aria-label": "Opening" };
-    this.root = make("section", "opening component", about, top, this.stage, this.below, this.live);
-    parent.append(this.root);
+    const about = { role: "region", "aria-label": "Opening" };
+    extend(this.root, about, top, this.stage, this.below, this.live);
   }
 
   /** Set both sentences of the scene; of the translation, what stands before the pronoun. */
@@ -107,8 +92,10 @@ class Opening {
     this.tokens.forEach((token, i) => token.classList.toggle("on", i < count));
   }
 
-  receive(header) {
+  receive({ header }, { setTriggerValue }) {
     this.header = header;
+    this.report = (name) => setTriggerValue(name, true);
+    if (!header.covers) this.report("covers");
     if (!this.waiting || !(header.missing || header.scenes[1])) return;
     this.waiting = false;
     if (header.missing) this.explain();

@@ -7,11 +7,8 @@
 const LEVEL = 2.6; // from one level of the tree to the next, in em
 const [SMALLEST, LARGEST] = [0.8, 1.45]; // of an em, to fit the view; a longer sentence scrolls
 
-export default function (component) {
-  const given = received(component, "parse");
-  if (!given) return undefined;
-  const { root, header, body } = given;
-  const choice = syncChoice(component, header);
+function component({ root, header, body }, host) {
+  const choice = syncChoice(host, header);
   const picture = make("div", "picture");
   const panel = make("div", "panel", { "aria-live": "polite" });
   root.replaceChildren(make("div", "parts", picture, panel));
@@ -22,7 +19,7 @@ export default function (component) {
     view.chosen = at;
     show(view, at);
   };
-  return watch(root, () => root.clientWidth && draw(view));
+  return watch(root, () => draw(view));
 }
 
 // The size of an em at which the tree fills the view, as far as it may grow.

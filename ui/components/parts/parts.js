@@ -8,10 +8,7 @@ const LARGEST_SUM_CELL = 34; // px
 const LONGEST_TOKEN = 96; // px
 const LONGEST_ROW = 170; // px
 
-export default function (component) {
-  const given = received(component, "parts");
-  if (!given) return undefined;
-  const { root, header, body } = given;
+function component({ root, header, body }) {
   const n = header.tokens.length;
   const numbers = floatsOf(body);
   const mapAt = (i) => numbers.subarray(i * n * n, (i + 1) * n * n);
@@ -25,7 +22,6 @@ export default function (component) {
   };
   cellCursor(root, maps, { rows: n, columns: n, show: point });
   return watch(root, () => {
-    if (!root.clientWidth) return; // hidden
     view.look = themed(root);
     const sizes = layOut(root, view);
     maps.forEach((map, i) => paint(view, map, view.values[i], sizes));

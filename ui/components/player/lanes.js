@@ -57,7 +57,6 @@ Object.assign(Player.prototype, {
 
   /** Use the largest type that keeps each lane on one line, or small type if none does. */
   fit() {
-    if (!this.message) return;
     this.root.classList.toggle("narrow", this.root.clientWidth < 640);
     const sizes = ["", "many", "tight"];
     const oneLine = (list) => list.clientHeight < 1.6 * list.firstChild.offsetHeight;
@@ -98,7 +97,7 @@ Object.assign(Player.prototype, {
 
   /** Light from the target token to the source tokens it attends to. */
   drawRays() {
-    if (!this.message) return;
+    if (!this.look) return;
     const box = this.stage.getBoundingClientRect();
     const ctx = sharp(this.rays, box.width, box.height);
     const now = this.steps[this.step];

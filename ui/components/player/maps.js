@@ -3,8 +3,7 @@
 // is sent as its lower triangle, row by row.
 
 /** Header and weights of a message. Weights are integers from 0 to `full`. */
-function opened(data) {
-  const { header, body } = unpack(data);
+function opened({ header, body }) {
   if (header.bits !== 16) return { header, weights: body, full: 255 };
   const copy = body.slice(); // begins at 0, so a 16-bit view may lie on it
   return { header, weights: new Uint16Array(copy.buffer), full: 65535 };

@@ -5,25 +5,14 @@
 const REPORT_MS = 300;
 const FAINT = 0.05; // weights below this get no number and no line
 const MOST_BUTTONS = 12; // more layers or heads than this become a drop-down
-const players = new WeakMap();
 
-export default function ({ data, parentElement, setStateValue, setTriggerValue }) {
-  let player = players.get(parentElement);
-  if (!player) {
-    player = new Player(parentElement);
-    players.set(parentElement, player);
-  }
-  player.report = (value) => setStateValue?.("view", value);
-  player.steer = setTriggerValue ? (value) => setTriggerValue("steer", value) : null;
-  player.receive(opened(data));
-  return () => {
-    player.close();
-    players.delete(parentElement);
-  };
+function component(given, host) {
+  return lasting(Player, given, host);
 }
 
 class Player {
-  constructor(parent) {
+  constructor(root) {
+    this.root = root;
     this.step = 0;
     this.layer = null;
     this.head = null;
@@ -35,7 +24,7 @@ class Player {
     this.reportTimer = null;
     this.seen = null;
     this.maps = new Map();
-    this.build(parent);
+    this.build();
     this.onKey = (event) => this.key(event);
     document.addEventListener("keydown", this.onKey);
     this.beyond = false;
@@ -45,14 +34,11 @@ class Player {
     this.stop();
     clearTimeout(this.reportTimer);
     document.removeEventListener("keydown", this.onKey);
-    this.root.unwatch?.();
-    this.root.remove();
   }
 
-  build(parent) {
-    this.root = make("section", "player component", {
-      tabindex: 0, role: "group", "aria-label": "Decoding player: arrow keys step, space plays",
-    });
+  build() {
+    const about = "Decoding player: arrow keys step, space plays";
+    extend(this.root, { tabindex: 0, role: "group", "aria-label": about });
     this.stage = make("div", "stage");
     this.rays = make("canvas", "rays", { "aria-hidden": true });
     this.source = lane(this.stage, "Source", "cross-attention", "Source tokens");
@@ -73,7 +59,6 @@ class Player {
     this.live = make("div", "unseen", { "aria-live": "polite" });
     const lower = make("div", "lower", this.buildNext(), lens);
     this.root.append(this.stage, this.shift, this.buildTransport(), lower, this.tip, this.live);
-    parent.append(this.root);
     this.source.onscroll = this.target.onscroll = () => this.drawRays();
     this.scroller.onscroll = () => this.drawMatrix();
     this.matrix.onmousemove = (event) => this.overMatrix(event);
@@ -85,9 +70,11 @@ class Player {
   }
 
   /** Take a message. The place is kept while the trace is the same and no other place is requested. */
-  receive(message) {
+  receive(given, { setStateValue, setTriggerValue }) {
+    this.report = (value) => setStateValue?.("view", value);
+    this.steer = setTriggerValue ? (value) => setTriggerValue("steer", value) : null;
+    const message = (this.message = opened(given));
     const { trace, start, shape, units, group, follows } = message.header;
-    this.message = message;
     this.root.classList.toggle("follower", Boolean(follows));
     const seen = `${trace} ${start.nonce}`;
     const anew = seen !== this.seen;
@@ -157,9 +144,7 @@ class Player {
     const buttons = values.map((value) => make("button", "choice", text(value), {
       "aria-label": `${name} ${text(value)}`, onclick: () => choose(value),
     }));
-    box.show = () => buttons.forEach((button, i) => {
-      button.setAttribute("aria-pressed", values[i] === get());
-    });
+    box.show = () => press(buttons, (i) => values[i] === get());
     return extend(box, buttons);
   }
 
@@ -219,7 +204,7 @@ class Player {
   }
 
   draw() {
-    if (!this.message) return;
+    if (!this.look) return; // it was hidden all the time
     this.drawLanes();
     this.drawShift();
     this.drawRays();

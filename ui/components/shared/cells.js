@@ -62,22 +62,31 @@ function cellCursor(stop, surfaces, { rows, columns, show, choose, start = () =>
   };
 }
 
-// Makes elements one stop of the Tab key; arrow keys, Home and End move between them.
-function rove(elements, chosen = 0) {
+// Makes elements one stop of the Tab key; arrow keys, Home and End move between them, `wraps` from
+// the last to the first. `choose(at)`, if any, takes the one that they reach. Returns: a function
+// that makes another the stop.
+function rove(elements, { choose, wraps = false } = {}) {
+  const n = elements.length;
   const stop = (wanted) => elements.forEach((each, at) => (each.tabIndex = at === wanted ? 0 : -1));
-  stop(chosen);
+  stop(0);
   elements.forEach((element, at) => {
     element.addEventListener("focus", () => stop(at));
     element.addEventListener("keydown", (event) => {
-      const to = {
-        ArrowLeft: at - 1, ArrowUp: at - 1, ArrowRight: at + 1, ArrowDown: at + 1,
-        Home: 0, End: elements.length - 1,
-      }[event.key];
+      const by = { ArrowLeft: -1, ArrowUp: -1, ArrowRight: 1, ArrowDown: 1 }[event.key];
+      const next = wraps ? (at + by + n) % n : at + by;
+      const to = by ? next : { Home: 0, End: n - 1 }[event.key];
       if (to === undefined || modified(event)) return;
       event.preventDefault();
       elements[to]?.focus();
+      if (elements[to]) choose?.(to);
     });
   });
+  return stop;
+}
+
+// Marks the pressed ones among buttons: `is(at)`.
+function press(buttons, is) {
+  buttons.forEach((button, at) => button.setAttribute("aria-pressed", is(at)));
 }
 
 // Positions an element in its parent, in CSS pixels.

@@ -9,13 +9,25 @@ function unpack(data) {
   return { header, body: data.subarray(4 + length) };
 }
 
-// A component's {root, header, body}, `root` being its element of this class; null without a message.
-// A root that was watched is no longer, unless the old picture stays for a while.
-function received({ data, parentElement }, className, stays = false) {
-  const root = parentElement.querySelector(`.${className}`);
-  if (!root || !data?.byteLength) return null;
-  if (!stays) root.unwatch?.();
-  return { root, ...unpack(data) };
+// Shows what Streamlit, or an offline page, hands to a component: calls `component` with its element
+// and message, and with the host to report to. Returns: what ends it.
+function shown(host, name, component) {
+  const root = host.parentElement.querySelector(`.${name}`);
+  return root && host.data?.byteLength ? component({ root, ...unpack(host.data) }, host) : undefined;
+}
+
+// A component that outlives its messages: an object of this class, made for the first one, whose
+// `receive` takes each. Returns: a function that closes it.
+function lasting(View, given, host) {
+  const { root } = given;
+  root.view ??= new View(root, given, host);
+  root.view.receive(given, host);
+  return () => {
+    root.unwatch?.();
+    root.view.close();
+    root.view = null;
+    root.replaceChildren();
+  };
 }
 
 // Bytes as float32; a copy, since float32 needs an aligned start.
@@ -94,7 +106,7 @@ function watch(root, draw) {
   const size = () => `${root.clientWidth} ${root.clientHeight} ${tallness()}`;
   const redraw = () => {
     drawn = size(); // before: what the drawing itself changes, like a scrollbar, draws once more
-    draw();
+    if (root.clientWidth) draw(); // else it is hidden
   };
   probe.ontransitionend = redraw;
   // The first report repeats the size just drawn, unless drawing changed it.

@@ -1,10 +1,7 @@
 // Words or tokens in a row, each above its log-probability. Those the other side lacks are
 // underlined; the first difference is marked. Token text only ever becomes textContent.
 
-export default function (component) {
-  const given = received(component, "strip");
-  if (!given) return undefined;
-  const { root, header } = given;
+function component({ root, header }) {
   const tokens = header.tokens.map((token, i) => {
     const box = make("span", "token", { role: "listitem" }, make("bdi", "text", plain(token)));
     box.classList.toggle("differs", header.differing[i]);

@@ -13,29 +13,14 @@ const MOST_HEIGHT = 430; // px of tree before it scrolls
 
 // Component key -> the last choice, because a remounted view receives its old message again.
 const chosenBefore = (window[Symbol.for("headlight.tree")] ??= new Map());
-const views = new WeakMap();
 
-export default function (component) {
-  const given = received(component, "tree", true);
-  if (!given) return undefined;
-  const { root, header } = given;
-  let view = views.get(root);
-  if (!view) {
-    view = new TreeView(root, component.key);
-    views.set(root, view);
-  }
-  view.report = (value) => component.setStateValue("view", value);
-  view.receive(header);
-  return () => {
-    view.close();
-    views.delete(root);
-  };
+function component(given, host) {
+  return lasting(TreeView, given, host);
 }
 
 class TreeView {
-  constructor(root, key) {
+  constructor(root) {
     this.root = root;
-    this.key = key;
     this.state = { a: null, b: null, slot: "a", dropped: false, onA: new Set(), onB: new Set() };
     this.zoom = null;
     this.narrow = 1;
@@ -46,8 +31,6 @@ class TreeView {
 
   close() {
     clearTimeout(this.timer);
-    this.root.unwatch?.();
-    this.root.replaceChildren();
   }
 
   build() {
@@ -80,8 +63,10 @@ class TreeView {
     this.listen();
   }
 
-  receive(header) {
+  receive({ header }, { key, setStateValue }) {
     this.header = header;
+    this.key = key;
+    this.report = (value) => setStateValue("view", value);
     this.fits.clear();
     const { start, tree } = header;
     const mark = `${tree} ${start.nonce}`;
@@ -137,7 +122,6 @@ class TreeView {
 
   /** Sizes that depend on the window, the zoom and the theme; then paint. */
   layOut() {
-    if (!this.view.clientWidth) return; // hidden
     this.type = parseFloat(getComputedStyle(this.root).getPropertyValue("--hl-scale")) || 1;
     this.ink = inkOf(this.root, this.header);
     this.font = this.ink.font;
