@@ -20,8 +20,9 @@ EXAMPLE = examples_for(CHECKPOINT).items[0]
 
 #: The number of tokens written, and whether the question is asked; null without an opening.
 SEEN = """() => {
+    const shown = ".opening:not([hidden]):has(.stage)";
     const root = [...document.querySelectorAll("*")]
-        .map((each) => each.shadowRoot?.querySelector(".opening:not([hidden]):has(.stage)")).find(Boolean);
+        .map((each) => each.shadowRoot?.querySelector(shown)).find(Boolean);
     return root && {
         written: root.querySelectorAll(".token.on").length,
         asked: Boolean(root.querySelector(".below button")),
