@@ -268,9 +268,8 @@ def operations(config: ModelConfig, src: NDArray[np.int64], tgt: NDArray[np.int6
 
 def training(run: Run) -> None:
     """Time the trainer's own updates on random pairs, eager and compiled."""
-    from transformer.training.compiling import compiled
     from transformer.training.data import Corpus
-    from transformer.training.distributed import World, repeatable
+    from transformer.training.distributed import World, compiled, repeatable
     from transformer.training.recipe import Recipe
     from transformer.training.run_folder import RunFolder
     from transformer.training.trainer import Trainer

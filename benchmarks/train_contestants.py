@@ -64,7 +64,7 @@ class CannotTakePartError(Exception):
 
 def headlight(work: Work, compile_it: bool) -> Updates:
     """This project."""
-    from transformer.training.compiling import compiled
+    from transformer.training.distributed import compiled
 
     trainer, rate = work.trainer, 5e-4
     if compile_it:

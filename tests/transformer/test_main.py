@@ -6,6 +6,9 @@ import gzip
 import io
 import json
 import os
+import re
+import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -67,32 +70,22 @@ def test_lines_in_lines_out(
     assert expected[1] == expected[2] == expected[5] == ""
 
 
-def test_no_lines_and_bad_bytes(
-    tiny_checkpoint: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert translate_stdin(b"", tiny_checkpoint, monkeypatch, capsys) == (0, "", "")
-    status, out, err = translate_stdin(b"\xff\xfe\n\n", tiny_checkpoint, monkeypatch, capsys)
-    assert (status, out.count("\n"), err) == (0, 2, "")
-
-
-def test_a_line_that_is_too_long_is_named_after_those_before_it(
-    tiny_checkpoint: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    data = b"A dog.\n\n" + b"dog " * 1000 + b"\nA cat.\n"
-    status, out, err = translate_stdin(data, tiny_checkpoint, monkeypatch, capsys)
-    assert status == 2
-    assert out.count("\n") == 2
-    assert err.count("\n") == 1
-    assert "line 3: " in err and "at most 512" in err
-
-
-def test_what_a_model_does_not_know_is_said_beside_the_answer(
-    tiny_checkpoint: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    data = "A dog.\n漢 Ж\n\n漢\n".encode()
-    status, out, err = translate_stdin(data, tiny_checkpoint, monkeypatch, capsys)
-    assert (status, out.count("\n")) == (0, 4)
-    assert err == "lines 2, 4: the model does not know '漢', 'Ж'\n"
+@pytest.mark.parametrize(
+    ("data", "status", "lines", "said"),
+    [
+        (b"", 0, 0, ""), (b"\xff\xfe\n\n", 0, 2, ""),
+        (b"A dog.\n\n" + b"dog " * 1000 + b"\nA cat.\n", 2, 2, r".*: line 3: .* at most 512.*\n"),
+        ("A dog.\n漢 Ж\n\n漢\n".encode(), 0, 4, "lines 2, 4: the model does not know '漢', 'Ж'\n"),
+    ],
+    ids=["none", "not UTF-8", "too long", "unknown"],
+)  # fmt: skip
+def test_what_is_wrong_with_a_line_is_said_beside_the_answers(
+    tiny_checkpoint: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+    data: bytes, status: int, lines: int, said: str,
+) -> None:  # fmt: skip
+    found, out, err = translate_stdin(data, tiny_checkpoint, monkeypatch, capsys)
+    assert (found, out.count("\n")) == (status, lines)
+    assert re.fullmatch(said, err)
 
 
 def test_a_loop_is_named_beside_the_whole_translation(
@@ -125,62 +118,46 @@ def test_streams_that_are_closed(
         stream.close()
 
 
+#: A command, `$` for the tiny checkpoint and `~` for an empty folder, and what is said about it.
 BAD = {
-    "no checkpoint": (["translate", "--checkpoint", "{tmp}/none", "x"], "none: no such checkpoint"),
-    "beam": (["translate", "--checkpoint", "{ok}", "--beam", "0", "x"], "beam size 0"),
-    "beam is text": (["translate", "--checkpoint", "{ok}", "--beam", "x", "x"], "'x'"),
-    "alpha": (["translate", "--checkpoint", "{ok}", "--alpha", "-1", "x"], "alpha -1.0"),
-    "alpha is nan": (["translate", "--checkpoint", "{ok}", "--alpha", "nan", "x"], "alpha nan"),
-    "device": (["translate", "--checkpoint", "{ok}", "--device", "tpu", "x"], "device 'tpu'"),
-    "too long": (["translate", "--checkpoint", "{ok}", "a" * 10_001], "10,001 characters"),
-    "no command": ([], "COMMAND"),
-    "other command": (["fly"], "'fly'"),
-    "blank trace": (["trace", "--checkpoint", "{ok}", "--src", " ", "--out", "{tmp}/x"], "blank"),
-    "trace nowhere": (
-        ["trace", "--checkpoint", "{ok}", "--src", "A", "--out", "{tmp}/no/x.npz"], "no/",
-    ),
-    "trace into a folder above": (
-        ["trace", "--checkpoint", "{ok}", "--src", "A", "--out", "{tmp}/.."], "Is a directory",
-    ),
-    "trace, empty path": (["trace", "--checkpoint", "{ok}", "--src", "A", "--out", ""], "out: is"),
-    "train, empty path": (["train", "tiny", "--data", "{tmp}", "--out", ""], "out: is"),
-    "trace, given and drawn": (
-        ["trace", "--checkpoint", "{ok}", "--src", "A", "--tgt", "B", "--sample", "--out", "x"],
-        "--sample cannot be combined with --tgt",
-    ),
-    "output nowhere": (
-        ["evaluate", "--checkpoint", "{ok}", "--src", "{tmp}/no.en", "--ref", "{tmp}/no.de",
-         "--output", "{tmp}/nowhere/x"],
-        "nowhere/x: No such file",  # said before anything is read
-    ),
-    "no source": (
-        ["evaluate", "--checkpoint", "{ok}", "--src", "{tmp}/no.en", "--ref", "{tmp}/no.de"],
-        "no.en",
-    ),
-    "bad recipe": (["train", "huge", "--data", "{tmp}", "--out", "{tmp}/run"], "huge"),
-    "info": (["info", "{tmp}/none"], "none: no such checkpoint"),
-    "bad weights": (["translate", "--checkpoint", "{bad}", "x"], "model.safetensors: not a whole"),
-}  # fmt: skip
+    "translate --checkpoint ~/none x": "none: no such checkpoint",
+    "translate --checkpoint $ --beam 0 x": "beam size 0",
+    "translate --checkpoint $ --beam x x": "'x'",
+    "translate --checkpoint $ --alpha -1 x": "alpha -1.0",
+    "translate --checkpoint $ --alpha nan x": "alpha nan",
+    "translate --checkpoint $ --device tpu x": "device 'tpu'",
+    f"translate --checkpoint $ {'a' * 10_001}": "10,001 characters",
+    "translate --checkpoint ~/bad x": "model.safetensors: not a whole",
+    "": "COMMAND",
+    "fly": "'fly'",
+    "trace --checkpoint $ --src ' ' --out ~/x": "blank",
+    "trace --checkpoint $ --src A --out ~/no/x.npz": "no/",
+    "trace --checkpoint $ --src A --out ~/..": "Is a directory",
+    "trace --checkpoint $ --src A --out ''": "out: is empty",
+    "trace --checkpoint $ --src A --tgt B --sample --out x": "cannot be combined with --tgt",
+    "train tiny --data ~ --out ''": "out: is empty",
+    "train huge --data ~ --out ~/run": "huge",
+    # Said before anything is read.
+    "evaluate --checkpoint $ --src x --ref y --output ~/nowhere/x": "nowhere/x: No such file",
+    "evaluate --checkpoint $ --src ~/no.en --ref ~/no.de": "no.en",
+    "info ~/none": "none: no such checkpoint",
+}
 
 
-@pytest.mark.parametrize("case", BAD)
+@pytest.mark.parametrize("case", BAD, ids=lambda case: case[:40])
 def test_bad_input_is_one_line_and_status_2(
     tiny_checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], case: str
 ) -> None:
-    bad = tmp_path / "bad"
-    bad.mkdir()
-    for file in tiny_checkpoint.iterdir():
-        (bad / file.name).write_bytes(file.read_bytes())
+    bad = shutil.copytree(tiny_checkpoint, tmp_path / "bad")
     (bad / "model.safetensors").write_bytes(b"short")
-    arguments, message = BAD[case]
-    places = {"tmp": str(tmp_path), "ok": str(tiny_checkpoint), "bad": str(bad)}
+    places = str.maketrans({"$": str(tiny_checkpoint), "~": str(tmp_path)})
     try:
-        status: Any = main([each.format(**places) for each in arguments])
+        status: Any = main([each.translate(places) for each in shlex.split(case)])
     except SystemExit as stop:  # how argparse ends
         status = stop.code
     out, err = capsys.readouterr()
     assert (status, out) == (2, "")
-    assert message in err
+    assert BAD[case] in err
     assert err.count("\n") == 1 and err.endswith("\n")
 
 
@@ -237,21 +214,12 @@ def test_info(tiny_checkpoint: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "tiny" in out and "broken: " in out and "n_heads: 3" in out
 
 
-def start(*arguments: str, **options: Any) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "transformer", *arguments],
-        cwd=ROOT,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        **options,
-    )
-
-
 def test_a_program_that_waits_for_each_answer(tiny_checkpoint: Path) -> None:
-    process = start(
-        "translate", "--checkpoint", str(tiny_checkpoint), "--beam", "1",
+    process = subprocess.Popen(
+        [sys.executable, "-m", "transformer", "translate", "--checkpoint", str(tiny_checkpoint),
+         "--beam", "1"],
+        cwd=ROOT, env={**os.environ, "OMP_NUM_THREADS": "1"}, stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         # A test run in the background has interrupts ignored, and its children would inherit that.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )  # fmt: skip

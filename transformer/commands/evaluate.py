@@ -10,14 +10,12 @@ from typing import Annotated
 from transformer.commands.options import (
     ALPHAS,
     BEAMS,
-    Alpha,
     Alphas,
-    Beam,
     Beams,
-    Checkpoint,
     Data,
     Device,
     Json,
+    Model,
     RunFolder,
     progress_bar,
 )
@@ -25,10 +23,7 @@ from transformer.commands.options import (
 
 def evaluate(
     *,
-    checkpoint: Checkpoint,
-    device: Device = "auto",
-    beam: Beam = None,
-    alpha: Alpha = None,
+    model: Model,
     src: Annotated[Path, "FILE", "source sentences, plain or .gz"],
     ref: Annotated[Path, "FILE", "reference translations, plain or .gz"],
     json_: Json = False,
@@ -45,14 +40,13 @@ def evaluate(
     """Translate a file and score it."""
     from transformer.evaluation.scores import evaluate_files
     from transformer.files.atomic import check_place, write_atomic
-    from transformer.translator import Translator
 
     if output:
         check_place(output)
-    translator = Translator.load(checkpoint, device)
+    translator = model.load()
     with progress_bar(unit=" sentences", mininterval=0.5) as show:
         result = evaluate_files(
-            translator, src, ref, beam_size=beam, alpha=alpha, protocol=protocol,
+            translator, src, ref, beam_size=model.beam, alpha=model.alpha, protocol=protocol,
             language=language, on_translated=show,
         )  # fmt: skip
     if output:
@@ -67,10 +61,7 @@ def evaluate(
 
 def typed(
     *,
-    checkpoint: Checkpoint,
-    device: Device = "auto",
-    beam: Beam = None,
-    alpha: Alpha = None,
+    model: Model,
     languages: Annotated[
         str, "SRC-TGT",
         "such as en-de; default: those of the text that the model was trained on",
@@ -81,18 +72,17 @@ def typed(
     from transformer.config import ConfigError
     from transformer.evaluation.measure import read_metrics
     from transformer.evaluation.typed import by_topic, judge, to_dict, typed_sentences
-    from transformer.translator import Translator
 
     src, _, tgt = languages.partition("-")
     if not languages:
         try:
-            data = read_metrics(checkpoint)[0].data
+            data = read_metrics(model.checkpoint)[0].data
         except ConfigError as error:
             raise ConfigError(f"{error}; say what it translates with --languages") from None
         src, tgt = data.src, data.tgt
     sentences = typed_sentences(src, tgt)
-    translator = Translator.load(checkpoint, device)
-    decoding = translator.decoding.resolve(beam, alpha, drawn=False)
+    translator = model.load()
+    decoding = translator.decoding.resolve(model.beam, model.alpha, drawn=False)
     with progress_bar(unit=" sentences") as show:
         verdicts = judge(translator, sentences, decoding, show)
     if json_:

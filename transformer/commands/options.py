@@ -14,7 +14,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import UnionType
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
+
+if TYPE_CHECKING:
+    from transformer.translator import Translator
 
 Checkpoint = Annotated[Path, "PATH", "a checkpoint folder"]
 Data = Annotated[Path, "DIR", "folder of the text"]
@@ -36,11 +39,25 @@ BEAMS, ALPHAS = (1, 4, 5, 8), (0.0, 0.3, 0.6, 1.0, 1.4, 1.8, 2.0)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Steering:
-    """Options that steer decoding; a parameter of this type stands for all of them."""
+class Model:
+    """Options for a translator and its search; a parameter of this type stands for all of them."""
 
+    checkpoint: Checkpoint
+    device: Device = "auto"
     beam: Beam = None
     alpha: Alpha = None
+
+    def load(self) -> Translator:
+        """Load the translator."""
+        from transformer.translator import Translator
+
+        return Translator.load(self.checkpoint, device=self.device)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Steering(Model):
+    """Options that steer decoding besides."""
+
     prefix: Annotated[str | None, "TEXT", "begin every translation with this text"] = None
     sample: Annotated[bool, "sample tokens instead of searching for the best"] = False
     temperature: Annotated[

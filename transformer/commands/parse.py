@@ -8,14 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from transformer.commands.options import (
-    Alpha,
-    Beam,
-    Checkpoint,
-    Device,
-    Sentences,
-    progress_bar,
-)
+from transformer.commands.options import Model, Sentences, progress_bar
 from transformer.commands.translate import stdin_lines
 
 if TYPE_CHECKING:
@@ -26,10 +19,7 @@ if TYPE_CHECKING:
 def parse(
     sentences: Sentences = (),
     *,
-    checkpoint: Checkpoint,
-    device: Device = "auto",
-    beam: Beam = None,
-    alpha: Alpha = None,
+    model: Model,
     raw: Annotated[
         bool, "split off punctuation and clitics first; default: words are split at spaces"
     ] = False,
@@ -54,16 +44,16 @@ def parse(
         raise InputError("--gold brings its own sentences")
     if json_ and gold is None:
         raise InputError("--json needs --gold")
-    parser = load_parser(checkpoint, device, free=free)
-    parser.translate([], beam, alpha)  # complains about settings first
+    parser = load_parser(model.checkpoint, model.device, free=free)
+    parser.translate([], model.beam, model.alpha)  # complains about settings first
     if gold is None:
         done = 0
         for lines in [sentences] if sentences else stdin_lines():
-            _print(parser, lines, done, beam, alpha, raw=raw, pairs=pairs)
+            _print(parser, lines, done, model, raw=raw, pairs=pairs)
             done += len(lines)
         return
     with progress_bar(unit=" sentences") as show:
-        results = evaluate(parser, gold, beam, alpha, show)
+        results = evaluate(parser, gold, model.beam, model.alpha, show)
     if json_:
         print(json.dumps(results, indent=2))
         return
@@ -75,8 +65,7 @@ def _print(
     parser: Translator,
     lines: Sequence[str],
     before: int,
-    beam: int | None,
-    alpha: float | None,
+    model: Model,
     *,
     raw: bool,
     pairs: bool,
@@ -97,7 +86,7 @@ def _print(
             raise InputError(f"line {number}: no words")
     asked = [words for words in sentences if words]
     with progress_bar(unit=" sentences") as show:
-        found = iter(parsed(parser, asked, beam, alpha, on_parsed=show))
+        found = iter(parsed(parser, asked, model.beam, model.alpha, on_parsed=show))
     repaired: list[int] = []
     for number, words in enumerate(sentences, before + 1):
         each: Parse | None = next(found) if words else None

@@ -12,9 +12,7 @@ from transformer.commands.options import Checkpoint, Device, Steering, listed
 
 def trace(
     *,
-    checkpoint: Checkpoint,
-    device: Device = "auto",
-    steering: Steering,
+    model: Steering,
     src: Annotated[str, "TEXT", "the sentence"],
     tgt: Annotated[
         str | None, "TEXT", "follow this translation instead of searching for one"
@@ -26,13 +24,12 @@ def trace(
     from transformer.arrays.trace_file import npz_path, save_arrays
     from transformer.errors import InputError
     from transformer.search.reader import unknown_text
-    from transformer.translator import Translator
 
-    if tgt is not None and steering.sample:
+    if tgt is not None and model.sample:
         raise InputError("--sample cannot be combined with --tgt, which is followed as it is")
     path = npz_path(out)
-    translator = Translator.load(checkpoint, device)
-    found = translator.trace(src, target=tgt, top_k=top_k, **steering.settings())
+    translator = model.load()
+    found = translator.trace(src, target=tgt, top_k=top_k, **model.settings())
     save_arrays(found, path)
     unknown = unknown_text(translator.tokenize(src))
     if tgt is not None:

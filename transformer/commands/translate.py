@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from io import BufferedReader
 from typing import TYPE_CHECKING, cast
 
-from transformer.commands.options import Checkpoint, Device, Sentences, Steering, listed
+from transformer.commands.options import Sentences, Steering, listed
 
 if TYPE_CHECKING:
     from transformer.search.records import Translation
@@ -16,18 +16,11 @@ if TYPE_CHECKING:
 _NAMED = 10
 
 
-def translate(
-    sentences: Sentences = (),
-    *,
-    checkpoint: Checkpoint,
-    device: Device = "auto",
-    steering: Steering,
-) -> None:
+def translate(sentences: Sentences = (), *, model: Steering) -> None:
     """Translate sentences."""
     from transformer.errors import InputError
-    from transformer.translator import Translator
 
-    translator, settings = Translator.load(checkpoint, device), steering.settings()
+    translator, settings = model.load(), model.settings()
     translator.translate([], **settings)  # complains about settings before any input is read
     n_read = 0
     for lines in [sentences] if sentences else stdin_lines():

@@ -7,7 +7,6 @@ map a sentence.
 
 from __future__ import annotations
 
-import gzip
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,7 @@ from transformer.measures.alignment import Gold, Link, Row, alignment_error, lin
 from transformer.measures.words import merge, word_groups
 from transformer.one_stack.tracer import StackModel
 from transformer.trace.records import Trace
-from transformer.training.data import DataError, corpus_folder
+from transformer.training.data import DataError, corpus_folder, find_file, read_lines
 from transformer.translator import Translator
 from transformer.types import Floats
 
@@ -48,20 +47,15 @@ def read_gold(data: Path, src: str) -> Aligned:
     if src not in ("en", "de"):
         raise DataError(f"the gold links are of German and English, not of {src!r}")
     folder = corpus_folder(FOLDER, data)
-    german, english, drawn = (_lines(folder / f"dev.{end}.gz") for end in ("de", "en", "talp"))
+    german, english, drawn = (
+        [" ".join(line.split()) for line in read_lines(find_file(folder / f"dev.{end}"))]
+        for end in ("de", "en", "talp")
+    )
     if not len(german) == len(english) == len(drawn):
         raise DataError(f"{folder}: the files have different numbers of lines")
     sides = (english, german) if src == "en" else (german, english)
     gold = tuple(_links(line, swap=src == "en", where=folder) for line in drawn)
     return Aligned(tuple(zip(*sides, strict=True)), gold)
-
-
-def _lines(path: Path) -> list[str]:
-    try:
-        with gzip.open(path, "rt", encoding="utf-8") as file:
-            return [" ".join(line.split()) for line in file]
-    except (OSError, EOFError, UnicodeDecodeError) as error:
-        raise DataError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
 
 
 def _links(line: str, *, swap: bool, where: Path) -> Gold:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 from transformer.checkpoint.training_text import COVERED, training_text
@@ -34,16 +35,8 @@ Kind = Literal["translator", "toy", "parser", "continue", "fill", "one_stack"]
 #: Kinds whose decoding is chosen on validation text.
 TRANSLATORS: tuple[Kind, ...] = ("translator", "toy")
 
-#: Origin and terms of the named corpora.
-SOURCES = {
-    "multi30k": "Multi30k (Elliott et al. 2016, 2017): image captions; research and education use",
-    "tatoeba": "Tatoeba (tatoeba.org, via manythings.org/anki): everyday sentences; CC-BY 2.0",
-    "phrasebook": "Phrasebook: sentences written for Headlight; Apache-2.0",
-    "wiktionary": "Words of English Wiktionary, by way of Matthias Buchmeier's lists; CC-BY-SA 3.0",
-    "agreement": "pairs of Tatoeba extended by clauses in which a pronoun agrees with its noun, "
-    "made by `transformer.training.pronouns`",
-    "reversal": "random strings of 1 to 24 letters, made by `transformer.training.data.reversal`",
-}
+#: Sentences by kind of model, and the origin and terms of the named corpora.
+_WORDS = tomllib.loads(Path(__file__).with_name("cards.toml").read_text("utf-8"))
 
 
 def kind_of(recipe: Recipe) -> Kind:
@@ -55,58 +48,38 @@ def kind_of(recipe: Recipe) -> Kind:
     return "toy" if recipe.data.corpora == ("reversal",) else "translator"
 
 
-@dataclass(frozen=True)
-class Sentences:
-    """Parts of a card that depend on the kind of model.
-
-    Attributes:
-        about: what the model is; {src} and {tgt} stand for its languages.
-        pieces: its vocabulary; {vocab} and {symbols} stand for the sizes of source and target.
-        limits: uses that it is not for.
-        figures: writes the section on measurements.
-        data: lines in place of the names of the corpora.
-        more_data: lines after them.
-    """
-
-    about: str
-    pieces: str
-    limits: str
-    figures: Callable[[Mapping[str, Any]], list[str]]
-    data: tuple[str, ...] = ()
-    more_data: tuple[str, ...] = ()
-
-
 def card(
     name: str, config: ModelConfig | StackConfig, recipe: Recipe, metrics: Mapping[str, Any]
 ) -> str:
     """Write the card of a published model, in Markdown."""
     kind = kind_of(recipe)
-    words, data = SENTENCES[kind], recipe.data
+    words, data, sources = _WORDS[kind], recipe.data, _WORDS["sources"]
+    corpora = dict.fromkeys(data.corpora)
     if isinstance(config, StackConfig):
         model, layers, departures = config.blocks, str(config.n_layers), ""
     else:
         model, layers = config, f"{config.n_encoder_layers}+{config.n_decoder_layers}"
         departures = _departures(config)
-    pieces = words.pieces.format(vocab=model.vocab_size, symbols=model.target_vocab_size)
+    pieces = words["pieces"].format(vocab=model.vocab_size, symbols=model.target_vocab_size)
     command = metrics["command"]
     return "\n".join([
         f"# {name}",
         "",
-        f"{words.about.format(src=data.src, tgt=data.tgt)} {layers} layers, "
+        f"{words['about'].format(src=data.src, tgt=data.tgt)} {layers} layers, "
         f"d_model {model.d_model}, d_ff {model.d_ff}, {model.heads_in_words}, "
         f"{config.n_parameters / 1e6:.1f}M parameters, {pieces}, stored as "
         f"{metrics['stored_as']}.{departures}",
         "",
         "## Data",
         "",
-        *(words.data or (f"- {SOURCES.get(each, each)}" for each in dict.fromkeys(data.corpora))),
+        *words.get("data", (f"- {sources.get(each, each)}" for each in corpora)),
         *(_extra(path) for path in data.train_only or ()),
         *_length(metrics),
-        *words.more_data,
+        *words.get("more_data", ()),
         "",
         "## Figures",
         "",
-        *words.figures(metrics),
+        *_FIGURES[kind](metrics),
         "",
         *(["## Decoding", "", *_decoding(metrics), ""] if kind in TRANSLATORS else []),
         "## Training",
@@ -117,7 +90,7 @@ def card(
         "",
         "## Limits",
         "",
-        words.limits,
+        words["limits"],
         *metrics.get("notes", ()),
         "",
         *_typed(metrics),
@@ -138,7 +111,7 @@ def _departures(config: ModelConfig) -> str:
 
 def _extra(path: str) -> str:
     """Return the line of a corpus only for training; named ones lie in folders of their names."""
-    known = SOURCES.get(path.split("/", 1)[0])
+    known = _WORDS["sources"].get(path.split("/", 1)[0])
     return f"- `{path}`, for training only" + (f": {known}" if known else "")
 
 
@@ -280,7 +253,7 @@ def _translation_figures(metrics: Mapping[str, Any]) -> list[str]:
     ]
     for name in tests:
         for decoding, figures in [(default, tests), *others]:
-            lines.append(_row(name, decoding, figures[name]))
+            lines.append(f"| {' | '.join(_row(name, decoding, figures[name]))} |")
     values = next(iter(tests.values()))
     return [
         *lines,
@@ -291,9 +264,9 @@ def _translation_figures(metrics: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _row(name: str, decoding: Decoding, values: Mapping[str, Any]) -> str:
+def _row(name: str, decoding: Decoding, values: Mapping[str, Any]) -> list[str]:
     lc_tok, once = values.get("lc_tok_bleu"), values.get("each_source_once")
-    cells = [
+    return [
         name,
         f"{values['sentences']:,}",
         str(decoding),
@@ -302,7 +275,6 @@ def _row(name: str, decoding: Decoding, values: Mapping[str, Any]) -> str:
         f"{lc_tok:.1f}" if lc_tok is not None else "",
         f"{once['bleu_all_references']:.1f} ({once['sentences']:,})" if once else "",
     ]
-    return "| " + " | ".join(cells) + " |"
 
 
 def _stack_figures(metrics: Mapping[str, Any]) -> list[str]:
@@ -349,49 +321,11 @@ def _parser_figures(metrics: Mapping[str, Any]) -> list[str]:
     ]
 
 
-_FLUENT = (
-    "Trained on short sentences of one kind; elsewhere it will be fluent and wrong. Not for any "
-    "use where a mistranslation does harm."
-)
-_ENGLISH = ("- the English side, each sentence once",)
-
-SENTENCES: dict[Kind, Sentences] = {
-    "translator": Sentences(
-        "An encoder-decoder Transformer, {src} to {tgt}:", "{vocab:,} shared pieces", _FLUENT,
-        _translation_figures,
-    ),
-    "toy": Sentences(
-        "An encoder-decoder Transformer, letters to the same, reversed:", "{vocab:,} shared pieces",
-        "It knows strings of up to 24 small letters and nothing else.", _toy_figures,
-    ),
-    "parser": Sentences(
-        "An encoder-decoder Transformer that parses English (section 6.3): words in, the symbols "
-        "of their phrase-structure tree out.",
-        "{vocab:,} pieces, {symbols} symbols",
-        "Trained on few trees of a few kinds of text; long sentences come out worst.",
-        _parser_figures,
-        (
-            "- GUM (gucorpling.org/gum; Zeldes 2017): phrase-structure trees of texts under CC-BY "
-            "and CC-BY-SA, annotations CC-BY 4.0; function tags and indices left out",
-            "- Tatoeba (tatoeba.org, via manythings.org/anki): the sentences of the translator "
-            "whose weights it starts from, and of trees that an earlier parser made; CC-BY 2.0",
-        ),
-    ),
-    "continue": Sentences(
-        "A decoder without encoder, as GPT is: it continues an English sentence.",
-        "{vocab:,} pieces",
-        "It knows short everyday sentences, and goes on fluently without knowing anything.",
-        lambda metrics: _prediction_figures(metrics, "next"), more_data=_ENGLISH,
-    ),
-    "fill": Sentences(
-        "An encoder without decoder, as BERT is: it fills in words of an English sentence that "
-        "are hidden behind `[MASK]`.",
-        "{vocab:,} pieces",
-        "It knows short everyday sentences; what it fills in fits its surroundings, not the facts.",
-        lambda metrics: _prediction_figures(metrics, "hidden"), more_data=_ENGLISH,
-    ),
-    "one_stack": Sentences(
-        "A translator of one stack: source and translation are one text, {src} to {tgt}.",
-        "{vocab:,} pieces", _FLUENT, _stack_figures,
-    ),
-}  # fmt: skip
+_FIGURES: dict[Kind, Callable[[Mapping[str, Any]], list[str]]] = {
+    "translator": _translation_figures,
+    "toy": _toy_figures,
+    "parser": _parser_figures,
+    "continue": lambda metrics: _prediction_figures(metrics, "next"),
+    "fill": lambda metrics: _prediction_figures(metrics, "hidden"),
+    "one_stack": _stack_figures,
+}

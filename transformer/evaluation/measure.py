@@ -24,7 +24,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from transformer.checkpoint.folder import CARD, METRICS, Checkpoint, load_checkpoint
 from transformer.checkpoint.training_text import (
@@ -71,10 +70,9 @@ from transformer.training.data import (
     MULTI30K_TESTS,
     Corpus,
     Pair,
-    collate,
     corpus_folder,
-    in_chunks,
 )
+from transformer.training.objective import tally
 from transformer.training.recipe import Recipe
 from transformer.training.tasks import task_of, text_of
 from transformer.training.treebank import GUM
@@ -224,25 +222,11 @@ def predictions(
 ) -> dict[str, float]:
     """Score what a model predicts in some texts: of every next token, or of hidden ones.
 
-    Which are hidden is drawn with seed 0.
-
     Returns: "perplexity", "right" (a share), and "tokens" predicted.
     """
     _, texts = encode_pairs(pairs, tokenizer, model.config.max_positions)
-    task, device = task_of(recipe, tokenizer), model.embedding.weight.device
-    order = sorted(range(len(texts)), key=lambda row: len(texts[row]))
-    nll, right, count = 0.0, 0, 0
-    with torch.inference_mode(), torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        for rows in in_chunks(order, 64):
-            chosen = [texts[row] for row in rows]
-            batch = task.prepare(collate(chosen, chosen))
-            wanted = batch.tgt_out != model.config.pad_id
-            logits = model(batch.src.to(device), batch.tgt_in.to(device)).cpu()[wanted]
-            asked = batch.tgt_out[wanted]
-            nll -= float(logits.log_softmax(-1).gather(1, asked[:, None]).double().sum())
-            right += int((logits.argmax(-1) == asked).sum())
-            count += len(asked)
+    prepare = task_of(recipe, tokenizer).prepare
+    nll, right, count = tally(model, texts, texts, prepare=prepare)
     if not count:
         return {"perplexity": float("nan"), "right": float("nan"), "tokens": 0}
     return {

@@ -32,7 +32,7 @@ from transformer.evaluation.measure import (
     measured,
     read_metrics,
 )
-from transformer.evaluation.scores import score
+from transformer.evaluation.scores import hypotheses_of, score
 from transformer.one_stack.files import save_stack
 from transformer.one_stack.model import OneStack
 from transformer.search.decoding import PAPER_DECODING, Decoding
@@ -161,9 +161,8 @@ def _choose(
     ) -> Choice:
         # A translator packs its weights once, so new weights need a new translator.
         checkpoint.model.load_state_dict(weights)
-        model = Translator.from_checkpoint(checkpoint, device)
-        texts = model.translate([src for src, _ in val], how.beam_size, how.alpha)
-        value = score([each.text for each in texts], [tgt for _, tgt in val]).bleu
+        texts = hypotheses_of(Translator.from_checkpoint(checkpoint, device), val, how)
+        value = score(texts, [tgt for _, tgt in val]).bleu
         tried.append(Choice(count, how.beam_size, how.alpha, round(value, 4), share))
         return tried[-1]
 

@@ -8,7 +8,7 @@ so the two are not interchangeable.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -69,22 +69,20 @@ class Evaluation:
         """Target pieces generated per second."""
         return self.target_tokens / self.seconds if self.seconds else 0.0
 
-    def to_dict(self) -> dict[str, float | int | str]:
+    def to_dict(self) -> dict[str, Any]:
         """Return the figures for JSON."""
-        scores = self.scores
-        values: dict[str, float | int | str] = {
-            "bleu": round(scores.bleu, 4),
-            "chrf": round(scores.chrf, 4),
-            "signature": scores.signature,
-            "chrf_signature": scores.chrf_signature,
-            "sentences": scores.sentences,
-            **self.decoding.to_dict(),
-            "tokens_per_second": round(self.tokens_per_second, 1),
-            "seconds": round(self.seconds, 2),
-        }
-        if scores.lc_tok_bleu is not None:
-            values["lc_tok_bleu"] = round(scores.lc_tok_bleu, 4)
-        return values
+        rates = {"tokens_per_second": round(self.tokens_per_second, 1),
+                 "seconds": round(self.seconds, 2)}  # fmt: skip
+        return _rounded(asdict(self.scores)) | self.decoding.to_dict() | rates
+
+
+def _rounded(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Round to four decimals, and leave None out."""
+    return {
+        name: round(value, 4) if isinstance(value, float) else value
+        for name, value in values.items()
+        if value is not None
+    }
 
 
 def score(
@@ -140,37 +138,43 @@ def check_protocol(protocol: str | None, language: str | None) -> None:
 
 
 def lc_tok_bleu(hypotheses: Sequence[str], references: Sequence[str], language: str) -> float:
-    """Return BLEU under Multi30k's `lc.norm.tok` protocol, 0 to 100: see `LcTok`."""
-    treat = LcTok(language)
+    """Return BLEU under Multi30k's `lc.norm.tok` protocol, 0 to 100: see `lc_tok`."""
+    treat = lc_tok(language)
     # Suppresses sacreBLEU's warning about tokenised text.
     bleu = BLEU(tokenize="none", force=True)
-    treated = [treat(line) for line in hypotheses]
-    return float(bleu.corpus_score(treated, [[treat(line) for line in references]]).score)
+    return float(
+        bleu.corpus_score(list(map(treat, hypotheses)), [list(map(treat, references))]).score
+    )
 
 
-class LcTok:
-    """Multi30k's text preparation: lower-case, normalise punctuation, tokenise.
+def lc_tok(language: str) -> Callable[[str], str]:
+    """Return Multi30k's preparation of a line: lower-case, normalise punctuation, tokenise.
 
     The output for the raw references equals the published `*.lc.norm.tok.*` files, except that it
     has no XML escapes (`&quot;`), which do not change BLEU.
     """
+    from sacremoses import MosesPunctNormalizer, MosesTokenizer
 
-    def __init__(self, language: str) -> None:
-        from sacremoses import (
-            MosesPunctNormalizer,
-            MosesTokenizer,
-        )
+    normalise = MosesPunctNormalizer(lang=language).normalize
+    tokenizer = MosesTokenizer(lang=language)
 
-        self._normalise = MosesPunctNormalizer(lang=language).normalize
-        self._tokenize = MosesTokenizer(lang=language).tokenize
-
-    def __call__(self, line: str) -> str:
-        """Return the tokens of a line, separated by single spaces."""
+    def treat(line: str) -> str:
         # The Perl scripts see each line with its newline, which affects the place of a full stop
         # before a final closing quotation mark.
-        normalised = self._normalise(line.lower() + "\n")
-        tokens: str = self._tokenize(normalised, escape=False, return_str=True)
-        return tokens
+        plain = normalise(line.lower() + "\n")
+        return str(tokenizer.tokenize(plain, escape=False, return_str=True))
+
+    return treat
+
+
+def hypotheses_of(
+    translator: Translator | StackModel, pairs: Sequence[Pair], decoding: Decoding
+) -> list[str]:
+    """Return the translations of the sources, each different one translated once."""
+    unique = list(dict.fromkeys(src for src, _ in pairs))
+    done = translator.translate(unique, decoding.beam_size, decoding.alpha)
+    texts = {src: each.text for src, each in zip(unique, done, strict=True)}
+    return [texts[src] for src, _ in pairs]
 
 
 def measure_test(
@@ -186,22 +190,21 @@ def measure_test(
 
     Args: language: of the target; adds Multi30k's lc_tok_bleu.
     """
-    sources = [src for src, _ in pairs]
-    unique = list(dict.fromkeys(sources))
-    done = translator.translate(unique, decoding.beam_size, decoding.alpha)
-    texts = {src: translation.text for src, translation in zip(unique, done, strict=True)}
-    hypotheses = [texts[src] for src in sources]
+    hypotheses = hypotheses_of(translator, pairs, decoding)
     scores = score(
         hypotheses,
         [tgt for _, tgt in pairs],
         protocol=PROTOCOLS[0] if language else None,
         language=language,
     )
-    values = {name: value for name, value in asdict(scores).items() if value is not None}
-    values["exact_match"] = sum(texts[src] == tgt for src, tgt in pairs) / len(pairs)
-    if len(unique) < len(sources):
+    values = asdict(scores)
+    values["exact_match"] = sum(
+        text == tgt for text, (_, tgt) in zip(hypotheses, pairs, strict=True)
+    ) / len(pairs)
+    texts = {src: text for text, (src, _) in zip(hypotheses, pairs, strict=True)}
+    if len(texts) < len(pairs):
         values["each_source_once"] = _multi_reference(texts, pairs)
-    return {name: round(v, 4) if isinstance(v, float) else v for name, v in values.items()}
+    return _rounded(values)
 
 
 def _multi_reference(texts: dict[str, str], pairs: Sequence[Pair]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cache
@@ -24,20 +25,12 @@ SHIPPED = Path(__file__).with_name("ablations.json")
 #: Version of the file.
 FORMAT = 1
 
-#: Our base model: half the paper's depth and a quarter of its width; 8 heads, dropout and label
-#: smoothing and the formula of the learning rate as in the paper. Multi30k has 29,000 pairs.
-BASE: Mapping[str, Mapping[str, Any]] = {
-    "model": {
-        "n_encoder_layers": 3, "n_decoder_layers": 3, "d_model": 128, "d_ff": 512, "n_heads": 8,
-        "d_k": 16, "d_v": 16, "dropout": 0.1, "max_positions": 256,
-    },
-    "tokenizer": {"vocab_size": 4000},
-    "data": {"corpora": ["multi30k"], "src": "en", "tgt": "de"},
-    "training": {
-        "epochs": 8, "batch_tokens": 4096, "warmup": 400, "average": 3,
-        "label_smoothing": 0.1, "save_every": 200,
-    },
-}  # fmt: skip
+_TABLE = tomllib.loads(Path(__file__).with_name("table3.toml").read_text("utf-8"))
+
+#: Tables of the recipe of our base model.
+BASE: Mapping[str, Mapping[str, Any]] = _TABLE["base"]
+#: The order in which rows are run, the most instructive first.
+RUN_ORDER: tuple[str, ...] = tuple(_TABLE["run_order"])
 
 
 @dataclass(frozen=True)
@@ -84,80 +77,10 @@ class Variation:
         )
 
 
-def _heads(count: int, perplexity: float, bleu: float) -> Variation:
-    """Row A: as many heads as the width of each allows, at the same cost."""
-    width = 128 // count
-    return Variation(
-        f"heads-{count}", "A", f"h = {count}, d_k = d_v = {width}",
-        f"h = {count}, d_k = d_v = {512 // count}", Published(perplexity, bleu),
-        {"n_heads": count, "d_k": width, "d_v": width},
-    )  # fmt: skip
-
-
-def _depth(layers: int, theirs: int, *published: float) -> Variation:
-    return Variation(
-        f"layers-{layers}", "C", f"N = {layers}", f"N = {theirs}", Published(*published),
-        {"n_encoder_layers": layers, "n_decoder_layers": layers},
-    )  # fmt: skip
-
-
-def _smoothing(share: float, *published: float) -> Variation:
-    change = f"label smoothing {share:g}"
-    return Variation(
-        f"smoothing-{share:g}", "D", change, change, Published(*published),
-        training={"label_smoothing": share},
-    )  # fmt: skip
-
-
-def _width(d_model: int, *published: float) -> Variation:
-    return Variation(
-        f"width-{d_model}", "C", f"d_model = {d_model}, d_k = d_v = {d_model // 8}",
-        f"d_model = {4 * d_model}, d_k = d_v = {d_model // 2}", Published(*published),
-        {"d_model": d_model, "d_k": d_model // 8, "d_v": d_model // 8},
-    )  # fmt: skip
-
-
 #: Every row, in the paper's order.
-VARIATIONS: tuple[Variation, ...] = (
-    Variation("base", "base", "base", "base", Published(4.92, 25.8, 65)),
-    _heads(1, 5.29, 24.9),
-    _heads(4, 5.00, 25.5),
-    _heads(16, 4.91, 25.8),
-    _heads(32, 5.01, 25.4),
-    Variation("keys-4", "B", "d_k = 4", "d_k = 16", Published(5.16, 25.1, 58), {"d_k": 4}),
-    Variation("keys-8", "B", "d_k = 8", "d_k = 32", Published(5.01, 25.4, 60), {"d_k": 8}),
-    _depth(1, 2, 6.11, 23.7, 36),
-    _depth(2, 4, 5.19, 25.3, 50),
-    _depth(4, 8, 4.88, 25.5, 80),
-    _width(64, 5.75, 24.5, 28),
-    _width(256, 4.66, 26.0, 168),
-    Variation(
-        "inner-256", "C", "d_ff = 256", "d_ff = 1024", Published(5.12, 25.4, 53), {"d_ff": 256}
-    ),
-    Variation(
-        "inner-1024", "C", "d_ff = 1024", "d_ff = 4096", Published(4.75, 26.2, 90), {"d_ff": 1024}
-    ),
-    Variation(
-        "dropout-0", "D", "dropout 0", "dropout 0", Published(5.77, 24.6), {"dropout": 0.0}
-    ),
-    Variation(
-        "dropout-0.2", "D", "dropout 0.2", "dropout 0.2", Published(4.95, 25.5), {"dropout": 0.2}
-    ),
-    _smoothing(0.0, 4.67, 25.3),
-    _smoothing(0.2, 5.47, 25.7),
-    Variation(
-        "learned-positions", "E", "learned positions", "learned positions",
-        Published(4.92, 25.7), {"positions": "learned"},
-    ),
-)  # fmt: skip
-
-#: The order in which rows are run, the most instructive first.
-RUN_ORDER = (
-    "base", "heads-1", "layers-1", "learned-positions", "dropout-0", "smoothing-0", "keys-4",
-    "width-64", "heads-32", "dropout-0.2", "smoothing-0.2", "inner-256", "heads-4", "heads-16",
-    "keys-8", "layers-2", "layers-4", "width-256", "inner-1024",
-)  # fmt: skip
-
+VARIATIONS = tuple(
+    Variation(**{**row, "published": Published(**row["published"])}) for row in _TABLE["rows"]
+)
 _BY_NAME = {each.name: each for each in VARIATIONS}
 
 

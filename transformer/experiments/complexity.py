@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import math
 import os
 import platform
 import random
+import re
 import time
 import weakref
 from collections.abc import Callable
@@ -72,16 +74,16 @@ class Plan:
         bad = [d for d in self.widths if d > D_K and d % D_K]
         if bad:
             raise InputError(f"width {bad[0]}: above {D_K}, a multiple of it (the width of a head)")
-        if self.kernel % 2 == 0 or not 1 <= self.kernel <= 99:
-            raise InputError(f"kernel {self.kernel}: an odd number from 1 to 99")
-        if self.window % 2 or not 2 <= self.window <= 1024:
-            raise InputError(f"window {self.window}: an even number from 2 to 1024")
-        if not 1 <= self.threads <= 1024:
-            raise InputError(f"threads {self.threads}: from 1 to 1024")
-        if not 0 <= self.seconds <= 3600:
-            raise InputError(f"seconds {self.seconds}: from 0 to 3600")
-        if not 2**20 <= self.held <= _MOST_HELD:
-            raise InputError(f"memory limit of {self.held / 2**20:g} MiB: 1 MiB to 1 TiB")
+        held = f"memory limit of {self.held / 2**20:g} MiB"
+        for named, fits, allowed in (
+            (f"kernel {self.kernel}", self.kernel in range(1, 100, 2), "an odd number, 1 to 99"),
+            (f"window {self.window}", self.window in range(2, 1025, 2), "even, 2 to 1024"),
+            (f"threads {self.threads}", 1 <= self.threads <= 1024, "1 to 1024"),
+            (f"seconds {self.seconds}", 0 <= self.seconds <= 3600, "0 to 3600"),
+            (held, 2**20 <= self.held <= _MOST_HELD, "1 MiB to 1 TiB"),
+        ):
+            if not fits:
+                raise InputError(f"{named}: {allowed}")
 
     @property
     def most_held(self) -> int:
@@ -127,7 +129,9 @@ def measure(plan: Plan, report: Report = lambda done, total: None) -> Measuremen
     Raises: `InputError` if the device is missing or the limit leaves out everything.
     """
     device = resolve_device(plan.device)
-    load, before = _load(), torch.get_num_threads()
+    before, load = torch.get_num_threads(), None
+    with contextlib.suppress(AttributeError, OSError):
+        load = round(os.getloadavg()[0], 2)
     torch.set_num_threads(plan.threads)
     try:
         torch.manual_seed(0)
@@ -199,12 +203,14 @@ def _wait(device: torch.device) -> None:
 
 
 def _provenance(plan: Plan, device: torch.device, load: float | None) -> Provenance:
-    on_gpu = device.type == "cuda"
+    affinity: Callable[[int], set[int]] | None = getattr(os, "sched_getaffinity", None)
     return Provenance(
         command=plan.command,
         date=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        processor=torch.cuda.get_device_name(device) if on_gpu else processor_name(),
-        cores=_cores(),
+        processor=(
+            torch.cuda.get_device_name(device) if device.type == "cuda" else processor_name()
+        ),
+        cores=len(affinity(0)) if affinity else os.cpu_count() or 1,
         threads=plan.threads,
         torch=torch.__version__,
         load=load,
@@ -214,25 +220,11 @@ def _provenance(plan: Plan, device: torch.device, load: float | None) -> Provena
 
 def processor_name(file: Path = Path("/proc/cpuinfo")) -> str:
     """Return the name of this machine's processor."""
-    try:
-        lines = file.read_text("utf-8", "replace").splitlines()
-    except OSError:
-        lines = []
-    names = (value.strip() for name, _, value in (line.partition(":") for line in lines)
-             if name.strip() == "model name")  # fmt: skip
-    return next(names, "") or platform.processor() or platform.machine()
-
-
-def _cores() -> int:
-    affinity: Callable[[int], set[int]] | None = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity else os.cpu_count() or 1
-
-
-def _load() -> float | None:
-    try:
-        return round(os.getloadavg()[0], 2)
-    except (AttributeError, OSError):
-        return None
+    with contextlib.suppress(OSError):
+        text = file.read_text("utf-8", "replace")
+        if found := re.search(r"^model name\s*: *(\S.*?)\s*$", text, re.MULTILINE):
+            return found[1]
+    return platform.processor() or platform.machine()
 
 
 class _Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]

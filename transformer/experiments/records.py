@@ -101,11 +101,6 @@ class Measurement:
         timed = [each for n in self.lengths if (each := self.cell(kind, n, d)).seconds]
         return np.array([float(each.n) for each in timed]), np.array([c.seconds for c in timed])
 
-    def across(self, kind: LayerKind, n: int) -> tuple[Reals, Reals]:
-        """Return the times at length n: widths [m] and seconds [m, rounds]."""
-        timed = [each for d in self.widths if (each := self.cell(kind, n, d)).seconds]
-        return np.array([float(each.d) for each in timed]), np.array([c.seconds for c in timed])
-
     @property
     def rounds(self) -> int:
         """Number of rounds in which each cell was timed."""
@@ -196,7 +191,8 @@ def _row(made: Measurement, kind: LayerKind, d: int) -> Row:
     n, seconds = made.times(kind, d)
     chosen = np.isin(n, large(made))
     n, seconds = n[chosen], seconds[chosen] if len(n) else seconds
-    widths, across = made.across(kind, made.lengths[-1])
+    timed = [each for d in made.widths if (each := made.cell(kind, made.lengths[-1], d)).seconds]
+    widths, across = np.array([float(c.d) for c in timed]), np.array([c.seconds for c in timed])
     in_d = fit_exponent(widths, across) if len(widths) > 1 else None
     if len(n) < 2:
         return Row(kind, None, in_d, None, None)

@@ -68,7 +68,9 @@ class ToySettings:
             value = getattr(self, name)
             if type(value) is not int or not low <= value <= high:
                 raise ConfigError(f"{name}={value!r} is not a whole number from {low} to {high:,}")
-        check_rate(self.peak_lr)
+        rate, (least, most) = self.peak_lr, RATES
+        if type(rate) is not float or not least <= rate <= most:
+            raise ConfigError(f"learning rate {rate!r} is not a number from {least:g} to {most:g}")
         self.model(8)
 
     @property
@@ -116,14 +118,6 @@ class ToySettings:
     def replace(self, **changes: Any) -> ToySettings:
         """Return a validated copy with some fields changed."""
         return dataclasses.replace(self, **changes)
-
-
-def check_rate(rate: float) -> float:
-    """Return a learning rate within bounds. Raises `ConfigError`."""
-    low, high = RATES
-    if type(rate) is not float or not math.isfinite(rate) or not low <= rate <= high:
-        raise ConfigError(f"learning rate {rate!r} is not a number from {low:g} to {high:g}")
-    return rate
 
 
 class Unscaled(Hooks):

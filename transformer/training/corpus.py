@@ -17,13 +17,13 @@ from transformer.training.data import (
     MissingFileError,
     Pair,
     corpus_folder,
-    leave_out,
     merge,
     multi30k,
     read_csv,
     read_parallel,
     read_tsv,
     reversal,
+    source_key,
     split_by_source,
     tatoeba,
 )
@@ -60,11 +60,12 @@ def load_corpus(recipe: DataRecipe, folder: Path) -> Corpus:
     if recipe.val is not None:
         corpora.append(Corpus((), _pairs(folder / recipe.val, recipe)))
     corpora += [Corpus(_pairs(folder / path, recipe)) for path in recipe.train_only or ()]
-    corpus = leave_out(merge(corpora), excluded_sources())
-    if not corpus.train:
+    corpus, excluded = merge(corpora), excluded_sources()
+    train = tuple(pair for pair in corpus.train if source_key(pair[0]) not in excluded)
+    if not train:
         none = "all pairs are held out" if any(each.train for each in corpora) else "no pairs"
         raise DataError(f"{folder}: nothing to train on in {', '.join(recipe.corpora)}: {none}")
-    return corpus
+    return dataclasses.replace(corpus, train=train)
 
 
 def one_side(corpus: Corpus) -> Corpus:
@@ -94,22 +95,18 @@ def _corpus(name: str, recipe: DataRecipe, folder: Path, turn: int = 0) -> Corpu
         if recipe.src != "en":
             raise DataError(f"agreement needs English as the source, not {recipe.src!r}")
         everyday = _corpus("tatoeba", recipe, folder)
-        try:
-            return Corpus(tuple(agreement_pairs(everyday.train, recipe.tgt)))
-        except ValueError as error:
-            raise DataError(str(error)) from None
+        return Corpus(tuple(agreement_pairs(everyday.train, recipe.tgt)))
     if name == PHRASEBOOK:
-        try:
-            lines = read_phrases()
-            return Corpus(tuple(phrasebook_pairs(lines, recipe.src, recipe.tgt, seed=turn)))
-        except ValueError as error:
-            raise DataError(str(error)) from None
+        return Corpus(tuple(phrasebook_pairs(read_phrases(), recipe.src, recipe.tgt, seed=turn)))
     if name == GUM:
         if recipe.tgt != TREE:
             raise DataError(f"gum holds trees: [data] tgt should be {TREE!r}, not {recipe.tgt!r}")
         return gum(corpus_folder(GUM, folder))
     if name == WIKTIONARY:
-        return Corpus(tuple(_words(recipe, folder)))
+        backwards = recipe.tgt == "en"
+        forwards = dataclasses.replace(recipe, src="en", tgt=recipe.src) if backwards else recipe
+        pairs, place = _corpus("tatoeba", forwards, folder).train, corpus_folder(name, folder)
+        return Corpus(tuple(wiktionary_pairs(place, pairs, forwards.tgt, backwards=backwards)))
     if name in HOMES:
         read = {"multi30k": multi30k, "tatoeba": tatoeba}[name]
         try:
@@ -123,21 +120,6 @@ def _corpus(name: str, recipe: DataRecipe, folder: Path, turn: int = 0) -> Corpu
         return Corpus(pairs)
     train, val, test = split_by_source(pairs, (0.985, 0.005, 0.01))
     return Corpus(train, val, {f"{Path(name).name.partition('.')[0]}_test": test})
-
-
-def _words(recipe: DataRecipe, folder: Path) -> list[Pair]:
-    backwards = recipe.tgt == "en"
-    tgt = recipe.src if backwards else recipe.tgt
-    forwards = dataclasses.replace(recipe, src="en", tgt=tgt)
-    everyday = _corpus("tatoeba", forwards, folder).train
-    try:
-        return wiktionary_pairs(
-            corpus_folder(WIKTIONARY, folder), everyday, tgt, backwards=backwards
-        )
-    except DataError:
-        raise
-    except ValueError as error:
-        raise DataError(str(error)) from None
 
 
 def _pairs(path: Path, recipe: DataRecipe) -> tuple[Pair, ...]:

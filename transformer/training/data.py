@@ -7,13 +7,12 @@ A `Corpus` holds sentence pairs by split. If a corpus has no held-out part, one 
 from __future__ import annotations
 
 import csv
-import dataclasses
 import gzip
 import hashlib
 import itertools
 import random
 import zlib
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -214,12 +213,6 @@ def merge(corpora: Iterable[Corpus]) -> Corpus:
     held_out = {source_key(src) for src, _ in val}
     held_out |= {source_key(src) for test in tests.values() for src, _ in test}
     return Corpus(tuple(p for p in train if source_key(p[0]) not in held_out), tuple(val), tests)
-
-
-def leave_out(corpus: Corpus, keys: Set[str]) -> Corpus:
-    """Drop training pairs whose source has one of the keys (see `source_key`)."""
-    train = tuple(pair for pair in corpus.train if source_key(pair[0]) not in keys)
-    return dataclasses.replace(corpus, train=train)
 
 
 @dataclass(frozen=True, eq=False)

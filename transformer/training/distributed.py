@@ -1,17 +1,21 @@
-"""Distributed training: one process, or several started by torchrun."""
+"""Running PyTorch in training: processes of torchrun, compiling, repeatable sums, bfloat16."""
 
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import platform
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 import torch.distributed as dist
+from torch import nn
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -54,14 +58,6 @@ class World:
         if self.size > 1:
             dist.destroy_process_group()
 
-    def most(self, number: int, device: torch.device) -> int:
-        """Return the maximum over all processes."""
-        if self.size == 1:
-            return number
-        largest = torch.tensor(number, device=device)
-        dist.all_reduce(largest, op=dist.ReduceOp.MAX)
-        return int(largest)
-
     def add(self, numbers: torch.Tensor, device: torch.device) -> torch.Tensor:
         """Return the sum over all processes, on the CPU."""
         if self.size == 1:
@@ -69,6 +65,33 @@ class World:
         total = numbers.to(device)
         dist.all_reduce(total)
         return total.cpu()
+
+
+def compiled(
+    objective: nn.Module, try_out: Callable[[nn.Module], None], *, show_progress: bool
+) -> nn.Module:
+    """Return the compiled objective; if that fails, log why and return the objective itself.
+
+    Args:
+        try_out: runs the objective forward and backward once, which is what compiles it.
+    """
+    made = cast(nn.Module, torch.compile(objective, dynamic=True))
+    if show_progress:
+        log.info("compiling for this machine, a minute or two")
+    try:
+        try_out(made)
+    except Exception as error:  # noqa: BLE001 - compilers and their drivers fail in any way
+        log.warning("not compiled, so updates are slower: %s", _reason(error))
+        return objective
+    return made
+
+
+def _reason(error: Exception) -> str:
+    """Return one line that says why compiling failed."""
+    headers = torch.__path__[0]
+    if any(character.isspace() for character in headers):  # PyTorch does not quote include paths
+        return f"PyTorch cannot compile from a folder with a space in its name: {headers}"
+    return (str(error).strip() or type(error).__name__).splitlines()[0][:200]
 
 
 @contextlib.contextmanager

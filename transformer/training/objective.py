@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -16,30 +17,42 @@ from transformer.training.recipe import TrainingRecipe
 
 
 @torch.no_grad()
-def validation_loss(
+def tally(
     model: Transformer | OneStack,
     sources: Sequence[Sequence[int]],
     targets: Sequence[Sequence[int]],
     *,
     prepare: Callable[[Batch], Batch] = lambda batch: batch,
     autocast: Callable[[], AbstractContextManager[object]] = nullcontext,
-) -> float:
-    """Return the mean negative log-likelihood of the targets in nats per token; NaN without any.
+) -> tuple[float, int, int]:
+    """Predict the targets. The model is left in evaluation mode, PyTorch's generator as it was.
 
-    The model is left in evaluation mode.
+    Args: prepare: see `transformer.training.tasks.LearningTask`; draws the same every time.
 
-    Args: prepare: see `transformer.training.tasks.LearningTask`.
+    Returns: their summed negative log-likelihood in nats, how many tokens were the most probable
+        ones, and how many there are.
     """
     device = next(model.parameters()).device
     model.eval()
-    total, count = 0.0, 0
+    total, right, count = 0.0, 0, 0
     order = sorted(range(len(sources)), key=lambda row: len(targets[row]))
-    for rows in in_chunks(order, 64):
-        batch = prepare(collate([sources[row] for row in rows], [targets[row] for row in rows]))
-        with autocast():
-            logits = model(batch.src.to(device), batch.tgt_in.to(device))
-        nll = smoothed_cross_entropy(logits, batch.tgt_out.to(device), 0.0, model.config.pad_id)[1]
-        total, count = total + nll.item(), count + batch.n_tokens
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        for rows in in_chunks(order, 64):
+            pairs = [sources[row] for row in rows], [targets[row] for row in rows]
+            batch = prepare(collate(*pairs))
+            with autocast():
+                logits = model(batch.src.to(device), batch.tgt_in.to(device))
+            target, pad_id = batch.tgt_out.to(device), model.config.pad_id
+            total += smoothed_cross_entropy(logits, target, 0.0, pad_id)[1].item()
+            right += int(((logits.argmax(-1) == target) & (target != pad_id)).sum())
+            count += batch.n_tokens
+    return total, right, count
+
+
+def validation_loss(*text: Any, **how: Any) -> float:
+    """Return the mean loss of `tally`, in nats per token; NaN without any."""
+    total, _, count = tally(*text, **how)
     return total / count if count else float("nan")
 
 

@@ -18,7 +18,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from transformer.training.data import Pair
+from transformer.training.data import DataError, Pair
 from transformer.training.synthetic.grammar import Gender
 from transformer.training.synthetic.tables import column, table, triples
 
@@ -52,10 +52,10 @@ def agreement_pairs(
 
     Returns: distinct new pairs, without the sources in `HELD_OUT`.
 
-    Raises: `ValueError` for another language.
+    Raises: `DataError` for another language.
     """
     if tgt not in _PRONOUNS:
-        raise ValueError(
+        raise DataError(
             f"agreement is available for {', '.join(sorted(_PRONOUNS))}, not for {tgt!r}"
         )
     rng = random.Random(seed)

@@ -184,12 +184,10 @@ class Recipe:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Recipe:
         """Build a recipe from the tables of a TOML file."""
-        tables = {"model", "tokenizer", "data", "training", "stack"}
+        tables = ("model", "tokenizer", "data", "training", "stack")
         for name, table in values.items():
             if name not in tables:
-                raise ConfigError(
-                    f"unknown table [{name}]; known: model, tokenizer, data, training, stack"
-                )
+                raise ConfigError(f"unknown table [{name}]; known: {', '.join(tables)}")
             if not isinstance(table, Mapping):
                 raise ConfigError(f"{name}={table!r} should be a table, [{name}]")
         tokenizer = _build(TokenizerRecipe, "tokenizer", values.get("tokenizer", {}))
@@ -212,21 +210,17 @@ class Recipe:
         ids = (config.pad_id, config.bos_id, config.eos_id, config.unk_id)
         if ids != (PAD_ID, BOS_ID, EOS_ID, UNK_ID):
             raise ConfigError("[model] omit the ids of special tokens: the tokenizer sets them")
-        stack = None
-        if "stack" in values:
-            if "task" not in values["stack"]:
-                raise ConfigError(f"[stack] needs a task: {', '.join(get_args(Task))}")
-            stack = _build(StackRecipe, "stack", values["stack"])
-            stack.config(config)
-            if values.get("training", {}).get("grow"):
-                raise ConfigError("[training] grow is for models of two stacks, not of one")
-        return cls(
-            config,
-            tokenizer,
-            _build(DataRecipe, "data", values.get("data", {})),
-            _build(TrainingRecipe, "training", values.get("training", {})),
-            stack,
-        )
+        data = _build(DataRecipe, "data", values.get("data", {}))
+        training = _build(TrainingRecipe, "training", values.get("training", {}))
+        if "stack" not in values:
+            return cls(config, tokenizer, data, training)
+        if "task" not in values["stack"]:
+            raise ConfigError(f"[stack] needs a task: {', '.join(get_args(Task))}")
+        stack = _build(StackRecipe, "stack", values["stack"])
+        stack.config(config)
+        if training.grow:
+            raise ConfigError("[training] grow is for models of two stacks, not of one")
+        return cls(config, tokenizer, data, training, stack)
 
 
 #: Training settings of older versions, which records still hold.
@@ -253,29 +247,29 @@ def _build(kind: type[Any], table: str, values: Mapping[str, Any]) -> Any:
 
 def _checked(label: str, name: str, value: Any, hint: Any) -> Any:
     """Return `value` in the type of `hint` and within bounds. Raises `ConfigError`."""
+    wanted = ""
     if hint in (tuple[str, ...], tuple[str, ...] | None):
         if not isinstance(value, list) or not value or not all(isinstance(v, str) for v in value):
-            raise ConfigError(f'{label}={value!r} should be a list of names, such as ["multi30k"]')
-        return tuple(value)
-    if hint in (str, str | None):
-        if not isinstance(value, str):
-            raise ConfigError(f"{label}={value!r} should be text in quotes")
-        return value
-    if hint is bool:
-        if not isinstance(value, bool):
-            raise ConfigError(f"{label}={value!r} should be true or false")
-        return value
-    if hint not in (int, float):
-        if value not in get_args(hint):
-            raise ConfigError(f"{label}={value!r} is not one of: {', '.join(get_args(hint))}")
-        return value
-    if type(value) is not int and (hint is int or type(value) is not float):
-        raise ConfigError(f"{label}={value!r} should be a {'whole ' * (hint is int)}number")
-    least = 1 if name in _AT_LEAST_ONE else 0
-    most = 1 if name in _AT_MOST_ONE | _BELOW_ONE else _LARGEST
-    allowed = f"at least {least}" if most > 1 else "from 0 to 1"
-    if name in _BELOW_ONE:
-        allowed = "from 0 to below 1"
-    if not least <= value <= most or (name in _BELOW_ONE and value == 1):
-        raise ConfigError(f"{label}={value!r} is out of range; allowed is {allowed}")
-    return float(value) if hint is float else value
+            wanted = 'should be a list of names, such as ["multi30k"]'
+        else:
+            value = tuple(value)
+    elif hint in (str, str | None):
+        wanted = "" if isinstance(value, str) else "should be text in quotes"
+    elif hint is bool:
+        wanted = "" if isinstance(value, bool) else "should be true or false"
+    elif hint not in (int, float):
+        wanted = "" if value in get_args(hint) else f"is not one of: {', '.join(get_args(hint))}"
+    elif type(value) is not int and (hint is int or type(value) is not float):
+        wanted = f"should be a {'whole ' * (hint is int)}number"
+    else:
+        least, most = int(name in _AT_LEAST_ONE), _LARGEST
+        allowed = f"at least {least}"
+        if name in _AT_MOST_ONE | _BELOW_ONE:
+            most, allowed = 1, f"from 0 to {'below ' * (name in _BELOW_ONE)}1"
+        if not least <= value <= most or (name in _BELOW_ONE and value == 1):
+            wanted = f"is out of range; allowed is {allowed}"
+        elif hint is float:
+            value = float(value)
+    if wanted:
+        raise ConfigError(f"{label}={value!r} {wanted}")
+    return value

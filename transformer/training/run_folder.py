@@ -32,6 +32,7 @@ from transformer.config import ConfigError
 from transformer.errors import CheckpointError
 from transformer.files.atomic import TEMPORARY, write_atomic
 from transformer.training.recipe import Recipe
+from transformer.training.watching import read_metrics
 
 log = logging.getLogger(__name__)
 
@@ -88,13 +89,8 @@ class RunFolder:
             self.metrics.unlink(missing_ok=True)
 
     def _remove_temporary(self) -> None:
-        """Remove temporary files of a killed process, which may be as large as whole ones."""
-        begun = [
-            file
-            for folder in (self.path, self.path / "epochs", self.path / "snapshots")
-            for file in folder.glob("*")
-            if TEMPORARY.fullmatch(file.name) or file.name == _PARTIAL
-        ]
+        files = (each for kind in ("*", "epochs/*", "snapshots/*") for each in self.path.glob(kind))
+        begun = [each for each in files if TEMPORARY.fullmatch(each.name) or each.name == _PARTIAL]
         for file in begun:
             file.unlink(missing_ok=True)
         if begun:
@@ -104,9 +100,8 @@ class RunFolder:
         """Return the recipe of the folder's run. Raises `ConfigError` naming the file."""
         try:
             values = json.loads(self.recipe.read_text(encoding="utf-8"))
-            return Recipe.from_record(
-                {name: each for name, each in values.items() if name != _TEXT}
-            )
+            values.pop(_TEXT, None)
+            return Recipe.from_record(values)
         except (OSError, ValueError, AttributeError) as error:
             raise ConfigError(f"{self.recipe}: {error}") from None
 
@@ -191,17 +186,14 @@ class RunFolder:
 
     def drop_lines_after(self, progress: Progress) -> None:
         """Remove the lines of metrics.jsonl that a run resumed here will write again."""
-        if not self.metrics.exists():
-            return
-        kept = []
-        for line in self.metrics.read_text(encoding="utf-8").splitlines():
-            if not line.endswith("}"):
-                continue  # cut off when the run was killed
-            values = json.loads(line)
-            # An epoch's last line may have the same update as the state saved just before.
-            if values["update"] <= progress.update and values["epoch"] <= progress.epoch:
-                kept.append(line)
-        write_atomic(self.metrics, "".join(line + "\n" for line in kept).encode())
+        # An epoch's last line may have the same update as the state saved just before.
+        kept = [
+            json.dumps(line) + "\n"
+            for line in read_metrics(self.path)
+            if line["update"] <= progress.update and line["epoch"] <= progress.epoch
+        ]
+        if self.metrics.exists():
+            write_atomic(self.metrics, "".join(kept).encode())
 
     def save_epoch(self, model: nn.Module, epoch: int, keep: int) -> None:
         """Write the weights after an epoch, counted from 1; delete all but the last `keep`."""

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import safetensors.torch
-import torch
 from torch import Tensor
 
 from transformer.checkpoint.folder import Checkpoint, load_checkpoint
@@ -99,9 +98,7 @@ def keep_snapshots(
                 progress(k, len(files))
             ref = ModelRef(new, int(file.stem))
             kept.model.load_state_dict(read_snapshot(ref, layout.stored), strict=False)
-            with torch.random.fork_rng(devices=[]):
-                torch.manual_seed(0)  # the same hidden tokens every time
-                packed["val_nll"][k] = validation_loss(kept.model, *val, prepare=task.prepare)
+            packed["val_nll"][k] = validation_loss(kept.model, *val, prepare=task.prepare)
         write_atomic(new / FILE, _archive(packed))
     return checkpoint / FILE
 

@@ -1,9 +1,7 @@
 """One training run: updates, validation and the final checkpoint (section 5).
 
-Everything random is drawn from (seed, epoch) or (seed, update, rank), so the state to
-save is small: weights, Adam's moments and two counters. A run resumed on the same machine with as
-many threads gives bitwise the same result. See `transformer.training.run_folder` for its
-files.
+Everything random is drawn from (seed, epoch) or (seed, update, rank), so there is little to save. A
+run resumed on the same machine with as many threads gives bitwise the same result.
 """
 
 from __future__ import annotations
@@ -30,10 +28,9 @@ from transformer.model import Transformer
 from transformer.one_stack.files import stack_layout
 from transformer.one_stack.model import OneStack
 from transformer.text.tokenizer import EOS_ID, PAD_ID, UNK_ID, Tokenizer
-from transformer.training.compiling import compiled
 from transformer.training.corpus import encode_pairs
 from transformer.training.data import Batch, Corpus, collate, token_batches
-from transformer.training.distributed import World, hardware, wants_bfloat16
+from transformer.training.distributed import World, compiled, hardware, wants_bfloat16
 from transformer.training.grow import grown
 from transformer.training.objective import Objective, learning_rate, validation_loss
 from transformer.training.recipe import Recipe
@@ -51,16 +48,10 @@ class TrainingError(ValueError):
 
 
 class Begun(NamedTuple):
-    """An update that a GPU may still be computing; see `Trainer.read`.
+    """An update that a GPU may still be computing; see `Trainer.read`."""
 
-    Attributes:
-        number: of the update, from 1.
-        totals: [2], smoothed loss and negative log-likelihood in nats, summed over tokens.
-        n_tokens: target tokens.
-    """
-
-    number: int
-    totals: Tensor
+    number: int  # from 1
+    totals: Tensor  # [2], smoothed loss and negative log-likelihood in nats, summed over tokens
     n_tokens: int
 
 
@@ -113,11 +104,7 @@ class Trainer:
             )  # fmt: skip
 
     def run(
-        self,
-        *,
-        show_progress: bool = True,
-        tensorboard: bool = False,
-        stop_at: float = math.inf,
+        self, *, show_progress: bool = True, tensorboard: bool = False, stop_at: float = math.inf
     ) -> Path:
         """Train to the end of the recipe and write the checkpoint. Returns its folder.
 
@@ -125,21 +112,17 @@ class Trainer:
             single process.
         """
         self._stop_at = stop_at
-        n_updates = self.n_updates
+        n_updates, shown = self.n_updates, show_progress and self.world.leads
         if self.settings.compile:
-            shown = show_progress and self.world.leads
             self.objective = compiled(self.objective, self._try_out, show_progress=shown)
         if self.world.size > 1:
             ids = [self.world.local_rank] if self.device.type == "cuda" else None
             self.objective = DistributedDataParallel(self.objective, device_ids=ids)
         board = self._board() if tensorboard and self.world.leads else None
         bar = tqdm(
-            total=n_updates,
-            initial=self.progress.update,
-            unit="update",
-            disable=not (show_progress and self.world.leads),
-            dynamic_ncols=True,
-        )
+            total=n_updates, initial=self.progress.update, unit="update", dynamic_ncols=True,
+            disable=not shown,
+        )  # fmt: skip
         with bar, contextlib.closing(board) if board else contextlib.nullcontext():
             while self.progress.epoch < self.settings.epochs and not self._done:
                 self._epoch(n_updates, bar, board)
@@ -155,7 +138,7 @@ class Trainer:
         """
         ways: dict[bool, Batch] = {}
         for rows in self._batches(0)[:100]:
-            batch = self._batch(self._share(rows))
+            batch = self._share(rows)
             # Sizes that happen to be equal here would be assumed to be always equal.
             if len({*batch.src.shape, *batch.tgt_in.shape}) == 3:
                 # A GPU's attention has one way for lengths that 8 divides and one for others.
@@ -260,7 +243,7 @@ class Trainer:
         self.optimizer.zero_grad(set_to_none=True)
         torch.manual_seed(_mix(settings.seed, number - 1, world.rank))
         # A process without rows takes part in the exchange of gradients with one that counts 0.
-        weight, batch = float(len(rows) > world.rank), self._batch(self._share(rows))
+        weight, batch = float(len(rows) > world.rank), self._share(rows)
         counted = torch.tensor([weight * batch.n_tokens])
         n_tokens = max(int(world.add(counted, self.device)[0]), 1)
         with self._autocast():
@@ -288,14 +271,10 @@ class Trainer:
             )
         return loss / begun.n_tokens, nll, begun.n_tokens
 
-    def _share(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return this process's share of a batch, or one row where there are too few."""
+    def _share(self, rows: NDArray[np.int64]) -> Batch:
+        """Pad this process's share of the rows into a batch, or one row where there are too few."""
         share = rows[self.world.rank :: self.world.size]
-        return share if len(share) else rows[:1]
-
-    def _batch(self, rows: NDArray[np.int64]) -> Batch:
-        """Pad some pairs into a batch of the learning task."""
-        sources, targets = self._encoded
+        rows, (sources, targets) = share if len(share) else rows[:1], self._encoded
         batch = collate([sources[row] for row in rows], [targets[row] for row in rows])
         if self.settings.word_dropout:
             batch = with_word_dropout(batch, self.settings.word_dropout)
@@ -303,11 +282,9 @@ class Trainer:
 
     def validate(self) -> float:
         """Return the negative log-likelihood of the validation text in nats per token."""
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(0)  # the same question every time
-            loss = validation_loss(
-                self.model, *self._val, prepare=self.task.prepare, autocast=self._autocast
-            )
+        loss = validation_loss(
+            self.model, *self._val, prepare=self.task.prepare, autocast=self._autocast
+        )
         self.model.train()
         return loss
 
@@ -338,34 +315,35 @@ class Trainer:
     def finish(self) -> Path:
         """Average the last epochs' weights and write the checkpoint (section 6.1)."""
         self.world.wait()
-        if self.world.leads:
-            if self.progress.batch:
-                # `max_updates` ended the run within an epoch: its last weights count as an epoch.
-                self.folder.save_epoch(self.model, self.progress.epoch + 1, self.settings.average)
-            if self.settings.snapshots:
-                self.folder.save_snapshot(self.model, self.progress.update)
-            files = self.folder.epochs()[-self.settings.average :]
-            if files:
-                self.model.load_state_dict(average_weights(files))
-            metrics = {
-                "training": {
-                    "recipe": self.recipe.to_dict(),
-                    "updates": self.progress.update,
-                    "epochs": self.progress.epoch,
-                    "target_tokens": self.progress.tokens,
-                    # Positions seen in training; the app marks those beyond.
-                    "longest_source": max(len(ids) for ids in self._encoded[0]) + 1,
-                    "longest_target": max(len(ids) for ids in self._encoded[1]) + 1,
-                    "averaged_epochs": len(files),
-                    "hours": round(self.progress.seconds / 3600, 2),
-                    "hardware": hardware(self.device),
-                    "processes": self.world.size,
-                    "bfloat16": self.bfloat16,
-                    "torch": torch.__version__,
-                    "val_nll": round(self.validate(), 4) if self._val[0] else None,
-                }
-            }
-            self.task.save(self.folder.path, self.model, self.tokenizer, metrics=metrics)
+        if not self.world.leads:
+            return self.folder.path
+        progress, average = self.progress, self.settings.average
+        if progress.batch:
+            # `max_updates` ended the run within an epoch: its last weights count as an epoch.
+            self.folder.save_epoch(self.model, progress.epoch + 1, average)
+        if self.settings.snapshots:
+            self.folder.save_snapshot(self.model, progress.update)
+        files = self.folder.epochs()[-average:]
+        if files:
+            self.model.load_state_dict(average_weights(files))
+        training = {
+            "recipe": self.recipe.to_dict(),
+            "updates": progress.update,
+            "epochs": progress.epoch,
+            "target_tokens": progress.tokens,
+            # Positions seen in training; the app marks those beyond.
+            "longest_source": max(map(len, self._encoded[0])) + 1,
+            "longest_target": max(map(len, self._encoded[1])) + 1,
+            "averaged_epochs": len(files),
+            "hours": round(progress.seconds / 3600, 2),
+            "hardware": hardware(self.device),
+            "processes": self.world.size,
+            "bfloat16": self.bfloat16,
+            "torch": torch.__version__,
+            "val_nll": round(self.validate(), 4) if self._val[0] else None,
+        }
+        metrics = {"training": training}
+        self.task.save(self.folder.path, self.model, self.tokenizer, metrics=metrics)
         return self.folder.path
 
     def _save_state(self) -> None:

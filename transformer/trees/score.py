@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 from transformer.trees.tree import PUNCTUATION, ROOTS, TRACE_TAG, Tree
 
@@ -41,7 +41,7 @@ class Score:
     tags: int = 0
 
     def __add__(self, other: Score) -> Score:
-        return Score(*(a + b for a, b in zip(_counts(self), _counts(other), strict=True)))
+        return Score(*map(int.__add__, astuple(self), astuple(other)))
 
     @property
     def recall(self) -> float:
@@ -58,13 +58,6 @@ class Score:
         """Harmonic mean of precision and recall, 0 to 1."""
         both = self.gold + self.found
         return 2 * self.matched / both if both else 0.0
-
-
-def _counts(score: Score) -> tuple[int, ...]:
-    return (
-        score.matched, score.gold, score.found, score.crossing,
-        score.exact, score.sentences, score.words, score.tags,
-    )  # fmt: skip
 
 
 def brackets(tree: Tree, counts: Sequence[bool]) -> list[Bracket]:

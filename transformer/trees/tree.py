@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -70,46 +71,37 @@ def unescaped(word: str) -> str:
 
 def read_tree(text: str) -> Tree:
     """Read one bracketed tree. Raises `TreeError`."""
-    #: Open phrases: label and children.
-    stack: list[tuple[str, list[Tree]]] = []
-    found: Tree | None = None
-    parts = _PARTS.findall(text)
-    at = 0
-    while at < len(parts):
-        part = parts[at]
-        at += 1
-        if found is not None:
-            raise TreeError(f"{part!r} after the end of the tree")
-        if part == "(":
-            label = ""
-            if at < len(parts) and parts[at] not in "()":
-                label = parts[at]
-                at += 1
-            stack.append((label, []))
-            if len(stack) > MAX_DEPTH:
-                raise TreeError(f"more than {MAX_DEPTH} phrases inside each other")
-            continue
-        if not stack:
-            raise TreeError(f"{part!r} before the first bracket")
-        if part != ")":
-            label, children = stack[-1]
-            if children or at >= len(parts) or parts[at] != ")":
-                raise TreeError(f"{part!r} has no tag of its own")
-            stack.pop()
-            at += 1
-            done = Tree(label, word=unescaped(part))
-        else:
-            label, children = stack.pop()
-            if not children:
-                raise TreeError(f"an empty bracket ({label})")
-            done = Tree(label, tuple(children))
-        if stack:
-            stack[-1][1].append(done)
-        else:
-            found = done
-    if found is None:
-        raise TreeError(f"{len(stack)} open brackets at the end" if stack else "no tree")
-    return found
+    parts = deque(_PARTS.findall(text))
+    if parts and parts[0] != "(":
+        raise TreeError(f"{parts[0]!r} before the first bracket")
+    if not parts:
+        raise TreeError("no tree")
+    tree = _read(parts, 1)
+    if parts:
+        raise TreeError(f"{parts[0]!r} after the end of the tree")
+    return tree
+
+
+def _read(parts: deque[str], depth: int) -> Tree:
+    """Read from an opening bracket to the one that closes it."""
+    if depth > MAX_DEPTH:
+        raise TreeError(f"more than {MAX_DEPTH} phrases inside each other")
+    parts.popleft()
+    label = parts.popleft() if parts and parts[0] not in "()" else ""
+    children: list[Tree] = []
+    while parts and parts[0] == "(":
+        children.append(_read(parts, depth + 1))
+    part = parts.popleft() if parts else None
+    if part not in (")", None) and not children and parts and parts[0] == ")":
+        parts.popleft()
+        return Tree(label, word=unescaped(part))
+    if part is None:
+        raise TreeError(f"{depth} open brackets at the end")
+    if part != ")":
+        raise TreeError(f"{part!r} has no tag of its own")
+    if not children:
+        raise TreeError(f"an empty bracket ({label})")
+    return Tree(label, tuple(children))
 
 
 def simplified(tree: Tree) -> Tree:

@@ -7,7 +7,6 @@ import errno
 import json
 import math
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +46,7 @@ d_ff = 32
 n_heads = 1
 n_encoder_layers = 1
 n_decoder_layers = 2
-max_positions = 64
+max_positions = 32
 
 [tokenizer]
 vocab_size = 64
@@ -69,15 +68,6 @@ def trained(folder: Path, name: str, more: str = "") -> Path:
     path = folder / f"{name}.toml"
     path.write_text(RECIPE + more, encoding="utf-8")
     return train(Recipe.load(str(path)), folder, folder / name, device="cpu", show_progress=False)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def few_pairs() -> Iterator[None]:
-    """Choose on 200 validation pairs."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name in ("measure", "publish"):
-            patch.setattr(f"transformer.evaluation.{name}.VAL_PAIRS", 200)
-        yield
 
 
 @pytest.fixture(scope="module")
@@ -188,12 +178,17 @@ def test_earlier_parts_are_listed_oldest_first(shipped: Path, tmp_path: Path) ->
     assert places == sorted(places) and text.index("- 11 epochs, ") > places[1]
 
 
-@pytest.mark.parametrize("tests", [
-    None, 5, [1], {"a": 3}, {"a": {"bleu": "high"}}, {"reverse_test": {"bleu": [1]}},
+@pytest.mark.parametrize(("metrics", "said"), [
+    *(({"tests": tests}, "nothing measured") for tests in (
+        None, 5, [1], {"a": 3}, {"a": {"bleu": "high"}}, {"reverse_test": {"bleu": [1]}},
+    )),
+    *(({"typed": typed}, "nothing measured") for typed in (None, 5, [1], {"right": "7"})),
+    ({"typed": {"right": 7}}, "nothing measured"),
+    ({"typed": {"right": 7, "sentences": 9}}, "7 of 9 typed sentences right"),
 ])  # fmt: skip
-def test_metrics_of_any_kind_make_a_table(copied: Path, tests: object) -> None:
-    (copied / "metrics.json").write_text(json.dumps({"tests": tests}))
-    assert summary_table(list_entries([copied.parent])).endswith("| nothing measured |")
+def test_metrics_of_any_kind_make_a_table(copied: Path, metrics: object, said: str) -> None:
+    (copied / "metrics.json").write_text(json.dumps(metrics))
+    assert summary_table(list_entries([copied.parent])).endswith(f"| {said} |")
 
 
 @pytest.mark.parametrize("share", [None, 0.25])
@@ -289,7 +284,9 @@ def test_texts_are_measured_without_the_scores(
     copied: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        measuring, "typed_sentences", lambda src, tgt: typed_sentences(src, tgt)[:9]
+        measuring,
+        "typed_sentences",
+        lambda src, tgt: [each for each in typed_sentences(src, tgt) if len(each.source) < 30][:9],
     )
     before = metrics_of(copied)
     before["training"]["recipe"]["data"] |= {"corpora": ["tatoeba"], "src": "en", "tgt": "de"}
@@ -301,7 +298,7 @@ def test_texts_are_measured_without_the_scores(
         measure(copied, how)
     # Every piece is a character: 500 sources have 4 tokens with the space before, 4 more.
     lines = [f"{n:03}\ta{n}" for n in range(500)] + [f"w w w w {n}\tb" for n in range(3)] * 9
-    asked = typed_sentences("en", "de")[0].source
+    asked = measuring.typed_sentences("en", "de")[0].source
     lines.append(f"Now {asked}\tb")
     (tmp_path / "tatoeba" / "en-de.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     measure(copied, how)

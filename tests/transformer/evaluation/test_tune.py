@@ -12,14 +12,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sacrebleu.metrics.bleu import BLEU
 
-from transformer.evaluation.bootstrap import (
+from transformer.evaluation.tune import (
+    ALPHAS,
+    BEAMS,
     Difference,
+    Trial,
+    Tuning,
     bleu_of,
     differences,
+    grid,
     resampled,
     sentence_statistics,
+    tune,
 )
-from transformer.evaluation.tune import ALPHAS, BEAMS, Trial, Tuning, grid, tune
 from transformer.search.decoding import PAPER_DECODING, Decoding, default_decoding
 from transformer.translator import Translator
 

@@ -12,8 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transformer.__main__ import main
-from transformer.catalogue import list_entries
-from transformer.evaluation.summary import summary_table
 from transformer.evaluation.typed import (
     TypedSentence,
     Verdict,
@@ -47,9 +45,6 @@ def test_a_pattern_accepts_each_choice_of_its_alternatives(parts: list[list[str]
     # Outer brackets change nothing; a second sentence adds its own.
     assert variants(f"[{pattern}]") == variants(pattern)
     assert set(variants(f"{pattern} | end")) == {*variants(pattern), "end"}
-
-
-def test_brackets_nest_and_empty_alternatives_leave_no_spaces() -> None:
     assert variants("[a|b [c|d|]] e") == ("a e", "b c e", "b d e", "b e")
     assert variants("Das [schon|].") == ("Das schon.", "Das.")
 
@@ -101,13 +96,9 @@ def test_the_list_has_ten_sentences_on_each_topic(src: str, tgt: str) -> None:
         # A question is a question in every variant.
         assert len({text[-1] == "?" for text in (each.source, *each.accepted)}) == 1, each.source
         assert len(each.accepted) < 200, each.source
-
-
-def test_sources_are_short_and_one_language_reads_the_others_list() -> None:
-    english = [each.source for each in typed_sentences("en", "de")]
-    assert all(3 <= len(source.split()) <= 12 for source in english)
-    back = typed_sentences("de", "en")
-    assert all(each.accepted[0] == source for each, source in zip(back, english, strict=True))
+        assert src != "en" or 3 <= len(each.source.split()) <= 12
+    back = typed_sentences(tgt, src)
+    assert [each.accepted[0] for each in back] == [each.source for each in sentences]
 
 
 @pytest.mark.parametrize(("src", "tgt"), [("en", "nl"), ("xx", "de"), ("de", "de"), ("", "")])
@@ -178,14 +169,3 @@ def test_the_command_prints_failures_and_counts(
     assert len(record["topics"]) == 3
     assert sum(each["right"] for each in record["verdicts"]) == record["right"]
     assert f"right{record['right']:>13} of 3" in said
-
-
-@pytest.mark.parametrize("typed", [None, 5, [1], {"right": "7"}, {"right": 7}])
-def test_an_invalid_record_is_no_figure(
-    tiny_checkpoint: Path, tmp_path: Path, typed: object
-) -> None:
-    copy = shutil.copytree(tiny_checkpoint, tmp_path / "copy")
-    (copy / "metrics.json").write_text(json.dumps({"typed": typed}))
-    assert summary_table(list_entries([tmp_path])).endswith("| nothing measured |")
-    (copy / "metrics.json").write_text(json.dumps({"typed": {"right": 7, "sentences": 9}}))
-    assert summary_table(list_entries([tmp_path])).endswith("| 7 of 9 typed sentences right |")

@@ -13,30 +13,6 @@ from transformer.training import cross_entropy
 from transformer.training.cross_entropy import projected_cross_entropy, smoothed_cross_entropy
 
 
-@given(
-    smoothing=st.floats(0, 0.9), seed=st.integers(0, 2**31), scale=st.sampled_from([0.1, 1.0, 30.0])
-)  # fmt: skip
-def test_smoothed_cross_entropy_is_torchs(smoothing: float, seed: int, scale: float) -> None:
-    generator = torch.Generator().manual_seed(seed)
-    logits = torch.randn(4, 6, 11, generator=generator) * scale
-    logits.requires_grad_()
-    target = torch.randint(0, 11, (4, 6), generator=generator)
-    loss, nll = smoothed_cross_entropy(logits, target, smoothing, pad_id=0)
-    loss.backward()
-    found, logits.grad = logits.grad, None
-    settings = {"ignore_index": 0, "reduction": "sum"}
-    expected = F.cross_entropy(
-        logits.flatten(0, 1), target.flatten(), label_smoothing=smoothing, **settings
-    )
-    expected.backward()
-    torch.testing.assert_close(loss, expected, atol=1e-3, rtol=1e-4)
-    torch.testing.assert_close(found, logits.grad, atol=1e-5, rtol=1e-4)
-    summed = cross_entropy._masked_sum(logits, target)  # compiled for a GPU
-    torch.testing.assert_close(summed, cross_entropy._gathered(logits, target), atol=0, rtol=0)
-    plain = F.cross_entropy(logits.flatten(0, 1), target.flatten(), **settings)
-    torch.testing.assert_close(nll, plain.detach(), atol=1e-3, rtol=1e-4)
-
-
 def test_smoothing_is_the_papers() -> None:
     """Cross-entropy against (1 - epsilon) on the target plus epsilon spread over all V."""
     logits, target = torch.randn(5, 7), torch.tensor([3, 1, 6, 2, 5])
@@ -59,7 +35,7 @@ def gradients(loss: Tensor, *inputs: Tensor | None) -> list[Tensor]:
     n_logits=st.integers(1, 200),
     has_bias=st.booleans(),
 )
-def test_blocks_of_rows_are_the_loss_of_all_logits(
+def test_the_loss_is_torchs_from_logits_and_by_blocks_of_rows(
     smoothing: float, seed: int, scale: float, n_pieces: int, n_logits: int, has_bias: bool
 ) -> None:
     """The same loss, likelihood and gradients, however many rows a block has."""
@@ -72,20 +48,24 @@ def test_blocks_of_rows_are_the_loss_of_all_logits(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cross_entropy, "LOGITS", n_logits)
         loss, nll = projected_cross_entropy(hidden, generator, target, smoothing, pad_id=0)
-    logits = generator(hidden)
-    each = F.cross_entropy(
-        logits.flatten(0, 1), target.flatten(), ignore_index=0, reduction="sum",
-        label_smoothing=smoothing,
-    )  # fmt: skip
-    torch.testing.assert_close(loss, each)
-    plain = F.cross_entropy(logits.flatten(0, 1), target.flatten(), ignore_index=0, reduction="sum")
-    torch.testing.assert_close(nll, plain.detach())
-    assert not nll.requires_grad
+    whole, its_nll = smoothed_cross_entropy(generator(hidden), target, smoothing, pad_id=0)
+    logits = generator(hidden).flatten(0, 1)
+    settings = {"ignore_index": 0, "reduction": "sum"}
+    each = F.cross_entropy(logits, target.flatten(), label_smoothing=smoothing, **settings)
+    plain = F.cross_entropy(logits, target.flatten(), **settings).detach()
+    torch.testing.assert_close((loss, nll), (each, plain))
+    close = {"check_dtype": False, "rtol": 1e-4, "atol": 1e-3}
+    torch.testing.assert_close((whole, its_nll), (each, plain), **close)
+    assert not nll.requires_grad and not its_nll.requires_grad
     with torch.no_grad():  # without gradients, logits are made whole
-        whole = projected_cross_entropy(hidden, generator, target, smoothing, pad_id=0)
-    torch.testing.assert_close(whole, (loss.detach(), nll), check_dtype=False, rtol=1e-4, atol=1e-4)
+        again = projected_cross_entropy(hidden, generator, target, smoothing, pad_id=0)
+    torch.testing.assert_close(again, (whole.detach(), its_nll))
+    summed = cross_entropy._masked_sum(generator(hidden), target)  # compiled for a GPU
+    torch.testing.assert_close(summed, cross_entropy._gathered(generator(hidden), target))
     inputs = hidden, generator.weight, generator.bias
-    torch.testing.assert_close(gradients(loss * 0.3, *inputs), gradients(each * 0.3, *inputs))
+    expected = gradients(each * 0.3, *inputs)
+    torch.testing.assert_close(gradients(loss * 0.3, *inputs), expected)
+    torch.testing.assert_close(gradients(whole * 0.3, *inputs), expected, **close)
 
 
 def test_a_batch_without_a_token_to_predict_costs_nothing() -> None:

@@ -17,7 +17,6 @@ from transformer.training.data import (
     DataError,
     MissingFileError,
     collate,
-    find_file,
     merge,
     multi30k,
     read_csv,
@@ -124,50 +123,41 @@ def test_lines_end_at_line_feeds_only(tmp_path: Path, name: str) -> None:
     assert read_lines(path) == ["one", "two\x0c\u2028still two", "", "four"]
 
 
-def test_two_files(tmp_path: Path) -> None:
+def test_pairs_in_two_files_and_in_one(tmp_path: Path) -> None:
     write(tmp_path / "t.en", "a\nb\n")
     write(tmp_path / "t.de.gz", "x\ny\n")
     assert read_parallel(tmp_path / "t.en", tmp_path / "t.de") == (("a", "x"), ("b", "y"))
-    write(tmp_path / "t.fr", "x\n")
-    with pytest.raises(DataError, match=r"t\.en has 2 lines but .*t\.fr has 1"):
-        read_parallel(tmp_path / "t.en", tmp_path / "t.fr")
-    with pytest.raises(MissingFileError, match=r"a\.en: no such file \(nor a\.en\.gz\)"):
-        find_file(tmp_path / "a.en")
-
-
-def test_tsv(tmp_path: Path) -> None:
-    path = write(tmp_path / "t.tsv", 'a "q"\tx\tCC-BY\nb\ty\n\n')
-    assert read_tsv(path) == (('a "q"', "x"), ("b", "y"))
-    write(path, "a\tx\nno tab\n")
-    with pytest.raises(DataError, match=r"t\.tsv: line 2 has no tab"):
-        read_tsv(path)
-
-
-def test_csv(tmp_path: Path) -> None:
+    tsv = write(tmp_path / "t.tsv", 'a "q"\tx\tCC-BY\nb\ty\n\n')
+    assert read_tsv(tsv) == (('a "q"', "x"), ("b", "y"))
     path = write(tmp_path / "t.csv", 'a,x\n"b, ""c""","y\nz"\n\n')
     assert read_csv(path, "en", "de") == (("a", "x"), ('b, "c"', "y\nz"))
     write(path, "id,DE,En\n1,x,a\n2,y,b\n")
     assert read_csv(path, "en", "de") == (("a", "x"), ("b", "y"))
-    for bad in ('a,x\n"b,y\n', "a,x\nb\n", "a," + "x" * 200_000):
-        write(path, bad)
-        with pytest.raises(DataError, match=r"t\.csv: line \d"):
-            read_csv(path, "en", "de")
 
 
 @pytest.mark.parametrize(
     ("name", "content", "reason"),
     [
-        ("a.txt", b"\xff\xfe", "not UTF-8"), ("a.txt.gz", b"not gzip", "Not a gzipped file"),
-        ("b.txt.gz", gzip.compress(b"x" * 999, mtime=0)[:-20], "ended"),
+        ("a.txt", b"\xff\xfe", "a.txt: not UTF-8"),
+        ("a.txt.gz", b"not gzip", "a.txt.gz: Not a gzipped file"),
+        ("b.txt.gz", gzip.compress(b"x" * 999, mtime=0)[:-20], "b.txt.gz: .* ended"),
         ("c.txt.gz", b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x00\xff\xff\xff", "c.txt.gz: Error"),
+        ("t.tsv", b"a\tx\nno tab\n", r"t\.tsv: line 2 has no tab"),
+        ("t.csv", b'a,x\n"b,y\n', r"t\.csv: line \d"), ("t.csv", b"a,x\nb\n", r"t\.csv: line \d"),
+        ("t.csv", b"a," + b"x" * 200_000, r"t\.csv: line \d"),
+        ("t.en", b"a\nb\n", r"t\.en has 2 lines but .*t\.de has 1"),
+        ("t.fr", b"", r"t\.en: no such file \(nor t\.en\.gz\)"),
     ],
 )  # fmt: skip
 def test_a_damaged_file_is_named(tmp_path: Path, name: str, content: bytes, reason: str) -> None:
     path = tmp_path / name
     path.write_bytes(content)
-    with pytest.raises(DataError, match=reason) as caught:
-        read_lines(path)
-    assert str(path) in str(caught.value)
+    (tmp_path / "t.de").write_text("x\n")
+    pair = path.with_suffix(".en"), tmp_path / "t.de"
+    readers = {".tsv": read_tsv, ".csv": lambda path: read_csv(path, "en", "de")}
+    readers |= dict.fromkeys((".en", ".fr"), lambda _: read_parallel(*pair))
+    with pytest.raises(DataError, match=reason):
+        readers.get(path.suffix, read_lines)(path)
 
 
 def test_multi30k_layout(tmp_path: Path) -> None:

@@ -37,10 +37,10 @@ def stacked(data: Path, task: str, more: str = "", **settings: object) -> Path:
 def test_a_run_learns_and_leaves_a_checkpoint_and_its_moments(
     task: str, data: Path, tmp_path: Path
 ) -> None:
-    path = stacked(data, task, "snapshots = 3\npeak_lr = 2e-2", epochs=12, average=1, dropout=0.0)
+    path = stacked(data, task, "snapshots = 3\npeak_lr = 2e-2", epochs=5, average=1, dropout=0.0)
     out = run(path, tmp_path / "out")
     losses = [line["val_nll"] for line in log_lines(out) if line["kind"] == "epoch"]
-    assert losses[-1] < 0.95 * losses[0]
+    assert losses[-1] < 0.97 * losses[0]
     found = load_stack(out)
     assert found.model.config.task == task and found.model.config.n_layers == 2
     assert (f"▁{MASK}" in found.tokenizer.pieces) == (task == "fill")

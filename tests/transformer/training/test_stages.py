@@ -7,35 +7,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.transformer.training.runs import weights
+from tests.transformer.training.runs import recipe, weights
 from transformer.__main__ import main
 from transformer.config import ConfigError
 from transformer.training.recipe import Recipe
 from transformer.training.stages import load_stages
 
 SHIPPED = sorted((Path(__file__).parents[3] / "recipes").rglob("*.toml"))
-
-SHARED = """
-[model]
-d_model = 12
-n_heads = 3
-d_ff = 16
-n_encoder_layers = 1
-n_decoder_layers = 2
-max_positions = 30
-
-[tokenizer]
-vocab_size = 40
-
-[data]
-corpora = ["pairs.tsv"]
-
-[training]
-epochs = 2
-max_updates = 4
-batch_tokens = 90
-average = 1
-"""
 
 STAGES = """
 [[stages]]
@@ -59,8 +37,9 @@ seed = 3
 
 
 def staged(folder: Path, stages: str) -> Path:
-    path = folder / "staged.toml"
-    path.write_text(SHARED + stages)
+    path = recipe(folder, "max_updates = 4", average=1)
+    shared = path.read_text().replace('["pairs"]', '["pairs.tsv"]').replace('val = "held_out"', "")
+    path.write_text(shared + stages)
     return path
 
 

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transformer.__main__ import main
+from transformer.training import corpus
 from transformer.training.corpus import load_corpus, load_held_out
 from transformer.training.data import DataError, source_key
 from transformer.training.exclusions import excluded_sources, spelled_out
@@ -46,15 +47,6 @@ def test_every_line_fills_without_a_brace_left_or_a_gap() -> None:
                     assert not re.search(r"\b(de le|à le|1 heures)\b", text), phrase
 
 
-def test_sentences_begin_with_a_capital_as_in_the_line() -> None:
-    english, german, french = filled(
-        "{the:animal} sleeps. {day} is over.", "{the:animal} schläft. {day} ist vorbei.",
-        "{the:animal} dort. {day} est fini.",
-    )  # fmt: skip
-    for text in (english, german, french):
-        assert all(part[0].isupper() for part in text.split(". "))
-
-
 @pytest.mark.parametrize(
     ("line", "fault"),
     [
@@ -68,6 +60,14 @@ def test_sentences_begin_with_a_capital_as_in_the_line() -> None:
 def test_a_faulty_line_is_refused(line: str, fault: str) -> None:
     with pytest.raises(DataError, match=fault):
         parse(line)
+
+
+def test_a_folder_without_a_phrasebook_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no phrasebook"):
+        read_phrases(tmp_path)
+    (tmp_path / "a.tsv").write_text("Hi.\tHallo.\tSalut.\nHi.\tHallo.\n", "utf-8")
+    with pytest.raises(DataError, match=r"a\.tsv: line 2: 2 columns"):
+        read_phrases(tmp_path)
 
 
 def test_the_same_seed_makes_the_same_pairs_in_every_direction() -> None:
@@ -119,11 +119,13 @@ def test_every_noun_has_its_forms() -> None:
 @given(seeds)
 def test_german_and_french_contract_and_french_elides(seed: int) -> None:
     _, german, french = filled(
-        "of {the:animal} to {the:animal} that {name}",
-        "von {the:animal.dat} zu {the:animal.dat}, dass {name}",
-        "de {the:animal} à {the:animal} que {name}",
+        "{day} of {the:animal} to {the:animal} that {name}",
+        "{day} von {the:animal.dat} zu {the:animal.dat}, dass {name}",
+        "{day} de {the:animal} à {the:animal} que {name}",
         seed,
     )
+    assert german[0].isupper() and french[0].isupper()
+    german, french = (text.partition(" ")[2] for text in (german, french))
     assert re.fullmatch(r"(du|de la|de l') ?\S+ (au|à la|à l') ?\S+ (que |qu')\S+", french)
     assert not re.search(r"\b(de|à) les? ", french)
     assert re.fullmatch(r"(vom|von der) \S+ (zum|zur) \S+, dass \S+", german)
@@ -179,26 +181,21 @@ def test_names_are_single_words_and_have_an_apostrophe_in_german_after_s() -> No
     assert any(german.endswith("' Auto") for _, german in found)
 
 
-@pytest.mark.parametrize(("src", "tgt"), [("en", "de"), ("en", "fr"), ("de", "en")])
+@pytest.mark.parametrize("src", ["en", "de"])
 def test_the_corpus_never_has_an_excluded_source(
-    src: str, tgt: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    src: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     typed = tmp_path / "typed.tsv"
     cells = (each.upper().replace(" ", " [x|] ") for each in PLAIN[0])
     typed.write_text("\t".join(["topic\n0", *cells]) + "\n", "utf-8")
-    monkeypatch.setattr(
-        "transformer.training.corpus.excluded_sources", lambda: excluded_sources(typed)
-    )
-    monkeypatch.setattr("transformer.training.corpus.read_phrases", lambda: PLAIN)
-    languages = ("en", "de", "fr")
-    first = PLAIN[0][languages.index(src)]
-    corpus = load_corpus(DataRecipe(("phrasebook",), src, tgt), tmp_path)
-    keys = {source_key(source) for source, _ in corpus.train}
-    assert len(keys) > 500
-    assert not keys & {source_key(text) for text in (first, *HELD_OUT)}
-    monkeypatch.setattr("transformer.training.corpus.excluded_sources", lambda: frozenset())
-    corpus = load_corpus(DataRecipe(("phrasebook",), src, tgt), tmp_path)
-    assert source_key(first) in {source_key(source) for source, _ in corpus.train}
+    monkeypatch.setattr(corpus, "read_phrases", lambda: PLAIN)
+    first, recipe = PLAIN[0][("en", "de").index(src)], DataRecipe(("phrasebook",), src, "fr")
+    for excluded in (excluded_sources(typed), frozenset()):
+        monkeypatch.setattr(corpus, "excluded_sources", lambda found=excluded: found)
+        keys = {source_key(source) for source, _ in load_corpus(recipe, tmp_path).train}
+        assert len(keys) > 500
+        assert (source_key(first) in keys) == (not excluded)
+        assert not excluded or not keys & {source_key(text) for text in HELD_OUT}
 
 
 def test_alternatives_are_spelled_out() -> None:
@@ -210,7 +207,7 @@ def test_a_repeated_phrasebook_fills_its_slots_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     line = parse("{name} sleeps.\t{name} schläft.\t{name} dort.")
-    monkeypatch.setattr("transformer.training.corpus.read_phrases", lambda: [line])
+    monkeypatch.setattr(corpus, "read_phrases", lambda: [line])
     once = load_corpus(DataRecipe(("phrasebook",)), tmp_path).train
     twice = load_corpus(DataRecipe(("phrasebook", "phrasebook")), tmp_path).train
     assert twice[: len(once)] == once and set(twice) > set(once)
@@ -224,18 +221,10 @@ def test_the_phrasebook_holds_nothing_out_and_needs_its_languages(tmp_path: Path
     assert not held.train and held.val and list(held.tests) == ["reverse_test"]
 
 
-def test_a_folder_without_a_phrasebook_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="no phrasebook"):
-        read_phrases(tmp_path)
-    (tmp_path / "a.tsv").write_text("Hi.\tHallo.\tSalut.\nHi.\tHallo.\n", "utf-8")
-    with pytest.raises(DataError, match=r"a\.tsv: line 2: 2 columns"):
-        read_phrases(tmp_path)
-
-
 def test_pairs_are_shown_for_proofreading(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("transformer.training.corpus.read_phrases", lambda: PLAIN)
+    monkeypatch.setattr(corpus, "read_phrases", lambda: PLAIN)
     arguments = ["data", "phrasebook", "--out", str(tmp_path), "--sample", "3", "--tgt", "fr"]
     assert main(arguments) == 0
     lines = capsys.readouterr().out.splitlines()

@@ -82,10 +82,10 @@ def wiktionary_pairs(
     Args:
         backwards: make TGT-English pairs, one for each source.
 
-    Raises: `ValueError` for a language other than "de" and "fr"; `DataError`.
+    Raises: `DataError`, also for a language other than "de" and "fr".
     """
     if tgt not in _WORD:
-        raise ValueError(f"the dictionary has de and fr, not {tgt!r}")
+        raise DataError(f"the dictionary has de and fr, not {tgt!r}")
     rng = random.Random(seed)
     words = sorted(
         _best(_rows(folder / f"en-{tgt}.tsv", tgt), Evidence(pairs)), key=lambda w: w.rank

@@ -113,10 +113,10 @@ def phrasebook_pairs(
 
     Some come again as people type them (see `_hasty`).
 
-    Raises: `ValueError` for a language that the phrasebook does not have.
+    Raises: `DataError` for a language that the phrasebook does not have.
     """
     if not {src, tgt} <= set(LANGUAGES) or src == tgt:
-        raise ValueError(f"the phrasebook has {', '.join(LANGUAGES)}, not {src}-{tgt}")
+        raise DataError(f"the phrasebook has {', '.join(LANGUAGES)}, not {src}-{tgt}")
     rng = random.Random(seed)
     first, second = LANGUAGES.index(src), LANGUAGES.index(tgt)
     phrases = list(phrases)
