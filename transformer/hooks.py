@@ -32,17 +32,16 @@ Name = Literal[
     "input", "q", "k", "v", "scores", "weights", "heads", "inner", "output", "hidden",
 ]  # fmt: skip
 
-_STREAM: tuple[Name, ...] = ("hidden",)
+#: The blocks of a layer, in their order.
+BLOCKS: dict[Stack, tuple[Literal["self", "cross", "feed_forward"], ...]] = {
+    "encoder": ("self", "feed_forward"),
+    "decoder": ("self", "cross", "feed_forward"),
+}
+
 _ATTENTION: tuple[Name, ...] = (
     "input", "q", "k", "v", "scores", "weights", "heads", "output", "hidden",
 )  # fmt: skip
-_NAMES: dict[Block, tuple[Name, ...]] = {
-    "embedding": _STREAM,
-    "self": _ATTENTION,
-    "cross": _ATTENTION,
-    "feed_forward": ("input", "inner", "output", "hidden"),
-    "final": _STREAM,
-}
+_FEED_FORWARD: tuple[Name, ...] = ("input", "inner", "output", "hidden")
 
 
 class Site(NamedTuple):
@@ -93,10 +92,6 @@ class Site(NamedTuple):
 
 def sites(config: ModelConfig) -> tuple[Site, ...]:
     """Every site of a model, in the order in which `encode` and then `decode` visit them."""
-    blocks: dict[Stack, tuple[Block, ...]] = {
-        "encoder": ("self", "feed_forward"),
-        "decoder": ("self", "cross", "feed_forward"),
-    }
     depths = {"encoder": config.n_encoder_layers, "decoder": config.n_decoder_layers}
     found = []
     for stack in get_args(Stack):
@@ -104,8 +99,8 @@ def sites(config: ModelConfig) -> tuple[Site, ...]:
         found += [
             Site(stack, layer, block, name)
             for layer in range(depths[stack])
-            for block in blocks[stack]
-            for name in _NAMES[block]
+            for block in BLOCKS[stack]
+            for name in (_FEED_FORWARD if block == "feed_forward" else _ATTENTION)
         ]
         found.append(Site(stack, None, "final", "hidden"))
     return tuple(found)

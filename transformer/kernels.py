@@ -39,6 +39,11 @@ def padding_mask(tokens: Tensor, pad_id: int) -> Tensor | None:
     return ~padding[:, None, None, :] if always or bool(padding.any()) else None
 
 
+def additive(mask: Tensor, dtype: torch.dtype) -> Tensor:
+    """Turn a bool mask (True = may attend) into 0 and -inf, to be added to scores."""
+    return torch.zeros_like(mask, dtype=dtype).masked_fill(~mask, -math.inf)
+
+
 def fused_attention(
     q: Tensor,
     k: Tensor,
@@ -77,9 +82,7 @@ def _plain_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Te
     """
     logits = (q * q.size(-1) ** -0.5) @ k.mT
     if mask is not None:
-        if mask.dtype == torch.bool:
-            mask = torch.zeros_like(mask, dtype=q.dtype).masked_fill(~mask, -math.inf)
-        logits = logits + mask
+        logits = logits + (additive(mask, q.dtype) if mask.dtype == torch.bool else mask)
     attended: Tensor = logits.softmax(-1) @ v
     return attended
 

@@ -97,34 +97,15 @@ class SinusoidalPositions(nn.Module):
 
     table: Tensor
 
-    def __init__(
-        self,
-        d_model: int,
-        layout: PositionLayout,
-        n_positions: int,
-        *,
-        offset: int = 0,
-        frequencies: PositionFrequencies = "paper",
-    ) -> None:
-        """Args: offset: number of the first position."""
+    def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.d_model, self.layout = d_model, layout
-        self.offset, self.frequencies = offset, frequencies
-        self.register_buffer("table", self._computed(n_positions), persistent=False)
-
-    def _computed(self, n_positions: int) -> Tensor:
-        return sinusoidal(
-            n_positions,
-            self.d_model,
-            start=self.offset,
-            layout=self.layout,
-            frequencies=self.frequencies,
-        )
+        self.config = config
+        self.register_buffer("table", sinusoids(config), persistent=False)
 
     def forward(self, start: int, length: int) -> Tensor:
         """Encodings of positions start .. start + length - 1. Returns: [length, d_model]."""
         if start + length > self.table.size(0):
-            self.table = self._computed(2 * (start + length)).to(self.table)
+            self.table = sinusoids(self.config, 2 * (start + length)).to(self.table)
         return self.table[start : start + length]
 
 
@@ -246,10 +227,4 @@ def make_positions(config: ModelConfig) -> SinusoidalPositions | TablePositions 
         return LearnedPositions(config.d_model, config.max_positions)
     if config.positions == "stored":
         return StoredPositions(sinusoids(config))
-    return SinusoidalPositions(
-        config.d_model,
-        config.position_layout,
-        config.max_positions,
-        offset=config.position_offset,
-        frequencies=config.position_frequencies,
-    )
+    return SinusoidalPositions(config)

@@ -15,7 +15,6 @@ from transformer.positions import (
     FURTHEST,
     LearnedPositions,
     RelativePositions,
-    SinusoidalPositions,
     StoredPositions,
     angular_frequencies,
     distance_buckets,
@@ -25,6 +24,7 @@ from transformer.positions import (
 )
 
 LAYOUTS: tuple[PositionLayout, ...] = ("interleaved", "concatenated")
+SMALL = ModelConfig(vocab_size=9, d_model=6, n_heads=1, d_ff=4)
 
 
 def test_is_the_papers_formula() -> None:
@@ -86,7 +86,8 @@ def test_refuses_odd_widths(d_model: int) -> None:
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_sinusoids_go_on_beyond_the_table(layout: PositionLayout) -> None:
-    positions = SinusoidalPositions(6, layout, 4)
+    positions = make_positions(SMALL.replace(max_positions=4, position_layout=layout))
+    assert not positions.state_dict()  # sinusoids are no weights
     before = positions(0, 4).clone()
     far = positions(100, 5)
     torch.testing.assert_close(far, sinusoidal(5, 6, start=100, layout=layout))
@@ -95,9 +96,7 @@ def test_sinusoids_go_on_beyond_the_table(layout: PositionLayout) -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_stored_positions_say_what_they_are(dtype: torch.dtype) -> None:
-    config = ModelConfig(
-        vocab_size=9, d_model=6, n_heads=1, d_ff=4, positions="stored", max_positions=20
-    )
+    config = SMALL.replace(positions="stored", max_positions=20)
     positions = make_positions(config)
     assert isinstance(positions, StoredPositions)
     assert not list(positions.parameters())
@@ -125,18 +124,11 @@ def test_stored_positions_say_what_they_are(dtype: torch.dtype) -> None:
 
 
 def test_learned_positions_end_with_their_table() -> None:
-    config = ModelConfig(
-        vocab_size=9, d_model=7, n_heads=1, d_ff=4, positions="learned", max_positions=6
-    )
-    positions = make_positions(config)
+    positions = make_positions(SMALL.replace(d_model=7, positions="learned", max_positions=6))
     assert isinstance(positions, LearnedPositions)
     assert torch.equal(positions(2, 4), positions.table[2:])
     with pytest.raises(ValueError, match="position 7 lies beyond the 6 learned positions"):
         positions(2, 5)
-
-
-def test_sinusoids_are_not_weights() -> None:
-    assert not SinusoidalPositions(4, "interleaved", 3).state_dict()
 
 
 def test_frequencies_that_reach_the_end_point() -> None:
@@ -151,9 +143,9 @@ def test_frequencies_that_reach_the_end_point() -> None:
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_positions_that_start_elsewhere(layout: PositionLayout) -> None:
-    config = ModelConfig(
-        vocab_size=9, d_model=10, n_heads=1, d_ff=4, max_positions=6, position_layout=layout,
-        position_offset=2, position_frequencies="endpoint",
+    config = SMALL.replace(
+        d_model=10, max_positions=6, position_layout=layout, position_offset=2,
+        position_frequencies="endpoint",
     )  # fmt: skip
     positions = make_positions(config)
     for first, length in ((0, 6), (4, 30)):  # the second lies beyond the table

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from transformer.attention import MultiHeadAttention
 from transformer.fast.products import Parts, Product, parts_of, stacked
-from transformer.kernels import causal_mask, padding_mask
+from transformer.kernels import additive, causal_mask, padding_mask
 from transformer.layers import DecoderLayer, EncoderLayer, FeedForward, Residual
 from transformer.model import Decoded, Encoded, Transformer
 
@@ -91,11 +91,6 @@ class FeedForwardBlock:
     def __call__(self, x: Tensor) -> Tensor:
         """Map [R, d_model]."""
         return self.around.leave(self.outer(self.inner(self.around.enter(x)), x))
-
-
-def additive(mask: Tensor, dtype: torch.dtype) -> Tensor:
-    """Turn a bool mask (True = may attend) into 0 and -inf, to be added to scores."""
-    return torch.zeros_like(mask, dtype=dtype).masked_fill(~mask, -math.inf)
 
 
 def by_head(parts: Sequence[Parts], n_heads: int) -> list[Parts]:

@@ -14,7 +14,8 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
-from transformer.fast.packed import PackedDecoder, additive, weigh
+from transformer.fast.packed import PackedDecoder, weigh
+from transformer.kernels import additive
 from transformer.model import Encoded
 from transformer.search.beam import StepOutput
 

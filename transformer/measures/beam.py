@@ -39,8 +39,6 @@ Outcome = Literal[
     "continued", "exhausted", "finished", "cut", "outranked", "stopped", "passed"
 ]  # fmt: skip
 
-LEAVES: tuple[Outcome, ...] = ("finished", "cut")
-
 
 @dataclass(frozen=True)
 class Node:

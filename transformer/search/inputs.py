@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -13,13 +12,22 @@ from transformer.errors import InputError
 MAX_BEAM, MAX_TOP_K, MAX_ALPHA = 64, 100, 10.0
 
 
-def checked_whole(name: str, value: object, most: int | None = None) -> int:
-    """Return `value` if it is a whole number from 1 (to `most`), else raise `InputError`."""
+def checked_whole(name: str, value: object, most: int | None = None, least: int = 1) -> int:
+    """Return `value` if it is a whole number from `least` (to `most`), else raise `InputError`."""
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not whole or int(value) < 1 or (most is not None and int(value) > most):  # type: ignore[call-overload]
-        allowed = "of at least 1" if most is None else f"from 1 to {most}"
+    if not whole or int(value) < least or (most is not None and int(value) > most):  # type: ignore[call-overload]
+        allowed = f"of at least {least}" if most is None else f"from {least} to {most}"
         raise InputError(f"{name} {value!r} is not a whole number {allowed}")
     return int(value)  # type: ignore[call-overload, no-any-return]
+
+
+def checked_number(name: str, value: object, most: float, *, positive: bool = False) -> float:
+    """Return `value` if it is a number from 0 (or above) to `most`, else raise `InputError`."""
+    number = isinstance(value, int | float | np.floating) and not isinstance(value, bool)
+    if not number or not 0 <= value <= most or (positive and not value):  # type: ignore[operator]
+        allowed = "above 0 and at most" if positive else "from 0 to"
+        raise InputError(f"{name} {value!r} is not a number {allowed} {most:g}")
+    return float(value)  # type: ignore[arg-type]
 
 
 def checked_beam(value: object) -> int:
@@ -29,10 +37,7 @@ def checked_beam(value: object) -> int:
 
 def checked_alpha(value: object) -> float:
     """Return `value` if it is a valid exponent of the length penalty, else raise `InputError`."""
-    number = isinstance(value, int | float | np.floating) and not isinstance(value, bool)
-    if not number or not (math.isfinite(value) and 0 <= value <= MAX_ALPHA):  # type: ignore[arg-type, operator]
-        raise InputError(f"alpha {value!r} is not a number from 0 to {MAX_ALPHA:g}")
-    return float(value)  # type: ignore[arg-type]
+    return checked_number("alpha", value, MAX_ALPHA)
 
 
 def checked_ids(

@@ -12,14 +12,13 @@ Only NumPy in double precision, so that a seed gives the same on every device.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from transformer.errors import InputError
+from transformer.search.inputs import checked_number, checked_whole
 
 MAX_TEMPERATURE, MAX_SEED = 100.0, 2**32 - 1
 
@@ -38,17 +37,10 @@ class Sampling:
     seed: int = 0  # the same seed gives the same translation
 
     def __post_init__(self) -> None:
-        if not (_is_number(self.temperature) and 0 < self.temperature <= MAX_TEMPERATURE):
-            raise InputError(
-                f"temperature {self.temperature!r} is not a number "
-                f"above 0 and at most {MAX_TEMPERATURE:g}"
-            )
-        if not (_is_whole(self.top_k) and self.top_k >= 0):
-            raise InputError(f"top_k {self.top_k!r} is not a whole number of at least 0")
-        if not (_is_number(self.top_p) and 0 < self.top_p <= 1):
-            raise InputError(f"top_p {self.top_p!r} is not a number above 0 and at most 1")
-        if not (_is_whole(self.seed) and 0 <= self.seed <= MAX_SEED):
-            raise InputError(f"seed {self.seed!r} is not a whole number from 0 to {MAX_SEED}")
+        checked_number("temperature", self.temperature, MAX_TEMPERATURE, positive=True)
+        checked_whole("top_k", self.top_k, least=0)
+        checked_number("top_p", self.top_p, 1, positive=True)
+        checked_whole("seed", self.seed, MAX_SEED, least=0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,12 +98,3 @@ def distribution(
         n_nucleus = int(np.searchsorted(reached, sampling.top_p, "left")) + 1
         order, odds = order[:n_nucleus], odds[:n_nucleus]
     return order.astype(np.int64), odds / odds.sum()
-
-
-def _is_number(value: object) -> bool:
-    numeric = isinstance(value, int | float | np.floating) and not isinstance(value, bool)
-    return numeric and math.isfinite(value)  # type: ignore[arg-type]
-
-
-def _is_whole(value: object) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)

@@ -85,13 +85,18 @@ def inspect_head(
     n_layers, n_heads, n_queries, _ = trace.attention(kind).shape
     for name, value, limit in (("layer", layer, n_layers), ("head", head, n_heads),
                                ("query", query, n_queries)):  # fmt: skip
-        if not 0 <= value < limit:
-            raise ValueError(f"{name}={value} does not exist; there are 0 to {limit - 1}")
+        check_place(name, value, limit)
     with torch.inference_mode():
         inside = record_block(model, trace, kind, layer, hooks=gates)
         table = None if gates is None else gates.of_layer(kind, layer)
         gate = 1.0 if table is None else float(table[head])
         return _follow(inside, HeadQuery(kind, layer, head, query), trace, gate)
+
+
+def check_place(name: str, value: int, limit: int) -> None:
+    """Raise `ValueError` for a 0-based place that does not exist."""
+    if not 0 <= value < limit:
+        raise ValueError(f"{name}={value} does not exist; there are 0 to {limit - 1}")
 
 
 def record_block(

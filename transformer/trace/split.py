@@ -19,7 +19,7 @@ from torch import Tensor
 from transformer.attention import MultiHeadAttention
 from transformer.config import ModelConfig
 from transformer.model import Transformer
-from transformer.trace.inspection import record_block
+from transformer.trace.inspection import check_place, record_block
 from transformer.trace.records import LogitSplit, Trace
 from transformer.types import AttentionKind, Floats
 
@@ -56,9 +56,7 @@ def split_logits(model: Transformer, trace: Trace, kind: AttentionKind, head: in
         raise ValueError(reason)
     if kind == "cross":
         raise ValueError("cross-attention has no split: its keys come from the encoder's output")
-    n_heads = trace.attention(kind).shape[1]
-    if not 0 <= head < n_heads:
-        raise ValueError(f"head={head} does not exist; there are 0 to {n_heads - 1}")
+    check_place("head", head, trace.attention(kind).shape[1])
     with torch.inference_mode():
         inside = record_block(model, trace, kind, 0)
         block = inside.block

@@ -14,26 +14,21 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from transformer.hooks import Chain, Hooks, Name, Record, Site
+from transformer.hooks import BLOCKS, Chain, Hooks, Name, Record, Site
 from transformer.layers import FeedForward
 from transformer.model import Transformer
 from transformer.text.tokenizer import Tokenizer
 from transformer.trace.building import to_array
+from transformer.trace.inspection import check_place
 from transformer.trace.records import (
     FeedForwardReading,
     Promoted,
     StackName,
     StackStream,
     Stream,
-    StreamBlock,
     Trace,
 )
 from transformer.types import Floats
-
-BLOCKS: dict[StackName, tuple[StreamBlock, ...]] = {
-    "encoder": ("self", "feed_forward"),
-    "decoder": ("self", "cross", "feed_forward"),
-}
 
 
 def record_stream(model: Transformer, trace: Trace, *, hooks: Hooks | None = None) -> Stream:
@@ -77,8 +72,8 @@ def read_feed_forward(
     Raises: `ValueError` for a layer or position that does not exist.
     """
     found = stream.stack(stack)
-    _check("layer", layer, len(found.hidden))
-    _check("position", position, len(found.tokens))
+    check_place("layer", layer, len(found.hidden))
+    check_place("position", position, len(found.tokens))
     inner, added = found.inner[layer, position], found.outputs[layer, -1, position]
     neurons = np.argsort(-inner, kind="stable")[:n_neurons]
     network: FeedForward = getattr(model, stack)[layer].feed_forward
@@ -154,8 +149,3 @@ def _stack(record: Record, stack: StackName, depth: int, tokens: Sequence[str]) 
         leaving=to_array(record[Site(stack, None, "final", "hidden")][0]),
         inner=to_array(torch.stack(inner)),
     )
-
-
-def _check(name: str, value: int, limit: int) -> None:
-    if not 0 <= value < limit:
-        raise ValueError(f"{name}={value} does not exist; there are 0 to {limit - 1}")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.factories import make_trace
 from tests.searched import HEADS, LAYERS, PIECES, S, Table, searched
-from transformer.measures.beam import LEAVES, Node, Tree, attention_along, beam_tree, compare
+from transformer.measures.beam import Node, Tree, attention_along, beam_tree, compare
 from transformer.search.records import SearchRecord
 from transformer.search.rules import length_penalty
 from transformer.search.sampling import Sampling
@@ -95,7 +95,7 @@ def check_winner(tree: Tree, record: SearchRecord, trace: Trace) -> None:
         assert (path[-1].outcome == "finished") == hypothesis.complete
     scores = [tree.node(leaf).score for leaf in tree.leaves]
     assert scores == sorted(scores, reverse=True) and scores[0] == trace.score
-    ended = {node.index for node in tree.nodes if node.outcome in LEAVES}
+    ended = {node.index for node in tree.nodes if node.outcome in ("finished", "cut")}
     assert set(tree.leaves) <= ended
 
 
