@@ -108,15 +108,6 @@ def test_recorded_values_follow_from_each_other(model: Transformer) -> None:
         torch.testing.assert_close(output, block.w_o(heads.transpose(1, 2).flatten(2)))
 
 
-def test_the_last_hidden_state_gives_the_models_logits(model: Transformer) -> None:
-    record, config = recorded(model), model.config
-    last = record[Site("decoder", config.n_decoder_layers - 1, "feed_forward", "hidden")]
-    logits = model.logits(model.decoder_norm(last))
-    torch.testing.assert_close(logits, model(SRC, TGT), **CLOSE)
-    final = record[Site("decoder", None, "final", "hidden")]
-    torch.testing.assert_close(model.logits(final), logits)
-
-
 def test_gates_of_one_change_nothing(model: Transformer) -> None:
     config = model.config
     ones = HeadGates.of(config, {(kind, 0, 0): 1.0 for kind in ATTENTION_KINDS})

@@ -264,8 +264,7 @@ class PackedDecoder:
     ) -> tuple[Decoded, Tensor]:
         """Teacher forcing, like `Transformer.decode` with all attention, without cache and hooks.
 
-        Args:
-            tgt_in: [B, T].  begin: called before each layer.
+        Args: tgt_in: [B, T].  begin: called before each layer.
 
         Returns: the decoder's result, and logits [B, T, V].
         """

@@ -122,8 +122,7 @@ class PackedSteps:
     ) -> tuple[Tensor, Tensor]:
         """Attend to keys [N H, d_k, m] and values [N H, m, d_v].
 
-        Args:
-            q: [N, H, W, d_k].  mask: [N, 1, W or 1, m], 0 or -inf.
+        Args: q: [N, H, W, d_k].  mask: [N, 1, W or 1, m], 0 or -inf.
 
         Returns: heads side by side [R, H d_v], and weights [N H, W, m].
         """

@@ -52,8 +52,7 @@ def divergence(one: Floats, other: Floats) -> Reals:
 def similarity(one: Floats, other: Floats) -> Reals:
     """Return the similarity of every pair of maps: 1 - mean divergence of rows.
 
-    Args:
-        one: [A, n, m].  other: [B, n, m]; rows and columns mean the same in both.
+    Args: one: [A, n, m].  other: [B, n, m]; rows and columns mean the same in both.
 
     Returns: [A, B], 0 to 1.
 
@@ -83,8 +82,7 @@ def assign(values: Reals) -> tuple[HeadPair, ...]:
     The Hungarian method as shortest augmenting paths over reduced costs (Kuhn 1955, Jonker and
     Volgenant 1987): exact, in time n^2 m for n rows and m >= n columns.
 
-    Args:
-        values: [A, B], finite; if A and B differ, some of the longer side stay unmatched.
+    Args: values: [A, B], finite; if A and B differ, some of the longer side stay unmatched.
 
     Returns: min(A, B) pairs in the order of rows.
 

@@ -85,8 +85,7 @@ def total_log_probability(text: str, log_probs: Mapping[str, float]) -> float:
     This is the forward sum over the lattice of pieces (Kudo 2018, section 3.2). A character
     without a piece of its own counts as unknown.
 
-    Args:
-        log_probs: of every ordinary piece.
+    Args: log_probs: of every ordinary piece.
     """
     longest = max(map(len, log_probs), default=0)
     unknown = min(log_probs.values(), default=0.0) - _UNKNOWN_PENALTY

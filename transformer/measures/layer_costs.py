@@ -113,8 +113,7 @@ def fit_exponent(sizes: Reals, times: Reals, draws: int = 1000) -> Estimate:
 def crossing(sizes: Reals, first: Reals, second: Reals) -> Estimate:
     """Estimate the size from which `first` is slower than `second` and stays so.
 
-    Args:
-        sizes: [m], rising.  first, second: [m, rounds] times of the same rounds.
+    Args: sizes: [m], rising.  first, second: [m, rounds] times of the same rounds.
 
     Returns: between two sizes by straight lines on logarithms; 0 if `first` is slower throughout,
         infinite if it is faster at the last size.
@@ -195,8 +194,7 @@ def successors(kind: PathKind, node: Place, n: int, size: int) -> Iterator[Place
 def path_length(kind: PathKind, distance: int, size: int) -> int:
     """Return how many layers, or steps of the recurrent one, a signal needs to come this far.
 
-    Args:
-        distance: positions to later ones, at least 1.
+    Args: distance: positions to later ones, at least 1.
 
     Entering the recurrent layer is not counted: as in the paper, n positions take n steps at most.
     """

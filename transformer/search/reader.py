@@ -57,8 +57,7 @@ class Reader:
     def source(self, sentence: str | Sequence[int]) -> Source:
         """Return a sentence as the encoder reads it.
 
-        Args:
-            sentence: text, or token ids (without `</s>`) of another segmentation.
+        Args: sentence: text, or token ids (without `</s>`) of another segmentation.
         """
         if isinstance(sentence, Sequence) and not isinstance(sentence, str | bytes | bytearray):
             ids = checked_ids("source", sentence, self.config, self.config.vocab_size)

@@ -225,8 +225,7 @@ class Tokenizer:
     def shown(self, ids: Sequence[int], after: int | None = None) -> tuple[str, ...]:
         """Return the pieces of ids in display form: `▁` marks the start of a word.
 
-        Args:
-            after: the id before them, or None.
+        Args: after: the id before them, or None.
         """
         return tuple(self.pieces[index] for index in ids)
 

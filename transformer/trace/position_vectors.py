@@ -184,8 +184,7 @@ def around(
     """Return curves on both sides of position `limit`: the sines of `pairs_around`, which go on,
     and a model's tables, which end.
 
-    Args:
-        tables: by stack, [n, d_model].  kind: "learned" or "stored".
+    Args: tables: by stack, [n, d_model].  kind: "learned" or "stored".
 
     Returns: the curves [2 * limit, C], NaN where a table has no row, and their C names. Tables
         are scaled to a largest magnitude of 1.

@@ -154,22 +154,6 @@ def test_asking_for_weights_changes_nothing_else(model: Transformer, way: str) -
     assert_same(plain, looked_at)
 
 
-def test_recorded_attention_is_that_of_one_teacher_forced_pass(model: Transformer) -> None:
-    settings = SearchSettings(beam_size=3, suppressed=(0, 1, 3), record=True)
-    found = find(packed_steps(model, encode(model), need_weights=True), settings)
-    for sentence, each in enumerate(found):
-        best = each.hypotheses[0]
-        encoded = model.encode(SOURCES[sentence : sentence + 1, : LENGTHS[sentence]])
-        tgt_in = torch.tensor([[1, *best.ids[:-1]]])
-        decoded = model.decode(tgt_in, encoded, need_weights=True)
-        assert decoded.self_attention is not None and decoded.cross_attention is not None
-        for t, row in enumerate(best.rows):
-            step, wanted = each.steps[t], decoded.self_attention[:, 0, :, t, : t + 1]
-            np.testing.assert_allclose(step.decoder_self[row], wanted.numpy(), atol=1e-6)
-            wanted = decoded.cross_attention[:, 0, :, t]
-            np.testing.assert_allclose(step.cross[row], wanted.numpy(), atol=1e-6)
-
-
 @pytest.mark.parametrize("beam", [1, 2, 6])
 def test_a_large_model_gives_the_same(
     model: Transformer, beam: int, monkeypatch: pytest.MonkeyPatch

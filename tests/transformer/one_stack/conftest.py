@@ -10,19 +10,19 @@ from transformer.one_stack.tracer import StackModel
 from transformer.text.tokenizer import Tokenizer
 
 
-@pytest.fixture(params=SHAPES)
+@pytest.fixture(scope="module", params=SHAPES)
 def blocks(request: pytest.FixtureRequest, tiny_config: ModelConfig) -> ModelConfig:
     """The blocks of a model."""
     return tiny_config.replace(**SHAPES[request.param])
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def reader(blocks: ModelConfig, tiny_tokenizer: Tokenizer) -> StackModel:
     """A model that fills in."""
     return StackModel(*random_stack("fill", blocks, tiny_tokenizer), device="cpu", name="reader")
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def writer(blocks: ModelConfig, tiny_tokenizer: Tokenizer) -> StackModel:
     """A model that continues."""
     return StackModel(
@@ -30,7 +30,7 @@ def writer(blocks: ModelConfig, tiny_tokenizer: Tokenizer) -> StackModel:
     )
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def translator(blocks: ModelConfig, tiny_tokenizer: Tokenizer) -> StackModel:
     """A model that translates."""
     return StackModel(

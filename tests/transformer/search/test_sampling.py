@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -18,7 +16,6 @@ from tests.tiny_models import SENTENCES
 from tests.transformer.search.test_beam import BOS, EOS, TableModel, run
 from transformer.__main__ import main
 from transformer.errors import InputError
-from transformer.search.beam import StepOutput, search
 from transformer.search.rules import SearchSettings
 from transformer.search.sampling import Sampling, distribution, draw
 from transformer.translator import Translator
@@ -131,37 +128,6 @@ def test_a_beam_cannot_be_sampled(tiny_translator: Translator) -> None:
         tiny_translator.translate([ANIMAL], 1, sampling=0.7)  # type: ignore[arg-type]
 
 
-class Fixed:
-    """A step function that scores tokens alike whatever came before."""
-
-    def __init__(self, logits: Sequence[float]) -> None:
-        self.logits = torch.tensor([logits])
-
-    def __call__(self, tokens: Sequence[int], parents: Sequence[int] | None) -> StepOutput:
-        return StepOutput(self.logits.expand(len(tokens), -1))
-
-
-def test_a_search_draws_in_proportion_and_records_the_models_own_probabilities() -> None:
-    logits = [0.0, 0.0, 1.0, 0.5, 2.0, -1.0]
-    own = torch.tensor(logits).log_softmax(0)
-    counts: Counter[int] = Counter()
-    n = 400
-    for seed in range(n):
-        settings = SearchSettings(
-            beam_size=1, suppressed=(0, BOS), record=True, top_k=4,
-            sampling=Sampling(temperature=1.5, seed=seed),
-        )  # fmt: skip
-        (found,) = search(Fixed(logits), [2], settings)
-        best = found.hypotheses[0]
-        assert best.log_probs == pytest.approx([float(own[token]) for token in best.ids])
-        counts[best.ids[0]] += 1
-    left = torch.tensor(logits[2:]).div(1.5).softmax(0)
-    statistic = sum(
-        (counts[token + 2] - n * p) ** 2 / (n * p) for token, p in enumerate(left.tolist())
-    )
-    assert statistic < 21.1
-
-
 @given(seed=st.integers(0, 3000), drawn=st.integers(0, 99), cut=st.integers(1, 7))
 def test_a_sample_goes_on_from_its_own_prefix_as_it_did(seed: int, drawn: int, cut: int) -> None:
     options = {"beam_size": 1, "sampling": Sampling(temperature=2, seed=drawn)}
@@ -205,19 +171,6 @@ def test_a_sampled_trace_is_reproducible_and_says_what_was_cut_off(
         assert not {0, BOS, 3} & set(allowed.tolist())
 
 
-def test_forced_steps_are_counted(tiny_translator: Translator) -> None:
-    ids = tiny_translator.tokenize("Das Tier").ids
-    for options in ({"beam_size": 3}, {"beam_size": 1, "sampling": Sampling(seed=5)}):
-        trace = tiny_translator.trace(ANIMAL, prefix=ids, **options)  # type: ignore[arg-type]
-        assert trace.search is not None and trace.n_forced == trace.search.n_forced == len(ids)
-        assert trace.predicted_ids[: len(ids)] == ids
-        for t in range(len(ids)):
-            assert [each.token_id for each in trace.search.steps[t].candidates] == [ids[t]]
-        assert tiny_translator.trace(ANIMAL, **options).n_forced == 0  # type: ignore[arg-type]
-    target = tiny_translator.trace(ANIMAL, target="Das Tier")
-    assert target.n_forced == len(target.predicted_ids)
-
-
 @pytest.mark.parametrize(
     "options", [{"beam_size": 3}, {"beam_size": 1, "sampling": Sampling(seed=2)}, {"prefix": "Die"}]
 )
@@ -233,24 +186,27 @@ def test_recorded_attention_is_that_of_teacher_forcing(
     assert changed == pytest.approx(0.25, abs=1e-4)
 
 
-def test_the_command_line_samples(
-    tiny_checkpoint: Path, tiny_translator: Translator, capsys: pytest.CaptureFixture[str]
-) -> None:
-    flags = ["--sample", "--temperature", "1.5", "--sample-top-k", "9", "--top-p", "0.9"]
-    flags += ["--seed", "4"]
-    assert main(["translate", "--checkpoint", str(tiny_checkpoint), *flags, ANIMAL]) == 0
-    sampling = Sampling(1.5, 9, 0.9, 4)
-    (expected,) = tiny_translator.translate([ANIMAL], 1, sampling=sampling)
-    assert capsys.readouterr().out == f"{expected.text}\n"
-
-
 def test_the_command_line_writes_a_steered_trace(
     tiny_checkpoint: Path, tiny_translator: Translator, tmp_path: Path
 ) -> None:
     path = tmp_path / "trace.npz"
-    flags = ["--sample", "--seed", "2", "--prefix", "Das", "--src", ANIMAL, "--out", str(path)]
-    assert main(["trace", "--checkpoint", str(tiny_checkpoint), *flags]) == 0
-    expected = tiny_translator.trace(ANIMAL, beam_size=1, prefix="Das", sampling=Sampling(seed=2))
+    flags = [
+        "--sample",
+        "--temperature",
+        "1.5",
+        "--sample-top-k",
+        "9",
+        "--top-p",
+        "0.9",
+        "--seed",
+        "4",
+        "--prefix",
+        "Das",
+    ]
+    where = ["--checkpoint", str(tiny_checkpoint), "--src", ANIMAL, "--out", str(path)]
+    assert main(["trace", *where, *flags]) == 0
+    sampling = Sampling(1.5, 9, 0.9, 4)
+    expected = tiny_translator.trace(ANIMAL, beam_size=1, prefix="Das", sampling=sampling)
     with np.load(path, allow_pickle=False) as arrays:
         assert tuple(arrays["predicted_ids"].tolist()) == expected.predicted_ids
         assert arrays["n_forced"] == expected.n_forced > 0

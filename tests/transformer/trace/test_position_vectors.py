@@ -22,14 +22,6 @@ def by_hand(pos: int, dimension: int, d_model: int) -> float:
     return math.cos(angle) if dimension % 2 else math.sin(angle)
 
 
-@pytest.mark.parametrize("start", [0, 7, 100_000])
-def test_encoding_is_the_papers_formula(start: int) -> None:
-    table = position_vectors.encoding(5, 12, "interleaved", start=start)
-    expected = [[by_hand(start + pos, i, 12) for i in range(12)] for pos in range(5)]
-    np.testing.assert_allclose(table, expected, atol=1e-6)
-    assert table.dtype == np.float32
-
-
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_names_and_pairs_find_the_columns(layout: str) -> None:
     table = position_vectors.encoding(4, 10, layout)  # type: ignore[arg-type]

@@ -7,7 +7,8 @@ import pytest
 import torch
 from numpy.testing import assert_allclose
 
-from tests.transformer.trace.test_inspection import CHANGES, make
+from tests.transformer.trace.test_inspection import CHANGES
+from tests.transformer.trace.test_split import make
 from transformer.config import ModelConfig
 from transformer.hooks import HeadGates
 from transformer.model import Transformer
