@@ -17,7 +17,6 @@ from transformer.errors import CheckpointError, InputError
 from transformer.execution import Begin, EachLayer, Execution, Executions
 from transformer.hooks import Chain, Hooks
 from transformer.model import Encoded, Transformer
-from transformer.search.batching import by_batches
 from transformer.search.beam import Found, search
 from transformer.search.decoding import (
     PAPER_DECODING,
@@ -31,6 +30,7 @@ from transformer.search.request import (
     Progress,
     SearchOptions,
     SearchRequest,
+    by_batches,
     layer_progress,
     search_request,
 )

@@ -35,7 +35,7 @@ from transformer.files.npz import describe_npz, read_npz
 from transformer.importers.fairseq import read_dictionary
 from transformer.importers.registry import FORMATS
 from transformer.search.decoding import default_decoding
-from transformer.text.merges import Merges, read_codes
+from transformer.text.rules import Merges, read_codes
 from transformer.text.tokenizer import train_tokenizer
 from transformer.training.data import read_csv, read_lines, read_tsv
 from transformer.training.recipe import Recipe

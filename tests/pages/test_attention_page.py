@@ -12,7 +12,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.links import said
-from transformer.measures.patterns import pattern_mask, pattern_share
+from transformer.measures.heads import pattern_mask, pattern_share
 from transformer.measures.words import group_labels, word_groups
 from transformer.trace.records import Trace
 from transformer.translator import Translator

@@ -23,8 +23,7 @@ from tests.views import make_view
 from transformer.arrays.trace_file import save_arrays
 from transformer.checkpoint.folder import save_checkpoint
 from transformer.config import ModelConfig
-from transformer.measures.agreement import head_agreements
-from transformer.measures.compare import assign, divergence
+from transformer.measures.compare import assign, divergence, head_agreements
 from transformer.measures.entropy import spread
 from transformer.text.tokenizer import Tokenizer
 from transformer.trace.inspection import inspect_head

@@ -14,8 +14,16 @@ from typing import Any, get_args
 
 import numpy as np
 
-from transformer.measures.alignment import Gold, Link, Row, alignment_error, links, source_block
-from transformer.measures.words import merge, word_groups
+from transformer.measures.words import (
+    Gold,
+    Link,
+    Row,
+    alignment_error,
+    links,
+    merge,
+    source_block,
+    word_groups,
+)
 from transformer.one_stack.tracer import StackModel
 from transformer.trace.records import Trace
 from transformer.training.data import DataError, corpus_folder, find_file, read_lines

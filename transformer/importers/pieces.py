@@ -14,9 +14,8 @@ from transformer.config import ModelConfig
 from transformer.errors import CheckpointError
 from transformer.files.safe import is_folder, is_there, read_small
 from transformer.text.files import blaming
-from transformer.text.merges import read_codes
 from transformer.text.normalise import Preparation
-from transformer.text.rules import RuleTokenizer
+from transformer.text.rules import RuleTokenizer, read_codes
 from transformer.text.table import Marks, Numbered, TableTokenizer
 from transformer.text.tokenizer import TokenizerError
 

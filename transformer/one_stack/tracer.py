@@ -17,14 +17,18 @@ from transformer.errors import InputError
 from transformer.hooks import Record, matching
 from transformer.one_stack.config import StackConfig
 from transformer.one_stack.files import MASK, load_stack, mask_id
-from transformer.one_stack.model import OneStack
-from transformer.one_stack.steps import StackSteps
-from transformer.search.batching import by_batches
+from transformer.one_stack.model import OneStack, StackSteps
 from transformer.search.beam import search
 from transformer.search.inputs import MAX_TOP_K, checked_whole
 from transformer.search.reader import EXTRA_LENGTH, Reader, Source
 from transformer.search.records import NO_TRANSLATION, Hypothesis, Translation
-from transformer.search.request import Progress, SearchOptions, refuse_unknown, search_request
+from transformer.search.request import (
+    Progress,
+    SearchOptions,
+    by_batches,
+    refuse_unknown,
+    search_request,
+)
 from transformer.search.sampling import Sampling
 from transformer.search.scoring import best
 from transformer.text.tokenizer import Tokenized, Tokenizer

@@ -10,8 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from transformer.measures.heads import HOWS, Head
-from transformer.measures.patterns import PATTERNS
+from transformer.measures.heads import HOWS, PATTERNS, Head
 from transformer.trace.records import Trace
 from transformer.types import ATTENTION_KINDS, AttentionKind
 from ui.attention.maps import (

@@ -8,8 +8,8 @@ import streamlit as st
 
 from figures.labels import plain_token
 from figures.numbers import percent
-from transformer.measures.heads import Head
-from transformer.measures.patterns import (
+from transformer.measures.heads import (
+    Head,
     Pattern,
     even_share,
     pattern_mask,

@@ -13,8 +13,15 @@ import numpy as np
 from figures.compare import LETTERS, beside
 from figures.exhibit import Exhibit, Offline, Panel, Series, file_stem
 from transformer.errors import InputError
-from transformer.measures.agreement import Matching, head_agreements, match, total_log_prob
-from transformer.measures.compare import HeadPair, Reals, difference
+from transformer.measures.compare import (
+    HeadPair,
+    Matching,
+    Reals,
+    difference,
+    head_agreements,
+    match,
+    total_log_prob,
+)
 from transformer.measures.entropy import EVENNESS_RULE, evenness
 from transformer.measures.heads import How
 from transformer.measures.words import WORD_RULE
@@ -317,7 +324,7 @@ def compared_numbers(
 
     Args:
         b_by_a, a_by_b: A following B's translation and B following A's; None if that cannot be.
-        by_place: as in `transformer.measures.agreement.head_agreements`.
+        by_place: as in `transformer.measures.compare.head_agreements`.
     """
     log_p = crossed(a, b, b_by_a, a_by_b)
     agreed = head_agreements(a, a_by_b or b, by_place=by_place)

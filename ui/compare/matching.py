@@ -16,8 +16,14 @@ import streamlit as st
 
 from figures.exhibit import Exhibit, file_stem
 from transformer.errors import InputError
-from transformer.measures.agreement import HeadAgreement, Matching, head_agreements, match
-from transformer.measures.compare import SIMILARITY_RULE, HeadPair
+from transformer.measures.compare import (
+    SIMILARITY_RULE,
+    HeadAgreement,
+    HeadPair,
+    Matching,
+    head_agreements,
+    match,
+)
 from transformer.types import AttentionKind, Report
 from transformer.worker.job import UNKNOWN
 from ui.attention.maps import KIND_TEXTS

@@ -13,8 +13,7 @@ from figures.compare import LETTERS
 from figures.exhibit import Exhibit, file_stem
 from figures.markdown import code, plain, shorten
 from figures.numbers import signed
-from transformer.measures.agreement import HeadAgreement, head_agreements
-from transformer.measures.compare import SIMILARITY_RULE, Reals
+from transformer.measures.compare import SIMILARITY_RULE, HeadAgreement, Reals, head_agreements
 from transformer.trace.records import Trace
 from transformer.types import AttentionKind, Report
 from transformer.worker.job import UNKNOWN

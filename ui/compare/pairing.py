@@ -13,8 +13,7 @@ from figures.compare import LETTERS
 from figures.labels import ARROW, show_token
 from figures.markdown import code
 from figures.numbers import count
-from transformer.measures.agreement import partners
-from transformer.measures.compare import difference, not_shared, parting
+from transformer.measures.compare import difference, not_shared, parting, partners
 from transformer.measures.words import group_labels, word_groups
 from transformer.trace.records import Trace
 from transformer.types import AttentionKind

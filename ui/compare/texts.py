@@ -10,8 +10,7 @@ import streamlit as st
 
 from figures.markdown import code, plain, shorten
 from figures.numbers import signed
-from transformer.measures.agreement import total_log_prob
-from transformer.measures.compare import not_shared, parting
+from transformer.measures.compare import not_shared, parting, total_log_prob
 from transformer.measures.words import Groups, group_labels, word_groups
 from transformer.trace.records import Trace
 from ui.compare.choice import CompareChoice, can_follow

@@ -8,8 +8,8 @@ import numpy as np
 
 from figures.exhibit import Exhibit, Panel, Series, file_stem
 from figures.labels import row_labels
-from transformer.measures.alignment import source_block
 from transformer.measures.heads import Head
+from transformer.measures.words import source_block
 from transformer.one_stack.tracer import Guesses, StackModel
 from transformer.search.sampling import Sampling
 from transformer.trace.records import Trace

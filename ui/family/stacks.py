@@ -10,7 +10,7 @@ from figures.attention import describe, heatmap
 from figures.markdown import code, plain
 from figures.numbers import parameters
 from transformer.catalogue import Entry
-from transformer.measures.alignment import source_block
+from transformer.measures.words import source_block
 from transformer.trace.records import Trace
 from ui.core import url_state
 from ui.core.layout import current_theme, draw_plot

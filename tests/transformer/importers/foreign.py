@@ -18,7 +18,7 @@ from torch import Tensor
 from benchmarks.random_marian import sentence_pieces
 from tests.tiny_models import SENTENCES
 from tests.transformer.importers.reference import Reference, drawn, learned_merges
-from transformer.text.merges import Merges
+from transformer.text.rules import Merges
 
 ENGLISH, GERMAN = SENTENCES[::2], SENTENCES[1::2]
 TEXTS = {"en": ENGLISH, "de": GERMAN}

@@ -15,8 +15,7 @@ from transformer.errors import CheckpointError
 from transformer.model import Transformer
 from transformer.one_stack.config import StackConfig, Task
 from transformer.one_stack.files import load_stack, save_stack
-from transformer.one_stack.model import OneStack
-from transformer.one_stack.steps import StackSteps
+from transformer.one_stack.model import OneStack, StackSteps
 from transformer.one_stack.tracer import StackModel
 from transformer.text.tokenizer import Tokenizer
 

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from transformer.config import ModelConfig
 from transformer.model import Transformer
 from transformer.text.files import read_tokenizer
-from transformer.text.merges import LONGEST_WORD, Merges, read_codes
 from transformer.text.normalise import Preparation
-from transformer.text.rules import RuleTokenizer
+from transformer.text.rules import LONGEST_WORD, Merges, RuleTokenizer, read_codes
 from transformer.text.table import Numbered
 from transformer.text.tokenizer import TokenizerError
 from transformer.translator import Translator
