@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from collections import defaultdict
@@ -84,20 +83,22 @@ PURE = (
     "transformer.parsing.reading",
 )
 
-#: Says what is loaded after each row of modules is imported, a top package with all in it. A name
-#: after a minus is made impossible to import.
+#: Imports each row "MODULES without NAMES" while the names cannot be imported; a top package with
+#: all in it.
 IMPORT_ALL = """
-import importlib, json, pkgutil, sys
-for names in sys.argv[1:]:
-    for name in names.split(","):
-        if name.startswith("-"):
-            sys.modules[name[1:]] = None
-            continue
+import importlib, pkgutil, sys
+for row in sys.argv[1:]:
+    names, absent = (part.split(",") for part in row.split(" without "))
+    loaded = [name for name in sys.modules if name.partition(".")[0] in absent]
+    hidden = {name: sys.modules.pop(name) for name in loaded}
+    sys.modules |= dict.fromkeys(absent)
+    for name in names:
         module = importlib.import_module(name)
-        path = () if "." in name else module.__path__
-        for each in pkgutil.walk_packages(path, name + "."):
+        for each in pkgutil.walk_packages(() if "." in name else module.__path__, name + "."):
             importlib.import_module(each.name)
-    print(json.dumps(sorted(name for name in sys.modules if sys.modules[name])))
+    for name in absent:
+        del sys.modules[name]
+    sys.modules |= hidden
 """
 
 
@@ -149,24 +150,6 @@ def test_no_files_import_each_other_in_a_circle() -> None:
     assert circles(graph) == []
 
 
-def loaded(*packages: str) -> list[set[str]]:
-    """Return the top packages that a fresh process has loaded after each row, see IMPORT_ALL."""
-    done = subprocess.run(
-        [sys.executable, "-c", IMPORT_ALL, *packages],
-        cwd=ROOT, capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    return [
-        {name.partition(".")[0] for name in json.loads(line)} for line in done.stdout.splitlines()
-    ]
-
-
-def test_a_fresh_process_holds_only_the_layers_below() -> None:
-    # One process: each package is seen to lack what comes after it. Of figures, see below.
-    house = ("transformer", "ui", "headlight")
-    for package, names in zip(house, loaded(*house), strict=True):
-        assert package in names and not names & ABSENT[package], package
-
-
 @pytest.mark.parametrize("package", ABSENT_FROM_FILES)
 def test_no_function_imports_what_its_package_does_without(package: str) -> None:
     files = [each for each in modules().values() if each.path.parts[0] == package]
@@ -190,8 +173,11 @@ def test_the_search_knows_no_model() -> None:
     assert not {name for name in names if name.startswith(("transformer.model", "transformer.tex"))}
 
 
-def test_exhibits_take_records_and_need_no_session() -> None:
-    """Modules that make figures and offline pages import neither `View` nor Streamlit."""
+def test_no_package_needs_what_it_does_without() -> None:
+    """Not even through other libraries; nor do figures, messages and offline pages need more.
+
+    Modules that make figures and offline pages import neither `View` nor Streamlit.
+    """
     house = modules()
     names = [name for name in house if name.startswith("ui.") and name.endswith("exhibits")]
     assert "ui.compare.exhibits" in names
@@ -203,8 +189,14 @@ def test_exhibits_take_records_and_need_no_session() -> None:
     parts = [name for name in house if name.startswith("ui.components.")]
     messages = [name for name in parts if not name.endswith(".mount")]
     assert len(parts) > len(messages) > 10
-    figures, with_messages, _ = loaded(
-        "figures", ",".join(messages), ",".join(["-streamlit", *names, "headlight.page"])
+    rows: list[tuple[list[str], set[str]]] = [
+        (["figures"], ABSENT["figures"]),
+        (messages, {"streamlit", "torch"}),
+        ([*names, "headlight.page"], {"streamlit"}),
+        *(([package], ABSENT[package]) for package in ("transformer", "ui", "headlight")),
+    ]
+    arguments = [f"{','.join(given)} without {','.join(sorted(absent))}" for given, absent in rows]
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORT_ALL, *arguments], cwd=ROOT, capture_output=True, text=True
     )
-    assert "figures" in figures and not figures & ABSENT["figures"]
-    assert "ui" in with_messages and not with_messages & {"streamlit", "torch"}
+    assert done.returncode == 0, done.stderr

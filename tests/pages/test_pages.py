@@ -11,10 +11,14 @@ import streamlit
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.conftest import ROOT
-from tests.shipped import SHAPES, STACKS
+from tests.shipped import SHAPES, STACKS, TRANSLATORS
 from tests.ui.core.test_choice import CHOICES
+from transformer.catalogue import inspect_entry
+from transformer.translator import Translator
 from ui.core import url_state
+from ui.core.examples import examples_for
 from ui.frame.pages import PAGES, PageSpec
+from ui.work import models
 
 RunApp = Callable[..., AppTest]
 CAT = "The cat sat on the mat."
@@ -25,7 +29,6 @@ HOSTILE = (
 ALWAYS = {spec.url_path for spec in PAGES if not spec.needs and not spec.maps}
 #: Kinds of models: the pages that work beside those that always do.
 KINDS: dict[str, set[str]] = {
-    "alpha": {spec.url_path for spec in PAGES},
     "both.npz": {"translate"}, "text.npz": set(), "read.npz": set(),
     "reader": {"head"}, "writer": {"head"}, "one": {"head"},
     "t5": {"translate"}, "gpt2": set(), "bert": set(),
@@ -42,9 +45,12 @@ def test_a_page_shows_a_model_or_says_why_not_and_where_to_go(
 ) -> None:
     if name in LIBRARY:
         pytest.importorskip("transformers")
-    app, offered = run_app(kinds, checkpoint=name, sentence=CAT), KINDS[name] | ALWAYS
+    app, offered = (
+        run_app(kinds, at="glossary", checkpoint=name, sentence=CAT),
+        KINDS[name] | ALWAYS,
+    )
     for spec in PAGES:
-        if name != "alpha" and spec.url_path in ELSEWHERE:
+        if spec.url_path in ELSEWHERE:
             continue
         app.switch_page(spec.file).run()
         assert not app.exception and not app.error, spec.title
@@ -55,18 +61,24 @@ def test_a_page_shows_a_model_or_says_why_not_and_where_to_go(
             assert len(app.info) == 1 and "\n" not in app.info[0].value
             links = {each.proto.label for each in app.main.get("page_link")}
             assert links == {each.title for each in PAGES if each.url_path in offered}
-        app.run()
-        assert not app.exception and not app.error, spec.title
 
 
-@pytest.mark.parametrize("name", [*SHAPES, *STACKS])
-def test_every_shape_of_a_shipped_checkpoint_opens_on_every_page(
-    run_app: RunApp, name: str
-) -> None:
-    app = run_app(ROOT / "checkpoints", at="glossary", checkpoint=name, beam="1")
-    for page in ("beam", "head", "positions") if name in SHAPES else ("head", "family"):
-        app.switch_page(f"pages/{page}_page.py").run()
-        assert not app.exception and not app.error and not app.header, page
+@pytest.mark.parametrize("name", [*TRANSLATORS, *STACKS])
+def test_every_shipped_checkpoint_knows_its_examples_and_opens(run_app: RunApp, name: str) -> None:
+    entry = inspect_entry(ROOT / "checkpoints" / name)
+    assert entry.error is None
+    if name in TRANSLATORS:
+        translator = models.load(entry, "cpu")
+        assert isinstance(translator, Translator)
+        for example in examples_for(name, entry.metrics).items:
+            source = translator.read(example.sentence)
+            assert source.unknown == ()
+            if example.watch:
+                assert example.watch in [piece.lstrip("▁").lower() for piece in source.pieces]
+    pages = ("head", "family") if name in STACKS else ("beam", "head", "positions")
+    for page in pages if name in (*SHAPES, *STACKS) else ("beam",):
+        app = run_app(ROOT / "checkpoints", at=page, checkpoint=name, beam="1", opening="0")
+        assert not app.error and not app.header, page
 
 
 @pytest.mark.parametrize("spec", PAGES, ids=lambda spec: spec.url_path)
@@ -75,6 +87,7 @@ def test_text_is_never_code_and_nonsense_in_a_link_is_dropped(
 ) -> None:
     at = "" if spec is PAGES[0] else spec.url_path
     plain = run_app(at=at, checkpoint="alpha", sentence=HOSTILE, opening="0")
+    assert not plain.error and not plain.header
     params = {param for cls in CHOICES for param in cls.params()}
     accepted = {param.name for param in params if not refuses(param, "<b>1e9")}
     nonsense = {param.name: "<b>1e9" for param in params if param.name not in accepted}

@@ -12,8 +12,6 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.links import messages, unlinked
-from tests.shipped import TRANSLATORS
-from transformer.catalogue import Entry, list_entries
 from transformer.trace.records import Trace
 from transformer.translator import Translator
 from ui.core.examples import examples_for
@@ -24,7 +22,6 @@ from ui.work.lru import Lru
 RunApp = Callable[..., AppTest]
 ROOT = Path(__file__).resolve().parents[2]
 CHECKPOINTS = ROOT / "checkpoints"
-SHIPPED = [each for each in list_entries([ROOT / "checkpoints"]) if each.name in TRANSLATORS]
 
 
 def said(app: AppTest) -> str:
@@ -155,19 +152,6 @@ def test_sessions_share_traces_and_nothing_else(run_app: RunApp) -> None:
     held = one.session_state._state.filtered_state.values()
     assert held
     assert not any(isinstance(value, Trace | np.ndarray | bytes) for value in held)
-
-
-@pytest.mark.parametrize("entry", SHIPPED, ids=lambda entry: entry.name)
-def test_every_shipped_checkpoint_knows_its_examples(entry: Entry) -> None:
-    assert entry.error is None
-    translator = Translator.load(entry.path, device="cpu")
-    examples = examples_for(entry.name, entry.metrics).items
-    assert translator.translate([examples[0].sentence])[0].text
-    for example in examples:
-        source = translator.read(example.sentence)
-        assert source.unknown == ()
-        if example.watch:
-            assert example.watch in [piece.lstrip("▁").lower() for piece in source.pieces]
 
 
 def components(app: AppTest) -> list[str]:
