@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from operator import attrgetter
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -32,6 +32,7 @@ from ui.work import models
 from ui.work.lru import Lru
 
 ROOT = Path(__file__).resolve().parents[2]
+RunApp = Callable[..., AppTest]
 
 
 @pytest.fixture(scope="session")
@@ -103,12 +104,15 @@ def kinds(tmp_path_factory: pytest.TempPathFactory, random_checkpoints: Path, fa
 
 @pytest.fixture(scope="session", autouse=True)
 def _started_once() -> Iterator[None]:
-    """Find components, load libraries and compile each script once, as a server does."""
+    """Find components, load libraries and compile each script once, as a server does.
+
+    A traceback in any run fails the test.
+    """
     models._TIMES_FEW = 0  # a run may follow in no time on a change of files
     libraries.set()  # else the first run of a process says that they are being loaded
     scripts = ScriptCache()
     found = functools.cache(manifest_scanner.scan_component_manifests)
-    ask = local_script_runner.require_widgets_deltas
+    ask, run = local_script_runner.require_widgets_deltas, AppTest._run
 
     def ended(runner: LocalScriptRunner, timeout: float) -> None:
         """Wait for the run as for any thread, not by asking a thousand times a second."""
@@ -116,7 +120,13 @@ def _started_once() -> Iterator[None]:
             runner._script_thread.join(timeout)
         ask(runner, timeout)
 
+    def checked(app: AppTest, *args: Any, **options: Any) -> AppTest:
+        run(app, *args, **options)
+        assert not app.exception, app.exception[0].message
+        return app
+
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(AppTest, "_run", checked)
         patch.setattr(local_script_runner, "require_widgets_deltas", ended)
         patch.setattr(manifest_scanner, "scan_component_manifests", found)
         for module in ("app_test", "local_script_runner"):
@@ -172,8 +182,8 @@ def no_import_outlives_its_test() -> Iterator[None]:
 
 
 @pytest.fixture
-def run_app(monkeypatch: pytest.MonkeyPatch, random_checkpoints: Path) -> Callable[..., AppTest]:
-    """Run the app once, with a query and a folder of checkpoints; a traceback fails the test.
+def run_app(monkeypatch: pytest.MonkeyPatch, random_checkpoints: Path) -> RunApp:
+    """Run the app once, with a query and a folder of checkpoints.
 
     The page is the first, or the one at the address `at`, as if opened by a link.
     """
@@ -187,8 +197,6 @@ def run_app(monkeypatch: pytest.MonkeyPatch, random_checkpoints: Path) -> Callab
             # As `switch_page` does, but without a run before it, and on the same server.
             app._page_hash = calc_hash(at)
             app.session_state["headlight_started"] = True
-        app.run()
-        assert not app.exception
-        return app
+        return app.run()
 
     return run

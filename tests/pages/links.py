@@ -25,8 +25,9 @@ def said(app: AppTest) -> str:
 
 def messages_in(app: AppTest) -> str:
     """Return all texts of the page's main part, without escapes and links to the glossary."""
-    kinds = (app.main.markdown, app.main.caption, app.main.info, app.main.warning, app.main.error)
-    return unlinked("\n".join(each.value.replace("\\", "") for kind in kinds for each in kind))
+    kinds = ("markdown", "caption", "text", "warning", "error", "info", "success", "code")
+    found = (each.value.replace("\\", "") for kind in kinds for each in app.main.get(kind))
+    return unlinked("\n".join(found))
 
 
 def messages(app: AppTest, component: str) -> list[tuple[dict[str, Any], bytes]]:

@@ -62,7 +62,7 @@ def faulty(
     root: Path, port: int = 0, environment: dict[str, str] | None = None
 ) -> Iterator[Server]:
     clock, log = root.with_name("clock"), root.with_name("log.txt")
-    command = ["-m", "tests.pages.faulty_server", str(clock)]
+    command = ["-m", "tests.pages.altered_server", "clock", str(clock)]
     temporary = root.with_name("temporary")
     temporary.mkdir(exist_ok=True)
     variables = {"TMPDIR": str(temporary), **(environment or {})}

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from tests.pages.conftest import ROOT
+from tests.pages.conftest import ROOT, RunApp
 from ui.core import layout
 from ui.core.presenter import SCALE
 
-RunApp = Callable[..., AppTest]
 DRAWING = ("plotly_chart", "altair_chart", "vega_lite_chart", "pyplot", "graphviz_chart", "image")
 
 

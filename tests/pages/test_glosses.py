@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from tests.pages.conftest import RunApp
 from tests.pages.links import entries, unlinked
 from ui.core.glossary import named_term, term
-
-RunApp = Callable[..., AppTest]
 
 #: Labels of a page's controls, and the glossary's entry for each.
 BEAM = {"Beam size": "beam", "Length penalty α": "length penalty", "Checkpoint": "checkpoint"}

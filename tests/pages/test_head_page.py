@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +9,13 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from tests.pages.conftest import RunApp
 from tests.pages.links import said
 from transformer.trace.records import HeadStages
 from transformer.translator import Translator
 from transformer.types import ATTENTION_KINDS
 from ui.components.stages import Chosen
 
-RunApp = Callable[..., AppTest]
 SENTENCE = "The cat sat on the mat."
 SHIPPED = Path(__file__).resolve().parents[2] / "checkpoints"
 
@@ -67,13 +66,11 @@ def test_choosing_goes_into_the_link_and_other_tokens_forget_the_key(
     app.selectbox(key="head_layer_box").set_value(2).run()
     app.selectbox(key="head_head_box").set_value(0).run()
     app.selectbox(key="head_query_box").set_value(1).run()
-    assert not app.exception
     stages = drawn[-1]["stages"]
     assert (stages.layer, stages.head, stages.query) == (2, 0, 1)
     held = {"layer": "3", "head": "1", "query": "2", "key": "2"}
     assert held.items() <= app.query_params.items()
     app.segmented_control(key="kind_widget").set_value("encoder_self").run()
-    assert not app.exception
     assert "query" not in app.query_params and "key" not in app.query_params
     assert drawn[-1]["stages"].kind == "encoder_self"
 

@@ -32,7 +32,7 @@ def app(tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer) -> 
     folder = tmp_path_factory.mktemp("long")
     config = ModelConfig(
         vocab_size=tiny_tokenizer.vocab_size, d_model=32, n_heads=1, d_ff=32, n_encoder_layers=2,
-        n_decoder_layers=200, output_bias=True, max_positions=600,
+        n_decoder_layers=100, output_bias=True, max_positions=600,
     )  # fmt: skip
     model = random_model(config)
     assert model.generator.bias is not None

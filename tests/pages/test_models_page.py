@@ -5,20 +5,23 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sys
 import threading
-from collections.abc import Callable
+import types
 from pathlib import Path
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from tests.pages.conftest import RunApp
+from tests.pages.links import messages_in
+from tests.transformer.damage import content
 from tests.transformer.huggingface.models import make_folder
+from tests.transformer.importers.foreign import fairseq, joeynmt
 from tests.transformer.importers.hub_site import NAME, Hub, serving
 from transformer.catalogue import inspect_entry
 from ui.frame import import_access
 from ui.models import import_jobs
-
-RunApp = Callable[..., AppTest]
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore"),  # those of transformers
@@ -36,22 +39,14 @@ def theirs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def root(tmp_path: Path, random_checkpoints: Path, theirs: Path) -> Path:
-    """A root with a checkpoint, a broken one, and a model to import."""
+    """A root with a checkpoint, a broken one, and models to import."""
     root = tmp_path / "root"
     shutil.copytree(random_checkpoints / "alpha", root / "alpha")
     shutil.copytree(random_checkpoints / "cut", root / "cut")
     shutil.copytree(theirs, root / "foreign" / "theirs")
+    joeynmt(root / "foreign" / "joeynmt", "pre-norm, other ids")
+    fairseq(root / "foreign" / "fairseq", "post-norm, all shared")
     return root
-
-
-def opened(run_app: RunApp, root: Path, **query: str) -> AppTest:
-    return run_app(root, at="models", **query)
-
-
-def text_of(app: AppTest) -> str:
-    kinds = ("markdown", "caption", "text", "warning", "error", "info", "success", "code")
-    found = [each.value for kind in kinds for each in app.main.get(kind)]
-    return "\n".join(found).replace("\\", "")
 
 
 def finished(app: AppTest) -> AppTest:
@@ -65,8 +60,8 @@ def finished(app: AppTest) -> AppTest:
 def test_what_is_here_is_listed_with_what_is_known(run_app: RunApp, root: Path) -> None:
     metrics = {"tests": {"a_test": {"bleu": 12.34, "chrf": "x"}, "b": {"bleu": float("nan")}}}
     (root / "alpha" / "metrics.json").write_text(json.dumps(metrics))
-    app = opened(run_app, root)
-    said = text_of(app)
+    app = run_app(root, at="models")
+    said = messages_in(app)
     assert "**alpha** · translates sentences" in said
     assert "2+3 layers · d_model 24 · 3 heads" in said
     assert "BLEU 12.3 on `a_test`" in said
@@ -80,7 +75,7 @@ def test_what_is_here_is_listed_with_what_is_known(run_app: RunApp, root: Path) 
 def test_a_card_is_shown_on_demand_as_text(run_app: RunApp, root: Path) -> None:
     card = "---\ntags: [x]\n---\n# It\n<script>alert(1)</script> ![p](https://x.example/p) **b**"
     (root / "alpha" / "README.md").write_text(card)
-    app = opened(run_app, root)
+    app = run_app(root, at="models")
     assert not any("alert" in each.value for each in app.markdown)
     app.button(key="card_alpha").click().run()
     assert app.query_params["card"] == "alpha"
@@ -93,31 +88,35 @@ def test_a_card_is_shown_on_demand_as_text(run_app: RunApp, root: Path) -> None:
     assert not any("alert" in each.value for each in app.markdown)
 
 
-def test_a_folder_is_imported_and_used(run_app: RunApp, root: Path) -> None:
-    app = opened(run_app, root)
-    assert app.selectbox(key="folder_box").options == ["foreign/theirs"]
-    app.selectbox(key="folder_box").set_value("foreign/theirs").run()
+@pytest.mark.parametrize(("kind", "folder"), [("marian", "theirs"), ("fairseq", "fairseq")])
+def test_a_folder_is_imported_and_used(run_app: RunApp, root: Path, kind: str, folder: str) -> None:
+    app = run_app(root, at="models")
+    app.selectbox(key="format_widget").set_value(kind).run()
+    assert app.selectbox(key="folder_box").options == [f"foreign/{folder}"]
+    app.selectbox(key="folder_box").set_value(f"foreign/{folder}").run()
     app.text_input(key="as_widget").set_value("mine").run()
-    said = text_of(app)
-    assert "from `foreign/theirs`; takes up to" in said
+    said = messages_in(app)
+    assert f"from `foreign/{folder}`; takes up to" in said
     assert "on disk" in said and "of memory" in said
     assert not (root / "mine").exists()
     app.button(key="import_button").click().run()
     finished(app)
-    assert "Imported `foreign/theirs` as **mine**" in text_of(app)
+    assert f"Imported `foreign/{folder}` as **mine**" in messages_in(app)
     assert inspect_entry(root / "mine").ok
-    assert not [each.name for each in root.iterdir() if each.name.startswith(".")]
+    assert sorted(each.name for each in root.iterdir()) == ["alpha", "cut", "foreign", "mine"]
     app.button(key="use_import").click().run()
     assert app.query_params["checkpoint"] == "mine"
-    assert "imported from foreign/theirs" in text_of(app)
+    assert f"imported from foreign/{folder}" in messages_in(app)
+    app.switch_page("pages/head_page.py").run()
+    assert not app.error
 
 
 def test_a_model_that_lies_in_the_root_fills_the_form(
     run_app: RunApp, root: Path, theirs: Path
 ) -> None:
     shutil.copytree(theirs, root / "theirs")
-    app = opened(run_app, root)
-    assert "**theirs** · another library's model, not imported yet" in text_of(app)
+    app = run_app(root, at="models")
+    assert "**theirs** · another library's model, not imported yet" in messages_in(app)
     app.button(key="bring_theirs").click().run()
     assert app.selectbox(key="folder_box").value == "theirs"
     assert app.text_input(key="as_widget").value == "theirs-imported"
@@ -134,15 +133,15 @@ def test_a_model_of_the_hub_is_imported(
     with serving(Hub(contents)) as site:
         site.publish()
         monkeypatch.setenv("HF_ENDPOINT", site.home)
-        app = opened(run_app, root, **{"from": "hub", "hub": NAME, "as": "fetched"})
+        app = run_app(root, at="models", **{"from": "hub", "hub": NAME, "as": "fetched"})
         assert not site.asked  # a link alone starts nothing
         ask = next(each for each in app.button if each.label == "Look up its size")
         ask.click().run()
-        assert "Downloads **" in text_of(app)
+        assert "Downloads **" in messages_in(app)
         assert not any("resolve" in path for path in site.asked)
         app.button(key="import_button").click().run()
         finished(app)
-    assert f"Imported `{NAME}` as **fetched**" in text_of(app)
+    assert f"Imported `{NAME}` as **fetched**" in messages_in(app)
     assert inspect_entry(root / "fetched").ok
 
 
@@ -151,14 +150,13 @@ def test_a_hub_that_is_out_of_reach_is_one_line(
 ) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
-    app = opened(run_app, root, **{"from": "hub", "hub": "owner/name", "as": "x"})
+    app = run_app(root, at="models", **{"from": "hub", "hub": "owner/name", "as": "x"})
     next(each for each in app.button if each.label.startswith("Look up")).click().run()
-    assert not app.exception
     assert "owner/name: the hub did not give it" in app.warning[0].value.replace("\\", "")
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     app.run()
     assert app.text_input(key="hub_widget").disabled
-    assert "Not available: the hub is switched off by HF_HUB_OFFLINE" in text_of(app)
+    assert "Not available: the hub is switched off by HF_HUB_OFFLINE" in messages_in(app)
 
 
 @pytest.mark.parametrize(
@@ -169,7 +167,7 @@ def test_folders_that_are_not_opened_and_names_that_are_not_taken(
     run_app: RunApp, root: Path, folder: str, name: str
 ) -> None:
     (root / "out").symlink_to(root.parent.parent)
-    app = opened(run_app, root, folder=folder, **{"as": name})
+    app = run_app(root, at="models", folder=folder, **{"as": name})
     (line,) = [each.value for each in app.main.get("warning")]
     assert "\n" not in line
     assert str(root.parent) not in line.replace("\\", "")
@@ -180,28 +178,27 @@ def test_of_two_sessions_with_one_name_one_wins(
     run_app: RunApp, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = (
-        opened(run_app, root, folder="foreign/theirs", **{"as": "mine"}) for _ in range(2)
+        run_app(root, at="models", folder="foreign/theirs", **{"as": "mine"}) for _ in range(2)
     )
     gate = threading.Event()
     real = import_jobs.check_room
     monkeypatch.setattr(import_jobs, "check_room", lambda plan: (gate.wait(100), real(plan)))
     first.button(key="import_button").click().run()
-    assert "Importing `foreign/theirs` as **mine**" in text_of(first)
+    assert "Importing `foreign/theirs` as **mine**" in messages_in(first)
     second.button(key="import_button").click().run()
-    assert not second.exception
     assert "mine is already being imported" in second.toast[0].value.replace("\\", "")
     gate.set()
     finished(first)
-    assert "Imported" in text_of(first)
+    assert "Imported" in messages_in(first)
     second.run()
-    assert "mine already exists; choose another" in text_of(second)
+    assert "mine already exists; choose another" in messages_in(second)
 
 
 def test_an_import_is_stopped_and_leaves_nothing(
     run_app: RunApp, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = sorted(root.rglob("*"))
-    app = opened(run_app, root, folder="foreign/theirs", **{"as": "mine"})
+    app = run_app(root, at="models", folder="foreign/theirs", **{"as": "mine"})
     gate = threading.Event()
     monkeypatch.setattr(import_jobs, "check_room", lambda plan: gate.wait(100))
     app.button(key="import_button").click().run()
@@ -209,7 +206,7 @@ def test_an_import_is_stopped_and_leaves_nothing(
     app.run()
     gate.set()
     finished(app)
-    assert "Stopped. Nothing was kept." in text_of(app)
+    assert "Stopped. Nothing was kept." in messages_in(app)
     assert sorted(root.rglob("*")) == before
     app.button(key="again_import").click().run()
     assert app.selectbox(key="folder_box").value is None
@@ -218,7 +215,7 @@ def test_an_import_is_stopped_and_leaves_nothing(
 def test_a_public_server_offers_no_import(
     run_app: RunApp, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    app = opened(run_app, root, folder="foreign/theirs", **{"as": "mine"})
+    app = run_app(root, at="models", folder="foreign/theirs", **{"as": "mine"})
     assert app.button(key="import_button")
     monkeypatch.setenv("HEADLIGHT_IMPORT", "")
     app.run()
@@ -237,7 +234,7 @@ def test_what_a_link_calls_a_checkpoint_is_only_a_name(
 ) -> None:
     """One line says that there is no such checkpoint, and the app goes on with another."""
     (root / "out").symlink_to("/etc")
-    app = opened(run_app, root, checkpoint=name, card=name[:200])
+    app = run_app(root, at="models", checkpoint=name, card=name[:200])
     assert app.sidebar.selectbox(key="checkpoint_box").value == "alpha"
     assert app.query_params["checkpoint"] == "alpha"
     (line,) = [each.value for each in app.toast]
@@ -256,10 +253,39 @@ def test_whatever_lies_in_the_root_the_app_lives(run_app: RunApp, root: Path) ->
     (copy("<b>*name*\n$x$") / "config.json").write_text("{")
     copy("same")
     (root / "to-same").symlink_to("same")
-    app = opened(run_app, root)
-    said = text_of(app)
+    app = run_app(root, at="models")
+    said = messages_in(app)
     assert "config.json: a pipe, socket or device" in said and "<b>*name* $x$" in said
     assert app.sidebar.selectbox(key="checkpoint_box").options == ["alpha", "same", "to-same"]
     app.switch_page("pages/attention_page.py").run()
-    assert not app.exception
     assert not app.error
+
+
+def _class_of_elsewhere(folder: Path) -> None:
+    """Add an object of a class as older versions of omegaconf left in checkpoints."""
+    module = types.ModuleType("settings_of_then")
+    kept = type("Kept", (), {"__module__": module.__name__})
+    module.Kept = kept  # type: ignore[attr-defined]
+    sys.modules[module.__name__] = module
+    try:
+        content(lambda values: values.update(extra=kept()))(folder)
+    finally:
+        del sys.modules[module.__name__]
+
+
+def test_a_file_that_a_safe_load_refuses_is_one_line_and_can_be_converted(
+    run_app: RunApp, root: Path
+) -> None:
+    _class_of_elsewhere(root / "foreign" / "joeynmt")
+    before = sorted(root.rglob("*"))
+    app = run_app(root, at="models", format="joeynmt", folder="foreign/joeynmt", **{"as": "mine"})
+    app.button(key="import_button").click().run()
+    finished(app)
+    (line,) = [each.value.replace("\\", "") for each in app.main.get("error")]
+    assert line.startswith("foreign/joeynmt/7.ckpt: holds more than weights (settings_of_then.Kept")
+    assert "python -m transformer import joeynmt --explain" in line
+    assert "\n" not in line and str(root.parent) not in line
+    assert sorted(root.rglob("*")) == before
+    # The page has the command's output.
+    script = next(each.value for each in app.code if "convert.py OLD NEW" in each.value)
+    compile(script, "convert.py", "exec")

@@ -14,7 +14,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from figures.markdown import shorten
-from tests.pages.links import messages, unlinked
+from tests.pages.conftest import RunApp
+from tests.pages.links import messages, messages_in
 from tests.views import make_view
 from transformer.arrays.trace_file import load_arrays
 from transformer.types import AttentionKind
@@ -22,7 +23,6 @@ from ui.attention.exhibits import attention_exhibit
 from ui.attention.maps import AttentionChoice
 from ui.export.download import source_of, trace_for
 
-RunApp = Callable[..., AppTest]
 SENTENCE = "A dog runs across the green grass."
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of transformers
@@ -35,11 +35,6 @@ def open_page(run_app: RunApp, kinds: Path) -> Callable[..., AppTest]:
         return run_app(root=kinds, checkpoint=name, at=page, **{"sentence": SENTENCE, **query})
 
     return opened
-
-
-def said(app: AppTest) -> str:
-    parts = (*app.markdown, *app.caption, *app.info, *app.text, *app.warning)
-    return unlinked("\n".join(part.value for part in parts))
 
 
 def offered_kinds(app: AppTest) -> list[str]:
@@ -97,12 +92,12 @@ def test_the_numbers_are_those_of_the_file(open_page: Callable[..., AppTest], ki
     app = open_page("text.npz", display="matrix", layer="3", head="2", keys="1-2", queries="none")
     values = maps[..., [0, 1]].sum(-1).mean(-1)
     layer, head = np.unravel_index(values.argmax(), values.shape)
-    assert "**Layer 3, head 2**" in said(app)
-    assert f"{values.max():.2f} in layer {layer + 1}, head {head + 1}" in said(app)
+    assert "**Layer 3, head 2**" in messages_in(app)
+    assert f"{values.max():.2f} in layer {layer + 1}, head {head + 1}" in messages_in(app)
     maps = load_arrays(kinds / "read.npz").encoder_self
     app = open_page("read.npz", layer="2", head="5", dim="on")
     hidden = maps[1, 4][:, [0, -1]].sum(-1).mean()
-    assert f"dimming `[CLS]` and `[SEP]` hides {hidden:.1%}" in said(app)
+    assert f"dimming `[CLS]` and `[SEP]` hides {hidden:.1%}" in messages_in(app)
 
 
 def test_a_recorded_translation_plays_and_takes_no_other_sentence(
@@ -110,13 +105,13 @@ def test_a_recorded_translation_plays_and_takes_no_other_sentence(
 ) -> None:
     trace = load_arrays(kinds / "both.npz")
     app = open_page("both.npz", "translate", step="2", layer="1", head="3")
-    assert trace.text in said(app)
+    assert trace.text in messages_in(app)
     assert shorten(trace.source, 240) in [text.value for text in app.sidebar.text]
     assert not {"sentence", "beam"} & set(app.query_params) and app.query_params["step"] == "2"
     assert not [each for each in app.button if each.label == "Decode from there"]
     app.sidebar.selectbox(key="checkpoint_box").set_value("alpha").run()
-    assert not app.exception and app.sidebar.text_area(key="sentence_box").value
-    assert "log-probabilities" in said(open_page("maps.npz", "translate"))
+    assert app.sidebar.text_area(key="sentence_box").value
+    assert "log-probabilities" in messages_in(open_page("maps.npz", "translate"))
 
 
 def test_a_file_that_only_looks_right_is_named_on_the_page(
@@ -134,7 +129,10 @@ def test_an_encoder_decoder_plays_its_own_translation(
 
     app = open_page("t5", "translate", beam="2", alpha="1")
     trace = HuggingFaceModel.load(kinds / "t5", "cpu").trace(SENTENCE, beam_size=2, alpha=1.0)
-    assert f"{len(trace.src_tokens)} source and {len(trace.predicted_tokens)} target" in said(app)
+    assert (
+        f"{len(trace.src_tokens)} source and {len(trace.predicted_tokens)} target"
+        in messages_in(app)
+    )
     assert "Sample" not in app.sidebar.segmented_control(key="search_box").options
     app = open_page("gpt2", "attention", sentence="dog " * 2_000)
     assert len(app.warning) == 1 and "at most" in app.warning[0].value

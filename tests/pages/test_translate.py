@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from tests.pages.conftest import RunApp
 from tests.pages.links import messages, unlinked
 from transformer.trace.records import Trace
 from transformer.translator import Translator
@@ -19,7 +19,6 @@ from ui.core.view import View
 from ui.work import results
 from ui.work.lru import Lru
 
-RunApp = Callable[..., AppTest]
 ROOT = Path(__file__).resolve().parents[2]
 CHECKPOINTS = ROOT / "checkpoints"
 
@@ -37,7 +36,6 @@ def translation(app: AppTest) -> str:
 def ask(app: AppTest, sentence: str) -> AppTest:
     app.sidebar.text_area(key="sentence_box").set_value(sentence)
     app.sidebar.button[0].click().run()
-    assert not app.exception
     return app
 
 

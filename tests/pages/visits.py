@@ -29,8 +29,8 @@ MOST_BYTES = 1.1 * CACHE_BYTES
 
 @contextmanager
 def small_caches(file: Path, nbytes: int = CACHE_BYTES) -> Iterator[Server]:
-    """The app with a cache of so many bytes, whose size `file` records, see small_caches.py."""
-    command = ["-m", "tests.pages.small_caches", str(file), str(nbytes)]
+    """The app with a cache of so many bytes, whose size `file` records, see altered_server.py."""
+    command = ["-m", "tests.pages.altered_server", "cache", str(file), str(nbytes)]
     with serving(file.with_name("log.txt"), command) as running:
         yield running
 
