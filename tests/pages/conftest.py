@@ -108,7 +108,7 @@ def _started_once() -> Iterator[None]:
 
     A traceback in any run fails the test.
     """
-    models._TIMES_FEW = 0  # a run may follow in no time on a change of files
+    models._TIMES = 0  # a run may follow in no time on a change of files
     libraries.set()  # else the first run of a process says that they are being loaded
     scripts = ScriptCache()
     found = functools.cache(manifest_scanner.scan_component_manifests)

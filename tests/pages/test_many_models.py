@@ -73,8 +73,8 @@ def test_what_comes_and_goes_shows_at_once_what_changes_within_seconds(
     for name in ("good-000", "good-001"):
         shutil.copytree(random_checkpoints / "alpha", tmp_path / name)
     monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(tmp_path))
-    monkeypatch.setattr(models, "_TIMES_FEW", 1e9)
-    monkeypatch.setattr(models, "_LONGEST_FEW", 3600.0)
+    monkeypatch.setattr(models, "_TIMES", 1e9)
+    monkeypatch.setattr(models, "_LONGEST", 3600.0)
     asked: list[object] = []
     real = models.list_entries
     monkeypatch.setattr(models, "list_entries", lambda *given: (asked.append(1), real(*given))[1])

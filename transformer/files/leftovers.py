@@ -25,6 +25,9 @@ from pathlib import Path
 STAGE = ".importing."
 FETCHED = ".fetched."
 
+#: Prefix of the folders of training runs among the system's temporary files.
+RUNS = "headlight-training-"
+
 _HOST = re.sub(r"[^A-Za-z0-9]+", "-", socket.gethostname())[:40]
 
 #: Seconds after which a stage that another machine left in a shared folder counts as abandoned.

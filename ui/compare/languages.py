@@ -9,9 +9,10 @@ from transformer.errors import CheckpointError
 from transformer.files.safe import read_small
 from ui.compare.choice import can_follow
 from ui.core.examples import languages_of_training
+from ui.core.languages import name_of
 from ui.core.view import View
 from ui.frame.twice import Setup
-from ui.models.rows import LANGUAGES, card_path
+from ui.models.rows import card_path
 
 #: A language in a recipe or a name: "de", "deu", "de_DE", "deu_Latn".
 _CODE = re.compile(r"([a-z]{2,3})(?:[_-][A-Za-z]{2,4})?")
@@ -66,7 +67,7 @@ def warning(setup: Setup) -> str:
     here, there = (target_language(view) for view in setup.views)
     if here is None or there is None or here == there:
         return ""
-    one, other = (LANGUAGES.get(each) or code(each) for each in (here, there))
+    one, other = (name if (name := name_of(each)) != each else code(each) for each in (here, there))
     return (
         f"A writes {one} and B was trained to write {other}. Following A, B reads {one} as if it "
         "were its own translation, so its numbers say little."

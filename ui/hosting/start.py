@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import socket
+import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -12,12 +13,13 @@ from pathlib import Path
 
 from streamlit import config
 
+from transformer.files.leftovers import RUNS, clear_away, remove_stages
 from ui.core import public
 from ui.hosting.counters import metrics_address, serve_counters
 from ui.hosting.headers import frames
 from ui.hosting.visitors import VISITORS, idle_minutes, most_visitors
 from ui.work.budget import limit
-from ui.work.leftovers import put_in_order
+from ui.work.roots import checkpoint_roots
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +63,10 @@ def prepare() -> None:
     VISITORS.most, VISITORS.idle = most_visitors(), 60.0 * idle_minutes()
     quieten()
     more_descriptors()
-    for line in put_in_order():
+    lines = clear_away(checkpoint_roots())
+    if remove_stages(Path(tempfile.gettempdir()), RUNS, own=True):
+        lines.append("Removed training runs of a killed process")
+    for line in lines:
         log.warning("Headlight: %s", line)
     serve_counters()
 

@@ -7,21 +7,17 @@ from __future__ import annotations
 
 import logging
 import re
-import shutil
-import tempfile
 import threading
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Literal
 
 from transformer.errors import CheckpointError
 from transformer.files.hub import HubModel, fetched
-from transformer.files.leftovers import STAGE, own_prefix, remove_stages
-from transformer.importers.registry import FORMATS, put_in_place
+from transformer.importers.registry import FORMATS
 from transformer.worker.job import Job, StoppedError
 from transformer.worker.scheduler import Scheduler
-from ui.models.import_plan import Plan, check_name, check_room
-from ui.work.roots import checkpoints_root, within_roots, without_root
+from ui.models.import_plan import Plan, adding, check_name, check_room
+from ui.work.roots import within_roots, without_root
 
 log = logging.getLogger(__name__)
 
@@ -74,23 +70,15 @@ class Import(Job[None]):
         plan = self.plan
         kind = FORMATS[plan.format]
         check_room(plan)
-        root = checkpoints_root()
-        root.mkdir(parents=True, exist_ok=True)
-        remove_stages(root, STAGE)
-        stage = Path(tempfile.mkdtemp(prefix=own_prefix(STAGE), dir=root))
-        try:
-            with ExitStack() as stack:
-                if isinstance(plan.source, HubModel):
-                    self._enter("fetching")
-                    folder = stack.enter_context(fetched(plan.source, stage, self))
-                else:
-                    folder = within_roots(plan.source)
-                self._enter("reading")
-                made = kind.convert(folder, stage / plan.name, name=plan.called, report=self)
+        with adding(plan.name) as stage, ExitStack() as stack:
+            if isinstance(plan.source, HubModel):
+                self._enter("fetching")
+                folder = stack.enter_context(fetched(plan.source, stage, self))
+            else:
+                folder = within_roots(plan.source)
+            self._enter("reading")
+            kind.convert(folder, stage / plan.name, name=plan.called, report=self)
             self(1, 1)
-            put_in_place(made, root / check_name(plan.name))
-        finally:
-            shutil.rmtree(stage, ignore_errors=True)
 
 
 _LOCK, _TURNS = threading.Lock(), Scheduler()

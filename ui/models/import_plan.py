@@ -5,15 +5,19 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from figures.numbers import in_bytes
 from transformer.errors import CheckpointError
 from transformer.files.hub import MAX_BYTES, HubModel
+from transformer.files.leftovers import STAGE, own_prefix, remove_stages
 from transformer.files.safe import check_file
-from transformer.importers.registry import Format
+from transformer.importers.registry import Format, put_in_place
 from ui.work.memory import free_memory
 from ui.work.roots import checkpoint_roots, checkpoints_root, shown, within_roots
 
@@ -54,11 +58,16 @@ class Plan:
 
 def cannot_write() -> str | None:
     """Return why no checkpoint can be added, or None if one can."""
-    root = checkpoints_root()
-    place = next((each for each in (root, *root.parents) if each.exists()), root)
+    place = _disk()
     if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
-        return f"The folder {root.name}/ cannot be written to by the app."
+        return f"The folder {checkpoints_root().name}/ cannot be written to by the app."
     return None
+
+
+def _disk() -> Path:
+    """Return the folder for new checkpoints, or the nearest above it that exists."""
+    root = checkpoints_root()
+    return next((each for each in (root, *root.parents) if each.exists()), root)
 
 
 def folders_for(kind: Format) -> list[str]:
@@ -69,27 +78,19 @@ def folders_for(kind: Format) -> list[str]:
             for each in (folder, *_folders(folder)):
                 if kind.fits(each):
                     found[str(each.relative_to(root))] = each
-    return sorted(name for name, path in found.items() if _allowed(path))
+    allowed = []
+    for name, path in found.items():
+        with suppress(CheckpointError):
+            within_roots(path)
+            allowed.append(name)
+    return sorted(allowed)
 
 
 def _folders(folder: Path) -> Iterator[Path]:
-    try:
-        with os.scandir(folder) as entries:
-            for count, each in enumerate(entries):
-                if count >= _MOST_FOLDERS:
-                    return
-                if not each.name.startswith(".") and each.is_dir():
-                    yield Path(each.path)
-    except OSError:
-        return
-
-
-def _allowed(path: Path) -> bool:
-    try:
-        within_roots(path)
-    except CheckpointError:
-        return False
-    return True
+    with suppress(OSError), os.scandir(folder) as entries:
+        for each in islice(entries, _MOST_FOLDERS):
+            if not each.name.startswith(".") and each.is_dir():
+                yield Path(each.path)
 
 
 def check_name(name: str) -> str:
@@ -99,7 +100,7 @@ def check_name(name: str) -> str:
             f"{shown(name) or 'An empty name'} is not a valid name; allowed are 1 to "
             "64 letters, digits, dots, dashes and underscores, beginning with a letter or digit"
         )
-    if any(os.path.lexists(root / name) for root in checkpoint_roots()):
+    if _is_taken(name):
         raise CheckpointError(f"{name} already exists; choose another name")
     return name
 
@@ -108,11 +109,28 @@ def free_name(folder: str) -> str:
     """Return a free checkpoint name derived from a folder's."""
     plain = re.sub(r"[^A-Za-z0-9._-]+", "-", folder).strip("._-")[:50] or "model"
     names = [f"{plain}-imported", *(f"{plain}-imported-{count}" for count in range(2, 100))]
-    free = (
-        name for name in names
-        if not any(os.path.lexists(root / name) for root in checkpoint_roots())
-    )  # fmt: skip
-    return next(free, "")
+    return next((name for name in names if not _is_taken(name)), "")
+
+
+def _is_taken(name: str) -> bool:
+    return any(os.path.lexists(root / name) for root in checkpoint_roots())
+
+
+@contextmanager
+def adding(name: str) -> Iterator[Path]:
+    """Yield a folder; `name` in it becomes a checkpoint when the block ends, whole or not at all.
+
+    Raises: `CheckpointError` if the name is taken by then; `OSError`.
+    """
+    root = checkpoints_root()
+    root.mkdir(parents=True, exist_ok=True)
+    remove_stages(root, STAGE)
+    stage = Path(tempfile.mkdtemp(prefix=own_prefix(STAGE), dir=root))
+    try:
+        yield stage
+        put_in_place(stage / name, root / check_name(name))
+    finally:
+        shutil.rmtree(stage, ignore_errors=True)
 
 
 def plan_folder(kind: Format, folder: str, name: str) -> Plan:
@@ -126,8 +144,7 @@ def plan_folder(kind: Format, folder: str, name: str) -> Plan:
             f"{called}: not a {kind.title} model: {missing} is missing; it needs {kind.holds}"
         )
     files = {each for pattern in kind.files for each in path.glob(pattern)}
-    sizes = {each.name: check_file(each) for each in files}
-    return _plan(kind, name, called, path, sizes, fetched=0)
+    return _plan(kind, name, called, path, {each.name: check_file(each) for each in files})
 
 
 def plan_hub(kind: Format, model: HubModel, name: str) -> Plan:
@@ -138,7 +155,7 @@ def plan_hub(kind: Format, model: HubModel, name: str) -> Plan:
 
 def _plan(
     kind: Format, name: str, called: str, source: Path | HubModel, sizes: dict[str, int],
-    fetched: int,
+    fetched: int = 0,
 ) -> Plan:  # fmt: skip
     total = sum(sizes.values())
     weights = sum(size for name, size in sizes.items() if name.endswith(_WEIGHTS))
@@ -165,9 +182,7 @@ def check_room(plan: Plan) -> None:
 
 def free_disk() -> int | None:
     """Return the free bytes on the disk of the checkpoints, or None if unknown."""
-    root = checkpoints_root()
-    place = next((each for each in (root, *root.parents) if each.exists()), root)
     try:
-        return shutil.disk_usage(place).free
+        return shutil.disk_usage(_disk()).free
     except OSError:
         return None

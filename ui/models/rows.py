@@ -19,6 +19,7 @@ from transformer.search.decoding import DEFAULT_DECODING, default_decoding
 from ui.core import url_state
 from ui.core.examples import examples_for
 from ui.core.glossary import linked
+from ui.core.languages import name_of
 from ui.core.url_state import Param
 from ui.core.widgets import bound
 from ui.models.card_text import safe_card
@@ -33,13 +34,6 @@ _MOST_FIGURES, _MOST_FILES = 3, 500
 _Measures = tuple[tuple[str, str, float, str], ...]
 _OF_TEXTS: _Measures = (("bleu", "BLEU", 1, ""), ("chrf", "chrF", 1, ""))
 _OF_LETTERS: _Measures = (("exact_match", "exact", 100, " %"), ("chrf", "chrF", 1, ""))
-
-#: Names of the languages of recipes.
-LANGUAGES = {
-    "de": "German", "en": "English", "es": "Spanish", "fi": "Finnish", "fr": "French",
-    "it": "Italian", "nl": "Dutch", "pt": "Portuguese", "ru": "Russian", "sv": "Swedish",
-}  # fmt: skip
-
 
 CARD: Param[str] = Param("card", url_state.text(255), "")
 #: For long lists: the page of the list, from 1, and the text that names contain.
@@ -184,11 +178,12 @@ def task_of(entry: Entry) -> str:
     data = entry.metrics
     for name in ("training", "recipe", "data"):
         data = _mapping(data.get(name))
-    languages = [LANGUAGES.get(str(data.get(side)), "") for side in ("src", "tgt")]
-    task = examples_for(entry.name, entry.metrics).task
-    if examples_for(entry.name, entry.metrics).kind != "letters" and all(languages):
-        return f"{task}, {languages[0]} to {languages[1]}"
-    return task
+    codes = [str(data.get(side)) for side in ("src", "tgt")]
+    source, target = map(name_of, codes)
+    examples = examples_for(entry.name, entry.metrics)
+    if examples.kind == "letters" or source == codes[0] or target == codes[1]:
+        return examples.task
+    return f"{examples.task}, {source} to {target}"
 
 
 def shape_of(entry: Entry) -> Iterator[str]:

@@ -18,17 +18,14 @@ from pathlib import Path
 from typing import Literal
 
 from transformer.errors import CheckpointError
-from transformer.files.leftovers import STAGE, own_prefix
-from transformer.importers.registry import put_in_place
+from transformer.files.leftovers import RUNS, own_prefix
 from transformer.toys.files import KEPT, Control
 from transformer.toys.run import train_toys
 from transformer.toys.settings import ToySettings
 from transformer.worker.job import UNKNOWN, Job
 from transformer.worker.process import start_alone
 from ui.core import public
-from ui.models.import_plan import check_name
-from ui.work.leftovers import TRAINING
-from ui.work.roots import checkpoints_root
+from ui.models.import_plan import adding, check_name
 
 VARIABLE = public.TRAIN
 
@@ -131,17 +128,13 @@ def begin(settings: list[ToySettings]) -> Training:
 
 def keep(run: Training, lane: int, name: str) -> None:
     """Copy a finished model among the checkpoints. Raises `CheckpointError`, one line."""
-    made, root = run.lane(lane) / KEPT, checkpoints_root()
+    made = run.lane(lane) / KEPT
     check_name(name)
     if not made.is_dir():
         raise CheckpointError("this model was not kept")
     try:
-        root.mkdir(parents=True, exist_ok=True)
-        stage = Path(tempfile.mkdtemp(prefix=own_prefix(STAGE), dir=root))
-        try:
-            put_in_place(Path(shutil.copytree(made, stage / name)), root / name)
-        finally:
-            shutil.rmtree(stage, ignore_errors=True)
+        with adding(name) as stage:
+            shutil.copytree(made, stage / name)
     except OSError as error:
         raise CheckpointError(f"{name}: {error.strerror or error}") from None
 
@@ -149,7 +142,7 @@ def keep(run: Training, lane: int, name: str) -> None:
 @functools.cache
 def _place() -> Path:
     """Make the folder of this server's runs, deleted when the server ends."""
-    place = Path(tempfile.mkdtemp(prefix=own_prefix(TRAINING)))
+    place = Path(tempfile.mkdtemp(prefix=own_prefix(RUNS)))
     atexit.register(_end, place)
     return place
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from transformer.training.watching import WatchedRun, list_runs, read_run
 from ui.core import url_state
 from ui.core.layout import current_theme, sized
 from ui.training.choice import WATCHED
+from ui.work.roots import folders_in
 
 #: Environment variable with the folders that hold runs, separated as in PATH.
 VARIABLE = "HEADLIGHT_RUNS"
@@ -34,14 +34,6 @@ _CURVES = (
 )
 
 
-def run_roots() -> tuple[Path, ...]:
-    """Return the folders whose runs are shown; the default is `runs` beside app.py."""
-    named = [each for each in os.environ.get(VARIABLE, "").split(os.pathsep) if each.strip()]
-    if not named:
-        return (Path(__file__).resolve().parents[2] / "runs",)
-    return tuple(dict.fromkeys(Path(each).resolve() for each in named))
-
-
 def draw_watch() -> None:
     """Draw the view."""
     url_state.show(WATCHED)
@@ -49,9 +41,10 @@ def draw_watch() -> None:
         "A real run takes hours. Whatever `python -m transformer train` writes to its folder is "
         "drawn here as it comes; **choose several to compare their recipes.**"
     )
-    runs = list_runs(run_roots())
+    roots = folders_in(VARIABLE, "runs")
+    runs = list_runs(roots)
     if not runs:
-        names = ", ".join(code(f"{root.name}/") for root in run_roots())
+        names = ", ".join(code(f"{root.name}/") for root in roots)
         st.info(
             f"No run in {names} yet. Start one beside the app, or name a folder that holds runs "
             f"in {VARIABLE} before the app starts.",

@@ -26,13 +26,9 @@ from ui.work import results
 from ui.work.budget import budget_of_visit
 from ui.work.models import in_memory, tracer, translator
 from ui.work.progress import DECODING, READING, Progress, attended, resume, stopped
-from ui.work.results import Computation, trace
+from ui.work.results import Computation as Computation
+from ui.work.results import trace
 from ui.work.roots import without_root
-
-__all__ = [
-    "Computation", "Plan", "computed", "end_where_stopped", "errors_on_page", "get_trace",
-    "get_tracer", "get_translator", "prepare",
-]  # fmt: skip
 
 T = TypeVar("T")
 

@@ -6,20 +6,20 @@ import dataclasses
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from plotly.graph_objects import Figure
 
 from transformer.search.compact import Compact
 
+T = TypeVar("T")
+
 #: Counted for each result on top of its arrays, so that small ones are bounded too.
 ENTRY_BYTES = 4096
 
 #: Seconds between two calls of `waiting`.
 _EVERY = 0.2
-
-_MISSING = object()
 
 
 class Lru:
@@ -56,15 +56,21 @@ class Lru:
             while self._bytes > self.limit and len(self._results) > 1:
                 self._bytes -= self._results.popitem(last=False)[1][1]
 
-    def once(self, key: Hashable, make: Callable[[], Any], waiting: Callable[[], None]) -> Any:
+    def once(
+        self, key: Hashable, make: Callable[[], T], waiting: Callable[[], object] = lambda: None
+    ) -> T:
         """Return the result; if it is missing, one thread computes it and the others wait.
 
         Args:
             make: its result is stored; if it raises, the next thread tries.
             waiting: called several times a second while another thread computes; may raise.
         """
-        while (result := self.get(key, _MISSING)) is _MISSING:
+        while True:
             with self._lock:
+                if key in self._results:
+                    self._results.move_to_end(key)
+                    found: T = self._results[key][0]
+                    return found
                 mine = key not in self._making
                 ended = self._making.setdefault(key, threading.Event())
             if not mine:
@@ -72,16 +78,13 @@ class Lru:
                     waiting()
                 continue
             try:
-                result = self.get(key, _MISSING)
-                if result is _MISSING:
-                    result = make()
-                    self.put(key, result)
+                result = make()
+                self.put(key, result)
                 return result
             finally:
                 with self._lock:
                     del self._making[key]
                 ended.set()
-        return result
 
     def __contains__(self, key: Hashable) -> bool:
         return key in self._results

@@ -36,11 +36,9 @@ MODEL_BYTES = 2 * 2**30
 #: Free memory in bytes that loading a model must leave.
 _LEFT_FREE = 256 * 2**20
 
-#: A listing is reused for some times as long as it took to make, up to some seconds: of more than
-#: `MANY` entries, and of fewer, so that a crowd does not list them for everybody. Additions and
-#: removals show at once all the same.
-MANY, _TIMES, _LONGEST = 100, 10, 3.0
-_TIMES_FEW, _LONGEST_FEW = 30, 0.25
+#: A listing is reused for so many times as long as it took to make, up to some seconds, so that a
+#: crowd does not list a root for everybody. Additions and removals show at once all the same.
+_TIMES, _LONGEST = 20, 3.0
 
 _listing = threading.Lock()
 _listed: tuple[object, float, list[Entry]] = (None, 0.0, [])
@@ -57,10 +55,7 @@ def entries() -> list[Entry]:
             return list(_listed[2])
         found = list_entries(roots, within_roots)
         now = time.monotonic()
-        many = len(found) > MANY
-        times, longest = (_TIMES, _LONGEST) if many else (_TIMES_FEW, _LONGEST_FEW)
-        stands = min(longest, times * (now - begun))
-        _listed = mark, now + stands, found
+        _listed = mark, now + min(_LONGEST, _TIMES * (now - begun)), found
     return list(found)
 
 
@@ -81,8 +76,7 @@ def load(what: Entry | Request, device: str = "") -> Tracer:
         were listed.
     """
     ref, device = (what.model, what.device) if isinstance(what, Request) else (what.ref, device)
-    found: Tracer = MODELS.once((ref, device), lambda: _open(ref, device), _unheard)
-    return found
+    return MODELS.once((ref, device), lambda: _open(ref, device))
 
 
 def in_memory(view: View) -> bool:
@@ -127,10 +121,6 @@ def _open(ref: ModelRef, device: str) -> Tracer:
     loaded = open_unchanged(ref, device)
     _freeze_garbage()
     return loaded
-
-
-def _unheard() -> None:
-    """Another session loads the same model; loading takes a moment and cannot be left."""
 
 
 def _make_room(entry: Entry) -> None:

@@ -77,8 +77,7 @@ def trace(request: Request, report: Report = unreported) -> Trace:
         asked = (request.model, request.device, sentence, arguments)
         return _bounded(worker.start(trace_by_reference, *asked).result(report))
 
-    found: Trace = CACHE.once(request, make, lambda: report(0, 0))
-    return found
+    return CACHE.once(request, make, lambda: report(0, 0))
 
 
 def result_of(request: Request, wanted: Computation[T], report: Report = unreported) -> T:
@@ -95,14 +94,12 @@ def result_of(request: Request, wanted: Computation[T], report: Report = unrepor
             count("computations")
             return wanted.make(model, recorded)
 
-    result: T = CACHE.once(wanted.key(request), make, lambda: report(0, 0))
-    return result
+    return CACHE.once(wanted.key(request), make, lambda: report(0, 0))
 
 
 def once(key: Hashable, make: Callable[[], T], report: Report = unreported) -> T:
     """Return the result of `make` for this key, cached or made now, outside the schedule."""
-    result: T = CACHE.once(key, make, lambda: report(0, 0))
-    return result
+    return CACHE.once(key, make, lambda: report(0, 0))
 
 
 def _bounded(found: Trace) -> Trace:

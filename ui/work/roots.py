@@ -7,6 +7,7 @@ it is resolved first and must end below one of the roots.
 from __future__ import annotations
 
 import os
+from functools import lru_cache
 from pathlib import Path
 
 from transformer.errors import CheckpointError
@@ -22,13 +23,21 @@ _MOST_FILES = 10_000
 
 
 def checkpoint_roots() -> tuple[Path, ...]:
-    """Return the resolved folders of checkpoints, which need not exist.
+    """Return the resolved folders of checkpoints, which need not exist."""
+    return folders_in(VARIABLE, "checkpoints")
 
-    HEADLIGHT_CHECKPOINTS names them; the default is the folder beside app.py.
-    """
-    named = [each for each in os.environ.get(VARIABLE, "").split(os.pathsep) if each.strip()]
+
+def folders_in(variable: str, default: str) -> tuple[Path, ...]:
+    """Return the folders that a variable names, resolved once; by default one beside app.py."""
+    return _resolved(os.environ.get(variable, ""), default, os.getcwd())
+
+
+@lru_cache(maxsize=8)
+def _resolved(text: str, default: str, _: str) -> tuple[Path, ...]:
+    """Return the folders of a text, from the third argument on, where the process works."""
+    named = [each for each in text.split(os.pathsep) if each.strip()]
     if not named:
-        return (Path(__file__).resolve().parents[2] / "checkpoints",)
+        return (Path(__file__).resolve().parents[2] / default,)
     return tuple(dict.fromkeys(Path(each).resolve() for each in named))
 
 

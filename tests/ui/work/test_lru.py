@@ -16,10 +16,6 @@ def size_of(trace: object) -> int:
     return sum(value.nbytes for value in vars(trace).values() if isinstance(value, np.ndarray))
 
 
-def nothing() -> None:
-    pass
-
-
 def test_arrays_are_read_only_wherever_they_lie_and_counted_once() -> None:
     cache, trace, other = Lru(10**9), make_trace(), np.zeros(1000)
     table = np.zeros((40, 30), np.float32)
@@ -89,9 +85,9 @@ def test_a_failure_is_not_kept_and_the_next_one_goes_through() -> None:
 
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
-            cache.once("a", fail, nothing)
+            cache.once("a", fail)
     assert cache._making == {}
-    assert cache.once("a", lambda: 1, nothing) == 1
+    assert cache.once("a", lambda: 1) == 1
 
 
 def test_a_thread_that_waits_may_leave() -> None:
@@ -105,7 +101,7 @@ def test_a_thread_that_waits_may_leave() -> None:
     def leave() -> None:
         raise InterruptedError
 
-    thread = threading.Thread(target=cache.once, args=("a", make, nothing))
+    thread = threading.Thread(target=cache.once, args=("a", make))
     thread.start()
     assert computing.wait(60)
     with pytest.raises(InterruptedError):
