@@ -24,6 +24,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -71,10 +72,11 @@ def _as_child(do: Callable[[], object], log: Path) -> None:
             os.dup2(written, ours)
         end = do()
         status = end if isinstance(end, int) else 0
-    except SystemExit as end:
-        status = end.code if isinstance(end.code, int) else 1
-    except BaseException:  # noqa: BLE001 - shown, and the status tells
-        traceback.print_exc()
+    except BaseException as error:  # noqa: BLE001 - shown, and the status tells
+        if isinstance(error, SystemExit):
+            status = error.code if isinstance(error.code, int) else 1
+        else:
+            traceback.print_exc()
     finally:
         with suppress(Exception):
             sys.stdout.flush()
@@ -114,14 +116,12 @@ class Trials:
 
     def kill(self, count: int) -> dict[str, object]:
         """Kill the work at random moments."""
-        seconds = self.undisturbed(0)
-        killed = 0
+        seconds, killed = self.undisturbed(0), 0
         for number in range(1, count + 1):
-            self.must(lambda number=number: self.work.begin(self.place, number), "beginning")
+            self.must(partial(self.work.begin, self.place, number), "beginning")
             moment = self.rng.uniform(0, 1.1 * seconds)
-            status, said = forked(
-                lambda number=number: self.work.run(self.place, number), self.log, moment
-            )
+            work = partial(self.work.run, self.place, number)
+            status, said = forked(work, self.log, moment)
             assert status in (0, -signal.SIGKILL), f"status {status}\n{said}"
             killed += status != 0
             if status == 0:  # quicker than at first
@@ -136,7 +136,7 @@ class Trials:
         needed = self.work.writes
         failed = 0
         for number in range(1, count + 1):
-            self.must(lambda number=number: self.work.begin(self.place, number), "beginning")
+            self.must(partial(self.work.begin, self.place, number), "beginning")
             room = self.rng.randrange(1, needed)
             status, said = self._with_room(room, number, mounted)
             lines = said.strip().splitlines()
@@ -162,16 +162,13 @@ class Trials:
         filler = self.place / "filler"
         if mounted:
             free = os.statvfs(self.place)
-            _fill(filler, free.f_bavail * free.f_frsize - room)
+            with open(filler, "wb") as out:
+                size = max(1, free.f_bavail * free.f_frsize - room)
+                os.posix_fallocate(out.fileno(), 0, size)
         try:
             return forked(work, self.log)
         finally:
             filler.unlink(missing_ok=True)
-
-
-def _fill(file: Path, size: int) -> None:
-    with open(file, "wb") as out:
-        os.posix_fallocate(out.fileno(), 0, max(1, size))
 
 
 def mount(place: Path) -> bool:

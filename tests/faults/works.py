@@ -7,9 +7,9 @@ every fault and fails if anything there is torn.
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
-from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import ClassVar
 
@@ -22,6 +22,7 @@ from transformer.__main__ import main
 from transformer.checkpoint.folder import load_checkpoint
 from transformer.checkpoint.snapshots import read_history
 from transformer.checkpoint.weights import describe_weights, read_tensors
+from transformer.errors import CheckpointError
 from transformer.files.leftovers import clear_away
 from transformer.importers.registry import FORMATS
 from transformer.toys.files import KEPT, map_updates, read_maps
@@ -55,34 +56,46 @@ snapshots = 3
 """
 
 _TOY = ToySettings(d_model=16, n_heads=2, n_layers=1, updates=30, warmup=4)
+_DECODING = ("--device", "cpu", "--beam", "1", "--alpha", "0.6")
 
 
-class Work(ABC):
-    """A piece of work; the methods run in processes of their own."""
+def command(*arguments: object) -> int:
+    return main([str(each) for each in arguments])
+
+
+class Work:
+    """A piece of work; the methods run in processes of their own.
+
+    Attributes:
+        command: whether it is a command, which reports a fault in one line with status 2.
+        writes: bytes that it writes, about; a full disk has less.
+    """
 
     name: ClassVar[str]
-    #: Whether the work is a command, which reports a fault in one line with status 2.
     command: ClassVar[bool] = True
-    #: Bytes that it writes, about; a full disk has less.
     writes: ClassVar[int] = 200_000
 
     def __init__(self, inputs: Path) -> None:
         """Args: inputs: folder in which `prepare` lays what the work needs."""
         self.inputs = inputs
 
-    def prepare(self) -> None:  # noqa: B027 - some need nothing
+    def prepare(self) -> None:
         """Make what the work needs, once."""
 
-    def begin(self, place: Path, number: int) -> None:  # noqa: B027 - some find nothing
+    def begin(self, place: Path, number: int) -> None:
         """Lay in `place` what stands there before the work; `number` counts the trials."""
+        shutil.rmtree(place / "it", ignore_errors=True)
 
-    @abstractmethod
     def run(self, place: Path, number: int) -> int:
         """Do the work. Returns: an exit status."""
+        raise NotImplementedError
 
-    @abstractmethod
     def check(self, place: Path) -> str:
         """Fail if anything is torn. Returns: a word for what stands there."""
+        if not (place / "it").exists():
+            return "nothing"
+        load_checkpoint(place / "it")
+        return "whole"
 
 
 class Training(Work):
@@ -93,8 +106,7 @@ class Training(Work):
 
     def prepare(self) -> None:
         data = parallel_text(self.inputs / "data")
-        path = recipe(data, "snapshots = 4", epochs=3, save_every=4)
-        run(path, self.inputs / "whole")
+        run(recipe(data, "snapshots = 4", epochs=3, save_every=4), self.inputs / "whole")
 
     def begin(self, place: Path, number: int) -> None:
         if (place / "run" / "model.safetensors").exists():
@@ -102,10 +114,10 @@ class Training(Work):
 
     def run(self, place: Path, number: int) -> int:
         data = self.inputs / "data"
-        return main([
-            "train", str(data / "recipe.toml"), "--data", str(data), "--out", str(place / "run"),
-            "--resume", "--quiet", "--device", "cpu",
-        ])  # fmt: skip
+        return command(
+            "train", data / "recipe.toml", "--data", data, "--out", place / "run", "--resume",
+            "--quiet", "--device", "cpu",
+        )  # fmt: skip
 
     def check(self, place: Path) -> str:
         folder = place / "run"
@@ -136,31 +148,27 @@ class Publishing(Work):
         lines = [f"w{n % 19} x{n}\tv{n} y{n % 19}" for n in range(160)]
         (self.inputs / "pairs.tsv").write_text("\n".join(lines) + "\n")
         (self.inputs / "tiny.toml").write_text(_RECIPE)
-        for command in ("train tiny.toml --quiet", "publish run --beam 1 --alpha 0.6"):
-            out = "run" if command.startswith("train") else "published"
-            first, second, *rest = command.split()
-            what = str(self.inputs / second)
-            more = ["--data", str(self.inputs), "--out", str(self.inputs / out), "--device", "cpu"]
-            assert main([first, what, *rest, *more]) == 0
+        run, more = self.inputs / "run", ("--data", self.inputs, "--out")
+        train = ("train", self.inputs / "tiny.toml", "--quiet", "--device", "cpu")
+        assert command(*train, *more, run) == 0
+        assert command("publish", run, *_DECODING, *more, self.inputs / "published") == 0
 
     def begin(self, place: Path, number: int) -> None:
         if number % 2:
-            shutil.rmtree(place / "it", ignore_errors=True)
+            super().begin(place, number)
 
     def run(self, place: Path, number: int) -> int:
-        return main([
-            "publish", str(self.inputs / "run"), "--data", str(self.inputs), "--out",
-            str(place / "it"), "--device", "cpu", "--beam", "1", "--alpha", "0.6", "--note",
-            f"Of trial {number}.",
-        ])  # fmt: skip
+        return command(
+            "publish", self.inputs / "run", "--data", self.inputs, "--out", place / "it",
+            *_DECODING, "--note", f"Of trial {number}.",
+        )  # fmt: skip
 
     def check(self, place: Path) -> str:
-        if not (place / "it").exists():
-            return "nothing"
-        load_checkpoint(place / "it")
-        (note,) = json.loads((place / "it" / "metrics.json").read_text())["notes"]
-        assert note in (place / "it" / "README.md").read_text()
-        return "whole"
+        found = super().check(place)
+        if found == "whole":
+            (note,) = json.loads((place / "it" / "metrics.json").read_text())["notes"]
+            assert note in (place / "it" / "README.md").read_text()
+        return found
 
 
 class Measuring(Publishing):
@@ -175,10 +183,10 @@ class Measuring(Publishing):
             self.run(place, -1)
 
     def run(self, place: Path, number: int) -> int:
-        return main([
-            "measure", str(place / "it"), "--data", str(self.inputs), "--device", "cpu", "--beam",
-            "1", "--alpha", "0.6", "--note", f"Of trial {number}.",
-        ])  # fmt: skip
+        return command(
+            "measure", place / "it", "--data", self.inputs, *_DECODING, "--note",
+            f"Of trial {number}.",
+        )  # fmt: skip
 
 
 class Snapshots(Publishing):
@@ -193,17 +201,15 @@ class Snapshots(Publishing):
         (place / "it" / "snapshots.npz").unlink(missing_ok=True)
 
     def run(self, place: Path, number: int) -> int:
-        return main([
-            "snapshots", str(self.inputs / "run"), "--checkpoint", str(place / "it"), "--data",
-            str(self.inputs),
-        ])  # fmt: skip
+        return command(
+            "snapshots", self.inputs / "run", "--checkpoint", place / "it", "--data", self.inputs
+        )
 
     def check(self, place: Path) -> str:
         load_checkpoint(place / "it")
         if not (place / "it" / "snapshots.npz").exists():
             return "nothing"
         found = read_history(place / "it").snapshots
-        assert found
         load_checkpoint(f"{place / 'it'}@{found[0].updates}")
         return "whole"
 
@@ -212,24 +218,22 @@ class Importing(Work):
     """`import`, of two formats in turn."""
 
     name = "import"
+    kinds = ("joeynmt", "fairseq")
 
     def prepare(self) -> None:
-        foreign.joeynmt(self.inputs / "joeynmt", "post-norm, separate")
-        foreign.fairseq(self.inputs / "fairseq", "post-norm, all shared")
-
-    def begin(self, place: Path, number: int) -> None:
-        shutil.rmtree(place / "it", ignore_errors=True)
+        for kind in self.kinds:
+            make, shape, _ = foreign.MODELS[kind]
+            make(self.inputs / kind, shape)
 
     def run(self, place: Path, number: int) -> int:
-        kind = ("joeynmt", "fairseq")[number % 2]
-        return main(["import", kind, str(self.inputs / kind), "--out", str(place / "it")])
+        kind = self.kinds[number % 2]
+        return command("import", kind, self.inputs / kind, "--out", place / "it")
 
     def check(self, place: Path) -> str:
-        if not (place / "it").exists():
-            return "nothing"
-        load_checkpoint(place / "it")
-        assert (place / "it" / "README.md").read_text().startswith("# `it`")
-        return "whole"
+        found = super().check(place)
+        card = place / "it" / "README.md"
+        assert found == "nothing" or card.read_text().startswith("# `it`")
+        return found
 
 
 class AppImport(Importing):
@@ -239,12 +243,10 @@ class AppImport(Importing):
     command = False
 
     def run(self, place: Path, number: int) -> int:
-        import os
-
         from ui.models import import_jobs
         from ui.models.import_plan import plan_folder
 
-        kind = ("joeynmt", "fairseq")[number % 2]
+        kind = self.kinds[number % 2]
         os.environ["HEADLIGHT_CHECKPOINTS"] = os.pathsep.join([str(place), str(self.inputs)])
         job = import_jobs.begin(plan_folder(FORMATS[kind], kind, "it"))
         job.ended(600)
@@ -298,17 +300,10 @@ class Keeping(Work):
     def prepare(self) -> None:
         assert ToyRun(self.inputs / "job", [_TOY], Job()).run()
 
-    def begin(self, place: Path, number: int) -> None:
-        shutil.rmtree(place / "root" / "it", ignore_errors=True)
-        (place / "root").mkdir(exist_ok=True)
-
     def run(self, place: Path, number: int) -> int:
-        import os
-
-        from transformer.errors import CheckpointError
         from ui.training import jobs
 
-        os.environ["HEADLIGHT_CHECKPOINTS"] = str(place / "root")
+        os.environ["HEADLIGHT_CHECKPOINTS"] = str(place)
         run = jobs.Training("x", self.inputs / "job", [_TOY], Job())
         try:
             jobs.keep(run, 0, "it")
@@ -318,12 +313,9 @@ class Keeping(Work):
         return 0
 
     def check(self, place: Path) -> str:
-        clear_away([place / "root"])
-        assert not _temporary(place / "root")
-        if not (place / "root" / "it").exists():
-            return "nothing"
-        load_checkpoint(place / "root" / "it")
-        return "whole"
+        clear_away([place])
+        assert not _temporary(place)
+        return super().check(place)
 
 
 WORKS: dict[str, type[Work]] = {
@@ -336,13 +328,10 @@ WORKS: dict[str, type[Work]] = {
 
 def _lines(file: Path) -> list[dict[str, object]]:
     """Return the lines of a log, whose last may be cut."""
-    if not file.exists():
-        return []
-    whole = file.read_text().split("\n")[:-1]
-    return [json.loads(line) for line in whole]
+    text = file.read_text() if file.exists() else ""
+    return [json.loads(line) for line in text.split("\n")[:-1]]
 
 
 def _temporary(folder: Path) -> list[str]:
-    return [each.name for each in folder.rglob("*") if each.name.endswith((".new", ".partial"))] + [
-        each.name for each in folder.iterdir() if each.name.startswith(".")
-    ]
+    found = {each.name for each in folder.rglob("*") if each.name.endswith((".new", ".partial"))}
+    return sorted(found | {each.name for each in folder.iterdir() if each.name.startswith(".")})

@@ -18,7 +18,7 @@ from tests.pages.links import messages_in
 from tests.transformer.damage import content
 from tests.transformer.huggingface.models import make_folder
 from tests.transformer.importers.foreign import fairseq, joeynmt
-from tests.transformer.importers.hub_site import NAME, Hub, serving
+from tests.transformer.site import NAME, Hub, serving
 from transformer.catalogue import inspect_entry
 from ui.frame import import_access
 from ui.models import import_jobs

@@ -71,11 +71,13 @@ def test_a_name_in_two_roots_is_that_of_the_first(root: Path, tmp_path: Path) ->
 def test_without_the_library_a_models_entry_says_how_to_install_it(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shutil.copytree(root / "gpt2", tmp_path / "gpt2")
+    (tmp_path / "gpt2").mkdir()
+    (tmp_path / "gpt2" / "config.json").write_text('{"model_type": "gpt2"}')
+    (tmp_path / "gpt2" / "pytorch_model.bin").touch()
     monkeypatch.setattr(files.importlib.util, "find_spec", lambda name: None)
     entry = inspect_entry(tmp_path / "gpt2")
     assert "pip install .[hf]" in str(entry.error)
-    with pytest.raises(CheckpointError, match=r"pip install \.\[hf\]"):
+    with pytest.raises(CheckpointError, match=r"gpt2: .*pip install \.\[hf\]"):
         open_tracer(tmp_path / "gpt2")
 
 

@@ -180,22 +180,9 @@ def save_checkpoint(
     """
     path = Path(path)
     with replaced_folder(path, dropped=TOKENIZER_FILES) as new:
-        state = model.state_dict()
-        write_files(new, model.config, state, tokenizer, metrics=metrics, dtype=dtype, card=card)
+        text, state = model.config.to_json(), layout_of(model.config).own(model.state_dict())
+        write_parts(new, text, state, tokenizer, metrics=metrics, dtype=dtype, card=card)
     return path
-
-
-def write_files(
-    folder: Path, config: ModelConfig, state: Mapping[str, Tensor], tokenizer: Tokenizer,
-    **more: Any,
-) -> None:  # fmt: skip
-    """Write a checkpoint's files into a new folder.
-
-    Args:
-        state: a state dict.
-        more: see `save_checkpoint`.
-    """
-    write_parts(folder, config.to_json(), layout_of(config).own(state), tokenizer, **more)
 
 
 def write_parts(
@@ -283,7 +270,13 @@ def read_own_tokenizer(folder: Path, config: ModelConfig) -> Tokenizer:
     path = folder / TOKENIZER_FILE
     present = [name for name in TOKENIZER_FILES if is_there(folder / name)]
     try:
-        tokenizer = read_tokenizer(present, lambda name: _tokenizer_file(folder / name), config)
+        tokenizer = read_tokenizer(
+            present,
+            lambda name: read_small(
+                folder / name, MAX_TABLE if name.endswith(".json") else MAX_SMALL_FILE
+            ),
+            config,
+        )
     except TokenizerError as error:
         raise CheckpointError(f"{folder}/{error}") from None
     for side, part, size in (
@@ -301,10 +294,6 @@ def read_own_tokenizer(folder: Path, config: ModelConfig) -> Tokenizer:
                 f"but {CONFIG} says {getattr(config, name)}"
             )
     return tokenizer
-
-
-def _tokenizer_file(path: Path) -> bytes:
-    return read_small(path, MAX_TABLE if path.suffix == ".json" else MAX_SMALL_FILE)
 
 
 def read_metrics(folder: Path) -> Mapping[str, Any]:

@@ -21,6 +21,7 @@ from typing import Any, cast
 
 from transformer.errors import CheckpointError
 from transformer.files.leftovers import FETCHED, own_prefix, remove_stages
+from transformer.files.safe import is_folder
 from transformer.types import Report
 
 #: owner/name, as the hub allows it: no path outside the hub's own cache can be written so.
@@ -74,13 +75,12 @@ def missing_client() -> str | None:
     return None
 
 
-def look_up(name: str, files: Sequence[str], *, endpoint: str | None = None) -> HubModel:
+def look_up(name: str, files: Sequence[str]) -> HubModel:
     """List a model's files without fetching any of them.
 
     Args:
         name: owner/name.
         files: patterns of file names. If any file is safetensors, other weights are left out.
-        endpoint: address of the hub; defaults to HF_ENDPOINT, then to the public hub.
 
     Raises: `CheckpointError`, one line, if the hub cannot be reached or has no such files, or if
         they exceed `MAX_BYTES` or `MAX_FILES`.
@@ -93,18 +93,16 @@ def look_up(name: str, files: Sequence[str], *, endpoint: str | None = None) -> 
     from huggingface_hub import HfApi
 
     try:
-        info = HfApi(endpoint=_endpoint(endpoint)).model_info(
-            name, files_metadata=True, timeout=TIMEOUT
-        )
+        api = HfApi(endpoint=_endpoint())
+        info = api.model_info(name, files_metadata=True, timeout=TIMEOUT)
         revision = str(info.sha or "")
         described = [_described(each) for each in info.siblings or ()]
     except Exception as error:  # noqa: BLE001 - the network and the hub can fail in any way
         raise CheckpointError(f"{name}: the hub did not give it ({_reason(error)})") from None
     wanted = [
-        each
-        for each in described
+        each for each in described
         if each.name and any(fnmatch.fnmatchcase(each.name, pattern) for pattern in files)
-    ]
+    ]  # fmt: skip
     if any(each.name.endswith(".safetensors") for each in wanted):
         wanted = [each for each in wanted if not each.name.endswith((".bin", ".pt", ".ckpt"))]
     model = HubModel(name, revision, tuple(wanted[: MAX_FILES + 1]))
@@ -128,9 +126,7 @@ def _described(sibling: Any) -> HubFile:
     return HubFile(name if plain else "", int(sibling.size or 0), sha256, git_sha1)
 
 
-def fetch(
-    model: HubModel, folder: Path, report: Report | None = None, *, endpoint: str | None = None
-) -> None:
+def fetch(model: HubModel, folder: Path, report: Report | None = None) -> None:
     """Fetch a model's files into an existing, empty folder.
 
     Args:
@@ -146,14 +142,13 @@ def fetch(
     done = 0
     for file in model.files:
         path = folder / file.name
-        before = done
 
-        def progress(received: int, before: int = before) -> None:
+        def progress(received: int, before: int = done) -> None:
             if report is not None:
                 report(before + received, model.size)
 
         if not _copy_cached(model, file, path):
-            _download(model, file, path, progress, endpoint)
+            _download(model, file, path, progress)
         _check(model, file, path)
         done += file.size
         progress(file.size)
@@ -173,13 +168,7 @@ def _copy_cached(model: HubModel, file: HubFile, path: Path) -> bool:
     return True
 
 
-def _download(
-    model: HubModel,
-    file: HubFile,
-    path: Path,
-    progress: Callable[[int], None],
-    endpoint: str | None,
-) -> None:
+def _download(model: HubModel, file: HubFile, path: Path, progress: Callable[[int], None]) -> None:
     """Fetch one file with the library's `http_get`, which resumes and keeps the token to its host.
 
     `hf_hub_download`, one level up, cannot be stopped: in huggingface_hub 2.4.0 it hands large
@@ -211,18 +200,13 @@ def _download(
             progress(received)
             reporting = False
 
-    url = hf_hub_url(model.name, file.name, revision=model.revision, endpoint=_endpoint(endpoint))
+    url = hf_hub_url(model.name, file.name, revision=model.revision, endpoint=_endpoint())
     # A compressed response could not be resumed.
     headers = build_hf_headers(headers={"Accept-Encoding": "identity"})
     try:
         with path.open("wb") as written:
-            http_get(
-                url,
-                written,
-                headers=headers,
-                expected_size=file.size,
-                tqdm_class=cast(Any, Progress),
-            )
+            shown = cast(Any, Progress)
+            http_get(url, written, headers=headers, expected_size=file.size, tqdm_class=shown)
     except Exception as error:
         if reporting:  # the caller stops, or the file is too large
             raise
@@ -233,18 +217,14 @@ def _download(
 
 def _check(model: HubModel, file: HubFile, path: Path) -> None:
     """Compare a file with the size and checksum announced. Raises `CheckpointError`."""
-    size = path.stat().st_size
-    digests = []
-    if file.sha256:
-        digests.append((file.sha256, hashlib.sha256()))
-    if file.git_sha1:
-        blob = hashlib.sha1(f"blob {size}\0".encode(), usedforsecurity=False)
-        digests.append((file.git_sha1, blob))
+    size, digest, announced = path.stat().st_size, hashlib.sha256(), file.sha256
+    if not announced:
+        blob = f"blob {size}\0".encode()
+        digest, announced = hashlib.sha1(blob, usedforsecurity=False), file.git_sha1
     with path.open("rb") as read:
         while chunk := read.read(CHUNK):
-            for _, digest in digests:
-                digest.update(chunk)
-    if size != file.size or any(announced != digest.hexdigest() for announced, digest in digests):
+            digest.update(chunk)
+    if size != file.size or announced not in (None, digest.hexdigest()):
         raise CheckpointError(
             f"{model.name}/{file.name}: wrong checksum, so damaged on the way or replaced; "
             "nothing was kept"
@@ -253,12 +233,7 @@ def _check(model: HubModel, file: HubFile, path: Path) -> None:
 
 @contextmanager
 def opened(
-    source: str,
-    files: Sequence[str],
-    beside: Path,
-    report: Report | None = None,
-    *,
-    endpoint: str | None = None,
+    source: str, files: Sequence[str], beside: Path, report: Report | None = None
 ) -> Iterator[Path]:
     """Yield the folder `source`, or a temporary one with the files of that model on the hub.
 
@@ -270,13 +245,13 @@ def opened(
 
     Raises: `CheckpointError` if there is no such folder and no such model.
     """
-    if _is_folder(source):
+    if source and is_folder(Path(source)):
         yield Path(source)
         return
     if not is_name(source):
         raise CheckpointError(f"{source}: no such folder")
     try:
-        model = look_up(source, files, endpoint=endpoint)
+        model = look_up(source, files)
     except CheckpointError as error:
         cached = _cached(source, files)
         if cached is None:
@@ -284,20 +259,18 @@ def opened(
             raise CheckpointError(f"{source}: no such folder; {reason}") from None
         yield cached
         return
-    with fetched(model, beside, report, endpoint=endpoint) as folder:
+    with fetched(model, beside, report) as folder:
         yield folder
 
 
 @contextmanager
-def fetched(
-    model: HubModel, beside: Path, report: Report | None = None, *, endpoint: str | None = None
-) -> Iterator[Path]:
+def fetched(model: HubModel, beside: Path, report: Report | None = None) -> Iterator[Path]:
     """Yield a temporary folder in `beside` with a model's files."""
     beside.mkdir(parents=True, exist_ok=True)
     remove_stages(beside, FETCHED)
     folder = Path(tempfile.mkdtemp(prefix=own_prefix(FETCHED), dir=beside))
     try:
-        fetch(model, folder, report, endpoint=endpoint)
+        fetch(model, folder, report)
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -313,15 +286,9 @@ def _cached(name: str, files: Sequence[str]) -> Path | None:
         return None
 
 
-def _is_folder(source: str) -> bool:
-    try:
-        return bool(source) and Path(source).is_dir()
-    except (OSError, ValueError):
-        return False
-
-
-def _endpoint(address: str | None) -> str | None:
-    endpoint = address or os.environ.get("HF_ENDPOINT") or None
+def _endpoint() -> str | None:
+    """Return the address of the hub, None for the public one."""
+    endpoint = os.environ.get("HF_ENDPOINT") or None
     if endpoint is not None and not endpoint.startswith(("https://", "http://")):
         raise CheckpointError(f"HF_ENDPOINT={endpoint!r} is not the address of a web server")
     return endpoint

@@ -12,7 +12,8 @@ import os
 import struct
 import warnings
 import zipfile
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -181,21 +182,15 @@ def _header(
     return shape, dtype, "F" if by_column else "C", n_bytes
 
 
-class _damage_named:  # noqa: N801 - reads as a statement
+@contextmanager
+def _damage_named(path: Path, name: str) -> Iterator[None]:
     """Turn what a damaged archive may raise into one line that names the array."""
-
-    def __init__(self, path: Path, name: str) -> None:
-        self.path, self.name = path, name
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        # zipfile, zlib and NumPy's header reader can fail in many ways on a damaged file.
-        if isinstance(error, Exception) and not isinstance(error, CheckpointError | MemoryError):
-            raise CheckpointError(
-                f"{self.path}: array {self.name!r} is damaged ({one_line(error)})"
-            ) from None
+    try:
+        yield
+    except (CheckpointError, MemoryError):
+        raise
+    except Exception as error:  # noqa: BLE001 - zipfile, zlib and NumPy fail in many ways
+        raise CheckpointError(f"{path}: array {name!r} is damaged ({one_line(error)})") from None
 
 
 def _quoted(name: str) -> str:

@@ -11,13 +11,11 @@ import safetensors.torch
 import torch
 
 from tests.tiny_models import random_model
-from tests.transformer.damage import cut, edit
-from transformer.catalogue import inspect_entry, list_entries
+from tests.transformer.damage import edit
 from transformer.checkpoint.folder import (
     load_checkpoint,
     save_checkpoint,
 )
-from transformer.checkpoint.reference import fingerprint
 from transformer.config import ModelConfig
 from transformer.errors import CheckpointError
 from transformer.files.atomic import write_atomic
@@ -104,14 +102,6 @@ def test_half_precision_is_computed_with_in_full(
     assert sizes[0] < 0.6 * sizes[1]
 
 
-def test_another_way_to_store_is_refused(
-    tmp_path: Path, tiny_model: Transformer, tiny_tokenizer: Tokenizer
-) -> None:
-    with pytest.raises(ValueError, match=r"int8.*float32, float16, bfloat16"):
-        save_checkpoint(tmp_path / "x", tiny_model, tiny_tokenizer, dtype="int8")
-    assert not (tmp_path / "x").exists()
-
-
 @pytest.mark.parametrize("legacy", [False, True])
 @pytest.mark.parametrize("wrapped", [False, True])
 def test_a_torch_file_of_weights(
@@ -129,12 +119,6 @@ def test_a_torch_file_of_weights(
     )
 
 
-@pytest.mark.parametrize("name", ["nowhere", "config.json"])
-def test_a_path_that_is_no_folder(tiny_checkpoint: Path, name: str) -> None:
-    with pytest.raises(CheckpointError, match=f"{name}: no such checkpoint folder"):
-        load_checkpoint(tiny_checkpoint / name)
-
-
 def test_shapes_are_compared_before_memory_is_taken(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -150,31 +134,6 @@ def test_bad_metrics_do_not_stop_a_good_model(folder: Path) -> None:
     for data in (b"{", b"[1]", b"\xff", b"[" * 100_000):
         (folder / "metrics.json").write_bytes(data)
         assert load_checkpoint(folder).metrics == {}
-
-
-def test_the_list_holds_good_and_broken_ones(tiny_checkpoint: Path, tmp_path: Path) -> None:
-    for name in ("b-good", "a-broken", "c-good"):
-        shutil.copytree(tiny_checkpoint, tmp_path / name)
-    (tmp_path / "a-broken" / "tokenizer.model").unlink()
-    (tmp_path / "not-a-checkpoint").mkdir()
-    (tmp_path / "file.txt").write_text("x")
-    entries = list_entries([tmp_path])
-    assert [(entry.name, entry.ok) for entry in entries] == [
-        ("a-broken", False), ("b-good", True), ("c-good", True),
-    ]  # fmt: skip
-    assert entries[0].error is not None and "tokenizer.model" in entries[0].error
-    assert entries[1].config == load_checkpoint(tmp_path / "b-good").config
-    assert entries[1].metrics == {"bleu": 0.0}
-    assert list_entries([tmp_path / "nowhere"]) == []
-
-
-def test_a_repaired_checkpoint_is_seen(folder: Path, tiny_checkpoint: Path) -> None:
-    before = fingerprint(folder)
-    cut("model.safetensors", 0.5)(folder)
-    assert not inspect_entry(folder).ok
-    assert fingerprint(folder) != before
-    shutil.copy(tiny_checkpoint / "model.safetensors", folder)
-    assert inspect_entry(folder).ok
 
 
 def test_a_file_appears_whole_or_not_at_all(

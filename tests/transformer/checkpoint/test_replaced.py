@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import threading
 from pathlib import Path
 
@@ -16,7 +14,6 @@ from transformer.checkpoint.folder import load_checkpoint, save_checkpoint
 from transformer.config import ModelConfig
 from transformer.errors import CheckpointError
 from transformer.files import folders, leftovers
-from transformer.files.folders import replaced_folder
 from transformer.files.leftovers import own_prefix
 from transformer.text.tokenizer import Tokenizer
 
@@ -125,20 +122,3 @@ def test_a_folder_that_cannot_be_renamed_is_filled(
     save_checkpoint(path, loaded.model, loaded.tokenizer)
     assert path.stat().st_ino == inode
     assert load_checkpoint(path).config.d_ff == 24
-
-
-def test_only_what_dead_processes_left_is_taken_away(tmp_path: Path) -> None:
-    dead = subprocess.Popen(["true"])
-    dead.wait()
-    prefix = own_prefix(".it.").rpartition("-")[0] + "-"
-    names = [
-        f"{prefix}{dead.pid}.ab.new",
-        f"{prefix}{os.getpid()}.ab.new",
-        f".it.elsewhere-{dead.pid}.ab.new",
-        ".it.notes.new",
-    ]
-    for name in names:
-        (tmp_path / name).mkdir()
-    with replaced_folder(tmp_path / "it") as new:
-        (new / "x").write_text("")
-    assert {each.name for each in tmp_path.iterdir()} == {"it", *names[1:]}

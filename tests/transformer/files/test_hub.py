@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
-from tests.transformer.huggingface.models import make_folder
-from tests.transformer.importers.hub_site import COMMIT, LARGE, NAME, Hub, serving
-from tests.transformer.site import Site
+from tests.transformer.huggingface.models import Pair, make_folder
+from tests.transformer.site import COMMIT, LARGE, NAME, Hub, Site, answer, hub_of, serving
 from transformer.__main__ import main
 from transformer.catalogue import inspect_entry
 from transformer.errors import CheckpointError
 from transformer.files import hub
+from transformer.huggingface.model import HuggingFaceModel
 from transformer.importers.registry import FORMATS
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of transformers
@@ -35,14 +39,15 @@ def contents(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
 def site(
     contents: dict[str, bytes], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> Iterator[Hub]:
-    monkeypatch.setenv("HF_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "home" / "hub"))
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
-    monkeypatch.setenv("no_proxy", "*")
-    with serving(Hub(dict(contents))) as site:
-        monkeypatch.setenv("HF_ENDPOINT", site.home)
-        site.publish()
+    with hub_of(dict(contents), monkeypatch, tmp_path / "home") as site:
         yield site
+
+
+def refused(opened: AbstractContextManager[Any], reason: str) -> None:
+    """Check that nothing is fetched, and that the reason is one line."""
+    with pytest.raises(CheckpointError, match=reason) as caught, opened:
+        pytest.fail("nothing should have come")
+    assert "\n" not in str(caught.value)
 
 
 def test_the_hub_is_asked_before_anything_is_fetched(site: Hub) -> None:
@@ -64,6 +69,30 @@ def test_a_model_is_fetched_and_imported(
     assert inspect_entry(out).metrics["imported"]["source"] == NAME
     assert [each.name for each in out.parent.iterdir()] == ["ours"]
     assert not any(name in path for path in site.asked for name in ("h5", "README", ".bin"))
+
+
+def test_a_model_of_the_library_is_fetched_loaded_and_gone(
+    made: dict[str, Pair], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    room = tmp_path / "room"
+    room.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(room))
+    contents = {each.name: each.read_bytes() for each in made["bart"].folder.iterdir()}
+    contents |= {"modeling_evil.py": b"raise SystemExit", "pytorch_model.bin": b"old"}
+    with hub_of(contents, monkeypatch, tmp_path / "home") as site:
+        model = HuggingFaceModel.from_hub(NAME, "cpu", max_tokens=40)
+        site.files[site.path_of(LARGE)] = contents[LARGE][:99]
+        with pytest.raises(CheckpointError, match=rf"{LARGE}: "):
+            HuggingFaceModel.from_hub(NAME, "cpu")
+    assert (model.name, model.path, model.max_tokens) == (NAME, None, 40)
+    assert list(room.iterdir()) == []
+    fetched = {path.rpartition("/")[2] for path in site.asked if "resolve" in path}
+    assert LARGE in fetched and not fetched & {"modeling_evil.py", "pytorch_model.bin"}
+    assert HuggingFaceModel.from_hub(str(made["bart"].folder), "cpu").kinds == model.kinds
+    before = made["bart"].ours.trace("A dog.", "Ein Hund.")
+    after = model.trace("A dog.", "Ein Hund.")
+    for kind in model.kinds:
+        assert np.array_equal(before.attention(kind), after.attention(kind))
 
 
 def test_how_far_it_is_is_said_in_bytes(site: Hub, tmp_path: Path) -> None:
@@ -95,54 +124,37 @@ def test_a_download_that_breaks_off_resumes_after_the_last_whole_chunk(
     site: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("huggingface_hub.constants.DOWNLOAD_CHUNK_SIZE", 4096)  # 10 MiB otherwise
-    data, ranges = site.contents[LARGE], []
+    data, starts = site.contents[LARGE], []
 
     def falter(handler: BaseHTTPRequestHandler) -> None:
         asked = handler.headers["Range"]
-        ranges.append(asked)
-        start = int(asked.removeprefix("bytes=").rstrip("-")) if asked else 0
-        handler.send_response(206 if asked else 200)
-        handler.send_header("Content-Length", str(len(data) - start))
-        handler.end_headers()
-        handler.wfile.write(data[start : start + len(data) // 2])
-        handler.close_connection = True
+        starts.append(int(asked.removeprefix("bytes=").rstrip("-")) if asked else 0)
+        rest = data[starts[-1] :]
+        answer(handler, rest[: len(data) // 2], 206 if asked else 200, len(rest))
 
     site.files[site.path_of(LARGE)] = falter
     with hub.fetched(hub.look_up(NAME, FILES), tmp_path) as folder:
         assert (folder / LARGE).read_bytes() == data
-    assert ranges[0] is None
-    starts = [int(each.removeprefix("bytes=").rstrip("-")) for each in ranges[1:]]
-    assert 0 < starts[0] <= len(data) // 2 and starts == sorted(starts)
+    assert starts[0] == 0 < starts[1] <= len(data) // 2 and starts == sorted(starts)
 
 
 def test_a_server_that_cannot_go_on_starts_again(site: Hub, tmp_path: Path) -> None:
-    data, count = site.contents[LARGE], []
-
-    def once_broken(handler: BaseHTTPRequestHandler) -> None:
-        count.append(1)
-        handler.send_response(200)
-        handler.send_header("Content-Length", str(len(data)))
-        handler.end_headers()
-        handler.wfile.write(data if len(count) > 1 else data[:999])
-        handler.close_connection = True
-
-    site.files[site.path_of(LARGE)] = once_broken
+    data, lengths = site.contents[LARGE], iter([999, None])
+    site.files[site.path_of(LARGE)] = lambda handler: answer(
+        handler, data[: next(lengths)], 200, len(data)
+    )
     with hub.fetched(hub.look_up(NAME, FILES), tmp_path) as folder:
         assert (folder / LARGE).read_bytes() == data
 
 
 def swap(name: str, change: Callable[[bytes], bytes]) -> Callable[[Hub], object]:
-    def damage(site: Hub) -> None:
-        site.files[site.path_of(name)] = change(site.contents[name])
-
-    return damage
+    return lambda site: site.files.update({site.path_of(name): change(site.contents[name])})
 
 
 def status(code: int) -> Callable[[Hub], object]:
-    def damage(site: Hub) -> None:
-        site.files[site.path_of(LARGE)] = lambda handler: handler.send_error(code)
-
-    return damage
+    return lambda site: site.files.update(
+        {site.path_of(LARGE): lambda handler: handler.send_error(code)}
+    )
 
 
 #: The fault in the hub's answers, and the message.
@@ -166,17 +178,14 @@ DAMAGES: dict[str, tuple[Callable[[Hub], object], str]] = {
 def test_what_the_hub_does_wrong_is_one_line(name: str, site: Hub, tmp_path: Path) -> None:
     damage, reason = DAMAGES[name]
     damage(site)
-    with pytest.raises(CheckpointError, match=reason) as caught:  # noqa: SIM117
-        with hub.opened(NAME, FILES, tmp_path / "new"):
-            pytest.fail("nothing should have come")
-    assert "\n" not in str(caught.value)
+    refused(hub.opened(NAME, FILES, tmp_path / "new"), reason)
     assert list((tmp_path / "new").iterdir()) == []
 
 
 @pytest.mark.parametrize(
     "evil", ["../../config.json", "/etc/config.json", "a/config.json", ".config.json", "c\0.json"]
 )
-def test_names_from_the_hub_are_no_paths(site: Hub, tmp_path: Path, evil: str) -> None:
+def test_names_from_the_hub_are_no_paths(site: Hub, evil: str) -> None:
     site.listed["evil"] = {"rfilename": evil, "size": 3, "blobId": "0" * 40}
     site.publish()
     names = {each.name for each in hub.look_up(NAME, ("*",)).files}
@@ -184,32 +193,23 @@ def test_names_from_the_hub_are_no_paths(site: Hub, tmp_path: Path, evil: str) -
     assert not any(name.startswith((".", "/", "c\0")) or "/" in name for name in names)
 
 
-def test_too_much_is_not_fetched(site: Hub, tmp_path: Path) -> None:
+def test_too_much_is_not_fetched(
+    site: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = hub.look_up(NAME, FILES)
+    free = type("Usage", (), {"free": model.size - 1})
+    monkeypatch.setattr("shutil.disk_usage", lambda path: free)
+    with pytest.raises(CheckpointError, match="are free here"):
+        hub.fetch(model, tmp_path)
+    assert not any("resolve" in path for path in site.asked)
     site.listed[LARGE]["size"] = 10**13
     site.publish()
     with pytest.raises(CheckpointError, match=r"10,000,0.* at most 9,000,000,000 bytes"):
         hub.look_up(NAME, FILES)
 
 
-def test_a_full_disk_is_found_out_before(
-    site: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    model = hub.look_up(NAME, FILES)
-    monkeypatch.setattr(
-        "shutil.disk_usage", lambda path: type("Usage", (), {"free": model.size - 1})
-    )
-    with pytest.raises(CheckpointError, match="are free here"):
-        hub.fetch(model, tmp_path)
-    assert not any("resolve" in path for path in site.asked)
-
-
-def test_a_model_that_is_not_there(site: Hub, tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match=r"^no/such: no such folder; the hub did not give"):  # noqa: SIM117
-        with hub.opened("no/such", FILES, tmp_path):
-            pytest.fail("there is none")
-
-
-def test_a_model_of_another_kind(site: Hub) -> None:
+def test_models_that_are_not_there(site: Hub, tmp_path: Path) -> None:
+    refused(hub.opened("no/such", FILES, tmp_path), r"^no/such: no such folder; the hub did not")
     with pytest.raises(CheckpointError, match=r"holds none of weights\.npz"):
         hub.look_up(NAME, ("weights.npz",))
 
@@ -230,9 +230,7 @@ def test_only_the_hub_itself_learns_who_asks(
 
         def blob(handler: BaseHTTPRequestHandler) -> None:
             heard.append(("other", handler.headers["Authorization"]))
-            handler.send_response(200)
-            handler.end_headers()
-            handler.wfile.write(site.contents[LARGE])
+            answer(handler, site.contents[LARGE])
 
         site.files[site.path_of(LARGE)] = away
         other.files["/blob"] = blob
@@ -247,9 +245,7 @@ def test_only_the_hub_itself_learns_who_asks(
      "x" * 5_000, "a/" + "x" * 5_000],
 )  # fmt: skip
 def test_names_that_are_no_models(name: str, tmp_path: Path, site: Hub) -> None:
-    with pytest.raises(CheckpointError, match=r"no such folder$"):  # noqa: SIM117
-        with hub.opened(name, FILES, tmp_path):
-            pytest.fail("there is none")
+    refused(hub.opened(name, FILES, tmp_path), r"no such folder$")
     assert not site.asked
 
 
@@ -269,14 +265,11 @@ def test_a_hub_that_cannot_be_reached_is_one_line(
     assert not (tmp_path / "ours").exists()
 
 
-def test_an_endpoint_that_is_no_web_server(site: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_web_server_and_no_client(
+    site: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HF_ENDPOINT", "file:///etc")
     with pytest.raises(CheckpointError, match="not the address of a web server"):
         hub.look_up(NAME, FILES)
-
-
-def test_without_the_hubs_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
-    with pytest.raises(CheckpointError, match="pip install huggingface_hub"):  # noqa: SIM117
-        with hub.opened("owner/name", FILES, tmp_path):
-            pytest.fail("there is none")
+    refused(hub.opened("owner/name", FILES, tmp_path), "pip install huggingface_hub")

@@ -63,9 +63,15 @@ def test_a_server_puts_its_folders_in_order_and_says_what_it_found(
     assert (root / "moved").is_dir() and clear_away([root]) == []
 
 
-def test_what_was_left_within_a_mount_point_goes_too(tmp_path: Path, dead: int) -> None:
-    left = tmp_path / "it" / f"{left_by(dead, '.it.')}ab.new"
-    left.mkdir(parents=True)
+def test_a_replacement_takes_away_what_dead_processes_left(tmp_path: Path, dead: int) -> None:
+    """Beside the folder, and within one that is a mount point."""
+    left = f"{left_by(dead, '.it.')}ab.new"
+    names = [
+        f"{left_by(os.getpid(), '.it.')}ab.new", f".it.elsewhere-{dead}.ab.new", ".it.notes.new"
+    ]  # fmt: skip
+    for name in (left, f"it/{left}", *names):
+        (tmp_path / name).mkdir(parents=True)
     with replaced_folder(tmp_path / "it") as new:
         (new / "x").write_text("")
+    assert {each.name for each in tmp_path.iterdir()} == {"it", *names}
     assert [each.name for each in (tmp_path / "it").iterdir()] == ["x"]

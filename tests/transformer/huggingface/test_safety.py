@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import socket
-import subprocess
-import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +14,7 @@ import pytest
 import safetensors.torch
 import torch
 
-from tests.transformer.damage import edit, remove
+from tests.transformer.damage import edit, remove, split, torch_file
 from tests.transformer.huggingface.models import Pair, transformers
 from transformer.errors import CheckpointError
 from transformer.huggingface import HuggingFaceModel
@@ -24,7 +22,6 @@ from transformer.huggingface.files import check_folder
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of transformers
 
-ROOT = Path(__file__).parents[3]
 CONFIG, SETTINGS = "config.json", "tokenizer_config.json"
 
 
@@ -64,18 +61,13 @@ def test_torch_files_and_shards_give_the_same(
 ) -> None:
     folder = copied("bart")
     first = HuggingFaceModel.load(folder, "cpu").trace("A dog runs.", "Ein Hund.")
-    state = safetensors.torch.load_file(folder / "model.safetensors")
-    (folder / "model.safetensors").unlink()
-    torch.save(state, folder / "pytorch_model.bin")
-    from_torch = HuggingFaceModel.load(folder, "cpu").trace("A dog runs.", "Ein Hund.")
-    (folder / "pytorch_model.bin").unlink()
-    names = sorted(state)
-    parts = {"model-1.safetensors": names[::2], "model-2.safetensors": names[1::2]}
-    for file, part in parts.items():
-        safetensors.torch.save_file({name: state[name] for name in part}, folder / file)
-    weight_map = {name: file for file, part in parts.items() for name in part}
-    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": weight_map}))
-    from_shards = HuggingFaceModel.load(folder, "cpu").trace("A dog runs.", "Ein Hund.")
+    shutil.copytree(folder, tmp_path / "shards" / "bart")
+    torch_file(lambda state: state, "pytorch_model.bin")(folder)
+    split()(tmp_path / "shards" / "bart")
+    from_torch, from_shards = (
+        HuggingFaceModel.load(each, "cpu").trace("A dog runs.", "Ein Hund.")
+        for each in (folder, tmp_path / "shards" / "bart")
+    )
     for other in (from_torch, from_shards):
         assert (other.cross == first.cross).all() and other.predicted_ids == first.predicted_ids
 
@@ -155,47 +147,6 @@ def test_no_network(made: dict[str, Pair], monkeypatch: pytest.MonkeyPatch) -> N
     for folder in models:
         HuggingFaceModel.load(folder, "cpu").trace("A dog runs.", max_length=3)
     assert not asked
-
-
-def test_the_hub_when_there_is_none(made: dict[str, Pair]) -> None:
-    """The tests run with the hub switched off."""
-    for name in ("headlight-tests/nothing-here", "headlight-tests/.."):
-        with pytest.raises(CheckpointError, match=name) as caught:
-            HuggingFaceModel.from_hub(name)
-        assert "\n" not in str(caught.value)
-    assert HuggingFaceModel.from_hub(str(made["bert"].folder), "cpu").kinds == ("encoder_self",)
-
-
-WITHOUT = """
-import sys
-from pathlib import Path
-import transformer.huggingface.model
-print("transformers" in sys.modules)
-sys.modules["transformers"] = None
-from transformer.catalogue import inspect_entry
-from transformer.errors import CheckpointError
-from transformer.huggingface import HuggingFaceModel
-from transformer.huggingface.files import check_folder
-folder = Path(sys.argv[1])
-check_folder(folder)
-print(inspect_entry(folder).error)
-try:
-    HuggingFaceModel.load(folder)
-except CheckpointError as error:
-    print(error)
-"""
-
-
-def test_without_the_extra_one_line_says_how_to_install_it(made: dict[str, Pair]) -> None:
-    """Importing the module does not import the library either."""
-    folder = str(made["bert"].folder)
-    done = subprocess.run(
-        [sys.executable, "-c", WITHOUT, folder],
-        cwd=ROOT, capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    imported, *lines = done.stdout.splitlines()
-    assert imported == "False" and len(lines) == 2
-    assert all("pip install .[hf]" in line and folder in line for line in lines)
 
 
 def test_loading_is_quiet(made: dict[str, Pair], capfd: pytest.CaptureFixture[str]) -> None:

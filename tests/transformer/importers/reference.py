@@ -62,23 +62,32 @@ class Reference:
         """src [B, S] and tgt_in [B, T], padded at the end."""
         self.maps = {"encoder": [], "decoder": [], "cross": []}
         seen = (src != self.pad)[:, None, None, :]
-        x = self._embedded(src, "encoder")
-        for layer in range(self.depths[0]):
-            x = self._layer(x, f"{self.names['encoder']}.{layer}", "encoder", seen, None)
-        memory = self._last_norm(x, "encoder")
+        memory = self._stack(src, "encoder", seen)
         ahead = torch.ones(tgt_in.size(1), tgt_in.size(1), dtype=torch.bool).tril()
-        x = self._embedded(tgt_in, "decoder")
-        for layer in range(self.depths[1]):
-            x = self._layer(x, f"{self.names['decoder']}.{layer}", "decoder", ahead, (memory, seen))
-        output = self.tensors[self.names["output"]]
-        logits = F.linear(self._last_norm(x, "decoder"), output)
+        hidden = self._stack(tgt_in, "decoder", ahead, (memory, seen))
+        logits = F.linear(hidden, self.tensors[self.names["output"]])
         return Passed(memory, logits, *(torch.stack(self.maps[each]) for each in self.maps))
 
-    def _embedded(self, tokens: Tensor, stack: str) -> Tensor:
-        table = self.tensors[self.names[f"{stack} embedding"]]
-        return table[tokens] * self.scale + self.positions(stack, tokens.size(1))
-
-    def _last_norm(self, x: Tensor, stack: str) -> Tensor:
+    def _stack(
+        self, tokens: Tensor, stack: str, mask: Tensor, source: tuple[Tensor, Tensor] | None = None
+    ) -> Tensor:
+        x = self.tensors[self.names[f"{stack} embedding"]][tokens] * self.scale
+        x = x + self.positions(stack, tokens.size(1))
+        for layer in range(self.depths[stack == "decoder"]):
+            at = f"{self.names[stack]}.{layer}"
+            for part in (f"{stack} self", "cross", "feed") if source else (f"{stack} self", "feed"):
+                norm = f"{at}.{self.names[f'{part} norm']}"
+                y = self._norm(x, norm) if self.pre else x
+                if part == "feed":
+                    inner = self._linear(y, f"{at}.{self.names['first']}")
+                    y = self._linear(
+                        ACTIVATIONS[self.activation](inner), f"{at}.{self.names['second']}"
+                    )
+                else:
+                    keys, seen = source if source and part == "cross" else (y, mask)
+                    kind = part.removesuffix(" self")
+                    y = self._attend(y, keys, f"{at}.{self.names[part]}", seen, kind)
+                x = x + y if self.pre else self._norm(x + y, norm)
         return self._norm(x, f"{stack}.layer_norm") if self.pre else x
 
     def _norm(self, x: Tensor, name: str) -> Tensor:
@@ -87,31 +96,6 @@ class Reference:
 
     def _linear(self, x: Tensor, name: str) -> Tensor:
         return F.linear(x, self.tensors[f"{name}.weight"], self.tensors[f"{name}.bias"])
-
-    def _layer(
-        self, x: Tensor, at: str, stack: str, mask: Tensor, source: tuple[Tensor, Tensor] | None
-    ) -> Tensor:
-        def around(x: Tensor, norm: str, branch: Callable[[Tensor], Tensor]) -> Tensor:
-            name = f"{at}.{self.names[norm]}"
-            if self.pre:
-                return x + branch(self._norm(x, name))
-            return self._norm(x + branch(x), name)
-
-        def attend(x: Tensor) -> Tensor:
-            return self._attend(x, x, f"{at}.{self.names[f'{stack} self']}", mask, stack)
-
-        def attend_source(x: Tensor) -> Tensor:
-            assert source is not None
-            return self._attend(x, source[0], f"{at}.{self.names['cross']}", source[1], "cross")
-
-        def feed(x: Tensor) -> Tensor:
-            inner = self._linear(x, f"{at}.{self.names['first']}")
-            return self._linear(ACTIVATIONS[self.activation](inner), f"{at}.{self.names['second']}")
-
-        x = around(x, f"{stack} self norm", attend)
-        if source is not None:
-            x = around(x, "cross norm", attend_source)
-        return around(x, "feed norm", feed)
 
     def _attend(self, x: Tensor, y: Tensor, at: str, mask: Tensor, kind: str) -> Tensor:
         n_heads = self.heads[0] if kind == "encoder" else self.heads[1]
@@ -138,10 +122,6 @@ class Reference:
             logits[[*never]] = -torch.inf
             ids.append(int(logits.argmax()))
         return ids[1:]
-
-    def stepping(self, src: Sequence[int]) -> Stepping:
-        """Return this model as a step function."""
-        return Stepping(self, list(src))
 
 
 @dataclass

@@ -24,7 +24,7 @@ from tests.transformer.importers.foreign import (
     joeynmt,
     written,
 )
-from tests.transformer.importers.reference import Reference
+from tests.transformer.importers.reference import Reference, Stepping
 from transformer.catalogue import inspect_entry
 from transformer.checkpoint.position_tables import off_formula
 from transformer.config import ModelConfig
@@ -74,7 +74,7 @@ def test_generates_the_same(pair: Pair) -> None:
                 encoded = pair.ours.model.encode(torch.tensor([src]))
                 steps = PackedSteps(PackedDecoder(pair.ours.model), encoded)
                 ours = search(steps, [12], settings)[0]
-                theirs = search(pair.theirs.stepping(src), [12], settings)[0]
+                theirs = search(Stepping(pair.theirs, src), [12], settings)[0]
             assert [each.ids for each in ours.hypotheses] == [
                 each.ids for each in theirs.hypotheses
             ]

@@ -14,8 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.transformer.importers.hub_site import serving
-from tests.transformer.site import Answer, Site
+from tests.transformer.site import Answer, Site, serving
 from tests.transformer.training.runs import recipe
 from transformer.__main__ import main
 from transformer.training import download

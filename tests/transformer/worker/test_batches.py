@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from concurrent.futures import Future, ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -71,26 +70,26 @@ class Visitors:
         self._batches |= {id(batch): batch for batch in list(self.batches._open.values())}
         return sum(map(len, self._batches.values())) + len(self.alone)
 
+    def check(self, asked: Future[Trace], sentence: str) -> None:
+        """Compare a trace with that of the sentence alone."""
+        found = asked.result()
+        expected = trace_in_turn(self.model, sentence, ARGUMENTS, Scheduler(), silent)
+        assert (found.source, found.tgt_tokens) == (sentence, expected.tgt_tokens)
+        for name in ("cross", "encoder_self", "decoder_self", "log_probs"):
+            np.testing.assert_allclose(getattr(found, name), getattr(expected, name), atol=1e-5)
+        assert found.forcing_gap is not None and found.forcing_gap < 1e-4
+
 
 @pytest.fixture
-def people(tiny_checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> Visitors:
-    return Visitors(Translator.load(tiny_checkpoint, "cpu"), monkeypatch)
-
-
-def check(found: Trace, sentence: str, model: Translator) -> None:
-    """Compare a trace with that of the sentence alone."""
-    expected = trace_in_turn(model, sentence, ARGUMENTS, Scheduler(), silent)
-    assert (found.source, found.tgt_tokens) == (sentence, expected.tgt_tokens)
-    for name in ("cross", "encoder_self", "decoder_self", "log_probs"):
-        np.testing.assert_allclose(getattr(found, name), getattr(expected, name), atol=1e-5)
-    assert found.forcing_gap is not None and found.forcing_gap < 1e-4
+def people(tiny_translator: Translator, monkeypatch: pytest.MonkeyPatch) -> Visitors:
+    return Visitors(tiny_translator, monkeypatch)
 
 
 def test_bounded_batches_give_the_traces_of_single_sentences(people: Visitors) -> None:
     with people.schedule.turn():
         asked = [people.ask(SENTENCES[number % 3]) for number in range(MOST + 2)]
     for number, each in enumerate(asked):
-        check(each.result(), SENTENCES[number % 3], people.model)
+        people.check(each, SENTENCES[number % 3])
     assert people.together == [MOST, 2] and not people.alone
 
 
@@ -109,7 +108,7 @@ def test_other_settings_and_long_sentences_are_not_joined(people: Visitors) -> N
 def test_a_sentence_that_cannot_be_traced_leaves_the_others_theirs(people: Visitors) -> None:
     with people.schedule.turn():
         good, bad = (people.ask(each) for each in (SENTENCES[0], " "))
-    check(good.result(), SENTENCES[0], people.model)
+    people.check(good, SENTENCES[0])
     with pytest.raises(InputError, match=r"^the sentence is blank"):
         bad.result()
     assert sorted(people.alone) == [" ", SENTENCES[0]]
@@ -124,7 +123,7 @@ def test_visitors_who_leave_are_not_waited_for(people: Visitors, who: int) -> No
         ]
         with pytest.raises(InterruptedError):
             asked[who].result()
-    check(asked[1 - who].result(), SENTENCES[1 - who], people.model)
+    people.check(asked[1 - who], SENTENCES[1 - who])
     assert not people.alone
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 import os
 import signal
-import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from operator import attrgetter, methodcaller
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from transformer.catalogue import resolve
 from transformer.errors import CheckpointError, InputError
 from transformer.trace.records import Trace
 from transformer.translator import Translator
+from transformer.types import Report
 from transformer.worker import process
 from transformer.worker.batches import trace_by_reference, warm_up
 from transformer.worker.job import UNKNOWN, Job
@@ -27,6 +28,7 @@ from transformer.worker.scheduler import Scheduler
 from transformer.worker.tracing import trace_in_turn
 
 CAT = "The cat sat on the mat."
+SETTINGS = {"beam_size": 4, "alpha": 0.6}
 
 
 @pytest.fixture(scope="module")
@@ -36,20 +38,22 @@ def worker() -> Iterator[Process]:
     started.close()
 
 
-def traced(worker: Process, path: Path, sentence: str = CAT, **options: Any) -> Trace:
-    arguments = {"beam_size": 4, "alpha": 0.6} | options.pop("arguments", {})
-    ref, report = resolve(path), options.get("report", lambda *_: None)
-    ref = dataclasses.replace(ref, mark=options.get("mark", ref.mark))
-    return worker.start(trace_by_reference, ref, "cpu", sentence, arguments).result(report)
+def traced(
+    worker: Process, path: Path, sentence: str = CAT, mark: str | None = None,
+    report: Report = lambda *_: None, **arguments: Any,
+) -> Trace:  # fmt: skip
+    ref = resolve(path)
+    ref = ref if mark is None else dataclasses.replace(ref, mark=mark)
+    given = SETTINGS | arguments
+    return worker.start(trace_by_reference, ref, "cpu", sentence, given).result(report)
 
 
 @pytest.mark.parametrize("arguments", [{}, {"beam_size": 1, "prefix": [7, 8]}, {"target": "a b"}])
 def test_a_trace_from_there_is_that_of_here(
     worker: Process, tiny_checkpoint: Path, arguments: dict[str, Any]
 ) -> None:
-    found = traced(worker, tiny_checkpoint, arguments=arguments)
-    model = Translator.load(tiny_checkpoint, device="cpu")
-    settings = {"beam_size": 4, "alpha": 0.6} | arguments
+    found = traced(worker, tiny_checkpoint, **arguments)
+    settings, model = SETTINGS | arguments, Translator.load(tiny_checkpoint, device="cpu")
     expected = trace_in_turn(model, CAT, settings, Scheduler(), lambda *_: None)
     for field in dataclasses.fields(Trace):
         here, there = getattr(expected, field.name), getattr(found, field.name)
@@ -67,7 +71,7 @@ def test_errors_come_back_as_they_were(worker: Process, tiny_checkpoint: Path) -
     with pytest.raises(CheckpointError, match="changed since this page was drawn"):
         traced(worker, tiny_checkpoint, mark="another")
     with pytest.raises(InputError, match="beam size"):
-        traced(worker, tiny_checkpoint, arguments={"beam_size": -1})
+        traced(worker, tiny_checkpoint, beam_size=-1)
     assert worker.jobs == 0
 
 
@@ -79,25 +83,16 @@ def test_a_job_whose_caller_leaves_ends_and_the_next_one_runs(
 
     long = " ".join(["dog"] * 150)
     with pytest.raises(InterruptedError):
-        traced(worker, tiny_checkpoint, long, report=leave, arguments={"beam_size": 10})
+        traced(worker, tiny_checkpoint, long, report=leave, beam_size=10)
     wait_until(lambda: worker.jobs == 0)
     assert traced(worker, tiny_checkpoint).complete is not None
 
 
 def test_several_jobs_at_once_get_their_own_answers(worker: Process, tiny_checkpoint: Path) -> None:
     sentences = [f"{'the cat ' * n}sat." for n in range(1, 7)]
-    found: dict[str, Trace] = {}
-    threads = [
-        threading.Thread(target=lambda each=each: found.update(
-            {each: traced(worker, tiny_checkpoint, each)}
-        ))
-        for each in sentences
-    ]  # fmt: skip
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(120)
-    assert {each: found[each].source for each in sentences} == {each: each for each in sentences}
+    with ThreadPoolExecutor(len(sentences)) as threads:
+        found = threads.map(lambda each: traced(worker, tiny_checkpoint, each), sentences)
+        assert [each.source for each in found] == sentences
 
 
 def test_requests_and_progress_cross(worker: Process) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 from hypothesis import given, settings
@@ -12,6 +12,14 @@ from hypothesis import strategies as st
 from tests.waiting import wait_until
 from transformer.worker import scheduler
 from transformer.worker.scheduler import Scheduler, Turn
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _soon() -> Iterator[None]:
+    """Waiting work looks up often."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scheduler, "_EVERY", 0.01)
+        yield
 
 
 @pytest.fixture
