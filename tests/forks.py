@@ -1,4 +1,4 @@
-"""Processes for tests, forked from one that has made its imports.
+"""Processes for tests, forked from one that has made its imports, or from the test itself.
 
 Importing PyTorch, Streamlit and the rest takes several seconds of processor time. So
 one process imports it all, and each server, program or command is a copy of that process in which
@@ -11,9 +11,13 @@ import atexit
 import functools
 import json
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+import time
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -129,3 +133,46 @@ def _original() -> subprocess.Popen[str]:
     )  # fmt: skip
     atexit.register(process.communicate)
     return process
+
+
+def forked(do: Callable[[], object], log: Path, kill_after: float | None = None) -> tuple[int, str]:
+    """Call `do` in a copy of this process.
+
+    Args:
+        kill_after: seconds after which it is killed; default: 120.
+
+    Returns: its exit status, negative if a signal ended it, and what it wrote.
+    """
+    child = os.fork()
+    if child == 0:
+        _as_child(do, log)
+    os.setpriority(os.PRIO_PROCESS, child, os.getpriority(os.PRIO_PROCESS, 0))
+    ends = time.monotonic() + (120 if kill_after is None else kill_after)
+    while (found := os.waitpid(child, os.WNOHANG))[0] == 0:
+        left = ends - time.monotonic()
+        if left <= 0:
+            os.kill(child, signal.SIGKILL)
+            found = os.waitpid(child, 0)
+            break
+        time.sleep(min(0.002, left))
+    return os.waitstatus_to_exitcode(found[1]), log.read_text(errors="replace")
+
+
+def _as_child(do: Callable[[], object], log: Path) -> None:
+    status = 1
+    try:
+        written = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        for ours in (1, 2):
+            os.dup2(written, ours)
+        end = do()
+        status = end if isinstance(end, int) else 0
+    except BaseException as error:  # noqa: BLE001 - shown, and the status tells
+        if isinstance(error, SystemExit):
+            status = error.code if isinstance(error.code, int) else 1
+        else:
+            os.write(2, traceback.format_exc().encode())
+    finally:
+        with suppress(Exception):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(status)

@@ -20,68 +20,21 @@ import signal
 import subprocess
 import sys
 import time
-import traceback
 from collections import Counter
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 import torch
 
 from tests.faults.works import WORKS, Work
+from tests.forks import forked
 
 #: Bytes of the tmpfs; more than any work here writes.
 _DISK = 16 * 2**20
 
 #: What a work may say when it has no room.
 _FULL = ("No space left on device", "File too large", "are free on the server")
-
-#: Seconds that a trial may take.
-_PATIENCE = 120
-
-
-def forked(do: Callable[[], object], log: Path, kill_after: float | None = None) -> tuple[int, str]:
-    """Call `do` in a copy of this process.
-
-    Args:
-        kill_after: seconds after which it is killed.
-
-    Returns: its exit status, negative if a signal ended it, and what it wrote.
-    """
-    child = os.fork()
-    if child == 0:
-        _as_child(do, log)
-    os.setpriority(os.PRIO_PROCESS, child, os.getpriority(os.PRIO_PROCESS, 0))
-    ends = time.monotonic() + (_PATIENCE if kill_after is None else kill_after)
-    while (found := os.waitpid(child, os.WNOHANG))[0] == 0:
-        left = ends - time.monotonic()
-        if left <= 0:
-            os.kill(child, signal.SIGKILL)
-            found = os.waitpid(child, 0)
-            break
-        time.sleep(min(0.002, left))
-    return os.waitstatus_to_exitcode(found[1]), log.read_text(errors="replace")
-
-
-def _as_child(do: Callable[[], object], log: Path) -> None:
-    status = 1
-    try:
-        written = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-        for ours in (1, 2):
-            os.dup2(written, ours)
-        end = do()
-        status = end if isinstance(end, int) else 0
-    except BaseException as error:  # noqa: BLE001 - shown, and the status tells
-        if isinstance(error, SystemExit):
-            status = error.code if isinstance(error.code, int) else 1
-        else:
-            traceback.print_exc()
-    finally:
-        with suppress(Exception):
-            sys.stdout.flush()
-            sys.stderr.flush()
-        os._exit(status)
 
 
 class Trials:

@@ -11,12 +11,12 @@ import pytest
 
 from tests.factories import make_trace
 from transformer.__main__ import main
-from transformer.arrays.archived import LACKS, ArchivedTrace
 from transformer.arrays.trace_file import save_arrays
 from transformer.catalogue import inspect_entry, list_entries, open_tracer, resolve
 from transformer.checkpoint.reference import fingerprint
 from transformer.errors import CheckpointError, InputError
 from transformer.huggingface import files
+from transformer.models.arrays import LACKS, ArchivedTrace
 from transformer.trace.tracer import ABILITIES, Tracer
 from transformer.translator import Translator
 

@@ -2,22 +2,43 @@
 
 Overwriting a mapped file in place kills the process (SIGBUS), so tensors are read by plain copies,
 and a file that changes meanwhile is refused.
+
+`weights_only=True` refuses whatever could run code, but a few bytes can still claim any amount of
+memory (`bytearray(10**12)`, or an encoding that doubles its text, applied repeatedly). So only the
+names in state dicts are allowed, which is checked before the file is opened.
 """
 
 from __future__ import annotations
 
+import os
 import pickle
+import pickletools
 import re
 import warnings
+import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import torch
 
 from transformer.errors import CheckpointError
-from transformer.files.pickles import ALLOWED, check_pickles
 from transformer.files.safe import check_unchanged, open_file
+
+#: Names in pickles of state dicts and their counters.
+ALLOWED = re.compile(
+    r"collections OrderedDict"
+    r"|torch\._utils (_rebuild_tensor|_rebuild_tensor_v2|_rebuild_tensor_v3"
+    r"|_rebuild_parameter)"
+    r"|torch \w+Storage|torch\.storage (Typed|Untyped)Storage"
+    r"|torch (bfloat16|(float|int|uint|complex)\d+|bool|device|Size)"
+    r"|torch\.serialization _get_layout"
+)
+
+#: Largest pickle to scan, and how many precede the numbers in an old file.
+MAX_PICKLE, OLD_PICKLES = 64 * 1024 * 1024, 5
+#: Most opcodes in a pickle, less than a second's work; a tensor takes about 30.
+MAX_STEPS = 500_000
 
 
 def read_torch(
@@ -31,7 +52,7 @@ def read_torch(
     """Return a torch file's content, with tensors on the CPU.
 
     Args:
-        allowed: names its pickles may use, see `transformer.files.pickles`.
+        allowed: names its pickles may use.
         safe_globals: classes that torch may build besides its own.
         hint: added to the message if the file holds more than weights.
         shapes_only: read no numbers; tensors are on the meta device.
@@ -60,3 +81,69 @@ def read_torch(
             raise CheckpointError(f"{path}: not a whole torch file ({reason})") from None
         check_unchanged(path, file, status)
     return content
+
+
+def check_pickles(
+    path: Path, file: IO[bytes], allowed: re.Pattern[str] = ALLOWED, hint: str = ""
+) -> None:
+    """Refuse a torch file that holds more than tensors or would expand when unpickled.
+
+    Args:
+        path: for messages.
+        file: open at its beginning.
+        allowed: names its pickles may use.
+        hint: added to the message if they use others.
+
+    Raises: `CheckpointError` naming the file.
+    """
+    try:
+        if zipfile.is_zipfile(file):
+            _check_archive(path, file, allowed, hint)
+        else:
+            file.seek(0)
+            for _ in range(OLD_PICKLES):
+                _check_pickle(path, file, allowed, hint)
+    except CheckpointError:
+        raise
+    except Exception as error:  # noqa: BLE001 - a damaged file may fail in any way
+        reason = str(error) or type(error).__name__
+        raise CheckpointError(f"{path}: not a whole torch file ({reason})") from None
+
+
+def _check_archive(path: Path, file: IO[bytes], allowed: re.Pattern[str], hint: str) -> None:
+    with zipfile.ZipFile(file) as archive:
+        members = archive.infolist()
+        # torch never compresses.
+        if any(each.compress_type != zipfile.ZIP_STORED for each in members):
+            raise CheckpointError(f"{path}: a compressed archive, which torch does not write")
+        if len({each.filename for each in members}) != len(members):
+            raise CheckpointError(f"{path}: an archive that holds a file twice")
+        # In total, since members may overlap.
+        if sum(each.file_size for each in members) > file.seek(0, os.SEEK_END):
+            raise CheckpointError(f"{path}: an archive whose files are larger than itself")
+        for each in members:
+            if each.filename.rpartition("/")[2].lower().endswith(".pkl"):
+                if each.file_size > MAX_PICKLE:
+                    raise CheckpointError(
+                        f"{path}: {each.filename} has {each.file_size:,} bytes; at most "
+                        f"{MAX_PICKLE:,} are looked through"
+                    )
+                with archive.open(each) as member:
+                    _check_pickle(path, member, allowed, hint)
+
+
+def _check_pickle(path: Path, file: IO[bytes], allowed: re.Pattern[str], hint: str) -> None:
+    for count, (operation, argument, position) in enumerate(pickletools.genops(file)):
+        if count >= MAX_STEPS:
+            raise CheckpointError(f"{path}: a pickle of more than {MAX_STEPS:,} steps")
+        if position is not None and position > MAX_PICKLE:
+            raise CheckpointError(f"{path}: a pickle of more than {MAX_PICKLE:,} bytes")
+        calls = operation.name in ("GLOBAL", "INST")
+        if operation.name in ("STACK_GLOBAL", "OBJ", "NEWOBJ_EX", "EXT1", "EXT2", "EXT4") or (
+            calls and not allowed.fullmatch(str(argument))
+        ):
+            what = f" ({str(argument).replace(' ', '.')})" if calls else ""
+            raise CheckpointError(
+                f"{path}: holds more than weights{what}; it is not loaded, since it could run code "
+                f"or fill the memory{hint}"
+            )

@@ -48,7 +48,7 @@ Family = Literal["encoder_decoder", "decoder", "encoder"]
 _building = threading.Lock()
 
 
-def build(folder: Path, max_parameters: int = MAX_PARAMETERS) -> tuple[Any, Family]:
+def build(folder: Path) -> tuple[Any, Family]:
     """Build the model in evaluation mode, float32, on the CPU, with eager attention.
 
     Raises: `CheckpointError` naming the file and what is wrong.
@@ -62,10 +62,10 @@ def build(folder: Path, max_parameters: int = MAX_PARAMETERS) -> tuple[Any, Fami
             check_type(weights.files[name], name, described[1])
             stored[name] = weights.files[name], described
     n_stored = sum(math.prod(shape) for _, (shape, _) in stored.values())
-    _check_count(weights.path, n_stored, max_parameters)
+    _check_count(weights.path, n_stored)
     config, kind, family = _architecture(folder / CONFIG, values)
     with _building:
-        _check_shapes(folder, kind, config, stored, n_stored, max_parameters)
+        _check_shapes(folder, kind, config, stored, n_stored)
         state: dict[str, Tensor] = {}
         for path in dict.fromkeys(file for file, _ in stored.values()):
             here = {name: each for name, (file, each) in stored.items() if file == path}
@@ -149,9 +149,11 @@ def vocabulary_sizes(model: Any, family: Family) -> tuple[int, int]:
     return source, int(getattr(model.config, "tgt_vocab_size", source))
 
 
-def _check_count(path: Path, count: int, most: int) -> None:
-    if count > most:
-        raise CheckpointError(f"{path}: {count:,} parameters; at most {most:,} are allowed")
+def _check_count(path: Path, count: int) -> None:
+    if count > MAX_PARAMETERS:
+        raise CheckpointError(
+            f"{path}: {count:,} parameters; at most {MAX_PARAMETERS:,} are allowed"
+        )
 
 
 class _TooLargeError(Exception):
@@ -159,7 +161,7 @@ class _TooLargeError(Exception):
 
 
 @contextmanager
-def _counting(most: int) -> Iterator[None]:
+def _counting() -> Iterator[None]:
     """Stop this thread's construction of a model once it has more parts than allowed."""
     thread = threading.get_ident()
     counts = {"modules": 0, "numbers": 0}
@@ -173,8 +175,8 @@ def _counting(most: int) -> Iterator[None]:
     def count_numbers(_: Any, name: str, tensor: Any) -> None:
         if threading.get_ident() == thread and tensor is not None:
             counts["numbers"] += tensor.numel()
-            if counts["numbers"] > 2 * most:  # tied ones are counted twice
-                raise _TooLargeError(f"more than {most:,} parameters")
+            if counts["numbers"] > 2 * MAX_PARAMETERS:  # tied ones are counted twice
+                raise _TooLargeError(f"more than {MAX_PARAMETERS:,} parameters")
 
     handles = [
         torch_module.register_module_module_registration_hook(count_module),
@@ -194,14 +196,13 @@ def _check_shapes(
     config: Any,
     stored: Mapping[str, tuple[Path, Described]],
     n_stored: int,
-    most: int,
 ) -> None:
     """Build the model without memory and compare its tensors with the stored ones."""
     from transformers import initialization
 
     path = folder / CONFIG
     try:
-        with _counting(most), torch.device("meta"), initialization.no_init_weights():
+        with _counting(), torch.device("meta"), initialization.no_init_weights():
             model = kind(config)
         model.tie_weights()
         expected = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
@@ -211,7 +212,7 @@ def _check_shapes(
         raise CheckpointError(f"{path}: asks for {error}, which is the limit") from None
     except Exception as error:  # noqa: BLE001 - the library may raise anything
         raise CheckpointError(f"{path}: no model can be made of it ({one_line(error)})") from None
-    _check_count(path, count, most)
+    _check_count(path, count)
     prefix = f"{kind.base_model_prefix}."
     for name, (file, (shape, _)) in stored.items():
         for alias in (name, prefix + name, name.removeprefix(prefix)):

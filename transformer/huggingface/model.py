@@ -17,7 +17,7 @@ import torch
 
 from transformer.device import resolve_device
 from transformer.errors import CheckpointError, InputError
-from transformer.huggingface.building import MAX_PARAMETERS, Family, build, vocabulary_sizes
+from transformer.huggingface.building import Family, build, vocabulary_sizes
 from transformer.huggingface.files import (
     CONFIG,
     FILES,
@@ -93,18 +93,13 @@ class HuggingFaceModel:
 
     @classmethod
     def load(
-        cls,
-        path: str | Path,
-        device: str = "auto",
-        max_tokens: int = 512,
-        max_parameters: int = MAX_PARAMETERS,
+        cls, path: str | Path, device: str = "auto", max_tokens: int = 512
     ) -> HuggingFaceModel:
         """Read a folder that the library's `save_pretrained` wrote, or a copy of one on the hub.
 
         Args:
             max_tokens: longest source and longest translation, special tokens included; less
                 if the model has fewer positions.
-            max_parameters: larger models are refused before memory is taken.
 
         Raises: `CheckpointError` naming the file and what is wrong, or if the library is not
             installed; `InputError` for a device that does not exist.
@@ -112,7 +107,7 @@ class HuggingFaceModel:
         resolve_device(device)
         folder = Path(path)
         values = read_values(folder)
-        model, family = build(folder, max_parameters)
+        model, family = build(folder)
         sizes = vocabulary_sizes(model, family)
         generation = read_generation(
             folder / CONFIG,

@@ -15,10 +15,9 @@ from typing import Any
 from transformer.checkpoint.shards import Stored
 from transformer.checkpoint.weights import is_plain
 from transformer.errors import CheckpointError
-from transformer.files.pickles import ALLOWED
-from transformer.files.torch_file import read_torch
+from transformer.files.torch_file import ALLOWED, read_torch
 
-#: Names allowed in pickles beside those of state dicts, see `transformer.files.pickles`.
+#: Names allowed in pickles beside those of state dicts, see `transformer.files.torch_file`.
 _NAMES = re.compile(ALLOWED.pattern + r"|argparse Namespace|(__builtin__|builtins) set")
 
 

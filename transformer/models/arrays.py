@@ -4,13 +4,81 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
-from transformer.arrays.archived import ArchivedTrace
-from transformer.arrays.trace_file import describe_arrays
+from transformer.arrays.maps import MAX_TOKENS
+from transformer.arrays.trace_file import describe_arrays, load_arrays
 from transformer.checkpoint.reference import ModelRef
+from transformer.errors import InputError
 from transformer.models.entry import Entry
+from transformer.trace.records import Trace
+from transformer.trace.tracer import Ability
+from transformer.types import ATTENTION_KINDS, AttentionKind
 
 SUFFIX = ".npz"
+
+#: Why a file lacks each ability, one sentence each.
+LACKS: dict[Ability, str] = {
+    "search": "This file records one pass, not a search: it does not say which translations were "
+    "compared.",
+    "steering": "This file holds one recorded sentence; there is no model here that could continue "
+    "differently.",
+    "internals": "This file holds attention weights only, not the queries, keys and values behind "
+    "them.",
+    "heads": "This file holds attention weights only, not the queries, keys and values behind "
+    "them.",
+    "vocabulary": "This file holds the pieces of one sentence, not the tokenizer and the "
+    "embeddings behind them.",
+    "any_sentence": "This file holds one sentence; there is no model here to read another.",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class ArchivedTrace:
+    """One sentence recorded elsewhere.
+
+    Attributes:
+        name: the file's name.
+        record: the file's trace.
+        device: always the CPU.
+        max_tokens: the limit of every archive.
+    """
+
+    name: str
+    record: Trace
+    device: str = "cpu"
+    max_tokens: int = MAX_TOKENS
+
+    @classmethod
+    def load(cls, path: str | Path) -> ArchivedTrace:
+        """Read an .npz file. Raises `CheckpointError`, see `load_arrays`."""
+        return cls(Path(path).name, load_arrays(path))
+
+    @property
+    def kinds(self) -> tuple[AttentionKind, ...]:
+        """The kinds of maps in the file."""
+        return tuple(kind for kind in ATTENTION_KINDS if self.record.attention(kind).size)
+
+    @property
+    def sentence(self) -> str:
+        """The file's sentence."""
+        return self.record.source
+
+    def lacks(self, ability: Ability) -> str | None:
+        """Return why the file lacks this ability; it lacks all of them."""
+        return LACKS[ability]
+
+    def trace(self, sentence: str, target: str | None = None, **options: Any) -> Trace:
+        """Return the record. Raises `InputError` for any other sentence, or for a target."""
+        if sentence != self.sentence:
+            raise InputError(f"{self.name} holds one sentence, and it is not this one")
+        if target is not None:
+            raise InputError(
+                f"{self.name} holds one sentence with its translation; no other can be given"
+            )
+        return self.record
 
 
 def fits(ref: ModelRef) -> bool:

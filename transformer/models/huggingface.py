@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from transformer.checkpoint.reference import ModelRef
-from transformer.huggingface import files
+from transformer.huggingface import HuggingFaceModel, files
 from transformer.models.entry import Entry, identity
 from transformer.models.foreign import MARIAN
 from transformer.trace.tracer import Tracer
@@ -27,6 +27,4 @@ def describe(ref: ModelRef) -> Entry:
 
 def open(ref: ModelRef, device: str) -> Tracer:
     """Build the model with the library, which is imported now."""
-    from transformer.huggingface.model import HuggingFaceModel
-
     return HuggingFaceModel.load(ref.folder, device)

@@ -15,10 +15,10 @@ from dataclasses import replace
 import torch
 
 from figures.numbers import in_bytes
-from transformer.arrays.archived import ArchivedTrace
 from transformer.catalogue import Entry, ModelRef, describe, inspect_entry, list_entries
 from transformer.errors import CheckpointError
 from transformer.files.safe import modified
+from transformer.models.arrays import ArchivedTrace
 from transformer.trace.tracer import Tracer
 from transformer.translator import Translator
 from transformer.worker.tracing import COPIES, open_unchanged

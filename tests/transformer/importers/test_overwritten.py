@@ -5,91 +5,33 @@ If a file is mapped into memory, that ends the process with SIGBUS, and all visi
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
-import subprocess
-import sys
+import shutil
+import threading
+from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
-import safetensors.torch
 import torch
 
+from tests.forks import forked
 from tests.tiny_models import random_model
-from tests.transformer.huggingface import models as huggingface_models
-from tests.transformer.huggingface.models import make_folder
+from tests.transformer.damage import torch_file
+from tests.transformer.huggingface import models as huggingface
 from tests.transformer.importers.foreign import fairseq
+from transformer.catalogue import open_tracer
 from transformer.checkpoint.folder import save_checkpoint
 from transformer.config import ModelConfig
+from transformer.errors import CheckpointError
+from transformer.importers.registry import FORMATS
 from transformer.text.tokenizer import Tokenizer
 
 pytestmark = pytest.mark.filterwarnings("ignore")
-
-#: Loads a folder again and again, and cuts its weights short at a later tensor each time; then
-#: loads it while another thread copies the file over itself.
-CHILD = """
-import gc, itertools, json, os, shutil, sys, threading
-from pathlib import Path
-import torch
-from transformer.catalogue import open_tracer
-from transformer.errors import CheckpointError
-from transformer.importers.registry import FORMATS
-
-real = torch.isfinite  # looks at each tensor that is read
-
-def load(kind, path, ends):
-    made = path.parent.parent / "made"
-    try:
-        if kind in FORMATS:
-            FORMATS[kind].convert(path.parent, made)
-        else:
-            open_tracer(path.parent, "cpu")
-        ends["whole"] += 1
-    except CheckpointError as error:
-        assert path.name in str(error) or "changes while it is read" in str(error), error
-        ends["refused"] += 1
-    shutil.rmtree(made, ignore_errors=True)
-    gc.collect()
-
-def trial(kind, path):
-    whole = path.parent.parent / "whole"
-    shutil.copyfile(path, whole)
-    ends = {"whole": 0, "refused": 0}
-    for cut_at in (1, 2, 7):
-        calls = itertools.count(1)
-        def finite(tensor):
-            if next(calls) == cut_at:
-                os.truncate(path, 0)
-            return real(tensor)
-        torch.isfinite = finite
-        load(kind, path, ends)
-        torch.isfinite = real
-        shutil.copyfile(whole, path)
-    over = threading.Event()
-    def overwrite():
-        data = whole.read_bytes()
-        while not over.is_set():
-            with open(path, "wb", buffering=0) as file:
-                for begin in range(0, len(data), 65536):
-                    file.write(data[begin : begin + 65536])
-            over.wait(0.02)
-    writer = threading.Thread(target=overwrite)
-    writer.start()
-    try:
-        for _ in range(int(sys.argv[1])):
-            load(kind, path, ends)
-    finally:
-        over.set()
-        writer.join()
-    load(kind, path, ends)
-    return ends
-
-for each in sys.argv[2:]:
-    path = Path(each)
-    kind = path.parent.parent.name
-    print(kind, json.dumps(trial(kind.partition("-")[0], path)), flush=True)
-"""
 
 WEIGHTS = {
     "own": "model.safetensors", "own-torch": "model.pt", "marian": "model.safetensors",
@@ -108,16 +50,66 @@ def make(kind: str, folder: Path, tokenizer: Tokenizer) -> None:
         )  # fmt: skip
         save_checkpoint(folder, random_model(config), tokenizer)
     elif kind.startswith("marian"):
-        make_folder(folder, "separate vocabularies", d_model=96)
+        huggingface.make_folder(folder, "separate vocabularies", d_model=96)
     elif kind.startswith("hf"):
-        folder.mkdir()
-        huggingface_models.t5(folder)
+        huggingface.t5(folder)
     else:
         fairseq(folder, "pre-norm, nothing shared")
     if kind.endswith("torch"):
-        state = safetensors.torch.load_file(folder / "model.safetensors")
-        (folder / "model.safetensors").unlink()
-        torch.save(state, folder / WEIGHTS[kind])
+        torch_file(lambda state: state, WEIGHTS[kind])(folder)
+
+
+def load(kind: str, path: Path) -> str:
+    made = path.parent.parent / "made"
+    try:
+        if kind in FORMATS:
+            FORMATS[kind].convert(path.parent, made)
+        else:
+            open_tracer(path.parent, "cpu")
+    except CheckpointError as error:
+        if path.name not in str(error) and "changes while it is read" not in str(error):
+            raise
+        return "refused"
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+    return "whole"
+
+
+def survive(kind: str, path: Path, trials: int) -> None:
+    """Load a folder whose weights are cut short at a later tensor each time, then overwritten."""
+    torch.set_num_threads(1)
+    whole, real = path.read_bytes(), torch.isfinite  # looks at each tensor that is read
+    ends: Counter[str] = Counter()
+    for cut_at in (1, 2, 7):
+        calls = itertools.count(1)
+
+        def finite(tensor: torch.Tensor, at: int = cut_at, calls: Any = calls) -> torch.Tensor:
+            if next(calls) == at:
+                os.truncate(path, 0)
+            return real(tensor)
+
+        torch.isfinite = finite
+        ends[load(kind, path)] += 1
+        torch.isfinite = real
+        path.write_bytes(whole)
+    over = threading.Event()
+
+    def overwrite() -> None:
+        while not over.is_set():
+            with open(path, "wb", buffering=0) as file:
+                for begin in range(0, len(whole), 65536):
+                    file.write(whole[begin : begin + 65536])
+            over.wait(0.02)
+
+    writer = threading.Thread(target=overwrite)
+    writer.start()
+    try:
+        ends.update(load(kind, path) for _ in range(trials))
+    finally:
+        over.set()
+        writer.join()
+    ends[load(kind, path)] += 1
+    os.write(1, json.dumps(ends).encode())
 
 
 def check_survival(
@@ -125,24 +117,15 @@ def check_survival(
 ) -> None:
     """Load models of these kinds in a process while their weights change under it."""
     for kind in kinds:
-        (tmp_path / kind).mkdir()
-        make(kind, tmp_path / kind / "model", tiny_tokenizer)
-    paths = [
-        str(tmp_path / kind / "model" / name) for kind, name in WEIGHTS.items() if kind in kinds
-    ]
-    done = subprocess.run(
-        [sys.executable, "-c", CHILD, str(trials), *paths], capture_output=True, text=True,
-        cwd=Path(__file__).parents[3], timeout=900,
-        env=os.environ | {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"},
-    )  # fmt: skip
-    assert done.returncode == 0, f"{done.returncode} after {done.stdout}: {done.stderr[-2000:]}"
-    ends = dict(line.split(" ", 1) for line in done.stdout.splitlines())
-    assert list(ends) == list(kinds)
-    for kind, said in ends.items():
+        folder = tmp_path / kind / "model"
+        folder.parent.mkdir()
+        make(kind, folder, tiny_tokenizer)
+        work = partial(survive, kind.partition("-")[0], folder / WEIGHTS[kind], trials)
+        status, said = forked(work, tmp_path / "log")
+        assert status == 0, f"{status}: {said[-2000:]}"
         counts = json.loads(said)
-        assert counts["whole"] + counts["refused"] == 3 + trials + 1
-        assert counts["whole"] >= 1
-        assert counts["refused"] >= (0 if kind in AT_ONCE else 3)
+        assert sum(counts.values()) == 3 + trials + 1 and counts["whole"] >= 1
+        assert counts.get("refused", 0) >= (0 if kind in AT_ONCE else 3)
 
 
 def test_the_process_survives(tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:

@@ -43,8 +43,8 @@ from transformer.checkpoint import weights
 from transformer.checkpoint.folder import load_checkpoint, save_checkpoint
 from transformer.config import ModelConfig
 from transformer.errors import CheckpointError
-from transformer.files import pickles
 from transformer.files import safetensors_file as reading
+from transformer.files import torch_file as torch_reading
 from transformer.huggingface import HuggingFaceModel
 from transformer.importers import mapping
 from transformer.importers.registry import FORMATS
@@ -358,7 +358,7 @@ PICKLES: dict[str, bytes] = {
 def test_a_torch_file_that_would_grow(
     whole: Path, tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pickles, "MAX_STEPS", 9_000)
+    monkeypatch.setattr(torch_reading, "MAX_STEPS", 9_000)
     folder = copied(whole, kind, tmp_path)
     path = torch_path(kind, folder)
     archive(path.name, zipfile.ZIP_DEFLATED)(folder)
