@@ -15,7 +15,7 @@ from ui.core.layout import draw_by_pointer
 from ui.core.units import units_control
 from ui.core.url_state import KIND
 from ui.core.view import View, current_view
-from ui.core.widgets import choose_one, draw_explained, draw_questions
+from ui.core.widgets import choose_one, draw_explained
 from ui.frame.pages import require_frame
 from ui.work.cache import Plan, get_trace, prepare
 from ui.work.progress import fragment
@@ -44,31 +44,6 @@ HINTS = {
 }
 
 
-def explain() -> None:
-    """Explain the mechanism in the paper's terms and numbering."""
-    st.markdown(
-        "A **query** is compared with every **key**. The softmax turns the comparisons into "
-        "weights that sum to 1, and the output is the sum of the **values**, each multiplied by "
-        "its weight (section 3.2.1, equation 1). Each head has projections of its own (3.2.2)."
-    )
-    st.latex(
-        r"\mathrm{Attention}(Q,K,V)=\mathrm{softmax}\!\left(\frac{QK^{\top}}{\sqrt{d_k}}\right)V"
-    )
-    st.markdown(
-        "Each row of a map is one query and sums to 1. A colour stands for the same weight, from 0 "
-        "to 1, in every map; the scale is even in its square root, so that small weights can be "
-        "told apart. Section 3.2.3 names three uses: in **encoder self-attention**, "
-        "queries, keys and values come from the source; in **decoder self-attention**, from the "
-        "translation, with later positions set to −∞ before the softmax; in **cross-attention**, "
-        "queries come from the translation, keys and values from the encoder's output."
-    )
-    st.markdown(
-        "A row of the decoder is named by what its position reads and predicts: `_weil → _es`. Its "
-        f"query comes from the token read.\n\n**Whole words.** {WORD_RULE}"
-    )
-    draw_questions("Where do Q, K and V come from?", "Why does `</s>` get so much weight?")
-
-
 def draw_kinds(trace: Trace) -> None:
     """Draw the control that chooses among the trace's kinds of attention."""
     names = {kind: kind_text_of(trace, kind).name for kind in kinds_of(trace)}
@@ -89,7 +64,7 @@ def maps(view: View) -> None:
     ensure_kind(trace)
     left, right = st.columns([6, 1], vertical_alignment="center")
     hint = left.empty()
-    draw_explained(explain, right)
+    draw_explained("attention", right, f"**Whole words.** {WORD_RULE}")
     left, right = st.columns([4, 7], vertical_alignment="center")
     find = left.container(horizontal=True, vertical_alignment="center", gap="small")
     choose_one("View", AttentionSettings.display, {each: each.capitalize() for each in VIEWS}, find)

@@ -10,39 +10,14 @@ from transformer.trace.records import Trace
 from ui.beam import panels
 from ui.beam.choice import PANELS, BeamChoice, follow, prepare_tree, start_of
 from ui.core import url_state
-from ui.core.glossary import linked
 from ui.core.loops import cut_notice, headline
 from ui.core.view import View, current_view
-from ui.core.widgets import choose_one
+from ui.core.widgets import choose_one, draw_explanation
 from ui.frame.pages import require_frame
 from ui.work.cache import Plan, get_trace
 from ui.work.progress import fragment
 
 require_frame()
-
-
-def explain() -> None:
-    """Explain the search in the paper's terms and numbering."""
-    st.markdown(
-        "**Beam search** (section 6.1) keeps the *b* most probable partial translations, the "
-        "hypotheses. At every step each of them is extended by its most probable tokens, all "
-        "extensions are ranked by log-probability, and the best *b* survive; those below the "
-        "dotted line were dropped. A hypothesis that ends in `</s>` is set aside as finished, and "
-        f"finished hypotheses are compared by their {linked('score', 'score')}"
-    )
-    st.latex(
-        r"\mathrm{score}(Y)=\frac{\log P(Y\mid X)}{lp(Y)},\qquad "
-        r"lp(Y)=\left(\frac{5+|Y|}{6}\right)^{\alpha}"
-    )
-    st.markdown(
-        "Every further token adds a log-probability below 0, so short translations would win too "
-        f"often without the {linked('length penalty', 'length penalty')} *lp* (Wu et al. 2016; "
-        "the paper uses α = 0.6 and a beam of 4). |Y| includes `</s>`. All hypotheses at one step "
-        "are equally long, so α decides between finished ones and never which are dropped. The "
-        "search stops once no live hypothesis can still win.\n\n"
-        "Columns are steps and rows are ranks. Choose a node as A; for B press B "
-        "first. The arrow keys move A or B, D shows dropped nodes, and +, − and F zoom."
-    )
 
 
 def explain_missing_tree(view: View, trace: Trace) -> None:
@@ -80,8 +55,8 @@ def body(view: View) -> None:
     if cut := cut_notice(trace):
         st.warning(cut, icon=":material/content_cut:")
     aside = asides.container(horizontal=True, horizontal_alignment="right", gap="xsmall")
-    with aside.popover("What is this?", type="tertiary"):
-        explain()
+    with aside:
+        draw_explanation("beam")
     if trace.search is None:
         explain_missing_tree(view, trace)
         return

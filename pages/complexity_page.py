@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from ui.complexity.choice import VIEW, VIEWS
-from ui.complexity.layers import draw_layers, explain
+from ui.complexity.layers import draw_layers
 from ui.complexity.maps import draw_maps
 from ui.complexity.travel import draw_path
 from ui.core import url_state
@@ -21,7 +21,7 @@ words.markdown(
     "Why attention and not a recurrent network? Table 1 of the paper gives three reasons: fewer "
     "operations, none that wait for others, shorter paths. **Check them.**"
 )
-draw_explained(explain, more)
+draw_explained("complexity", more)
 shown = choose_one("View", VIEW, VIEWS)
 view = current_view()
 config = view.entry.config if view.checkpoint else None

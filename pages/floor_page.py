@@ -12,7 +12,7 @@ from ui.core.layout import draw_by_pointer
 from ui.core.view import View, current_view
 from ui.core.widgets import draw_explained
 from ui.floor.choice import STREAM, FloorChoice, choice_now, network_at
-from ui.floor.views import draw_below, draw_plan, explain
+from ui.floor.views import draw_below, draw_plan
 from ui.frame.pages import require_frame
 from ui.work.cache import Plan, computed, get_trace
 from ui.work.progress import fragment
@@ -49,7 +49,7 @@ with words:
         "Figure 1 of the paper, with your sentence in it. **Tap a block to open it, choose a "
         "token, press Play.**",
     )
-draw_explained(explain, more)
+draw_explained("floor", more)
 now = current_view()
 get_trace(now, partial(opening, now))
 body(now)

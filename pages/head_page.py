@@ -15,7 +15,7 @@ from ui.core.glossary import term, word_start
 from ui.core.side import Side
 from ui.core.url_state import HEAD, KIND, LAYER
 from ui.core.view import View, current_view
-from ui.core.widgets import draw_explained, draw_questions, numbered
+from ui.core.widgets import draw_explained, numbered
 from ui.export.download import download_button, figure_for
 from ui.frame.pages import require_frame
 from ui.head.choice import HeadSettings, chosen_now, keep, keep_chosen, place_now
@@ -32,22 +32,6 @@ from ui.work.cache import Plan, get_trace
 from ui.work.progress import fragment
 
 require_frame()
-
-
-def explain() -> None:
-    """Explain the mechanism with its equation."""
-    st.latex(
-        r"\mathrm{Attention}(Q,K,V)=\mathrm{softmax}\!\left(\frac{QK^{\top}}{\sqrt{d_k}}\right)V"
-    )
-    st.markdown(
-        "This page takes equation 1 of section 3.2.1 apart, for one row of $Q$. Each head has "
-        "projections of its own (section 3.2.2): "
-        r"$\mathrm{head}_i=\mathrm{Attention}(QW_i^Q,KW_i^K,VW_i^V)$."
-        "\n\nAll numbers come from this checkpoint and this sentence. The paper suspects that for "
-        "large $d_k$ the dot products grow so large that the softmax has *extremely small "
-        "gradients*; the slider above the stages lets you test that."
-    )
-    draw_questions("Where do Q, K and V come from?", "Does the norm come before or after a block?")
 
 
 def draw_controls(shown: Trace, place: HeadChoice) -> None:
@@ -95,7 +79,7 @@ def body(view: View) -> None:
     query, keys = names_of(place, shown)
     chosen = chosen_now(shown, place)
     more = more.container(horizontal=True, horizontal_alignment="right")
-    draw_explained(explain, more)
+    draw_explained("head", more)
     with more:
         download_button(
             lambda: figure_for(view, inside_head, **arguments(place, chosen)), key="head",

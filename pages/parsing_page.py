@@ -10,7 +10,7 @@ from ui.core.view import current_entries, current_view
 from ui.core.widgets import draw_explained
 from ui.frame.pages import require_frame
 from ui.parsing.choice import ParsingChoice, as_words, through_parser
-from ui.parsing.views import draw_borrowed, draw_parse, explain, offer_parsers, reading_of
+from ui.parsing.views import draw_borrowed, draw_parse, offer_parsers, reading_of
 from ui.work.cache import Plan, computed, get_trace, get_translator
 
 require_frame()
@@ -25,7 +25,7 @@ with words:
         "The same Transformer, writing a tree. **Tap a phrase** to see where it looked when it "
         "opened it.",
     )
-draw_explained(explain, more)
+draw_explained("parsing", more)
 now, entries = current_view(), current_entries()
 parser = now if is_parser(get_translator(now)) else through_parser(now, entries)
 if parser is None:

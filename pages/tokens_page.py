@@ -42,13 +42,6 @@ require_frame()
 _VECTORS = {"both": "Both", "without": "Embedding", "with": "With position"}
 
 
-def explain() -> None:
-    """Explain the way from text to the first layer's input."""
-    st.markdown(words.BEFORE_EQUATION)
-    st.latex(words.EQUATION)
-    st.markdown(words.AFTER_EQUATION)
-
-
 def draw_pieces(side: Side, reading: Reading, tokenizer: Tokenizer, token: int) -> None:
     """Draw the sentence in pieces."""
     place = section("A sentence is cut into pieces", words.about_pieces(reading, tokenizer))
@@ -120,7 +113,7 @@ def story(view: View) -> None:
     """Draw the page; a fragment, so a choice here reruns only this."""
     left, right = st.columns([3, 2], vertical_alignment="center")
     draw_texts(left)
-    draw_explained(explain, right)
+    draw_explained("tokens", right)
     TokensChoice.enter(view)
     side = side_now()
     tokenizer, reading = tokenizer_of(get_translator(view), side), get_reading(view, side)

@@ -18,20 +18,6 @@ from ui.training.watch import draw_watch
 
 require_frame()
 
-ABOUT = {
-    "toy": "Text is made by rule and new models are trained on it as in section 5 of the paper, "
-    "with smaller batches and no dropout. Accuracy is the share of held-out sentences that are "
-    "right from the first token to `</s>`, decoded greedily. The maps show one held-out sentence. "
-    "The run is a process of its own: change the page or reload, and this address finds it again.",
-    "watch": "Training writes a line every 50 updates and one after every epoch to `metrics.jsonl` "
-    "in the run's folder. This view reads the file again every few seconds; it cannot disturb the "
-    "run. The loss is the plain negative log-likelihood, without label smoothing.",
-    "table3": "Table 3 of the paper changes one setting of the base model a row: A the number of "
-    "heads at the same cost, B the width of the keys, C the size, D dropout and label smoothing, E "
-    "learned positions instead of sinusoids. Perplexity is e to the mean negative log-likelihood "
-    "of a token; lower is better. BLEU compares translations with a reference; higher is better.",
-}
-
 
 def draw_toy() -> None:
     """Draw the form of a new run, or the run that the address names."""
@@ -56,5 +42,5 @@ def draw_toy() -> None:
 url_state.show(VIEW)
 views, more = st.columns([6, 1], vertical_alignment="center")
 shown = choose_one("View", VIEW, VIEWS, views)
-draw_explained(lambda: st.markdown(ABOUT[shown]), more)
+draw_explained(shown, more)
 {"toy": draw_toy, "watch": draw_watch, "table3": draw_table3}[shown]()

@@ -13,6 +13,7 @@ from ui.core.loops import headline
 from ui.core.side import Side
 from ui.core.units import UNITS, units_control
 from ui.core.view import View, current_view
+from ui.core.widgets import draw_explanation
 from ui.frame.decoding import decoded_text
 from ui.frame.pages import require_frame
 from ui.frame.steering import draw_steer_form, out_of_date
@@ -30,11 +31,7 @@ from ui.translate.player import (
     remember,
     within,
 )
-from ui.translate.words import (
-    draw_warnings,
-    explain,
-    missing_search_note,
-)
+from ui.translate.words import draw_warnings, missing_search_note
 from ui.work.cache import Plan, get_trace
 from ui.work.progress import fragment
 
@@ -51,8 +48,7 @@ def body(view: View) -> None:
     with sentence.container(key="source"):
         st.text(" ".join(trace.source.split()))
     with asides.container(horizontal=True, horizontal_alignment="right", gap="xsmall"):
-        with st.popover("What is this?", type="tertiary"):
-            explain()
+        draw_explanation("translate")
         if view.kind == "checkpoint":
             with st.popover("Steer", type="tertiary", icon=":material/alt_route:"):
                 draw_steer_form(view)

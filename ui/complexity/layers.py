@@ -25,7 +25,6 @@ from ui.complexity import jobs
 from ui.complexity.choice import MEASURED, QUANTITIES, LayersChoice
 from ui.complexity.exhibits import AXES, layer_costs, lines_of
 from ui.core import url_state
-from ui.core.glossary import term
 from ui.core.layout import current_theme, section, sized
 from ui.core.widgets import choose_one
 from ui.export.download import download_button
@@ -206,9 +205,3 @@ def _draw_running(job: Job[Measurement]) -> None:
     if jobs.refusal() is None:
         st.button("Stop", icon=":material/stop:", on_click=job.stop, key="stop_measuring")
     st.caption("You can use other pages in the meantime.")
-
-
-def explain() -> None:
-    """Explain the columns of table 1."""
-    for name in ("complexity per layer", "sequential operations", "path length"):
-        st.markdown(f"**{name[0].upper()}{name[1:]}.** {term(name)}")

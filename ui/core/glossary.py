@@ -40,7 +40,28 @@ class Term:
         return f"glossary?word={quote(self.name)}"
 
 
-_TABLES = tomllib.loads(Path(__file__).with_name("glossary.toml").read_text("utf-8"))
+@dataclass(frozen=True)
+class Explanation:
+    """The text behind "What is this?" on a page.
+
+    Attributes:
+        text: Markdown.
+        links: words of the text that lead to the glossary.
+        terms, questions: names of entries that follow it.
+    """
+
+    text: str = ""
+    links: tuple[str, ...] = ()
+    terms: tuple[str, ...] = ()
+    questions: tuple[str, ...] = ()
+
+
+_HERE = Path(__file__).parent
+EXPLANATIONS = {
+    page: Explanation(**said)
+    for page, said in tomllib.loads((_HERE / "explanations.toml").read_text("utf-8")).items()
+}
+_TABLES = tomllib.loads((_HERE / "glossary.toml").read_text("utf-8"))
 
 
 def _read(table: str) -> list[Term]:

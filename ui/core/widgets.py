@@ -9,7 +9,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from ui.core import url_state
-from ui.core.glossary import term
+from ui.core.glossary import EXPLANATIONS, linked, term
 from ui.core.url_state import HEAD, LAYER, Cell, Param
 
 T = TypeVar("T")
@@ -29,8 +29,7 @@ def bound(
 ) -> dict[str, Any]:
     """Return the arguments that bind a widget to `param`: its key, already filled, and callback.
 
-    The store in `ui.core.url_state` stays the single source of truth: the widget shows its value,
-    and a choice is written to it, and from there to the URL.
+    The widget shows the value stored in `ui.core.url_state`, and a choice is written to it.
 
     Args:
         forgotten: settings that mean nothing once this one has changed.
@@ -152,13 +151,27 @@ def _mean_or_one(
     )  # fmt: skip
 
 
-def draw_explained(explain: Callable[[], None], where: DeltaGenerator) -> None:
-    """Draw a page's explanation, folded up, at the right of a column."""
-    with (
-        where.container(horizontal=True, horizontal_alignment="right"),
-        st.popover("What is this?", type="tertiary"),
-    ):
-        explain()
+def draw_explained(page: str, where: DeltaGenerator, *more: str) -> None:
+    """Draw a page's explanation, folded up, at the right of a column; see `draw_explanation`."""
+    with where.container(horizontal=True, horizontal_alignment="right"):
+        draw_explanation(page, *more)
+
+
+def draw_explanation(page: str, *more: str) -> None:
+    """Draw a page's explanation, folded up: its text, `more`, terms and questions of the glossary.
+
+    Args:
+        page: as in explanations.toml.
+    """
+    said = EXPLANATIONS[page]
+    with st.popover("What is this?", type="tertiary"):
+        for text in filter(None, (linked(said.text, *said.links), *more)):
+            st.markdown(text)
+        for name in said.terms:
+            st.markdown(f"**{name[0].upper()}{name[1:]}.** {term(name)}")
+        for name in said.questions:
+            with st.expander(name):
+                st.markdown(term(name))
 
 
 def raw_box(
@@ -185,18 +198,10 @@ def raw_box(
     )  # fmt: skip
 
 
-def draw_questions(*names: str) -> None:
-    """Draw questions of the glossary, each folded up with its answer; meant for a popover."""
-    for name in names:
-        with st.expander(name):
-            st.markdown(term(name))
-
-
 def refill(*keys: str) -> None:
-    """Have the widgets with these keys filled again; for those inside a popover.
+    """Have the widgets with these keys filled again; call it before those of a popover are drawn.
 
-    The browser creates a popover's widgets only when it opens, and loses values set by earlier
-    runs, so every run has to set them. Call this before the widgets are drawn.
+    The browser creates them when the popover opens, and loses values set by earlier runs.
     """
     for key in keys:
         if key in st.session_state:

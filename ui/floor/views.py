@@ -15,7 +15,7 @@ from ui.attention.choice import AttentionSettings
 from ui.components.mount import show
 from ui.components.plan import BLOCKS, PlanChoice, limits_of, parse_opened, plan_component
 from ui.core import url_state
-from ui.core.glossary import term, word_start
+from ui.core.glossary import word_start
 from ui.core.layout import current_theme, draw_chart, section
 from ui.core.url_state import HEAD, KIND, LAYER
 from ui.core.view import View
@@ -165,9 +165,3 @@ def _draw_stream(stream: Stream, chosen: PlanChoice) -> None:
     ends = f"from {norms[0, position]:.1f} to {norms[-1, position]:.1f} for the chosen token"
     alt = f"Length of the stream behind each block, {ends}."
     draw_chart(norm_lines(norms, labels, held.tokens, position, theme), alt, picture)
-
-
-def explain() -> None:
-    """Explain what the drawing shows."""
-    for name in ("residual stream", "feed-forward network", "neuron", "layer norm"):
-        st.markdown(f"**{name[0].upper()}{name[1:]}.** {term(name)}")

@@ -13,7 +13,6 @@ from transformer.parsing.reading import Reading, read_parse
 from transformer.trace.records import Trace
 from ui.components.mount import show
 from ui.core import url_state
-from ui.core.glossary import linked
 from ui.core.view import View
 from ui.core.widgets import layer_and_head
 from ui.export.download import download_button, figure_for
@@ -81,21 +80,3 @@ def draw_borrowed(view: View, parser: View) -> None:
             "Use it on every page", key=f"parser {parser.checkpoint}", type="tertiary",
             icon=":material/account_tree:", on_click=use_checkpoint, args=(parser.checkpoint,),
         )  # fmt: skip
-
-
-def explain() -> None:
-    """Explain parsing as translation."""
-    st.markdown(
-        "**Section 6.3.** To show that the Transformer is more than a translator, the paper lets "
-        "it *parse*: read an English sentence and write the tree of its phrases. A tree is "
-        "written like a sentence: `⟨NP` opens a noun phrase, `⟩` closes what is open, and a tag "
-        "such as `·NN` stands before every word. The words are copied, so that the model sees how "
-        "far it has come.\n\n"
-        "Nothing in the model knows of trees. It is the same "
-        f"{linked('encoder', 'encoder')} and {linked('decoder', 'decoder')}, trained on other "
-        "pairs, and every other page opens it too: on Translate you see the symbols being "
-        "written, on Attention which heads find a phrase's first word.\n\n"
-        "The colours are the cross-attention of the decoder's row that *predicts* the chosen "
-        "bracket or tag. Where the model writes brackets that do not make a tree, they are "
-        "repaired, and a line below says so."
-    )

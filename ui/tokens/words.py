@@ -9,18 +9,6 @@ from transformer.text.tokenizer import Tokenizer
 from ui.core.glossary import linked
 from ui.tokens.views import Plane, Reading
 
-#: How text becomes the input of the first layer, in the paper's terms, around `EQUATION`.
-BEFORE_EQUATION = (
-    "Sections 3.4 and 3.5 of the paper. A learned vocabulary splits the sentence into pieces "
-    "(section 5.1 uses byte-pair encoding). Each piece has an id, its row in a matrix $E$ of "
-    r"$V$ rows and $d_\text{model}$ columns. The input of the first layer at position $pos$ is"
-)
-EQUATION = r"x_{pos} = \sqrt{d_\text{model}}\;E_{id(pos)} + PE_{pos}"
-AFTER_EQUATION = (
-    "The paper shares one matrix between source, target and the layer before the softmax; a "
-    "checkpoint may have separate ones."
-)
-
 _LEARNED = {
     "unigram": "This is a unigram vocabulary: every piece has a log-probability, in nats, shown "
     "below its id.",

@@ -11,10 +11,8 @@ import streamlit as st
 from figures.markdown import code
 from transformer.checkpoint.training_text import COVERED, training_text
 from transformer.trace.records import Trace
-from ui.core.glossary import linked
 from ui.core.loops import cut_notice
 from ui.core.view import View
-from ui.core.widgets import draw_questions
 
 #: The piece that replaces anything missing from the vocabulary.
 UNKNOWN = "<unk>"
@@ -88,28 +86,3 @@ def draw_warnings(view: View, trace: Trace) -> None:
         )
     if cut := cut_notice(trace):
         st.warning(cut, icon=":material/content_cut:")
-
-
-def explain() -> None:
-    """Explain the mechanism behind the picture in the paper's terms and numbering."""
-    st.markdown(
-        "The decoder writes one token at a time. The position that reads the previous token sends "
-        "a **query**, which is compared with every source token's **key**; the softmax of these "
-        "products is how much the position takes of each source token's **value** (section 3.2.3, "
-        "encoder-decoder attention). So a row is named by both tokens: `_weil → _es` reads `_weil` "
-        "and predicts `_es`. In decoder self-attention the position does the same with the tokens "
-        f"read so far, {linked('the prefix', 'prefix')}, never with later ones: there is no weight "
-        "above the diagonal."
-    )
-    st.latex(
-        r"\mathrm{Attention}(Q,K,V)=\mathrm{softmax}\!\left(\frac{QK^{\top}}{\sqrt{d_k}}\right)V"
-    )
-    st.markdown(
-        "Each row of the matrix is one query and sums to 1. Each layer has several heads, which "
-        "look at different things; *mean* averages them. The bars show the softmax over the whole "
-        "vocabulary for the next token; the entropy measures how open that choice is "
-        "(section 3.4).\n\n"
-        "Attention is not by itself an explanation: it shows where a head reads, not what the "
-        "model does with what it has read."
-    )
-    draw_questions("Is cross-attention causal?", "Is Q cached, too?")

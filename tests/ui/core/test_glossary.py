@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.pages.links import entries, unlinked
 from ui.components.files import COMPONENTS, script
 from ui.core.glossary import (
+    EXPLANATIONS,
     QUESTIONS,
     TERMS,
     find_term,
@@ -34,34 +35,40 @@ def test_entries_are_short_ordered_and_lead_to_pages() -> None:
         assert re.fullmatch(r"(\d(\.\d){0,2})?", entry.section)
         assert entry.equation.count("{") == entry.equation.count("}")
         assert "$" not in entry.text + entry.equation
+    for entry in TERMS:  # the definition fits in a tooltip
+        said = linked(f"x {entry.name} y", entry.name)
+        assert unlinked(said) == f"x {entry.name} y" and said.count('"') == 2
 
 
-def test_a_help_text_holds_equation_and_section() -> None:
+def test_explanations_link_to_entries_and_show_them() -> None:
+    assert EXPLANATIONS.keys() - {"toy", "watch", "table3"} <= {spec.url_path for spec in PAGES}
+    for said in EXPLANATIONS.values():
+        assert said.text or said.terms
+        assert [*entries(linked(said.text, *said.links))] == [*said.links]
+        assert all(map(find_term, (*said.terms, *said.questions)))
+
+
+def test_a_help_text_holds_what_there_is() -> None:
     said = term("Softmax")
     assert find_term("softmax").text in said
     assert r"$$\mathrm{softmax}" in said
     assert "Section 3.2.1 of the paper." in said
     assert said.endswith("[In the glossary](glossary?word=softmax)")
     assert "$$" not in term("batch")
+    assert unlinked(word_start(("a", "▁b"))) == "`_` marks the start of a word."
+    assert word_start(("a", "</s>")) == ""
 
 
 @pytest.mark.parametrize(
     ("query", "first"),
     [("SOFT", "softmax"), ("warmup", "warm-up"), ("subword", "piece"),
-     ("layer normal", "layer norm"), ("3.5", "positional encoding")],
+     ("layer normal", "layer norm"), ("3.5", "positional encoding"),
+     ("causal", "Is cross-attention causal?"), ("sink", "Why does `</s>` get so much weight?")],
 )  # fmt: skip
 def test_search_finds_names_before_texts(query: str, first: str) -> None:
-    assert search_terms(query)[0].name == first
-
-
-@pytest.mark.parametrize(
-    ("query", "asked"),
-    [("causal", "Is cross-attention causal?"), ("sink", "Why does `</s>` get so much weight?")],
-)
-def test_questions_are_found_and_answered(query: str, asked: str) -> None:
-    assert search_terms(query, QUESTIONS)[0].name == asked
-    assert find_term(asked).text in term(asked)
-    assert find_term(asked).section
+    table = QUESTIONS if first.endswith("?") else TERMS
+    assert search_terms(query, table)[0].name == first
+    assert find_term(first).text in term(first)
 
 
 def test_search_for_nothing_shows_all_and_for_nonsense_none() -> None:
@@ -103,17 +110,6 @@ def test_only_words_of_one_entry_are_linked() -> None:
             linked(word, word)
     with pytest.raises(KeyError):
         find_term("gradient boosting")
-
-
-def test_every_definition_fits_in_a_tooltip() -> None:
-    for entry in TERMS:
-        said = linked(f"x {entry.name} y", entry.name)
-        assert unlinked(said) == f"x {entry.name} y" and said.count('"') == 2
-
-
-def test_only_tokens_with_the_mark_explain_it() -> None:
-    assert unlinked(word_start(("a", "▁b"))) == "`_` marks the start of a word."
-    assert word_start(("a", "</s>")) == ""
 
 
 def test_components_link_to_entries_that_exist() -> None:
