@@ -23,13 +23,11 @@ from ui.core.presenter import PRESENT
 from ui.core.url_state import Param
 from ui.core.view import CHECKPOINT, DEVICE, SENTENCE, View
 from ui.frame.pages import PAGES, PageSpec
-from ui.tours import attention, decoding, positions, training
+from ui.tours import positions, trace_facts, training
 from ui.tours.stops import Question, Scene, Stop, Tour
 from ui.work.cache import get_trace
 
-_MODULES = {
-    "attention": attention, "decoding": decoding, "positions": positions, "training": training
-}  # fmt: skip
+_MODULES = {"trace": trace_facts, "positions": positions, "training": training}
 
 
 def _read_tours() -> tuple[Tour, ...]:
@@ -123,14 +121,7 @@ def beside(here: TourStop, step: int) -> TourStop | None:
 
 
 def follow(view: View, step: int = 0) -> PageSpec | None:
-    """Enter the stored stop, unless it has been entered already.
-
-    Args:
-        view: the sidebar's.
-        step: number of stops to move, as asked by a key.
-
-    Returns: the page to show if a stop was entered, else None.
-    """
+    """Enter the stored stop, or the one `step` stops on; return its page unless it was entered."""
     here = current_stop()
     if here is not None and step:
         there = beside(here, step)
@@ -157,11 +148,7 @@ def follow(view: View, step: int = 0) -> PageSpec | None:
 
 
 def draw_bar(view: View, on: PageSpec) -> None:
-    """Draw the bar above the page, which stays hidden until the question is answered.
-
-    Args:
-        on: the page on screen.
-    """
+    """Draw the bar above the page `on`, which stays hidden until the question is answered."""
     here = current_stop()
     if here is None or not view.checkpoint:
         return

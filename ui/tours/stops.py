@@ -1,6 +1,6 @@
 """Parts of a guided tour: stops, and questions answered by the view's own model.
 
-Nothing here needs Streamlit. A stop names settings as the URL does, so it can set up any page.
+A stop names settings as the URL does, so it can set up any page.
 """
 
 from __future__ import annotations
@@ -43,13 +43,10 @@ class Scene:
 
 @dataclass(frozen=True)
 class Question:
-    """Something to predict before the picture is shown.
+    """Something to predict before the picture is shown; `because`, shown after, explains it.
 
-    Attributes:
-        ask: Markdown.
-        options: plain text, at least two, all different.
-        answer: index of the right one.
-        because: Markdown; the explanation shown after an answer.
+    `ask` and `because` are Markdown, `options` at least two different plain texts, and `answer` is
+    the index of the right one.
     """
 
     ask: str

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -36,7 +36,8 @@ class Part:
     hardware: str
 
 
-#: The paper's base model (sections 5.1 and 5.2).
+#: The paper's base model (sections 5.1 to 5.4).
+PAPER_RECIPE = TrainingRecipe(label_smoothing=0.1, batch_tokens=PAPER_BATCH)
 PAPER_PART = Part(
     ("WMT 2014 English-German",), PAPER_UPDATES, PAPER_UPDATES * PAPER_BATCH, 12.0,
     "8 NVIDIA P100 GPUs",
@@ -62,22 +63,22 @@ class TrainingFacts:
         d_model, vocab_size: of the model meant.
     """
 
-    own: bool
-    continued: bool
-    recipe: TrainingRecipe
-    dropout: float
-    parts: tuple[Part, ...]
-    averages: tuple[tuple[int, float], ...]
-    updates: int
-    epochs: int
-    target_tokens: int
-    hours: float
-    longest: int
-    val_nll: float | None
-    tried: tuple[tuple[Decoding, float], ...]
-    tests: Mapping[str, float]
-    d_model: int
-    vocab_size: int
+    own: bool = False
+    continued: bool = False
+    recipe: TrainingRecipe = PAPER_RECIPE
+    dropout: float = 0.1
+    parts: tuple[Part, ...] = (PAPER_PART,)
+    averages: tuple[tuple[int, float], ...] = ()
+    updates: int = PAPER_UPDATES
+    epochs: int = 0
+    target_tokens: int = PAPER_PART.target_tokens
+    hours: float = PAPER_PART.hours
+    longest: int = 0
+    val_nll: float | None = None
+    tried: tuple[tuple[Decoding, float], ...] = ()
+    tests: Mapping[str, float] = field(default_factory=dict)
+    d_model: int = PAPER_WIDTH
+    vocab_size: int = 37_000
 
     @property
     def hours_in_all(self) -> float:
@@ -93,9 +94,17 @@ class TrainingFacts:
         return steps, np.array(rates, dtype=np.float32)
 
 
-def _number(value: Any, default: float = 0.0) -> float:
+#: Settings of a recipe that are read: the default, and the most that is taken.
+_SETTINGS: dict[str, tuple[float, float]] = {
+    "warmup": (4000, 10**9), "peak_lr": (0.0, 1.0), "cooldown": (0.0, 1.0),
+    "label_smoothing": (0.0, 1.0), "batch_tokens": (4096, 10**9), "beta1": (0.9, 0.9999),
+    "beta2": (0.98, 0.9999), "epsilon": (1e-9, 1.0),
+}  # fmt: skip
+
+
+def _number(value: Any, default: float = 0.0, most: float = math.inf) -> float:
     good = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    return float(value) if good else default
+    return min(max(float(value), 0.0), most) if good else default
 
 
 def _part(held: Any, name: str) -> Mapping[str, Any]:
@@ -111,52 +120,38 @@ def training_facts(scene: Scene) -> TrainingFacts:
 def facts_of(config: ModelConfig, metrics: Mapping[str, Any]) -> TrainingFacts:
     """Read a checkpoint's metrics.json, ignoring invalid values: anyone may have written it."""
     training = _part(metrics, "training")
-    said = _part(_part(training, "recipe"), "training")
-    updates = min(int(_number(training.get("updates"))), 10**9)
-    own = updates > 0 and bool(said)
-    recipe = TrainingRecipe(label_smoothing=0.1, batch_tokens=PAPER_BATCH)
-    dropout = 0.1
-    if own:
-        dropout = min(
-            max(_number(_part(_part(training, "recipe"), "model").get("dropout")), 0), 0.9
-        )
-        recipe = TrainingRecipe(
-            warmup=min(int(_number(said.get("warmup"), 4000)), 10**9),
-            peak_lr=_number(said.get("peak_lr")),
-            cooldown=min(max(_number(said.get("cooldown")), 0.0), 1.0),
-            label_smoothing=min(max(_number(said.get("label_smoothing")), 0.0), 1.0),
-            batch_tokens=min(max(int(_number(said.get("batch_tokens"), 4096)), 1), 10**9),
-            beta1=min(max(_number(said.get("beta1"), 0.9), 0.0), 0.9999),
-            beta2=min(max(_number(said.get("beta2"), 0.98), 0.0), 0.9999),
-            epsilon=_number(said.get("epsilon"), 1e-9),
-        )
-    nll = _number(training.get("val_nll"), -1)
+    recipe, last = _part(training, "recipe"), _read_part(training)
+    said = _part(recipe, "training")
+    rows = metrics.get("tried_on_val")
+    rows = [row for row in rows if isinstance(row, Mapping)] if isinstance(rows, list) else []
+    tried, tests = _tried(rows, _part(metrics, "chosen_on_val")), _tests(_part(metrics, "tests"))
+    if not (last.updates and said):
+        return TrainingFacts(tried=tried, tests=tests)
+    settings: dict[str, Any] = {
+        name: type(default)(_number(said.get(name), default, most))
+        for name, (default, most) in _SETTINGS.items()
+    }
+    settings["batch_tokens"] = max(settings["batch_tokens"], 1)
+    nll, earlier = _number(training.get("val_nll"), math.nan), metrics.get("earlier_parts")
+    earlier = earlier[-12:] if isinstance(earlier, list) else []
     return TrainingFacts(
-        own=own,
-        continued=own and bool(said.get("init")),
-        recipe=recipe,
-        dropout=dropout,
-        parts=_parts(metrics) if own else (PAPER_PART,),
-        averages=_averages(metrics) if own else (),
-        updates=updates if own else PAPER_UPDATES,
-        epochs=int(_number(training.get("epochs"))) if own else 0,
-        target_tokens=(
-            int(_number(training.get("target_tokens"))) if own else PAPER_UPDATES * PAPER_BATCH
-        ),
-        hours=_number(training.get("hours")) if own else 12.0,
-        longest=int(_number(training.get("longest_target"))) if own else 0,
-        val_nll=nll if own and nll >= 0 else None,
-        tried=_tried(metrics),
-        tests=_tests(metrics),
-        d_model=config.d_model if own else PAPER_WIDTH,
-        vocab_size=config.vocab_size if own else 37_000,
+        own=True,
+        continued=bool(said.get("init")),
+        recipe=TrainingRecipe(**settings),
+        dropout=_number(_part(recipe, "model").get("dropout"), most=0.9),
+        parts=(*(_read_part(each) for each in earlier if isinstance(each, Mapping)), last),
+        averages=_averages(rows),
+        updates=last.updates,
+        epochs=int(_number(training.get("epochs"))),
+        target_tokens=last.target_tokens,
+        hours=last.hours,
+        longest=int(_number(training.get("longest_target"))),
+        val_nll=None if math.isnan(nll) else nll,
+        tried=tried,
+        tests=tests,
+        d_model=config.d_model,
+        vocab_size=config.vocab_size,
     )
-
-
-def _parts(metrics: Mapping[str, Any]) -> tuple[Part, ...]:
-    earlier = metrics.get("earlier_parts")
-    held = [*(earlier[-12:] if isinstance(earlier, list) else []), _part(metrics, "training")]
-    return tuple(_read_part(each) for each in held if isinstance(each, Mapping))
 
 
 def _read_part(said: Mapping[str, Any]) -> Part:
@@ -164,41 +159,36 @@ def _read_part(said: Mapping[str, Any]) -> Part:
     names = [str(name)[:40] for name in corpora[:12]] if isinstance(corpora, list) else []
     return Part(
         tuple(dict.fromkeys(names)),
-        int(_number(said.get("updates"))),
+        int(_number(said.get("updates"), most=10**9)),
         int(_number(said.get("target_tokens"))),
-        max(_number(said.get("hours")), 0.0),
+        _number(said.get("hours")),
         str(said.get("hardware") or "")[:80],
     )
 
 
-def _averages(metrics: Mapping[str, Any]) -> tuple[tuple[int, float], ...]:
+def _averages(rows: Sequence[Mapping[str, Any]]) -> tuple[tuple[int, float], ...]:
     """Return greedy BLEU by the number of epochs averaged."""
-    rows = metrics.get("tried_on_val")
-    found = [row for row in rows if isinstance(row, Mapping)] if isinstance(rows, list) else []
     scores = {
         int(_number(row.get("averaged_epochs"))): _number(row.get("val_bleu"))
-        for row in found
+        for row in rows
         if row.get("beam_size") == 1 and not row.get("mixed_share")
     }
     return tuple(sorted((n, bleu) for n, bleu in scores.items() if n > 0 and bleu > 0))
 
 
-def _tried(metrics: Mapping[str, Any]) -> tuple[tuple[Decoding, float], ...]:
-    rows = metrics.get("tried_on_val")
-    found = [row for row in rows if isinstance(row, Mapping)] if isinstance(rows, list) else []
-    kept = _part(metrics, "chosen_on_val").get("averaged_epochs")
+def _tried(
+    rows: Sequence[Mapping[str, Any]], chosen: Mapping[str, Any]
+) -> tuple[tuple[Decoding, float], ...]:
+    kept = [row for row in rows if row.get("averaged_epochs") == chosen.get("averaged_epochs")]
+    found = ((int(_number(row.get("beam_size"))), row) for row in kept)
     return tuple(
-        (
-            Decoding(int(_number(row.get("beam_size"))), _number(row.get("alpha"))),
-            _number(row.get("val_bleu")),
-        )
-        for row in found
-        if row.get("averaged_epochs") == kept and _number(row.get("beam_size")) > 0
+        (Decoding(beam, _number(row.get("alpha"))), _number(row.get("val_bleu")))
+        for beam, row in found
+        if beam > 0
     )
 
 
-def _tests(metrics: Mapping[str, Any]) -> dict[str, float]:
-    tests = _part(metrics, "tests")
+def _tests(tests: Mapping[str, Any]) -> dict[str, float]:
     scores = {name: _part(tests, name).get("bleu") for name in tests}
     return {str(name): _number(score) for name, score in scores.items() if score is not None}
 

@@ -38,11 +38,14 @@ METRICS = {
 }  # fmt: skip
 
 
+TOY = Path(__file__).resolve().parents[3] / "checkpoints/reverse-toy"
+
+
 @pytest.fixture
-def own(tmp_path: Path, tiny_checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> View:
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> View:
     """A checkpoint with its training recipe."""
     monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(tmp_path))
-    shutil.copytree(tiny_checkpoint, tmp_path / "tiny")
+    shutil.copytree(TOY, tmp_path / "tiny")
     (tmp_path / "tiny" / "metrics.json").write_text(json.dumps(METRICS))
     return make_view(tmp_path / "tiny", "abc")
 
