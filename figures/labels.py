@@ -11,7 +11,7 @@ the direction of text, or hundreds of letters. `show_token` returns plain text f
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from transformer.trace.records import Trace
@@ -42,6 +42,11 @@ def query_labels(trace: Trace, kind: AttentionKind) -> tuple[str, ...]:
     """Return the labels of the rows of one kind of attention; an encoder's rows only read."""
     reads, _ = trace.axis_tokens(kind)
     return row_labels(reads, () if kind == "encoder_self" else trace.predicted_tokens)
+
+
+def numbered(tokens: Iterable[str]) -> tuple[str, ...]:
+    """Return tokens as the labels of an axis, `1 ▁Hund`, told apart by their positions."""
+    return tuple(f"{position} {token}" for position, token in enumerate(tokens, start=1))
 
 
 def show_token(token: str, limit: int = 24) -> str:

@@ -147,10 +147,7 @@ def read_choice(
     stored_kind = next((each for each in kinds if each == stored.kind), kinds[-1])
     kind = of_kind or stored_kind
     n_layers, n_heads, n, m = trace.attention(kind).shape
-    layer, head = (
-        at - 1 if at is not None and at <= count else None
-        for at, count in zip(place or (stored.layer, stored.head), (n_layers, n_heads), strict=True)
-    )
+    layer, head = url_state.indices(place or (stored.layer, stored.head), (n_layers, n_heads))
     cell = layer, head
     display, heads = display or stored.display, stored.heads
     if heads is None:  # lines open on one head, and are not combined unless that is asked for

@@ -243,6 +243,14 @@ def index(param: Param[int | None], count: int, default: int | None = None) -> i
     return value - 1 if value is not None and value <= count else default
 
 
+def indices(places: Iterable[int | None], counts: Iterable[int]) -> tuple[int | None, ...]:
+    """Return places from 1 as indices from 0; None for None, and for a place beyond its count."""
+    return tuple(
+        place - 1 if place is not None and place <= count else None
+        for place, count in zip(places, counts, strict=False)
+    )
+
+
 def cell(n_layers: int, n_heads: int) -> Cell:
     """Return the stored layer and head as indices; None, and what a model lacks, is the mean."""
     return index(LAYER, n_layers), index(HEAD, n_heads)

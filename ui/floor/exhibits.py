@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from figures.exhibit import Exhibit, Offline, Panel, Series, file_stem
+from figures.labels import numbered
 from figures.stream import block_labels
 from transformer.trace.records import FeedForwardReading, StackName, Stream, Trace
 from transformer.trace.stream import read_feed_forward
@@ -42,7 +43,7 @@ def feed_forward(
         "sizes": reading.sizes,
     }  # fmt: skip
     if reading.promoted is not None:
-        tokens = _numbered(reading.promoted.tokens)
+        tokens = numbered(reading.promoted.tokens)
         parts.append(Series("added to the logits", tokens, {"logit": reading.promoted.logits},
                             "token", "logit", "bar"))  # fmt: skip
         arrays["promoted_ids"] = reading.promoted.ids
@@ -91,7 +92,7 @@ def residual_stream(
     """
     whole = model.stream(trace)
     stream = whole.stack(stack)
-    blocks, tokens = block_labels(stream), _numbered(stream.tokens)
+    blocks, tokens = block_labels(stream), numbered(stream.tokens)
     shares, norms = stream.shares, stream.norms
     lines = {tokens[position]: norms[:, position], "mean of all tokens": norms.mean(axis=1)}
     return Exhibit(
@@ -126,7 +127,3 @@ def _caption(reading: FeedForwardReading) -> str:
         "exactly what it adds to the logits" if reading.exact else "as if no layer came after it"
     )
     return f"Logits of the tokens that it raises most, {exact}; and its neurons (section 3.3)."
-
-
-def _numbered(tokens: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(f"{i} {token}" for i, token in enumerate(tokens, start=1))

@@ -48,9 +48,8 @@ class HeadSettings(Choice):
 def place_now(view: View, trace: Trace) -> HeadChoice:
     """Return the stored place, with defaults for anything not set or not in this trace."""
     kind = kind_now(trace)
-    n_layers, n_heads, n_queries, _ = trace.attention(kind).shape
-    layer, head = url_state.index(LAYER, n_layers), url_state.index(HEAD, n_heads)
-    return place_of(view, trace, kind, layer, head, url_state.index(HeadSettings.query, n_queries))
+    stored = map(url_state.get, (LAYER, HEAD, HeadSettings.query))
+    return place_of(view, trace, kind, *url_state.indices(stored, trace.attention(kind).shape))
 
 
 def shared_kinds(traces: Sequence[Trace]) -> tuple[AttentionKind, ...]:
@@ -66,15 +65,9 @@ def kind_now(*traces: Trace) -> AttentionKind:
     return next((kind for kind in kinds if kind == url_state.get(KIND)), kinds[-1])
 
 
-def place_of(
-    view: View,
-    trace: Trace,
-    kind: AttentionKind,
-    layer: int | None,
-    head: int | None,
-    query: int | None,
-) -> HeadChoice:
-    """Return a place in this trace, with defaults for None; indices given must be in range."""
+def place_of(view: View, trace: Trace, kind: AttentionKind, *at: int | None) -> HeadChoice:
+    """Return a place in this trace: layer, head and query, with defaults for None."""
+    layer, head, query = at
     if query is None:
         query = default_query(view, trace, kind)
     if layer is None or head is None:
@@ -97,11 +90,7 @@ def keep(place: HeadChoice) -> None:
 def chosen_now(
     trace: Trace, place: HeadChoice, param: Param[int | None] = HeadSettings.key
 ) -> Chosen:
-    """Return the key to follow, by default the one with the largest weight, and the divisor.
-
-    Args:
-        param: the parameter that holds the key.
-    """
+    """Return the key to follow, by default the one with the largest weight, and the divisor."""
     row = trace.attention(place.kind)[place.layer, place.head, place.query]
     at = url_state.index(param, len(row), int(row.argmax()))
     return Chosen(at, url_state.get(HeadSettings.scaling))
@@ -147,8 +136,7 @@ def _interest(
 ) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
     """Return how much each head has to show, [L, H]: w (1 - w) for the weight w on watched keys.
 
-    A head that puts all its weight there, or none, shows little of what a softmax does. Without
-    watched keys, w is the largest weight on a key that is neither special nor the query itself.
+    Without watched keys, w is the largest weight on a key that is neither special nor the query.
     """
     rows = trace.attention(kind)[:, :, query].copy()  # [L, H, m]
     if watched:

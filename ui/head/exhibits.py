@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from figures.exhibit import Exhibit, Panel, Series, file_stem
-from figures.labels import plain_token, query_labels
+from figures.labels import numbered, plain_token, query_labels
 from transformer.trace.inspection import inspect_head
 from transformer.trace.records import HeadStages, Trace
 from transformer.translator import Translator
@@ -95,7 +95,7 @@ def inside_head(
     place = HeadChoice(kind, layer, head, query)
     stages: HeadStages = stages_of(place)(model, trace)
     names = names_of(place, trace)
-    keys = tuple(f"{i} {token}" for i, token in enumerate(stages.key_tokens, start=1))
+    keys = numbered(stages.key_tokens)
     d_k, d_v = len(stages.q), stages.values.shape[1]
     where = f"layer {layer + 1}, head {head + 1}"
     seen = np.where(stages.mask, 1.0, np.nan)

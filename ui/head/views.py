@@ -135,11 +135,8 @@ def _places(pair: Pair, kind: AttentionKind, *, same_queries: bool) -> dict[str,
         if first is not None:
             wanted = side.cell_now((first.layer + 1, first.head + 1))
             query = first.query + 1 if same_queries else query
-        layer, head, query = (
-            number - 1 if number is not None and number <= count else None
-            for number, count in zip((*wanted, query), counts[:3], strict=True)
-        )
-        found[side.letter] = place_of(side.view, side.trace, kind, layer, head, query)
+        at = url_state.indices((*wanted, query), counts)
+        found[side.letter] = place_of(side.view, side.trace, kind, *at)
     return found
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from figures.exhibit import Exhibit, Panel, Series, file_stem
-from figures.labels import query_labels
+from figures.labels import numbered, query_labels
 from figures.positions import cosines
 from transformer.checkpoint.position_tables import about_table
 from transformer.config import ModelConfig, PositionLayout
@@ -284,7 +284,7 @@ def content_and_position(
 ) -> Exhibit:
     """Return the logits of a head of layer 1 as a sum of content and position, as a figure."""
     split = split_logits(model.model, trace, kind, head)
-    queries, keys = _numbered(query_labels(trace, kind)), _numbered(split.tokens)
+    queries, keys = numbered(query_labels(trace, kind)), numbered(split.tokens)
     shown = {SPLIT_NAMES[name]: values for name, values in split.parts.items()}
     shown["sum: the logits"] = split.logits
     where = f"layer 1, head {head + 1}"
@@ -324,7 +324,3 @@ def within_rows(values: Floats, mask: NDArray[np.bool_]) -> float:
     seen = np.where(mask, values.astype(np.float64), np.nan)
     around = seen - np.nanmean(seen, axis=1, keepdims=True)
     return float(np.sqrt(np.nanmean(around**2)))
-
-
-def _numbered(tokens: Sequence[str]) -> tuple[str, ...]:
-    return tuple(f"{i} {token}" for i, token in enumerate(tokens, start=1))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from figures.exhibit import Exhibit, Series
+from figures.labels import numbered
 from transformer.measures.vocabulary import COSINE_RULE, length_counts
 from transformer.trace.embeddings import TextSide
 from transformer.trace.records import Trace
@@ -38,7 +39,7 @@ def pieces(model: Translator, trace: Trace, side: TextSide = "source", token: in
     parts, caption = made.parts, made.caption
     if tokenizer.kind == "unigram":
         caption = "Every piece with its id and its log-probability in nats."
-        names, lines = _numbered(reading.pieces), {"log-probability": scores}
+        names, lines = numbered(reading.pieces), {"log-probability": scores}
         parts += (Series("log-probability", names, lines, "piece", "nats", "bar"),)
     return replace(
         made, parts=parts, caption=caption, arrays={**made.arrays, "scores": scores},
@@ -53,7 +54,7 @@ def traced_pieces(trace: Trace, side: TextSide = "source") -> Exhibit:
 
 def _listed(reading: Reading, trace: Trace) -> Exhibit:
     ids = np.array(reading.ids, dtype=np.int64)
-    names = _numbered(reading.pieces)
+    names = numbered(reading.pieces)
     return Exhibit(
         name=f"{reading.side}-pieces",
         title=f"The {reading.side} in pieces",
@@ -140,8 +141,3 @@ def embeddings(model: Translator, trace: Trace, side: TextSide = "source") -> Ex
             "shares": found.axes.shares,
         },
     )
-
-
-def _numbered(pieces: tuple[str, ...]) -> tuple[str, ...]:
-    """Return pieces as axis labels, told apart by their positions."""
-    return tuple(f"{position} {piece}" for position, piece in enumerate(pieces, start=1))
