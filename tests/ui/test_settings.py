@@ -2,39 +2,26 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from figures.palette import CHROME, THEMES, Theme, contrast
+from figures.palette import THEMES, Theme, contrast
 
-ROOT = Path(__file__).resolve().parents[2]
-
-
-@pytest.fixture(scope="module")
-def settings() -> dict[str, Any]:
-    return tomllib.loads((ROOT / ".streamlit" / "config.toml").read_text())
+SETTINGS = tomllib.loads(
+    (Path(__file__).resolve().parents[2] / ".streamlit" / "config.toml").read_text("utf-8")
+)
 
 
 @pytest.mark.parametrize("theme", THEMES)
-def test_the_themes_have_the_palettes_colours(settings: dict[str, Any], theme: Theme) -> None:
-    chrome, colours = CHROME[theme], settings["theme"][theme]
-    assert colours["backgroundColor"] == chrome.surface
-    assert colours["textColor"] == chrome.ink
-    assert colours["primaryColor"] == chrome.accent
-    assert colours["borderColor"] == chrome.rule
+def test_text_in_the_sidebar_can_be_read(theme: Theme) -> None:
+    colours = SETTINGS["theme"][theme]
+    background = colours["sidebar"]["backgroundColor"]
+    assert contrast(colours["textColor"], background) >= 10
+    assert contrast(colours["primaryColor"], background) >= 4.5
 
 
-@pytest.mark.parametrize("theme", THEMES)
-def test_text_can_be_read(settings: dict[str, Any], theme: Theme) -> None:
-    colours = settings["theme"][theme]
-    for part in (colours, colours["sidebar"]):
-        assert contrast(colours["textColor"], part["backgroundColor"]) >= 10
-        assert contrast(colours["primaryColor"], part["backgroundColor"]) >= 4.5
-
-
-def test_nothing_is_asked_sent_or_shown(settings: dict[str, Any]) -> None:
-    assert settings["server"]["showEmailPrompt"] is False
-    assert settings["browser"]["gatherUsageStats"] is False
-    assert settings["server"]["fileWatcherType"] == "none"
-    assert settings["client"]["showErrorDetails"] == "none"
+def test_nothing_is_asked_sent_or_shown() -> None:
+    assert SETTINGS["server"]["showEmailPrompt"] is False
+    assert SETTINGS["browser"]["gatherUsageStats"] is False
+    assert SETTINGS["server"]["fileWatcherType"] == "none"
+    assert SETTINGS["client"]["showErrorDetails"] == "none"

@@ -46,11 +46,9 @@ class BeamChoice(Choice):
 
 
 class Slot:
-    """The place of one tree on screen: where its choices are stored.
+    """A tree on screen: the key of its component and the settings of its nodes.
 
-    Attributes:
-        key: of its component.
-        a, b: the settings of its nodes; if `b` is None, only one node can be chosen.
+    If `b` is None, only one node can be chosen.
     """
 
     def __init__(
@@ -66,8 +64,7 @@ PAGE = Slot("beam_tree", BeamChoice.a, BeamChoice.b)
 def prepare_tree(view: View, tree: Tree) -> None:
     """Decide what the tree opens with: the nodes of a link or an earlier visit, or a default.
 
-    Called in full runs of the page. The message stays the same until the search changes, a link
-    arrives, the page is reopened, or `update_tree` is called.
+    Called in full runs of the page.
     """
     last = last_start(PAGE.key)
     fresh = last is None or last.trace != view.request.name
@@ -94,11 +91,7 @@ def start_of(view: View, tree: Tree) -> Start[TreeChoice]:
 
 
 def open_tree(view: View, tree: Tree, slot: Slot, *, anew: bool) -> Start[TreeChoice]:
-    """Return what one of two trees side by side opens with.
-
-    It stays the same until the search changes, the tree is opened anew, or dropped nodes are hidden
-    or shown in the other tree.
-    """
+    """Return what one of two trees side by side opens with; "dropped" holds for both."""
     last = last_start(slot.key)
     fresh = last is None or last.trace != view.request.name
     if fresh:
@@ -173,10 +166,7 @@ def follow(view: View, tree: Tree) -> None:
 
 
 def follow_beside(view: View, tree: Tree, slot: Slot) -> None:
-    """Store what one of two trees side by side reports.
-
-    That tree shows it already; only a change of "dropped" has to reach the other one.
-    """
+    """Store what one of two trees side by side reports; that tree shows it already."""
     before, last = choice(tree, slot), last_start(slot.key)
     reported = keep(view, tree, slot)
     if reported is not None and last is not None and reported.dropped != before.dropped:
@@ -202,9 +192,9 @@ def default_node(tree: Tree) -> Node | None:
 
 
 def pair_up(tree: Tree) -> bool:
-    """Choose the branches to compare if B is missing: the best through A and the best without it.
+    """Choose the branches to compare if B is missing; return True if they are chosen.
 
-    Returns: whether anything was chosen.
+    They are the best through A and the best without it.
     """
     a, b = chosen(tree, BeamChoice.a), chosen(tree, BeamChoice.b)
     if a is None or b is not None or not tree.leaves:

@@ -80,11 +80,7 @@ def draw_tree(
     follow: Callable[[View, Tree], None],
     slot: Slot = PAGE,
 ) -> None:
-    """Mount the tree.
-
-    Args:
-        follow: called when a node is chosen in the tree.
-    """
+    """Mount the tree; `follow` is called when a node is chosen in it."""
     view, tree = search.view, search.tree
     shown = tree_component(
         tree, start.trace, start.place, summary(tree, search.decode), start.nonce,

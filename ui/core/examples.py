@@ -14,13 +14,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Agreement:
-    """A pronoun in one language, which depends on its antecedent.
-
-    Attributes:
-        rule: the choice that the language asks for, as a sentence.
-        nouns: each noun of the riddle in that language, with its article.
-        pronouns: what each asks for.
-    """
+    """A language's rule for a pronoun, the riddle's nouns in it, and the pronoun each asks for."""
 
     rule: str
     nouns: tuple[str, str]
@@ -113,10 +107,7 @@ _NAMED = re.compile(r"-([a-z]{2})-([a-z]{2})$")
 
 
 def examples_for(checkpoint: str, metrics: Mapping[str, Any] | None = None) -> Examples:
-    """Return the examples that fit a checkpoint's name; general sentences by default.
-
-    Args: metrics: of metrics.json; its source language takes precedence over the name's.
-    """
+    """Return the examples that fit a checkpoint's name and metrics; by default sentences."""
     name = checkpoint.lower()
     if "reverse" in name:
         return _KINDS["letters"]
@@ -141,10 +132,7 @@ def shared_example(one: Examples, other: Examples) -> str:
 def languages_of_training(
     checkpoint: str, metrics: Mapping[str, Any] | None = None
 ) -> tuple[str, str]:
-    """Return the codes of the source and target language, "" if unknown.
-
-    Args: see `examples_for`; metrics.json is untrusted.
-    """
+    """Return the codes of source and target, "" if unknown; untrusted metrics come first."""
     match metrics:
         case {"training": {"recipe": {"data": {"src": str(source), "tgt": str(target)}}}}:
             return source, target

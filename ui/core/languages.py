@@ -1,11 +1,10 @@
 """The languages that a model takes, their names, and the way a choice is passed to the model.
 
-Models of the `transformers` library take a source and a target language. Marian models of several
-target languages take a tag before the sentence (`>>deu<<`), which may also be typed.
-
-Models write the same language as `de`, `deu`, `deu_Latn`, `de_DE` or `>>deu<<`: two or three
-letters of ISO 639, perhaps followed by a script or a country. An individual language is listed with
-the group that other models name instead (`arb` with `ara`, `lvs` with `lav`).
+Models of the `transformers` library take a source and a target language, Marian models of several
+target languages a tag before the sentence (`>>deu<<`), which may also be typed. The same language
+is `de`, `deu`, `deu_Latn`, `de_DE` or `>>deu<<`: two or three letters of ISO 639, perhaps with a
+script or a country. An individual language is listed with the group that other models name instead
+(`arb` with `ara`, `lvs` with `lav`).
 """
 
 from __future__ import annotations

@@ -24,10 +24,7 @@ T = TypeVar("T")
 
 
 def section(title: str, text: str) -> DeltaGenerator:
-    """Draw a section's heading and text; return the container of its picture.
-
-    Other runs of the app may go first before it.
-    """
+    """Yield to other runs, draw a section's heading and text, return its picture's container."""
     offer_turn()
     st.markdown(f"#### {title}")
     words, picture = st.columns([4, 9], gap="large")

@@ -91,10 +91,9 @@ _SLOW = ("transformer.translator", "altair")
 
 @asynccontextmanager
 async def begin(app: Any) -> AsyncIterator[None]:
-    """Serve every URL by app.py from the start, not by the files in `pages/`.
+    """Serve every URL by app.py from the start, and import slow libraries meanwhile.
 
-    The slow libraries are imported meanwhile; earlier visitors wait for the same import. A public
-    server also loads the first model. The link that allows imports is printed.
+    A public server also loads the first model. The link that allows imports is printed.
     """
     PagesManager.uses_pages_directory = False
     start.prepare()

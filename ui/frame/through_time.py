@@ -58,10 +58,7 @@ def is_open(entry: Entry) -> bool:
 
 
 def moments(entry: Entry) -> tuple[Moment, ...]:
-    """Return the updates of the moments to choose from, at the end None for the finished model.
-
-    The last snapshot is left out where it is the finished model.
-    """
+    """Return the updates of the moments to choose from; the last is None, the finished model."""
     snapshots = entry.history.snapshots
     if entry.history.continues:
         snapshots = snapshots[:-1]
@@ -109,10 +106,7 @@ def draw_bar(view: View) -> None:
 
 
 def others_in_time(entry: Entry) -> tuple[str, ...]:
-    """Return the names of this checkpoint's other moments, the latest first; none without the bar.
-
-    They are what Compare can put beside it.
-    """
+    """Return the names of this checkpoint's other moments, the latest first, if the bar is open."""
     if not is_open(entry):
         return ()
     return tuple(

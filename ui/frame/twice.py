@@ -1,7 +1,6 @@
 """Pages that Compare draws twice: a page says so with a `Twice`, and draws both sides of a `Pair`.
 
-The sides stand in columns, row by row, so that what belongs together is at one height. A side whose
-model lacks what the page needs says so in its column, beside the other one.
+The sides stand in columns, row by row. One whose model lacks what the page needs says so there.
 """
 
 from __future__ import annotations
@@ -152,11 +151,7 @@ class Pair:
         st.info(f"{side.lead}{reason}", icon=spec.icon if spec else None)
 
     def links(self, settings: Callable[[Side], Mapping[str, str]] = lambda side: {}) -> None:
-        """Draw a row of links to the whole page of each side.
-
-        Args:
-            settings: of that page, as raw strings.
-        """
+        """Draw links to the whole page of each side, with its settings as raw strings."""
         self._row(lambda side: self._link(side, settings(side)))
 
     def _link(self, side: Side, settings: Mapping[str, str]) -> None:
@@ -180,12 +175,7 @@ class Pair:
     def download(
         self, maker: Callable[[Side], Maker], title: str = "", n_numbers: int = 0
     ) -> Download | None:
-        """Return the figures of the sides that are shown as one; None if there are none.
-
-        Args:
-            maker: the figure of a side.
-            title: of both; the page's by default.
-        """
+        """Return the figures of the sides that are shown as one; None if there are none."""
         if not self.shown:
             return None
         title = title or self.page.label

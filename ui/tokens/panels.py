@@ -56,13 +56,7 @@ def draw_texts(where: DeltaGenerator) -> None:
 def draw_sentence(
     side: Side, reading: Reading, tokenizer: Tokenizer | None, token: int, label: str
 ) -> None:
-    """Draw the text in pieces; a click selects one.
-
-    Args:
-        tokenizer: None if the vocabulary is not available.
-        token: id of the outlined piece.
-        label: for screen readers.
-    """
+    """Draw the text in pieces, `token` outlined; a click selects one. `label` is read aloud."""
     param = side.own(TokensChoice.token)
     pieces = pieces_component(
         pieces_shown(reading, tokenizer), reading.changed, chosen=token, label=label

@@ -1,8 +1,4 @@
-"""Data of the Tokens page: a text's pieces, other segmentations, and embeddings.
-
-Everything is computed from a translator and a trace, without Streamlit, so that downloads can
-compute it outside a session.
-"""
+"""Data of the Tokens page: a text's pieces, other segmentations, and embeddings."""
 
 from __future__ import annotations
 
@@ -133,11 +129,7 @@ def tokenizer_of(model: Translator, side: TextSide) -> Tokenizer:
 
 
 def read_side(model: Translator, trace: Trace, side: TextSide, typed: str) -> Reading:
-    """Return one side's text in pieces.
-
-    Args:
-        typed: the sentence as typed; unused for the translation.
-    """
+    """Return one side's text in pieces; `typed` is the sentence, unused for the translation."""
     tokenizer = tokenizer_of(model, side)
     if side == "source":
         pieces, ids, special = trace.src_tokens, trace.src_ids, trace.src_special
@@ -169,10 +161,7 @@ def read_side(model: Translator, trace: Trace, side: TextSide, typed: str) -> Re
 
 
 def read_trace(trace: Trace, side: TextSide) -> Reading:
-    """Return one side's text in pieces from its trace, for models without a known vocabulary.
-
-    A model without an encoder has one text, which is its source here.
-    """
+    """Return one side's text in pieces from its trace; a model's only text is its source here."""
     unknown: tuple[int, ...] = ()
     if side == "source" and trace.src_tokens:
         pieces, ids, special = trace.src_tokens, trace.src_ids, trace.src_special
@@ -189,11 +178,7 @@ def read_trace(trace: Trace, side: TextSide) -> Reading:
 
 
 def pieces_shown(reading: Reading, tokenizer: Tokenizer | None) -> list[Piece]:
-    """Return the component's pieces, each with its note.
-
-    Args:
-        tokenizer: None if the vocabulary is not available.
-    """
+    """Return the component's pieces, each with its note; no tokenizer, less to say."""
     shown = []
     for position, (piece, index) in enumerate(zip(reading.pieces, reading.ids, strict=True)):
         mark: Mark = ""
@@ -218,8 +203,7 @@ def pieces_shown(reading: Reading, tokenizer: Tokenizer | None) -> list[Piece]:
 def cuts_of(tokenizer: Tokenizer, text: str, dropout: float, seed: int) -> tuple[Segmentation, ...]:
     """Return the tokenizer's own segmentation and others of the same text.
 
-    Unigram: the most probable ones. BPE: with merges left out at random, in the order drawn, each
-    once. Single characters: none.
+    Unigram: the most probable ones. BPE: with merges left out at random, each once.
     """
     normal = tokenizer.normalize(text)
     if not normal:
@@ -276,10 +260,9 @@ def cuts_shown(cuts: tuple[Segmentation, ...]) -> list[Cut]:
 def near(
     model: Translator, index: int, count: int, side: TextSide = "source"
 ) -> dict[str, Neighbours]:
-    """Return a token's neighbours in every embedding matrix, by the matrix's use.
+    """Return a token's neighbours in every embedding matrix of its vocabulary, by the matrix's use.
 
-    With separate vocabularies, only matrices of its side count. `<pad>` is left out, since its
-    embedding is never trained.
+    `<pad>`, whose embedding is never trained, is left out.
     """
     one = model.tokenizer.pieces == model.tokenizer.target.pieces
     return {

@@ -73,10 +73,7 @@ def opening_plays(view: View) -> bool:
 
 
 def draw_opening(view: View) -> bool:
-    """Draw the opening; return whether the page waits until it stands.
-
-    The page is drawn behind it in a run of its own, so that the first screen is quick.
-    """
+    """Draw the opening; return True while the page, drawn behind it in the next run, waits."""
     found = riddle_of(view)
     staged = stage(get_trace(view), found[1]) if found else None
     if found is None or staged is None:
@@ -171,10 +168,7 @@ def stage_beside(trace: Trace, riddle: Riddle, first: Staged) -> Staged | None:
 
 
 def script(example: Example, riddle: Riddle, languages: tuple[str, str]) -> Script:
-    """Return the words around the scenes.
-
-    Args: languages: codes of source and target.
-    """
+    """Return the words around the scenes; `languages` are codes of source and target."""
     first, second = riddle.nouns
     source, target = ((name_of(code), code) for code in languages)
     return Script(

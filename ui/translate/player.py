@@ -100,10 +100,7 @@ def draw_player(
 ) -> None:
     """Mount the player, store the places it reports, and steer when another token is chosen.
 
-    Args:
-        words: whether columns are whole words.
-        steerable: whether another token can be chosen.
-        group, follows: see `ui.components.player.encode`.
+    Args: see `ui.components.player.encode`.
     """
     start, key, never = open_player(side), side.key("player"), _never_taken(side.view, steerable)
     message = computed(

@@ -4,18 +4,14 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from ui.core import url_state
-from ui.core.url_state import Param
-from ui.core.view import SearchChoice
-from ui.frame import sidebar
-
-ALPHA, BEAM, SENTENCE = SearchChoice.alpha, SearchChoice.beam, sidebar.SENTENCE
-SWITCH: Param[bool] = url_state.switch("on")
+from ui.core.url_state import MAX_URL_CHARACTERS, Param
+from ui.core.view import MAX_CHARACTERS, SENTENCE
 
 
 def test_a_sentence_longer_than_the_box_is_refused() -> None:
-    assert SENTENCE.parse("a" * sidebar.MAX_CHARACTERS)
+    assert SENTENCE.parse("a" * MAX_CHARACTERS)
     with pytest.raises(ValueError, match="aaa"):
-        SENTENCE.parse("a" * (sidebar.MAX_CHARACTERS + 1))
+        SENTENCE.parse("a" * (MAX_CHARACTERS + 1))
 
 
 def script() -> None:
@@ -66,15 +62,19 @@ def test_a_page_change_that_drops_the_query_loses_nothing() -> None:
     assert app.query_params == {"mine": "2"}
 
 
-def test_an_invalid_value_is_dropped() -> None:
-    app = run_script(mine="77")
-    assert app.text[0].value == "5 True"
-    assert "mine" not in app.query_params
-
-
-def test_only_what_is_shown_stays_in_the_url() -> None:
-    app = run_script(utm="tag", other="1", mine="1")
-    assert app.query_params == {"mine": "1"}
+@pytest.mark.parametrize(
+    ("query", "said", "left"),
+    [
+        ({"mine": "77"}, "5 True", {}),
+        ({"utm": "t", "other": "1", "mine": "1"}, "1 True", {"mine": "1"}),
+    ],
+)
+def test_invalid_values_and_what_is_not_shown_leave_the_url(
+    query: dict[str, str], said: str, left: dict[str, str]
+) -> None:
+    app = run_script(**query)
+    assert app.text[0].value == said
+    assert app.query_params == left
 
 
 def test_a_late_message_with_the_url_before_does_not_turn_time_back() -> None:
@@ -104,16 +104,10 @@ def test_an_earlier_url_of_the_page_takes_back_what_it_did_not_say(
     assert app.query_params == {"mine": "1"}
 
 
-def test_a_very_long_value_stays_out_of_the_url() -> None:
-    def long_script() -> None:
-        from ui.core import url_state
-
-        words = url_state.Param("words", str, "")
-        url_state.read_url()
-        url_state.show(words)
-        url_state.put(words, "a" * (url_state.MAX_URL_CHARACTERS + 1))
-        url_state.write_url()
-
-    app = AppTest.from_function(long_script).run()
-    assert not app.exception
-    assert app.query_params == {}
+def test_a_very_long_value_stays_out_of_the_url(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(url_state.st, "session_state", {})
+    words = Param("words", str, "")
+    url_state.show(words)
+    for length in (MAX_URL_CHARACTERS, MAX_URL_CHARACTERS + 1):
+        url_state.put(words, "a" * length)
+        assert bool(url_state.query()) == (length <= MAX_URL_CHARACTERS)
