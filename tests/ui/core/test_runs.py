@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+from collections.abc import Callable
 
 import pytest
 
@@ -21,6 +22,18 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(RUNS, "_patience", math.inf)
 
 
+def started(run: Callable[[], object]) -> threading.Thread:
+    """Run in a thread, in a turn of its own."""
+
+    def body() -> None:
+        with in_turn():
+            run()
+
+    thread = threading.Thread(target=body)
+    thread.start()
+    return thread
+
+
 def test_a_fragment_runs_in_the_turn_of_its_page() -> None:
     with in_turn(), in_turn():
         assert RUNS.waiting == 0
@@ -29,14 +42,8 @@ def test_a_fragment_runs_in_the_turn_of_its_page() -> None:
 def test_a_run_that_waits_for_its_work_lets_another_go_on() -> None:
     went_on = threading.Event()
 
-    def other() -> None:
-        with in_turn():
-            went_on.set()
-
     def make(_: object) -> str:
-        thread = threading.Thread(target=other)
-        thread.start()
-        thread.join(60)
+        started(went_on.set).join(60)
         return "made"
 
     with in_turn():
@@ -46,14 +53,8 @@ def test_a_run_that_waits_for_its_work_lets_another_go_on() -> None:
 
 def test_a_section_yields_to_a_run_of_higher_priority() -> None:
     order: list[str] = []
-
-    def short() -> None:
-        with in_turn():
-            order.append("short")
-
-    thread = threading.Thread(target=short)
     with in_turn():
-        thread.start()
+        thread = started(lambda: order.append("short"))
         wait_until(lambda: RUNS.waiting == 1)
         section("Title", "Text")
         order.append("section")
@@ -67,30 +68,22 @@ def test_a_section_yields_to_a_run_of_higher_priority() -> None:
 def test_a_run_with_much_to_draw_falls_back() -> None:
     order: list[str] = []
 
-    def run(name: str, *, much: bool = False) -> threading.Thread:
-        def body() -> None:
-            if much:
-                fall_back()  # in a callback, for the run that follows
-            with in_turn():
-                order.append(name)
-
-        waiting = RUNS.waiting
-        thread = threading.Thread(target=body)
-        thread.start()
-        wait_until(lambda: RUNS.waiting > waiting)
-        return thread
+    def much() -> None:
+        fall_back()  # in a callback, for the run that follows
+        with in_turn():
+            order.append("much")
 
     with in_turn():
-        threads = [run("much", much=True), run("little")]
+        threads = [threading.Thread(target=much)]
+        threads[0].start()
+        wait_until(lambda: RUNS.waiting == 1)
+        threads.append(started(lambda: order.append("little")))
+        wait_until(lambda: RUNS.waiting == 2)
         fall_back()
         order.append("this")
     for thread in threads:
         thread.join(60)
     assert order == ["little", "much", "this"] or order == ["little", "this", "much"]
-
-
-def test_outside_a_run_there_is_nothing_to_offer() -> None:
-    offer_turn()
 
 
 def test_a_run_that_ends_with_an_exception_lets_others_go_on() -> None:
@@ -100,5 +93,5 @@ def test_a_run_that_ends_with_an_exception_lets_others_go_on() -> None:
         raise ZeroDivisionError
     with RUNS.turn(pytest.fail):
         pass
-    with paused():  # outside of any run, nothing to let go
-        pass
+    with paused():  # outside of any run, nothing to let go and nothing to offer
+        offer_turn()

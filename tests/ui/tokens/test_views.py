@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 
@@ -63,9 +65,9 @@ def test_a_reading_gives_back_the_text_and_marks_what_is_unknown(
     assert shown[-1].mark == "special"
     strange = [i for i, each in enumerate(shown) if each.mark in ("byte", "unknown")]
     assert tuple(strange) == reading.unknown
-    if tokenizer.kind == "unigram":
-        for each in shown:
-            assert bool(each.score) == (not each.mark)
+    assert all(
+        bool(each.score) == (tokenizer.kind == "unigram" and not each.mark) for each in shown
+    )
     if "ﬁ" in sentence:
         assert ("ﬁ", "fi") in reading.changed
     translated = read_side(model, trace, "translation", sentence)
@@ -84,10 +86,8 @@ def test_other_cuts_spell_the_same_text(model: Translator, sentence: str) -> Non
         assert len(cut.texts) == len(cut.ids)
         assert tokenizer.decode(cut.ids) == tokenizer.decode(cuts[0].ids)
     if tokenizer.kind == "unigram":
-        shares = [cut.share for cut in cuts if cut.share is not None]
-        assert len(shares) == len(cuts)
-        assert shares == sorted(shares, reverse=True)
-        assert sum(shares) <= 1.01
+        shares = [cut.share or 0.0 for cut in cuts]
+        assert shares == sorted(shares, reverse=True) and shares[-1] > 0 and sum(shares) <= 1.01
     if tokenizer.kind == "char":
         assert len(cuts) == 1
     rows = cuts_shown(cuts)
@@ -99,11 +99,9 @@ def test_other_cuts_spell_the_same_text(model: Translator, sentence: str) -> Non
 def test_bpe_cuts_follow_dropout_and_seed() -> None:
     tokenizer = make("bpe").tokenizer
     assert len(cuts_of(tokenizer, SENTENCES[0], 0, 0)) == 1
-    one, other = cuts_of(tokenizer, SENTENCES[0], 0.2, 0), cuts_of(tokenizer, SENTENCES[0], 0.2, 1)
-    assert len(one) == 6 != 1
-    assert one[1:] != other[1:]
-    single = cuts_of(tokenizer, "cat", 1, 0)[1]
-    assert single.texts == ("▁", "c", "a", "t")
+    one, other = (cuts_of(tokenizer, SENTENCES[0], 0.2, seed) for seed in (0, 1))
+    assert len(one) == 6 and one[1:] != other[1:]
+    assert cuts_of(tokenizer, "cat", 1, 0)[1].texts == ("▁", "c", "a", "t")
 
 
 def test_neighbours_in_every_matrix_and_never_padding() -> None:
@@ -123,11 +121,10 @@ def test_the_plane_keeps_repeats_together_until_positions_part_them(side: str) -
     found = plane_of(model, trace, "source" if side == "source" else "translation", 20)
     assert found.axes.shares.sum() <= 1 + 1e-6
     assert len(found.background) == len(found.background_ids) == 20
-    for i, first in enumerate(found.ids):
-        for k, second in enumerate(found.ids):
-            if first == second and i < k:
-                np.testing.assert_allclose(found.content[i], found.content[k], atol=1e-5)
-                assert not np.allclose(found.entering[i], found.entering[k], atol=1e-3)
+    for i, k in combinations(range(len(found.ids)), 2):
+        if found.ids[i] == found.ids[k]:
+            np.testing.assert_allclose(found.content[i], found.content[k], atol=1e-5)
+            assert not np.allclose(found.entering[i], found.entering[k], atol=1e-3)
     assert found.position_norm == pytest.approx(12**0.5)  # sin^2 + cos^2, 12 pairs
     assert found.scale == pytest.approx(24**0.5)
 
