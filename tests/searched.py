@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
@@ -20,32 +20,51 @@ PIECES = ("<pad>", "<s>", "</s>", "▁es", "▁war", "müde", "▁<b>x</b>", "�
 
 
 class Table:
-    """A step function with random next tokens and random attention for every prefix."""
+    """A step function with random next tokens and random attention for every prefix.
 
-    def __init__(self, seed: int, sharpness: float = 1.5, end: float = 0.0) -> None:
-        """Args: end: added to the logit of `</s>`."""
-        self.seed, self.sharpness, self.end = seed, sharpness, end
-        self.rows: list[tuple[int, ...]] = [()]
+    Attributes:
+        rows: the sentence of each row, and the tokens read.
+        calls: for each call, the number of rows and whether they were moved.
+    """
+
+    def __init__(
+        self, seed: int, sharpness: float = 1.5, end: float = 0.0, *,
+        sentences: Sequence[int] = (0,), vocab: int = len(PIECES),
+        change: Callable[[torch.Tensor, Sequence[int]], object] = lambda logits, prefix: None,
+    ) -> None:  # fmt: skip
+        """Args: end: added to the logit of `</s>`.  change: alters logits after a prefix."""
+        self.seed, self.sharpness, self.end, self.vocab = seed, sharpness, end, vocab
+        self.change = change
+        self.rows: list[tuple[int, ...]] = [(sentence,) for sentence in sentences]
+        self.calls: list[tuple[int, bool]] = []
 
     def __call__(self, tokens: Sequence[int], parents: Sequence[int] | None) -> StepOutput:
         if parents is not None:
             self.rows = [self.rows[parent] for parent in parents]
+        self.calls.append((len(tokens), parents is not None))
         self.rows = [(*row, token) for row, token in zip(self.rows, tokens, strict=True)]
         logits, own, cross = zip(*map(self.look, self.rows), strict=True)
-        return StepOutput(
-            torch.from_numpy(np.stack(logits)),
-            torch.from_numpy(np.stack(own, axis=1)),
-            torch.from_numpy(np.stack(cross, axis=1)),
-        )
+        return StepOutput(torch.stack(logits), torch.stack(own, 1), torch.stack(cross, 1))
 
-    def look(self, row: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return logits [V], attention to the prefix [L, H, t] and to the source [L, H, S]."""
-        rng = np.random.default_rng([self.seed, *row])
-        logits = self.sharpness * rng.normal(size=len(PIECES))
+    def _drawn(self, row: Sequence[int]) -> np.random.Generator:
+        return np.random.default_rng([self.seed, *row[0 if row[0] else 1 :]])
+
+    def logits(self, sentence: int, prefix: Sequence[int]) -> torch.Tensor:
+        """Return logits [V] after a prefix without `<s>`."""
+        row = (sentence, 1, *prefix)
+        logits = torch.from_numpy(self.sharpness * self._drawn(row).normal(size=self.vocab)).float()
         logits[2] += self.end
-        own = rng.dirichlet(np.ones(len(row)), (LAYERS, HEADS))
+        self.change(logits, prefix)
+        return logits
+
+    def look(self, row: Sequence[int]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Return logits [V], attention to the prefix [L, H, t] and to the source [L, H, S]."""
+        rng = self._drawn(row)
+        rng.normal(size=self.vocab)
+        own = rng.dirichlet(np.ones(len(row) - 1), (LAYERS, HEADS))
         cross = rng.dirichlet(np.ones(S), (LAYERS, HEADS))
-        return tuple(each.astype(np.float32) for each in (logits, own, cross))  # type: ignore
+        maps = (torch.from_numpy(each.astype(np.float32)) for each in (own, cross))
+        return self.logits(row[0], row[2:]), *maps  # type: ignore[return-value]
 
 
 def searched(

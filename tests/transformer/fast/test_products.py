@@ -7,8 +7,6 @@ import itertools
 import pytest
 import torch
 import torch.nn.functional as F
-from hypothesis import given
-from hypothesis import strategies as st
 
 from transformer.fast import products
 from transformer.fast.products import (
@@ -19,7 +17,6 @@ from transformer.fast.products import (
     Product,
     Transposed,
     layouts_for,
-    stacked,
     works,
 )
 from transformer.kernels import linear, relu
@@ -81,17 +78,6 @@ def test_layouts_follow_the_size_the_rows_and_the_processor(
     assert layouts_for(torch.zeros(8, 10), torch.tanh) == plain
     monkeypatch.setattr(products, "works", lambda layout: False)
     assert layouts_for(torch.zeros(8, 10)) == plain
-
-
-@given(rows=st.integers(1, 9), seed=st.integers(0, 100))
-def test_stacked_products_lie_side_by_side(rows: int, seed: int) -> None:
-    draw = torch.Generator().manual_seed(seed)
-    x = torch.randn(rows, 6, generator=draw)
-    parts = [(torch.randn(n, 6, generator=draw), torch.randn(n, generator=draw)) for n in (3, 1, 4)]
-    wanted = torch.cat([F.linear(x, weight, bias) for weight, bias in parts], dim=1)
-    torch.testing.assert_close(stacked(parts)(x), wanted)
-    bare = stacked([(weight, None) for weight, _ in parts], many=True)
-    torch.testing.assert_close(bare(x), x @ torch.cat([w for w, _ in parts]).t())
 
 
 def test_a_product_takes_the_layout_of_its_rows(monkeypatch: pytest.MonkeyPatch) -> None:

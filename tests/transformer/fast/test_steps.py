@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from tests.transformer.test_model import CONFIGS as OTHERS
 from transformer.config import ModelConfig
 from transformer.execution import CachedSteps
 from transformer.fast.packed import PackedDecoder, PackedEncoder
@@ -20,24 +21,13 @@ from transformer.search.beam import Found, StepOutput, search
 from transformer.search.rules import SearchSettings
 
 CONFIGS = {
-    "post": ModelConfig(
-        vocab_size=30, d_model=24, n_heads=3, d_k=6, d_v=10, d_ff=40,
-        n_encoder_layers=2, n_decoder_layers=3, output_bias=True,
-    ),
-    "pre": ModelConfig(
-        vocab_size=30, d_model=18, n_heads=3, d_ff=20, n_encoder_layers=3, n_decoder_layers=2,
-        norm="pre", positions="learned", max_positions=64, tie_embeddings="none",
-        attention_bias=True, activation="gelu", output_bias=True,
-    ),
-    "separate": ModelConfig(
-        vocab_size=25, tgt_vocab_size=30, d_model=20, n_heads=5, d_ff=20, n_encoder_layers=1,
-        n_decoder_layers=2, tie_embeddings="decoder", position_layout="concatenated",
-        scale_embedding=False, activation="silu",
-    ),
-}  # fmt: skip
+    "post": OTHERS["post-norm"].replace(output_bias=True),
+    "pre": OTHERS["pre-norm, learned positions"].replace(max_positions=64),
+    "separate": OTHERS["two vocabularies, one head"].replace(d_model=20, n_heads=5, d_k=None),
+}
 
 #: Chosen so that the four sentences end at different steps.
-SEEDS = {"post": 14, "pre": 6, "separate": 16}
+SEEDS = {"post": 14, "pre": 10, "separate": 16}
 
 #: Four sources of unequal length, padded with 0 at the end.
 SOURCES = torch.tensor(

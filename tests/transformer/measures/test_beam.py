@@ -133,7 +133,7 @@ def test_attention_belongs_to_the_path_and_not_to_a_neighbour() -> None:
         ids = [1, *(each.token_id for each in tree.prefix(node.index))]
         seen = attention_along(record, tree, node.index)
         for t in range(node.length):
-            _, own, cross = table.look(tuple(ids[: t + 1]))
+            _, own, cross = table.look((0, *ids[: t + 1]))
             np.testing.assert_allclose(seen.cross[:, :, t], cross, atol=1e-6)
             np.testing.assert_allclose(seen.decoder_self[:, :, t, : t + 1], own, atol=1e-6)
 

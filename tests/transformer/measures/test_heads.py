@@ -27,7 +27,6 @@ from transformer.measures.heads import (
     ranked,
     widen,
 )
-from transformer.measures.words import merge, word_groups
 
 MAPS = make_trace(S=7, T=5, n_decoder_layers=2, n_heads=3).cross
 ALL = tuple(np.ndindex(*MAPS.shape[:2]))
@@ -136,14 +135,6 @@ def test_mutual_information_is_what_the_query_takes_from_the_entropy_of_the_key(
     by_hand = entropy_bits(maps.astype(np.float64).mean(axis=0)) - entropy_bits(maps).mean()
     assert bits == pytest.approx(by_hand, abs=1e-5)
     assert -1e-9 <= bits <= np.log2(min(maps.shape)) + 1e-5
-
-
-def test_weight_on_a_word_is_the_weight_on_its_pieces() -> None:
-    groups = word_groups(("▁a", "b", "▁c", "d", "e", ".", "</s>"), special=(6,))
-    words = merge(MAPS, None, groups)
-    np.testing.assert_allclose(
-        mass_by_head(words, (1, 3), (1,)), mass_by_head(MAPS, (1, 3), (2, 3, 4, 5)), atol=1e-6
-    )
 
 
 TRACE = make_trace(S=7, T=5, n_encoder_layers=2, n_decoder_layers=3, n_heads=3)

@@ -4,60 +4,31 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from transformer.search.beam import Found, StepOutput, search
+from tests.searched import Table
+from transformer.search.beam import Found, search
 from transformer.search.records import Hypothesis
 from transformer.search.rules import SearchSettings, length_penalty
 
 BOS, EOS = 1, 2
 
 
-class TableModel:
-    """A step function that gives every prefix of every sentence its own random distribution."""
-
-    def __init__(self, n_sentences: int, vocab: int, seed: int, sharpness: float = 1.5) -> None:
-        self.n_sentences, self.vocab, self.seed, self.sharpness = (
-            n_sentences, vocab, seed, sharpness,
-        )  # fmt: skip
-        self.rows: list[tuple[int, ...]] = [(index,) for index in range(n_sentences)]
-        self.calls: list[tuple[int, bool]] = []
-
-    def logits(self, sentence: int, prefix: Sequence[int]) -> Tensor:
-        """[V] scores after `prefix`, which leaves out `<s>`; independent of all other rows."""
-        generator = np.random.default_rng([self.seed, sentence, *prefix])
-        return torch.from_numpy(self.sharpness * generator.normal(size=self.vocab)).float()
-
-    def __call__(self, tokens: Sequence[int], parents: Sequence[int] | None) -> StepOutput:
-        if parents is not None:
-            self.rows = [self.rows[parent] for parent in parents]
-        assert len(self.rows) == len(tokens)
-        self.calls.append((len(tokens), parents is not None))
-        self.rows = [(*row, token) for row, token in zip(self.rows, tokens, strict=True)]
-        logits = torch.stack([self.logits(row[0], row[2:]) for row in self.rows])
-        # "Attention" that says which row and step it belongs to, to check the bookkeeping.
-        code = torch.tensor([hash(row) % 9973 for row in self.rows], dtype=torch.float32)
-        t = len(self.rows[0]) - 1
-        own = code[None, :, None, None].expand(2, -1, 3, t)
-        return StepOutput(logits, own, code[None, :, None, None].expand(2, -1, 3, 7))
-
-
-def run(model: TableModel, max_length: int = 5, **options: object) -> list[Found]:
+def run(model: Table, max_length: int = 5, **options: object) -> list[Found]:
     prefixes = options.pop("prefixes", None)
     settings = SearchSettings(**{"suppressed": (0, BOS), **options})  # type: ignore[arg-type]
-    lengths = [max_length] * model.n_sentences
+    lengths = [max_length] * len(model.rows)
     return search(model, lengths, settings, prefixes=prefixes)  # type: ignore[arg-type]
 
 
 def brute_force(
-    model: TableModel, sentence: int, max_length: int, alpha: float
+    model: Table, sentence: int, max_length: int, alpha: float
 ) -> list[tuple[float, tuple[int, ...]]]:
     """Every finished sequence within `max_length` tokens, best first."""
     content = [token for token in range(model.vocab) if token not in (0, BOS, EOS)]
@@ -75,7 +46,7 @@ def brute_force(
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 2.0])
 @pytest.mark.parametrize("seed", range(4))
 def test_a_full_width_beam_equals_brute_force(seed: int, alpha: float) -> None:
-    model = TableModel(n_sentences=2, vocab=6, seed=seed)
+    model = Table(seed, vocab=6, sentences=range(2))
     found = run(model, max_length=4, beam_size=6**4, alpha=alpha)
     for sentence in range(2):
         expected = brute_force(model, sentence, 4, alpha)
@@ -87,7 +58,7 @@ def test_a_full_width_beam_equals_brute_force(seed: int, alpha: float) -> None:
 @given(seed=st.integers(0, 10_000), max_length=st.integers(1, 8))
 @settings(max_examples=40, deadline=None)
 def test_a_beam_of_one_is_greedy(seed: int, max_length: int) -> None:
-    model = TableModel(n_sentences=1, vocab=7, seed=seed)
+    model = Table(seed, vocab=7)
     ids: list[int] = []
     while len(ids) < max_length and EOS not in ids:
         scores = model.logits(0, ids)
@@ -98,7 +69,7 @@ def test_a_beam_of_one_is_greedy(seed: int, max_length: int) -> None:
     assert best.complete == (ids[-1] == EOS)
 
 
-def wide_search(model: TableModel, max_length: int, beam: int, alpha: float) -> Hypothesis:
+def wide_search(model: Table, max_length: int, beam: int, alpha: float) -> Hypothesis:
     """The same search, run to the length limit with no early end: the reference for stopping."""
     live: list[tuple[float, tuple[int, ...]]] = [(0.0, ())]
     finished: list[tuple[float, tuple[int, ...]]] = []
@@ -125,11 +96,12 @@ def wide_search(model: TableModel, max_length: int, beam: int, alpha: float) -> 
 )
 @settings(max_examples=60, deadline=None)
 def test_ending_early_never_changes_the_best(seed: int, beam: int, alpha: float) -> None:
-    model = TableModel(n_sentences=1, vocab=6, seed=seed)
+    model = Table(seed, vocab=6)
     expected = wide_search(model, 9, beam, alpha)
     for n_best in {1, beam}:
-        fresh = TableModel(n_sentences=1, vocab=6, seed=seed)
-        best = run(fresh, 9, beam_size=beam, alpha=alpha, n_best=n_best)[0].hypotheses[0]
+        best = run(Table(seed, vocab=6), 9, beam_size=beam, alpha=alpha, n_best=n_best)[
+            0
+        ].hypotheses[0]
         assert (best.ids, best.complete) == (expected.ids, expected.complete)
 
 
@@ -137,11 +109,10 @@ def test_ending_early_never_changes_the_best(seed: int, beam: int, alpha: float)
 @settings(max_examples=30, deadline=None)
 def test_a_batch_equals_its_sentences_alone(seed: int, beam: int) -> None:
     """Sentences end at different steps, so this also shows that dropping ended ones is harmless."""
-    model = TableModel(n_sentences=4, vocab=6, seed=seed)
+    model = Table(seed, vocab=6, sentences=range(4))
     together = run(model, 7, beam_size=beam, n_best=1)
     for sentence in range(4):
-        alone = TableModel(n_sentences=1, vocab=6, seed=seed)
-        alone.rows = [(sentence,)]
+        alone = Table(seed, vocab=6, sentences=[sentence])
         assert run(alone, 7, beam_size=beam, n_best=1)[0].hypotheses == (
             together[sentence].hypotheses
         )
@@ -149,19 +120,19 @@ def test_a_batch_equals_its_sentences_alone(seed: int, beam: int) -> None:
 
 
 def test_ended_sentences_take_no_rows_and_others_are_not_moved() -> None:
-    model = TableModel(n_sentences=6, vocab=6, seed=3)
+    model = Table(3, vocab=6, sentences=range(6))
     lengths = [len(each.hypotheses[0].ids) for each in run(model, 12, beam_size=1)]
     assert len(set(lengths)) > 1
     for step, (rows, _) in enumerate(model.calls):
         assert rows == sum(length > step for length in lengths)
-    alone = TableModel(n_sentences=1, vocab=20, seed=5)
+    alone = Table(5, vocab=20)
     run(alone, 8, beam_size=1)
     assert len(alone.calls) > 2 and not any(moved for _, moved in alone.calls)
-    assert search(TableModel(0, 6, 0), [], SearchSettings()) == []
+    assert search(Table(0, sentences=()), [], SearchSettings()) == []
 
 
 def test_a_forced_prefix_is_kept_and_scored() -> None:
-    model = TableModel(n_sentences=2, vocab=8, seed=11)
+    model = Table(11, vocab=8, sentences=range(2))
     prefixes = [(5, 0, 6), (4,)]  # also a token that is otherwise suppressed
     for found, prefix, sentence in zip(
         run(model, 8, beam_size=3, prefixes=prefixes, record=True), prefixes, range(2), strict=True
@@ -180,25 +151,11 @@ def test_a_forced_prefix_is_kept_and_scored() -> None:
 @pytest.mark.parametrize("prefix", [(EOS,), (3, EOS), (3,) * 8])
 def test_a_prefix_that_leaves_nothing_to_search_is_refused(prefix: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match="prefix"):
-        run(TableModel(1, 6, 0), 8, prefixes=[prefix])
-
-
-class Changed(TableModel):
-    """A table of one sentence whose scores are changed in place."""
-
-    def __init__(self, change: Callable[[Tensor, Sequence[int]], object]) -> None:
-        super().__init__(1, 6, 0)
-        self.change = change
-
-    def logits(self, sentence: int, prefix: Sequence[int]) -> Tensor:
-        scores = super().logits(sentence, prefix)
-        self.change(scores, prefix)
-        return scores
+        run(Table(0, vocab=6), 8, prefixes=[prefix])
 
 
 def test_the_length_limit_cuts() -> None:
-    endless = Changed(lambda scores, _: scores[EOS].fill_(-math.inf))
-    found = run(endless, 4, beam_size=2, record=True)[0]
+    found = run(Table(0, vocab=6, end=-math.inf), 4, beam_size=2, record=True)[0]
     assert [h.complete for h in found.hypotheses] == [False, False]
     assert all(len(h.ids) == 4 and EOS not in h.ids for h in found.hypotheses)
     assert len(found.steps) == 4
@@ -210,19 +167,19 @@ def test_nothing_that_can_follow_ends_the_search() -> None:
         scores.fill_(-math.inf)
         scores[0 if prefix else 4] = 0.0  # afterwards only a suppressed token
 
-    (only,) = run(Changed(dead_end), 5, beam_size=2)[0].hypotheses
+    (only,) = run(Table(0, vocab=6, change=dead_end), 5, beam_size=2)[0].hypotheses
     assert only.ids == (4,) and not only.complete
 
 
 def test_scores_that_are_not_numbers_are_reported() -> None:
     with pytest.raises(FloatingPointError, match="NaN"):
-        run(Changed(lambda scores, _: scores[3].fill_(math.nan)))
+        run(Table(0, vocab=6, change=lambda scores, _: scores[3].fill_(math.nan)))
 
 
 @given(seed=st.integers(0, 10_000), beam=st.integers(1, 4))
 @settings(max_examples=30, deadline=None)
 def test_the_record_is_what_happened(seed: int, beam: int) -> None:
-    model = TableModel(n_sentences=2, vocab=7, seed=seed)
+    model = Table(seed, vocab=7, sentences=range(2))
     for sentence, found in enumerate(run(model, 6, beam_size=beam, record=True, top_k=4)):
         prefixes: list[tuple[int, ...]] = [()]
         for t, step in enumerate(found.steps):
@@ -237,8 +194,9 @@ def test_the_record_is_what_happened(seed: int, beam: int) -> None:
                 assert step.top_log_probs[row] == pytest.approx(best.values.tolist(), abs=1e-5)
                 entropy = -float((log_probs.exp() * log_probs).sum())
                 assert step.entropy[row] == pytest.approx(entropy, abs=1e-5)
-                code = hash((sentence, BOS, *prefix)) % 9973
-                assert np.all(step.cross[row] == code) and np.all(step.decoder_self[row] == code)
+                _, own, cross = model.look((sentence, BOS, *prefix))
+                np.testing.assert_array_equal(step.decoder_self[row], own)
+                np.testing.assert_array_equal(step.cross[row], cross)
             for array in vars(step).values():
                 assert not isinstance(array, np.ndarray) or not array.flags.writeable
             assert not {0, BOS} & {candidate.token_id for candidate in step.candidates}
@@ -258,8 +216,8 @@ def test_the_record_is_what_happened(seed: int, beam: int) -> None:
             prefixes = [rows[row] for row in range(len(rows))]
         for hypothesis in found.hypotheses:
             for t, row in enumerate(hypothesis.rows):
-                code = hash((sentence, BOS, *hypothesis.ids[:t])) % 9973
-                assert np.all(found.steps[t].cross[row] == code)
+                *_, cross = model.look((sentence, BOS, *hypothesis.ids[:t]))
+                np.testing.assert_array_equal(found.steps[t].cross[row], cross)
 
 
 def test_progress_counts_steps_and_may_stop() -> None:
@@ -272,7 +230,7 @@ def test_progress_counts_steps_and_may_stop() -> None:
 
     settings = SearchSettings(beam_size=2, suppressed=(0, BOS, EOS))
     with pytest.raises(InterruptedError):
-        search(TableModel(1, 6, 0), [9], settings, progress=stop_at_three)
+        search(Table(0, vocab=6), [9], settings, progress=stop_at_three)
     assert seen == [(1, 9), (2, 9), (3, 9)]
 
 

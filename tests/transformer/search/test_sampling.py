@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from tests.searched import Table
 from tests.tiny_models import SENTENCES
-from tests.transformer.search.test_beam import BOS, EOS, TableModel, run
+from tests.transformer.search.test_beam import BOS, EOS, run
 from transformer.__main__ import main
 from transformer.errors import InputError
 from transformer.search.rules import SearchSettings
@@ -131,21 +132,19 @@ def test_a_beam_cannot_be_sampled(tiny_translator: Translator) -> None:
 @given(seed=st.integers(0, 3000), drawn=st.integers(0, 99), cut=st.integers(1, 7))
 def test_a_sample_goes_on_from_its_own_prefix_as_it_did(seed: int, drawn: int, cut: int) -> None:
     options = {"beam_size": 1, "sampling": Sampling(temperature=2, seed=drawn)}
-    (whole,) = run(TableModel(1, 9, seed), 8, **options)
+    (whole,) = run(Table(seed, vocab=9), 8, **options)
     ids = whole.hypotheses[0].ids
     prefix = [token for token in ids[:cut] if token != EOS][:7]
-    (again,) = run(TableModel(1, 9, seed), 8, prefixes=[prefix], **options)
+    (again,) = run(Table(seed, vocab=9), 8, prefixes=[prefix], **options)
     assert again.hypotheses[0].ids == ids
 
 
 @given(seed=st.integers(0, 3000), drawn=st.integers(0, 99))
 def test_a_batch_samples_each_sentence_as_if_alone(seed: int, drawn: int) -> None:
     options = {"beam_size": 1, "sampling": Sampling(temperature=2, seed=drawn)}
-    together = run(TableModel(3, 7, seed), 6, **options)
+    together = run(Table(seed, vocab=7, sentences=range(3)), 6, **options)
     for sentence in range(3):
-        alone = TableModel(1, 7, seed)
-        alone.rows = [(sentence,)]
-        (one,) = run(alone, 6, **options)
+        (one,) = run(Table(seed, vocab=7, sentences=[sentence]), 6, **options)
         assert one.hypotheses[0].ids == together[sentence].hypotheses[0].ids
 
 
