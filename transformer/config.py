@@ -100,13 +100,12 @@ class ModelConfig:
     forced_eos: bool = False  # end a translation in `</s>` even if it is cut at the length limit
 
     def __post_init__(self) -> None:
+        optional = ("tgt_vocab_size", "n_decoder_heads", "d_k", "d_v", "decoder_d_ff")
         for name in (
-            "vocab_size", "d_model", "n_heads", "d_ff",
-            "n_encoder_layers", "n_decoder_layers", "max_positions",
+            "vocab_size", "d_model", "n_heads", "d_ff", "n_encoder_layers", "n_decoder_layers",
+            "max_positions", *optional,
         ):  # fmt: skip
-            _require_int(name, getattr(self, name), minimum=1)
-        for name in ("tgt_vocab_size", "n_decoder_heads", "d_k", "d_v", "decoder_d_ff"):
-            if getattr(self, name) is not None:
+            if name not in optional or getattr(self, name) is not None:
                 _require_int(name, getattr(self, name), minimum=1)
         for name in ("n_heads", "n_decoder_heads"):
             n_heads = getattr(self, name)
@@ -130,13 +129,10 @@ class ModelConfig:
             if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < 1:
                 raise ConfigError(f"{name}={value!r} is not a number in [0, 1)")
         for name, kind in (
-            ("activation", Activation),
-            ("norm", NormPlacement),
-            ("positions", PositionKind),
-            ("position_layout", PositionLayout),
-            ("position_frequencies", PositionFrequencies),
+            ("activation", Activation), ("norm", NormPlacement), ("positions", PositionKind),
+            ("position_layout", PositionLayout), ("position_frequencies", PositionFrequencies),
             ("tie_embeddings", Tying),
-        ):
+        ):  # fmt: skip
             if getattr(self, name) not in get_args(kind):
                 allowed = ", ".join(get_args(kind))
                 raise ConfigError(f"{name}={getattr(self, name)!r} is not one of: {allowed}")

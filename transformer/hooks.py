@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 
 from transformer.config import ModelConfig
-from transformer.types import ATTENTION_KINDS, AttentionKind
+from transformer.types import AttentionKind, checked_kind
 
 Stack = Literal["encoder", "decoder"]
 Block = Literal["embedding", "self", "cross", "feed_forward", "final"]
@@ -77,9 +77,7 @@ class Site(NamedTuple):
     @classmethod
     def of(cls, kind: AttentionKind, layer: int, name: Name) -> Site:
         """Return a site of the attention block that makes the maps of one kind."""
-        if kind not in ATTENTION_KINDS:
-            raise ValueError(f"attention kind {kind!r} is not one of {', '.join(ATTENTION_KINDS)}")
-        stack: Stack = "encoder" if kind == "encoder_self" else "decoder"
+        stack: Stack = "encoder" if checked_kind(kind) == "encoder_self" else "decoder"
         return cls(stack, layer, "cross" if kind == "cross" else "self", name)
 
     @property
@@ -251,9 +249,7 @@ class HeadGates(Hooks):
         }
         tables = {kind: torch.ones(shape) for kind, shape in shapes.items()}
         for (kind, layer, head), factor in factors.items():
-            if kind not in shapes:
-                raise ValueError(f"attention kind {kind!r} is not one of {', '.join(shapes)}")
-            n_layers, n_heads = shapes[kind]
+            n_layers, n_heads = shapes[checked_kind(kind)]
             if not (0 <= layer < n_layers and 0 <= head < n_heads):
                 raise ValueError(
                     f"{kind} has no layer {layer}, head {head}; there are layers 0 to "

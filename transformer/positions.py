@@ -69,6 +69,12 @@ def sinusoidal(
     return table.to(torch.float32)
 
 
+def pair_columns(d_model: int, layout: PositionLayout) -> Tensor:
+    """Return the dimensions of each pair's sine and cosine: [d_model / 2, 2], int64."""
+    columns = torch.arange(d_model)
+    return columns.view(2, -1).T if layout == "concatenated" else columns.view(-1, 2)
+
+
 def shift_matrix(k: int, d_model: int, *, layout: PositionLayout = "interleaved") -> Tensor:
     """The matrix M_k with PE(pos + k) = M_k PE(pos) for every pos (section 3.5, last paragraph).
 
@@ -77,12 +83,8 @@ def shift_matrix(k: int, d_model: int, *, layout: PositionLayout = "interleaved"
     Returns: [d_model, d_model], float64, block-diagonal rotations (in the interleaved layout).
     """
     angles = k * angular_frequencies(d_model)
-    n = d_model // 2
     sine, cosine = angles.sin(), angles.cos()
-    if layout == "concatenated":
-        at_sine, at_cosine = torch.arange(n), torch.arange(n) + n
-    else:
-        at_sine, at_cosine = torch.arange(n) * 2, torch.arange(n) * 2 + 1
+    at_sine, at_cosine = pair_columns(d_model, layout).unbind(1)
     matrix = torch.zeros(d_model, d_model, dtype=torch.float64)
     # sin(a + b) = sin a cos b + cos a sin b;  cos(a + b) = cos a cos b - sin a sin b
     matrix[at_sine, at_sine] = cosine

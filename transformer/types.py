@@ -15,5 +15,13 @@ Bools = NDArray[np.bool_]
 AttentionKind = Literal["encoder_self", "decoder_self", "cross"]
 ATTENTION_KINDS: tuple[AttentionKind, ...] = ("encoder_self", "decoder_self", "cross")
 
+
+def checked_kind(kind: AttentionKind) -> AttentionKind:
+    """Return a kind of attention; raises `ValueError` for other names."""
+    if kind not in ATTENTION_KINDS:
+        raise ValueError(f"attention kind {kind!r} is not one of {', '.join(ATTENTION_KINDS)}")
+    return kind
+
+
 #: Progress callback, called with (done, total); may raise to stop the work.
 Report = Callable[[int, int], None]

@@ -19,7 +19,6 @@ from typing import Literal
 from transformer.search.compact import Compact
 from transformer.search.records import (
     Fate,
-    Hypothesis,
     PathAttention,
     SearchRecord,
     SearchStep,
@@ -160,28 +159,21 @@ def beam_tree(trace: Trace) -> Tree:
         first = len(nodes)
         nodes += [replace(node, index=first + place) for place, node in enumerate(made)]
         steps.append(tuple(range(first, len(nodes))))
-        rows = {
-            (each.parent, each.token_id): each.row
-            for each in step.candidates
-            if each.fate == "kept" and each.row >= 0
-        }
-        held = {
-            rows[node.row, node.token_id]: node.index
-            for node in nodes[first:]
-            if node.fate == "kept" and (node.row, node.token_id) in rows
-        }
-    nodes = _with_outcomes(nodes, record.beam_size)
+        kept = {(each.parent, each.token_id): each.row for each in step.candidates}
+        found = ((kept.get((node.row, node.token_id), -1), node) for node in nodes[first:])
+        held = {row: node.index for row, node in found if row >= 0}
+    # Continuations that the search stopped at were good enough, so they count too.
+    followed = {node.parent for node in nodes if node.outcome not in ("outranked", "passed")}
+    nodes = [
+        replace(node, outcome="exhausted")
+        if node.outcome == "continued" and node.index not in followed
+        else node
+        for node in nodes
+    ]
     return Tree(
-        Compact(Node, nodes),
-        tuple(steps),
-        _leaves(nodes, record),
-        record.beam_size,
-        record.alpha,
-        record.max_length,
-        record.n_forced,
-        record.sampling is not None,
-        rule,
-    )
+        Compact(Node, nodes), tuple(steps), _leaves(nodes), record.beam_size, record.alpha,
+        record.max_length, record.n_forced, record.sampling is not None, rule,
+    )  # fmt: skip
 
 
 def _considered(
@@ -199,82 +191,37 @@ def _considered(
         elif each.row < 0:
             outcome = "cut"
         yield Node(
-            index=-1,
-            parent=held[each.parent],
-            step=t,
-            rank=rank,
-            row=each.parent,
-            token_id=each.token_id,
-            token=each.token,
-            log_prob=each.log_prob,
-            total=each.total,
-            score=each.score,
-            fate=each.fate,
-            outcome=outcome,
-        )
+            -1, held[each.parent], t, rank, each.parent, each.token_id, each.token,
+            each.log_prob, each.total, each.score, each.fate, outcome,
+        )  # fmt: skip
 
 
 def _with_runners_up(nodes: Sequence[Node], trace: Trace, t: int, penalty: float) -> list[Node]:
     """Rank the only node of a step among its alternative tokens, by probability."""
     if not nodes or t >= len(trace.top_tokens):
         return list(nodes)
-    taken = nodes[0]
-    every = [
-        replace(
-            taken,
-            token_id=int(token_id),
-            token=token,
-            log_prob=float(log_prob),
-            total=taken.total - taken.log_prob + float(log_prob),
-            score=(taken.total - taken.log_prob + float(log_prob)) / penalty,
-            fate="dropped",
-            outcome="passed",
-        )
-        for token_id, token, log_prob in zip(
-            trace.top_ids[t].tolist(), trace.top_tokens[t], trace.top_log_probs[t], strict=True
-        )
-        if token_id != taken.token_id and math.isfinite(log_prob)
-    ]
-    every = sorted([taken, *every], key=lambda node: -node.log_prob)
+    taken, every = nodes[0], [nodes[0]]
+    tops = trace.top_ids[t].tolist(), trace.top_tokens[t], trace.top_log_probs[t].tolist()
+    for token_id, token, log_prob in zip(*tops, strict=True):
+        if token_id != taken.token_id and math.isfinite(log_prob):
+            total = taken.total - taken.log_prob + log_prob
+            every.append(replace(
+                taken, token_id=token_id, token=token, log_prob=log_prob, total=total,
+                score=total / penalty, fate="dropped", outcome="passed",
+            ))  # fmt: skip
+    every.sort(key=lambda node: -node.log_prob)
     return [replace(node, rank=rank) for rank, node in enumerate(every)]
 
 
-def _with_outcomes(nodes: Sequence[Node], beam_size: int) -> list[Node]:
-    """Return the nodes with final outcomes: "continued" or "exhausted" for those in the beam."""
-    followed = {
-        node.parent for node in nodes if node.outcome not in ("outranked", "stopped", "passed")
-    }
-    # Continuations of the last step were good enough, but the search ended there.
-    followed |= {node.parent for node in nodes if node.outcome == "stopped"}
-    return [
-        replace(node, outcome="exhausted")
-        if node.outcome == "continued" and node.index not in followed
-        else node
-        for node in nodes
-    ]
-
-
-def _leaves(nodes: Sequence[Node], record: SearchRecord) -> tuple[int, ...]:
+def _leaves(nodes: Sequence[Node]) -> tuple[int, ...]:
     """Return the final nodes, best first; equal scores in the search's order."""
-    ended = [node for node in nodes if node.outcome == "finished"]
-    if not ended:
-        ended = [node for node in nodes if node.outcome == "cut"]
-    if not ended and record.hypotheses:
-        last = _follow(nodes, record.hypotheses[0])
-        ended = [nodes[last]] if last >= 0 else []
+    for outcome in ("finished", "cut", "exhausted"):  # the last where nothing could follow
+        ended = [node for node in nodes if node.outcome == outcome]
+        if outcome == "exhausted":
+            ended = [node for node in ended if node.step == nodes[-1].step]
+        if ended:
+            break
     return tuple(node.index for node in sorted(ended, key=lambda node: -node.score))
-
-
-def _follow(nodes: Sequence[Node], hypothesis: Hypothesis) -> int:
-    """Return the last node of a recorded hypothesis, or -1 if it is not in the tree."""
-    at = -1
-    for t, (row, token_id) in enumerate(zip(hypothesis.rows, hypothesis.ids, strict=True)):
-        here = ((n.step, n.parent, n.row, n.token_id) for n in nodes)
-        wanted = (t, at, row, token_id)
-        at = next((index for index, key in enumerate(here) if key == wanted), -2)
-        if at == -2:
-            return -1
-    return at
 
 
 def attention_along(record: SearchRecord, tree: Tree, index: int) -> PathAttention:
@@ -302,9 +249,6 @@ class Comparison:
 def compare(tree: Tree, a: int, b: int) -> Comparison:
     """Compare two nodes' paths."""
     first, second = tree.prefix(a), tree.prefix(b)
-    shared = 0
-    for one, other in zip(first, second, strict=False):
-        if one.index != other.index:
-            break
-        shared += 1
-    return Comparison(first, second, shared)
+    pairs = enumerate(zip(first, second, strict=False))
+    shared = next((at for at, (one, other) in pairs if one.index != other.index), None)
+    return Comparison(first, second, min(len(first), len(second)) if shared is None else shared)

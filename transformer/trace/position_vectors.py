@@ -18,6 +18,7 @@ from transformer.positions import (
     TablePositions,
     angular_frequencies,
     distance_buckets,
+    pair_columns,
     shift_matrix,
     sinusoidal,
 )
@@ -30,18 +31,10 @@ def encoding(n: int, d_model: int, layout: PositionLayout, start: int = 0) -> Fl
     return table
 
 
-def pair_columns(d_model: int, layout: PositionLayout) -> NDArray[np.int64]:
-    """Return the dimensions of each pair's sine and cosine: [d_model / 2, 2]."""
-    pairs = np.arange(d_model // 2, dtype=np.int64)
-    if layout == "concatenated":
-        return np.stack([pairs, pairs + d_model // 2], axis=1)
-    return np.stack([2 * pairs, 2 * pairs + 1], axis=1)
-
-
 def dimension_names(d_model: int, layout: PositionLayout) -> list[str]:
     """Return a name for each dimension, "sin of pair 0" and so on: [d_model]."""
     names = [""] * d_model
-    for pair, (sine, cosine) in enumerate(pair_columns(d_model, layout)):
+    for pair, (sine, cosine) in enumerate(pair_columns(d_model, layout).tolist()):
         names[sine], names[cosine] = f"sin of pair {pair}", f"cos of pair {pair}"
     return names
 
@@ -82,7 +75,7 @@ def shift(pos: int, k: int, d_model: int, layout: PositionLayout, n: int = 512) 
     turned = tables[pos] @ turn.T
     many = sinusoidal(n, d_model, layout=layout).double()
     many_shifted = sinusoidal(n, d_model, start=k, layout=layout).double()
-    columns = pair_columns(d_model, layout)
+    columns = pair_columns(d_model, layout).numpy()
 
     def pairs(row: torch.Tensor) -> Floats:
         picked: Floats = row[0].numpy()[columns].astype(np.float32)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transformer.search.records import SearchRecord
-from transformer.types import ATTENTION_KINDS, AttentionKind, Bools, Floats, Ints
+from transformer.types import AttentionKind, Bools, Floats, Ints, checked_kind
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,20 +57,13 @@ class Trace:
 
     def attention(self, kind: AttentionKind) -> Floats:
         """Return the maps of one kind, [L, H, queries, keys]; `ValueError` for other names."""
-        if kind not in ATTENTION_KINDS:
-            raise ValueError(f"attention kind {kind!r} is not one of {', '.join(ATTENTION_KINDS)}")
-        maps: Floats = getattr(self, kind)
+        maps: Floats = getattr(self, checked_kind(kind))
         return maps
 
     def axis_tokens(self, kind: AttentionKind) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the (query tokens, key tokens) of one kind: labels of its rows and columns."""
-        if kind == "encoder_self":
-            return self.src_tokens, self.src_tokens
-        if kind == "decoder_self":
-            return self.tgt_tokens, self.tgt_tokens
-        if kind == "cross":
-            return self.tgt_tokens, self.src_tokens
-        raise ValueError(f"attention kind {kind!r} is not one of {', '.join(ATTENTION_KINDS)}")
+        queries = self.src_tokens if checked_kind(kind) == "encoder_self" else self.tgt_tokens
+        return queries, self.tgt_tokens if kind == "decoder_self" else self.src_tokens
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,7 @@ from figures.positions import cosines, curves, distance_heatmap, encoding_heatma
 from figures.shifts import clocks, product_by_offset
 from transformer.config import PositionLayout
 from transformer.model import Transformer
-from transformer.positions import sinusoids
+from transformer.positions import pair_columns, sinusoids
 from transformer.trace import position_vectors
 from transformer.trace.position_vectors import distance_numbers
 from transformer.types import Floats
@@ -49,7 +49,7 @@ _STARTS, _OFFSETS = (0, 10, 40), 60
 
 def dimensions_param(d_model: int, layout: PositionLayout) -> Param[list[int]]:
     """Return the setting of the dimensions drawn; sines of four pairs, fast to slow, by default."""
-    columns = position_vectors.pair_columns(d_model, layout)
+    columns = pair_columns(d_model, layout).numpy()
     picked = sorted({0, d_model // 16, d_model // 8, d_model // 4})
 
     def parse(raw: str) -> list[int]:

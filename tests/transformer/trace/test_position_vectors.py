@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.tiny_models import random_model
 from transformer.config import ModelConfig
+from transformer.positions import pair_columns
 from transformer.trace import position_vectors
 
 LAYOUTS = ("interleaved", "concatenated")
@@ -26,7 +27,7 @@ def by_hand(pos: int, dimension: int, d_model: int) -> float:
 def test_names_and_pairs_find_the_columns(layout: str) -> None:
     table = position_vectors.encoding(4, 10, layout)  # type: ignore[arg-type]
     names = position_vectors.dimension_names(10, layout)  # type: ignore[arg-type]
-    for pair, (sine, cosine) in enumerate(position_vectors.pair_columns(10, layout)):  # type: ignore[arg-type]
+    for pair, (sine, cosine) in enumerate(pair_columns(10, layout).tolist()):  # type: ignore[arg-type]
         assert (names[sine], names[cosine]) == (f"sin of pair {pair}", f"cos of pair {pair}")
         for pos in range(4):
             assert table[pos, sine] == pytest.approx(by_hand(pos, 2 * pair, 10), abs=1e-6)
