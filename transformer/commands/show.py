@@ -109,14 +109,12 @@ def _alone(path: Path, others: Sequence[Path]) -> Iterator[Path]:
 def _ended(app: subprocess.Popen[bytes]) -> Iterator[None]:
     """End the app when the block ends; Ctrl-C is the normal way out."""
     # A shell starts background processes with SIGINT ignored, so it is handled explicitly.
-    wanted = (signal.SIGTERM, signal.SIGINT)
-    before = {each: signal.signal(each, signal.default_int_handler) for each in wanted}
+    for each in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(each, signal.default_int_handler)
     try:
         with contextlib.suppress(KeyboardInterrupt):
             yield
     finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
         app.terminate()
         try:
             app.wait(10)

@@ -93,23 +93,16 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True)
 class Measuring:
-    """Settings of a measurement.
+    """Settings of a measurement."""
 
-    Attributes:
-        data: the folder of the corpora.
-        beams, alphas: settings of a translator to try on the validation text, besides the paper's.
-        device: "auto", "cpu" or "cuda".
-        keep_scores: keep the scores of held-out text; measure only the rest.
-        baselines: other parsers to score, by name.
-        progress: called with the name of the step, the amount done, and the total.
-    """
-
-    data: Path
+    data: Path  # the folder of the corpora
+    #: beams, alphas: settings of a translator to try on the validation text, besides the paper's
     beams: Sequence[int] = BEAMS
     alphas: Sequence[float] = ALPHAS
-    device: str = "auto"
-    keep_scores: bool = False
-    baselines: Mapping[str, Path] = field(default_factory=dict)
+    device: str = "auto"  # "auto", "cpu" or "cuda"
+    keep_scores: bool = False  # keep the scores of held-out text; measure only the rest
+    baselines: Mapping[str, Path] = field(default_factory=dict)  # other parsers to score, by name
+    #: called with the name of the step, the amount done, and the total
     progress: Progress | None = None
 
     def report(self, what: str) -> Callable[[int, int], None]:
@@ -289,7 +282,8 @@ def _with_texts(
     if kind:
         corpus = load_corpus(replace(recipe.data, train_only=None), data)
         sources = list(dict.fromkeys(src for src, _ in corpus.train))
-        longest = _length_covering(sources, translator.tokenizer)
+        lengths = [len(ids) for ids in translator.tokenizer.encode_many(sources)]
+        longest = int(np.quantile(lengths, COVERED, method="inverted_cdf"))
         records[TRAINING_TEXT] = asdict(TrainingText(kind, longest))
         if kind == KINDS["tatoeba"] and has_languages(recipe.data.src, recipe.data.tgt):
             sentences = typed_sentences(recipe.data.src, recipe.data.tgt)
@@ -297,12 +291,6 @@ def _with_texts(
             verdicts = judge(translator, sentences, default_decoding(metrics))
             records[TYPED] = to_dict([replace(each, near=each.source in near) for each in verdicts])
     return {**metrics, **records}
-
-
-def _length_covering(sources: list[str], tokenizer: Tokenizer) -> int:
-    """Return the length of the longest source, see `TrainingText`."""
-    lengths = [len(ids) for ids in tokenizer.encode_many(sources)]
-    return int(np.quantile(lengths, COVERED, method="inverted_cdf"))
 
 
 def write_figures(checkpoint: Path, metrics: Mapping[str, Any], card: str) -> None:

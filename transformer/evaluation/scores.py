@@ -31,38 +31,26 @@ MOSES_LANGUAGES = ("cs", "de", "en", "fr")
 
 @dataclass(frozen=True)
 class Scores:
-    """Measures of a test set, all between 0 and 100.
+    """Measures of a test set, all between 0 and 100."""
 
-    Attributes:
-        bleu: sacreBLEU, cased.  signature: its sacreBLEU signature.
-        chrf: chrF2.  chrf_signature: its signature.
-        sentences: number of sentences.
-        lc_tok_bleu: BLEU on lower-cased Moses tokens, if that protocol was requested.
-    """
-
-    bleu: float
-    signature: str
-    chrf: float
-    chrf_signature: str
-    sentences: int
+    bleu: float  # sacreBLEU, cased
+    signature: str  # its sacreBLEU signature
+    chrf: float  # chrF2
+    chrf_signature: str  # its signature
+    sentences: int  # number of sentences
+    #: BLEU on lower-cased Moses tokens, if that protocol was requested
     lc_tok_bleu: float | None = None
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Scores of a model, its translations, and its speed.
+    """Scores of a model, its translations, and its speed."""
 
-    Attributes:
-        scores: the measures.  hypotheses: the translations, in the order of the file.
-        decoding: the decoding settings.
-        seconds: time spent translating.  target_tokens: pieces generated, `</s>` included.
-    """
-
-    scores: Scores
-    hypotheses: tuple[str, ...]
-    decoding: Decoding
-    seconds: float
-    target_tokens: int
+    scores: Scores  # the measures
+    hypotheses: tuple[str, ...]  # the translations, in the order of the file
+    decoding: Decoding  # the decoding settings
+    seconds: float  # time spent translating
+    target_tokens: int  # pieces generated, `</s>` included
 
     @property
     def tokens_per_second(self) -> float:

@@ -125,16 +125,11 @@ def differences(
 
 @dataclass(frozen=True)
 class Trial:
-    """One setting on the validation text: its cased sacreBLEU and the difference to the paper's.
+    """One setting on the validation text: its cased sacreBLEU and the difference to the paper's."""
 
-    Attributes:
-        decoding: the setting.  bleu: its score.
-        difference: to the paper's setting, with a simultaneous confidence interval.
-    """
-
-    decoding: Decoding
-    bleu: float
-    difference: Difference
+    decoding: Decoding  # the setting
+    bleu: float  # its score
+    difference: Difference  # to the paper's setting, with a simultaneous confidence interval
 
     def to_dict(self) -> dict[str, Any]:
         """Return the trial for JSON."""
@@ -148,14 +143,10 @@ class Trial:
 
 @dataclass(frozen=True)
 class Tuning:
-    """The settings tried on the validation text, and the resulting choice.
+    """The settings tried on the validation text, and the resulting choice."""
 
-    Attributes:
-        trials: one per setting, including the paper's.
-        sentences, sources: numbers of validation pairs, and of distinct sources.
-    """
-
-    trials: tuple[Trial, ...]
+    trials: tuple[Trial, ...]  # one per setting, including the paper's
+    #: sentences, sources: numbers of validation pairs, and of distinct sources
     sentences: int
     sources: int
 
@@ -163,7 +154,11 @@ class Tuning:
     def chosen(self) -> Decoding:
         """The default decoding supported by the validation text."""
         better = [trial.decoding for trial in self.trials if trial.difference.low > 0]
-        return min(better, key=_departure, default=PAPER_DECODING)
+        beam, alpha = PAPER_DECODING.beam_size, PAPER_DECODING.alpha
+        return min(  # departing least: first in beam size, which costs time
+            better, key=lambda it: (abs(it.beam_size - beam), abs(it.alpha - alpha)),
+            default=PAPER_DECODING,
+        )  # fmt: skip
 
     @property
     def best(self) -> Decoding:
@@ -182,12 +177,6 @@ class Tuning:
             "best": self.best.to_dict(),
             "trials": [trial.to_dict() for trial in self.trials],
         }
-
-
-def _departure(decoding: Decoding) -> tuple[float, float]:
-    """Return the distance to the paper's setting: by beam size, which costs time, then alpha."""
-    beam, alpha = PAPER_DECODING.beam_size, PAPER_DECODING.alpha
-    return abs(decoding.beam_size - beam), abs(decoding.alpha - alpha)
 
 
 def grid(beams: Sequence[int] = BEAMS, alphas: Sequence[float] = ALPHAS) -> list[Decoding]:

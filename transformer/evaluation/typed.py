@@ -39,34 +39,25 @@ _SPACE_BEFORE = re.compile(r" (?=[,.;:!?…%€])")
 
 @dataclass(frozen=True)
 class TypedSentence:
-    """A sentence to translate.
+    """A sentence to translate."""
 
-    Attributes:
-        topic: what it is about, one of 20.  source: the sentence.
-        accepted: every accepted translation, the first one first.
-    """
-
-    topic: str
-    source: str
-    accepted: tuple[str, ...]
+    topic: str  # what it is about, one of 20
+    source: str  # the sentence
+    accepted: tuple[str, ...]  # every accepted translation, the first one first
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """A translation of a typed sentence, and whether it is accepted.
+    """A translation of a typed sentence, and whether it is accepted."""
 
-    Attributes:
-        topic, source: of the sentence.  translation: the model's.
-        right: whether it is accepted.  reference: the first accepted translation.
-        near: whether the training text has the sentence but for one word (see `near_sources`);
-            None if unknown.
-    """
-
+    #: topic, source: of the sentence
     topic: str
     source: str
-    translation: str
-    right: bool
-    reference: str
+    translation: str  # the model's
+    right: bool  # whether it is accepted
+    reference: str  # the first accepted translation
+    #: whether the training text has the sentence but for one word (see `near_sources`); None if
+    #: unknown
     near: bool | None = None
 
 

@@ -83,14 +83,10 @@ def make(
         recipe=json.loads(json.dumps(recipe.to_dict())),
     )
     write_atomic(folder / RESULT, (json.dumps(asdict(run), indent=1) + "\n").encode())
-    _leave_only_the_checkpoint(folder)
-    return run
-
-
-def _leave_only_the_checkpoint(folder: Path) -> None:
-    """Delete the files needed only to resume: gigabytes in sixty runs."""
+    # What is needed only to resume takes gigabytes in sixty runs.
     for file in (folder / "state.pt", *(folder / "epochs").glob("*.safetensors")):
         file.unlink(missing_ok=True)
+    return run
 
 
 def gather(out: Path, table: Path) -> Results:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import NormalDist, fmean, stdev
 from typing import Literal
 
-from transformer.experiments.ablations import VARIATIONS, Published, Results, Run, Variation
+from transformer.experiments.ablations import VARIATIONS, Published, Results, Variation
 
 Verdict = Literal["agrees", "differs", "too close to tell", "not run"]
 
@@ -22,64 +22,50 @@ _STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.22
 
 @dataclass(frozen=True)
 class Figure:
-    """A measure of one row.
+    """A measure of one row."""
 
-    Attributes:
-        mean: over seeds.  spread: standard deviation over seeds, NaN for fewer than two.
-        difference: of the mean from that of base.  reach: half the width of its 95% interval, by
-            Student's t, from the spread over seeds pooled over all rows; NaN if no row has two.
-        theirs: the paper's difference from its base.
-        verdict: whether ours has the paper's direction.
-    """
-
-    mean: float
-    spread: float
-    difference: float
+    mean: float  # over seeds
+    spread: float  # standard deviation over seeds, NaN for fewer than two
+    difference: float  # of the mean from that of base
+    #: half the width of its 95% interval, by Student's t, from the spread over seeds pooled over
+    #: all rows; NaN if no row has two
     reach: float
-    theirs: float
-    verdict: Verdict
+    theirs: float  # the paper's difference from its base
+    verdict: Verdict  # whether ours has the paper's direction
 
 
 @dataclass(frozen=True)
 class Line:
-    """A row of the table.
-
-    Attributes:
-        seeds: of its runs.  parameters: of each; None if not run.
-        nll: in nats per piece.  bleu: cased. Both None if not run.
-    """
+    """A row of the table."""
 
     variation: Variation
-    seeds: tuple[int, ...]
-    parameters: int | None
-    nll: Figure | None
-    bleu: Figure | None
+    seeds: tuple[int, ...]  # of its runs
+    parameters: int | None  # of each; None if not run
+    nll: Figure | None  # in nats per piece
+    bleu: Figure | None  # cased. Both None if not run.
 
 
 def table(results: Results) -> list[Line]:
     """Return one line for every row of table 3, whether run or not."""
-    return [_line(each, results) for each in VARIATIONS]
-
-
-def _line(variation: Variation, results: Results) -> Line:
-    runs = results.row(variation.name)
-    if not runs:
-        return Line(variation, (), None, None, None)
-    nll = _figure(
-        variation, results, "nll", lambda run: run.nll, lambda row: math.log(row.perplexity)
-    )
-    bleu = _figure(variation, results, "bleu", lambda run: run.bleu, lambda row: row.bleu)
-    return Line(variation, tuple(run.seed for run in runs), runs[0].parameters, nll, bleu)
+    lines = []
+    for each in VARIATIONS:
+        runs = results.row(each.name)
+        nll = _figure(each, results, "nll", lambda row: math.log(row.perplexity)) if runs else None
+        bleu = _figure(each, results, "bleu", lambda row: row.bleu) if runs else None
+        seeds = tuple(run.seed for run in runs)
+        lines.append(Line(each, seeds, runs[0].parameters if runs else None, nll, bleu))
+    return lines
 
 
 def _figure(
     variation: Variation,
     results: Results,
     measure: Literal["nll", "bleu"],
-    ours: Callable[[Run], float],
     theirs: Callable[[Published], float],
 ) -> Figure:
-    by_row = {each.name: [ours(run) for run in results.row(each.name)] for each in VARIATIONS}
+    by_row = {
+        each.name: [getattr(run, measure) for run in results.row(each.name)] for each in VARIATIONS
+    }
     values, base = by_row[variation.name], by_row["base"]
     difference = _mean(values) - _mean(base)
     reach = math.nan

@@ -35,34 +35,24 @@ RUN_ORDER: tuple[str, ...] = tuple(_TABLE["run_order"])
 
 @dataclass(frozen=True)
 class Published:
-    """A row's results in the paper, on newstest2013.
+    """A row's results in the paper, on newstest2013."""
 
-    Attributes:
-        perplexity: per token.  bleu: on the same text.  parameters: in millions; None where the
-            paper leaves the cell empty, which stands for the base model's.
-    """
-
-    perplexity: float
-    bleu: float
+    perplexity: float  # per token
+    bleu: float  # on the same text
+    #: in millions; None where the paper leaves the cell empty, which stands for the base model's
     parameters: float | None = None
 
 
 @dataclass(frozen=True)
 class Variation:
-    """A row of table 3.
+    """A row of table 3."""
 
-    Attributes:
-        name: in commands and files.  group: the row's letter.
-        change: what differs from the base model, ours.  theirs: the same in the paper.
-        published: the paper's results.
-        model, training: settings of the recipe that differ from `BASE`.
-    """
-
-    name: str
-    group: Group
-    change: str
-    theirs: str
-    published: Published
+    name: str  # in commands and files
+    group: Group  # the row's letter
+    change: str  # what differs from the base model, ours
+    theirs: str  # the same in the paper
+    published: Published  # the paper's results
+    #: model, training: settings of the recipe that differ from `BASE`
     model: Mapping[str, Any] = field(default_factory=dict)
     training: Mapping[str, Any] = field(default_factory=dict)
 
@@ -93,29 +83,21 @@ def variation(name: str) -> Variation:
 
 @dataclass(frozen=True)
 class Run:
-    """One trained model and its results on Multi30k's validation text.
+    """One trained model and its results on Multi30k's validation text."""
 
-    Attributes:
-        row: name of the variation.  seed: of the run.
-        nll: negative log-likelihood in nats per piece, without smoothing.
-        bleu: cased sacreBLEU with beam 4 and alpha 0.6 (section 6.1).
-        parameters: trained numbers.  pieces: in the vocabulary.
-        updates: of Adam.  target_tokens: seen.  hours: of training.
-        hardware, torch: what it ran on.  recipe: all its settings.
-    """
-
-    row: str
-    seed: int
-    nll: float
-    bleu: float
-    parameters: int
-    pieces: int
-    updates: int
-    target_tokens: int
-    hours: float
+    row: str  # name of the variation
+    seed: int  # of the run
+    nll: float  # negative log-likelihood in nats per piece, without smoothing
+    bleu: float  # cased sacreBLEU with beam 4 and alpha 0.6 (section 6.1)
+    parameters: int  # trained numbers
+    pieces: int  # in the vocabulary
+    updates: int  # of Adam
+    target_tokens: int  # seen
+    hours: float  # of training
+    #: hardware, torch: what it ran on
     hardware: str
     torch: str
-    recipe: Mapping[str, Mapping[str, Any]]
+    recipe: Mapping[str, Mapping[str, Any]]  # all its settings
 
     @property
     def perplexity(self) -> float:

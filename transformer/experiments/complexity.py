@@ -42,27 +42,19 @@ _MOST_N, _MOST_D, _MOST_HELD = 2**16, 2**12, 2**40
 class Plan:
     """Shapes and limits of a measurement.
 
-    Attributes:
-        lengths, widths: every n and d.
-        kernel: of the convolution, odd.  window: of restricted self-attention, even.
-        device: "auto", "cpu" or "cuda".
-        threads: of PyTorch.
-        seconds: target; as many rounds as fit, from `LEAST_ROUNDS` to `MOST_ROUNDS`.
-        held: limit in bytes for the tensors of one layer; larger cells are skipped.
-        command: for the record, repeats it.
-
     Raises: `InputError` for invalid values.
     """
 
+    #: lengths, widths: every n and d
     lengths: tuple[int, ...] = tuple(2**power for power in range(5, 13))
     widths: tuple[int, ...] = (128, 256, 512)
-    kernel: int = 3
-    window: int = 32
-    device: str = "cpu"
-    threads: int = 1
-    seconds: float = 100.0
-    held: int = 2**30
-    command: str = "python -m transformer complexity"
+    kernel: int = 3  # of the convolution, odd
+    window: int = 32  # of restricted self-attention, even
+    device: str = "cpu"  # "auto", "cpu" or "cuda"
+    threads: int = 1  # of PyTorch
+    seconds: float = 100.0  # target; as many rounds as fit, from `LEAST_ROUNDS` to `MOST_ROUNDS`
+    held: int = 2**30  # limit in bytes for the tensors of one layer; larger cells are skipped
+    command: str = "python -m transformer complexity"  # for the record, repeats it
 
     def __post_init__(self) -> None:
         for name, values, most in (

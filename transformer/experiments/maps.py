@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from itertools import product
 
 import numpy as np
 import torch
@@ -40,16 +41,14 @@ def time_maps(
     device = next(model.parameters()).device
     texts = [torch.randint(4, most, (1, n), generator=draw).to(device) for n in lengths]
     found = np.zeros((2, len(lengths), rounds))
-    for done, (turn, index, bare) in enumerate(_order(rounds, len(lengths))):
+    for done, (turn, index, bare) in enumerate(
+        product(range(rounds + 1), range(len(lengths)), (0, 1))
+    ):
         report(done, (rounds + 1) * len(lengths) * 2)
         seconds = _once(model, texts[index], maps=not bare)
         if turn:  # the first turn warms up
             found[bare, index, turn - 1] = seconds
     return found[0], found[1]
-
-
-def _order(rounds: int, count: int) -> Iterator[tuple[int, int, int]]:
-    return ((turn, i, bare) for turn in range(rounds + 1) for i in range(count) for bare in (0, 1))
 
 
 def _once(model: Transformer, text: torch.Tensor, *, maps: bool) -> float:

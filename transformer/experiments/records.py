@@ -31,59 +31,44 @@ FORMAT = 1
 
 @dataclass(frozen=True)
 class Provenance:
-    """Provenance of a measurement.
+    """Provenance of a measurement."""
 
-    Attributes:
-        command: that repeats it.  date: of its end, UTC, ISO 8601.
-        processor: name of what ran the layers.  cores: that the process could use.
-        threads: of PyTorch.  torch: its version.  load: mean number of busy processes in the minute
-            before the start, None if unknown.
-        held: in bytes, the limit for one layer.
-    """
-
-    command: str
-    date: str
-    processor: str
-    cores: int
-    threads: int
-    torch: str
+    command: str  # that repeats it
+    date: str  # of its end, UTC, ISO 8601
+    processor: str  # name of what ran the layers
+    cores: int  # that the process could use
+    threads: int  # of PyTorch
+    torch: str  # its version
+    #: mean number of busy processes in the minute before the start, None if unknown
     load: float | None
-    held: int
+    held: int  # in bytes, the limit for one layer
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One layer at one shape.
+    """One layer at one shape."""
 
-    Attributes:
-        kind, n, d: see `Shape`.
-        bytes: held by tensors at once during the forward pass, beside weights and input.
-        seconds: of one forward pass, by round; empty if the layer would have held too much.
-    """
-
+    #: kind, n, d: see `Shape`
     kind: LayerKind
     n: int
     d: int
-    bytes: int
+    bytes: int  # held by tensors at once during the forward pass, beside weights and input
+    #: of one forward pass, by round; empty if the layer would have held too much
     seconds: tuple[float, ...]
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """All cells, and their provenance.
-
-    Attributes:
-        lengths, widths: every n and d, rising.
-        kernel, window: see `Shape`.
-        cells: each kind at each shape.
-    """
+    """All cells, and their provenance."""
 
     made: Provenance
+    #: lengths, widths: every n and d, rising
     lengths: tuple[int, ...]
     widths: tuple[int, ...]
+    #: kernel, window: see `Shape`
     kernel: int
     window: int
-    cells: tuple[Cell, ...]
+    cells: tuple[Cell, ...]  # each kind at each shape
 
     def cell(self, kind: LayerKind, n: int, d: int) -> Cell:
         """Return one cell. Raises `KeyError` if there is none."""
@@ -161,20 +146,13 @@ _LARGEST = 4
 
 @dataclass(frozen=True)
 class Row:
-    """Exponents of one kind of layer; None where fewer than two sizes were measured.
-
-    Attributes:
-        in_n: of time, at one width, over the largest lengths.
-        in_d: of time, at the largest length.
-        expected: of the multiply-adds counted, in n over the same lengths.
-        memory: of the bytes held, in n over the same lengths.
-    """
+    """Exponents of one kind of layer; None where fewer than two sizes were measured."""
 
     kind: LayerKind
-    in_n: Estimate | None
-    in_d: Estimate | None
-    expected: float | None
-    memory: float | None
+    in_n: Estimate | None  # of time, at one width, over the largest lengths
+    in_d: Estimate | None  # of time, at the largest length
+    expected: float | None  # of the multiply-adds counted, in n over the same lengths
+    memory: float | None  # of the bytes held, in n over the same lengths
 
 
 def large(made: Measurement) -> tuple[int, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,22 +14,19 @@ from transformer.trees.tree import Tree
 from transformer.trees.words import agreeing_tag
 from transformer.types import Floats
 
+if TYPE_CHECKING:
+    from transformer.text.tokenizer import Tokenizer
+
 _START = "▁"
 
 
 @dataclass(frozen=True)
 class Parse:
-    """A sentence's tree.
+    """A sentence's tree."""
 
-    Attributes:
-        rebuilt: the tree, and what had to be repaired.
-        items: symbols and words, as the model wrote them.
-        complete: False if the length limit cut them off.
-    """
-
-    rebuilt: Rebuilt
-    items: tuple[str, ...]
-    complete: bool
+    rebuilt: Rebuilt  # the tree, and what had to be repaired
+    items: tuple[str, ...]  # symbols and words, as the model wrote them
+    complete: bool  # False if the length limit cut them off
 
     @property
     def tree(self) -> Tree:
@@ -41,19 +38,8 @@ class Parse:
         return f"(ROOT {self.tree})"
 
 
-class Spelling(Protocol):
-    """The part of a tokenizer that spells words in pieces."""
-
-    @property
-    def pieces(self) -> tuple[str, ...]:
-        """The vocabulary."""
-
-    def encode(self, text: str) -> list[int]:
-        """Return the ids of a text's pieces."""
-
-
 def parsed(
-    ids: Sequence[int], words: Sequence[str], spelling: Spelling, *, complete: bool
+    ids: Sequence[int], words: Sequence[str], spelling: Tokenizer, *, complete: bool
 ) -> Parse:
     """Return the parse that token ids, without `</s>`, stand for."""
     items = tuple(item for item, _ in _items(ids, spelling))
@@ -62,7 +48,7 @@ def parsed(
     return Parse(replace(rebuilt, tree=tree), items, complete)
 
 
-def _spelled(word: str, spelling: Spelling) -> list[str]:
+def _spelled(word: str, spelling: Tokenizer) -> list[str]:
     """Return the items that a copy of a word consists of: one, unless it normalises to several."""
     return [item for item, _ in _items(spelling.encode(word), spelling)] or [word]
 
@@ -76,40 +62,29 @@ def _with_words(tree: Tree, words: Iterator[str]) -> Tree:
 
 @dataclass(frozen=True)
 class Constituent:
-    """A phrase or a word of the tree.
+    """A phrase or a word of the tree."""
 
-    Attributes:
-        label: of the phrase, or the word's tag.
-        first, end: its words, (first, one past the last).
-        parent: index of the phrase around it; -1 for the whole.
-        row: the decoder's row that predicts its symbol; None if the symbol was added in repair.
-        is_word: whether it is a word.
-    """
-
-    label: str
+    label: str  # of the phrase, or the word's tag
+    #: first, end: its words, (first, one past the last)
     first: int
     end: int
-    parent: int
+    parent: int  # index of the phrase around it; -1 for the whole
+    #: the decoder's row that predicts its symbol; None if the symbol was added in repair
     row: int | None
-    is_word: bool
+    is_word: bool  # whether it is a word
 
 
 @dataclass(frozen=True)
 class Reading:
-    """The tree of a trace.
+    """The tree of a trace."""
 
-    Attributes:
-        parse: the tree and its repairs.
-        nodes: phrases and words in the order in which they begin, a phrase before what is in it.
-        word_of: for every source token its word; -1 for `</s>`.
-    """
-
-    parse: Parse
+    parse: Parse  # the tree and its repairs
+    #: phrases and words in the order in which they begin, a phrase before what is in it
     nodes: tuple[Constituent, ...]
-    word_of: tuple[int, ...]
+    word_of: tuple[int, ...]  # for every source token its word; -1 for `</s>`
 
 
-def read_parse(trace: Trace, words: Sequence[str], spelling: Spelling) -> Reading:
+def read_parse(trace: Trace, words: Sequence[str], spelling: Tokenizer) -> Reading:
     """Read a trace of `source_text(words)`.
 
     Args: spelling: the model's tokenizer.
@@ -162,7 +137,7 @@ def bracket_weights(reading: Reading, weights: Floats) -> Floats:
     return found
 
 
-def _items(ids: Sequence[int], spelling: Spelling) -> list[tuple[str, int]]:
+def _items(ids: Sequence[int], spelling: Tokenizer) -> list[tuple[str, int]]:
     """Join pieces to symbols and words, each with the place of its first piece."""
     items: list[tuple[str, int]] = []
     for place, index in enumerate(ids):

@@ -25,17 +25,11 @@ KEPT = "kept"
 
 @dataclass(frozen=True)
 class Control:
-    """A request to a run.
+    """A request to a run."""
 
-    Attributes:
-        wish: continue, pause, or end and keep what was learned.
-        until: while paused, continue to this update.
-        factor: multiplies the schedule's learning rate.
-    """
-
-    wish: Wish = "run"
-    until: int = 0
-    factor: float = 1.0
+    wish: Wish = "run"  # continue, pause, or end and keep what was learned
+    until: int = 0  # while paused, continue to this update
+    factor: float = 1.0  # multiplies the schedule's learning rate
 
 
 def write_maps(path: Path, update: int, maps: dict[str, Floats]) -> None:

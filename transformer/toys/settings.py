@@ -40,22 +40,15 @@ RATES = (1e-5, 0.1)
 
 @dataclass(frozen=True)
 class ToySettings:
-    """One toy run.
+    """One toy run."""
 
-    Attributes:
-        task: a key of `TASKS`.
-        change: a key of `CHANGES`.
-        peak_lr: learning rate at the end of warm-up.
-        n_layers: depth of each stack.
-    """
-
-    task: str = "reverse"
-    change: str = "none"
+    task: str = "reverse"  # a key of `TASKS`
+    change: str = "none"  # a key of `CHANGES`
     d_model: int = 64
     n_heads: int = 4
-    n_layers: int = 2
+    n_layers: int = 2  # depth of each stack
     warmup: int = 60
-    peak_lr: float = 0.003
+    peak_lr: float = 0.003  # learning rate at the end of warm-up
     updates: int = 900
     seed: int = 1
 

@@ -27,27 +27,16 @@ _COLOURS = {
 
 @dataclass(frozen=True)
 class Task:
-    """One toy task.
+    """One toy task."""
 
-    Attributes:
-        title: on screen.
-        about: one sentence of Markdown.
-        source: draws a source.
-        answer: the right output for it.
-        look: what a head of cross-attention that helps would show.
-        probe: the source whose attention maps are recorded; it is held out.
-        pieces: whether a token is a character or a word.
-        updates: enough to solve it with the default settings.
-    """
-
-    title: str
-    about: str
-    source: Callable[[Rng], str]
-    answer: Callable[[str], str]
-    look: str
-    probe: str
-    pieces: Literal["char", "bpe"] = "char"
-    updates: int = 900
+    title: str  # on screen
+    about: str  # one sentence of Markdown
+    source: Callable[[Rng], str]  # draws a source
+    answer: Callable[[str], str]  # the right output for it
+    look: str  # what a head of cross-attention that helps would show
+    probe: str  # the source whose attention maps are recorded; it is held out
+    pieces: Literal["char", "bpe"] = "char"  # whether a token is a character or a word
+    updates: int = 900  # enough to solve it with the default settings
 
 
 def _letters(rng: Rng) -> str:

@@ -20,16 +20,11 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class World:
-    """This process in a distributed run; the only one without torchrun.
+    """This process in a distributed run; the only one without torchrun."""
 
-    Attributes:
-        rank: from 0 to size - 1 over all machines.  size: number of processes.
-        local_rank: its number on this machine, and the number of its GPU.
-    """
-
-    rank: int = 0
-    size: int = 1
-    local_rank: int = 0
+    rank: int = 0  # from 0 to size - 1 over all machines
+    size: int = 1  # number of processes
+    local_rank: int = 0  # its number on this machine, and the number of its GPU
 
     @classmethod
     def join(cls, device: str) -> World:

@@ -170,7 +170,8 @@ def _tatoeba(server: _Server, folder: Path, tgt: str, sha256: str | None) -> Non
     code = TATOEBA_CODES[tgt]
     path, about = folder / f"en-{tgt}.tsv.gz", folder / f"en-{tgt}.about.txt"
     if path.exists():
-        if sha256 and f"sha256 {sha256.lower()}" not in _first_line(about):
+        said = about.read_text(encoding="utf-8", errors="replace") if about.is_file() else ""
+        if sha256 and f"sha256 {sha256.lower()}" not in said.partition("\n")[0]:
             raise DownloadError(f"{path}: exists, but is not from the archive with that checksum")
         log.info("%s is there", path)
         return
@@ -193,13 +194,6 @@ def _write(path: Path, data: bytes) -> None:
     # Only created with content: an empty folder would be taken for the corpus.
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomic(path, data)
-
-
-def _first_line(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace").partition("\n")[0]
-    except OSError:
-        return ""
 
 
 def _unpack(archive: bytes, member: str, url: str) -> bytes:

@@ -29,15 +29,10 @@ GROWING = ("vocab_size", "d_model", "d_ff", "dropout", "attention_dropout", "max
 
 @dataclass(frozen=True, eq=False)
 class Axis:
-    """Copying of the coordinates of an axis.
+    """Copying of the coordinates of an axis."""
 
-    Attributes:
-        index: the old coordinate of every new one.
-        sign: +1 for the first copy and -1 for the second; 0 where nothing is doubled.
-    """
-
-    index: Tensor
-    sign: Tensor
+    index: Tensor  # the old coordinate of every new one
+    sign: Tensor  # +1 for the first copy and -1 for the second; 0 where nothing is doubled
 
     @classmethod
     def of(cls, index: Tensor, second: Tensor) -> Axis:

@@ -59,55 +59,42 @@ class DataRecipe:
 
 @dataclass(frozen=True)
 class TrainingRecipe:
-    """The paper's optimisation (sections 5.1 to 5.4), with options for small data sets.
+    """The paper's optimisation (sections 5.1 to 5.4), with options for small data sets."""
 
-    Attributes:
-        epochs: passes over the training text.
-        max_updates: stop earlier after this many updates; 0 means no limit.
-        batch_tokens: padded tokens per update on the longer side; the paper has about 25,000.
-        warmup: updates of linear warmup.
-        peak_lr: learning rate at the end of warmup; 0 means the paper's (d_model warmup)^-0.5.
-        cooldown: last share of the updates over which the rate falls linearly to zero.
-            Departure: the paper has none; 0 turns it off.
-        label_smoothing: epsilon_ls of section 5.4.
-        beta1, beta2, epsilon: Adam's (section 5.3).
-        clip_norm: largest gradient norm; 0 means no limit. Departure: the paper names none.
-        word_dropout: share of the source tokens that are read as `<unk>` in training.
-        average: number of last epoch checkpoints averaged at the end (section 6.1).
-        seed: of everything random.
-        precision: "bfloat16" runs matrix products in bfloat16; "auto" does so on a GPU and on CPUs
-            with bfloat16 instructions.
-        compile: fuse the small operations with torch.compile. For GPUs; on a CPU, where it needs a
-            C++ compiler, it gains little.
-        save_every: updates between saved states, besides one at the end of every epoch.
-        snapshots: weights kept in half precision: the first weights, then evenly in log(updates)
-            from `first_snapshot` to the last; 0 keeps none.
-        first_snapshot: update after which weights are first kept.
-        init: folder of a checkpoint of the same kind with initial weights, or "".
-        grow: adapt them to this recipe's vocabulary and width (see `transformer.training.grow`);
-            otherwise the vocabulary is that of `init`.
-    """
-
-    epochs: int = 60
-    max_updates: int = 0
+    epochs: int = 60  # passes over the training text
+    max_updates: int = 0  # stop earlier after this many updates; 0 means no limit
+    #: padded tokens per update on the longer side; the paper has about 25,000
     batch_tokens: int = 4096
-    warmup: int = 4000
+    warmup: int = 4000  # updates of linear warmup
+    #: learning rate at the end of warmup; 0 means the paper's (d_model warmup)^-0.5
     peak_lr: float = 0.0
+    #: last share of the updates over which the rate falls linearly to zero. Departure: the paper
+    #: has none; 0 turns it off.
     cooldown: float = 0.0
-    label_smoothing: float = 0.1
+    label_smoothing: float = 0.1  # epsilon_ls of section 5.4
+    #: beta1, beta2, epsilon: Adam's (section 5.3)
     beta1: float = 0.9
     beta2: float = 0.98
     epsilon: float = 1e-9
+    #: largest gradient norm; 0 means no limit. Departure: the paper names none.
     clip_norm: float = 0.0
-    word_dropout: float = 0.0
-    average: int = 10
-    seed: int = 1
+    word_dropout: float = 0.0  # share of the source tokens that are read as `<unk>` in training
+    average: int = 10  # number of last epoch checkpoints averaged at the end (section 6.1)
+    seed: int = 1  # of everything random
+    #: "bfloat16" runs matrix products in bfloat16; "auto" does so on a GPU and on CPUs with
+    #: bfloat16 instructions
     precision: Precision = "auto"
+    #: fuse the small operations with torch.compile. For GPUs; on a CPU, where it needs a C++
+    #: compiler, it gains little.
     compile: bool = False
-    save_every: int = 500
+    save_every: int = 500  # updates between saved states, besides one at the end of every epoch
+    #: weights kept in half precision: the first weights, then evenly in log(updates) from
+    #: `first_snapshot` to the last; 0 keeps none
     snapshots: int = 0
-    first_snapshot: int = 1
-    init: str = ""
+    first_snapshot: int = 1  # update after which weights are first kept
+    init: str = ""  # folder of a checkpoint of the same kind with initial weights, or ""
+    #: adapt them to this recipe's vocabulary and width (see `transformer.training.grow`); otherwise
+    #: the vocabulary is that of `init`
     grow: bool = False
 
 

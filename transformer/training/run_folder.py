@@ -83,18 +83,15 @@ class RunFolder:
                 raise ConfigError(f"{self.path} holds a run already; use --resume or another --out")
             self._check_same(wanted, text)
         self.path.mkdir(parents=True, exist_ok=True)
-        self._remove_temporary()
-        write_atomic(self.recipe, (json.dumps(wanted | {_TEXT: text}, indent=2) + "\n").encode())
-        if not self.state.exists():  # lines of a run that has to start over
-            self.metrics.unlink(missing_ok=True)
-
-    def _remove_temporary(self) -> None:
         files = (each for kind in ("*", "epochs/*", "snapshots/*") for each in self.path.glob(kind))
         begun = [each for each in files if TEMPORARY.fullmatch(each.name) or each.name == _PARTIAL]
-        for file in begun:
+        for file in begun:  # which may be as large as whole ones
             file.unlink(missing_ok=True)
         if begun:
             log.info("%s: removed %d temporary files of a killed process", self.path, len(begun))
+        write_atomic(self.recipe, (json.dumps(wanted | {_TEXT: text}, indent=2) + "\n").encode())
+        if not self.state.exists():  # lines of a run that has to start over
+            self.metrics.unlink(missing_ok=True)
 
     def read_recipe(self) -> Recipe:
         """Return the recipe of the folder's run. Raises `ConfigError` naming the file."""

@@ -22,17 +22,12 @@ _TABLES = ("model", "tokenizer", "data", "training", "stack")
 
 @dataclass(frozen=True)
 class Stage:
-    """One stage. `recipe` trains it; without one, the weights of `mix` are interpolated.
+    """One stage. `recipe` trains it; without one, the weights of `mix` are interpolated."""
 
-    Attributes:
-        name: folder of its result inside the run's; "" for the only stage of a plain recipe.
-        mix: names of the two stages, the trained one first.
-        share: of the second stage's weights, 0 to 1; None picks the best on validation text.
-    """
-
-    name: str
+    name: str  # folder of its result inside the run's; "" for the only stage of a plain recipe
     recipe: Recipe | None
-    mix: tuple[str, str] | None = None
+    mix: tuple[str, str] | None = None  # names of the two stages, the trained one first
+    #: of the second stage's weights, 0 to 1; None picks the best on validation text
     share: float | None = None
 
     def started_from(self, out: Path) -> Recipe | None:

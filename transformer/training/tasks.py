@@ -25,18 +25,12 @@ PREDICTED, MASKED, UNCHANGED = 0.15, 0.8, 0.1
 
 @dataclass(frozen=True)
 class LearningTask:
-    """The task of one kind of model.
+    """The task of one kind of model."""
 
-    Attributes:
-        build: makes the model.
-        prepare: makes a batch of the task from a batch of pairs; draws from
-            PyTorch's generator.
-        save: writes the checkpoint, given folder, model, tokenizer and `metrics`.
-    """
-
-    build: Callable[[ModelConfig], Transformer | OneStack]
+    build: Callable[[ModelConfig], Transformer | OneStack]  # makes the model
+    #: makes a batch of the task from a batch of pairs; draws from PyTorch's generator
     prepare: Callable[[Batch], Batch]
-    save: Callable[..., Path]
+    save: Callable[..., Path]  # writes the checkpoint, given folder, model, tokenizer and `metrics`
 
 
 def task_of(recipe: Recipe, tokenizer: Tokenizer) -> LearningTask:

@@ -241,7 +241,8 @@ class Trainer:
         world, settings = self.world, self.settings
         number = self.progress.update + 1
         self.optimizer.zero_grad(set_to_none=True)
-        torch.manual_seed(_mix(settings.seed, number - 1, world.rank))
+        draw = np.random.SeedSequence((settings.seed, number - 1, world.rank))
+        torch.manual_seed(int(draw.generate_state(1, np.uint64)[0] >> 1))
         # A process without rows takes part in the exchange of gradients with one that counts 0.
         weight, batch = float(len(rows) > world.rank), self._share(rows)
         counted = torch.tensor([weight * batch.n_tokens])
@@ -392,8 +393,3 @@ def with_word_dropout(batch: Batch, share: float) -> Batch:
     words = (batch.src != PAD_ID) & (batch.src != EOS_ID)
     dropped = words & (torch.rand(batch.src.shape) < share)
     return dataclasses.replace(batch, src=batch.src.masked_fill(dropped, UNK_ID))
-
-
-def _mix(seed: int, number: int, rank: int) -> int:
-    """Hash three small numbers into a 63-bit seed."""
-    return int(np.random.SeedSequence((seed, number, rank)).generate_state(1, np.uint64)[0] >> 1)

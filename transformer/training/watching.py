@@ -25,19 +25,13 @@ QUIET_AFTER = 600
 
 @dataclass(frozen=True)
 class WatchedRun:
-    """The state of a run, read from its folder.
+    """The state of a run, read from its folder."""
 
-    Attributes:
-        name: of the folder.  lines: of metrics.jsonl, complete ones.
-        recipe: tables of settings.  finished: the checkpoint is written.
-        age: seconds since the last line, by the file's time.
-    """
-
-    name: str
-    lines: tuple[Mapping[str, Any], ...]
-    recipe: Mapping[str, Any]
-    finished: bool
-    age: float
+    name: str  # of the folder
+    lines: tuple[Mapping[str, Any], ...]  # of metrics.jsonl, complete ones
+    recipe: Mapping[str, Any]  # tables of settings
+    finished: bool  # the checkpoint is written
+    age: float  # seconds since the last line, by the file's time
 
     @property
     def live(self) -> bool:
@@ -76,12 +70,16 @@ def list_runs(roots: Iterable[Path], most: int = 100) -> dict[str, Path]:
 
 def read_run(folder: Path) -> WatchedRun:
     """Read a run's folder; missing or incomplete files are left out."""
+    try:
+        changed = (folder / "metrics.jsonl").stat().st_mtime
+    except OSError:
+        changed = float("-inf")
     return WatchedRun(
         name=folder.name,
         lines=tuple(read_metrics(folder)),
         recipe=_recipe(folder / "recipe.json"),
         finished=(folder / "model.safetensors").exists(),
-        age=_age(folder / "metrics.jsonl"),
+        age=max(0.0, time.time() - changed),
     )
 
 
@@ -111,10 +109,3 @@ def _recipe(file: Path) -> Mapping[str, Any]:
     except (OSError, ValueError, RecursionError):
         return {}
     return values if isinstance(values, Mapping) else {}
-
-
-def _age(file: Path) -> float:
-    try:
-        return max(0.0, time.time() - file.stat().st_mtime)
-    except OSError:
-        return float("inf")

@@ -18,18 +18,14 @@ MOST_OPENED = 10
 
 @dataclass(frozen=True)
 class Symbols:
-    """The symbols of a vocabulary as [V] masks, and which pieces start a word.
+    """The symbols of a vocabulary as [V] masks, and which pieces start a word."""
 
-    Attributes:
-        opens, tags, close, end: openings, tags, the closing bracket, and `</s>`.
-        starts: pieces that start a word.
-    """
-
+    #: opens, tags, close, end: openings, tags, the closing bracket, and `</s>`
     opens: Bools
     tags: Bools
     close: Bools
     end: Bools
-    starts: Bools
+    starts: Bools  # pieces that start a word
 
 
 @lru_cache(maxsize=8)
@@ -50,22 +46,15 @@ def symbols_of(pieces: tuple[str, ...], eos_id: int) -> Symbols | None:
 
 @dataclass(frozen=True)
 class State:
-    """State of an unfinished tree.
+    """State of an unfinished tree."""
 
-    Attributes:
-        depth: open phrases.
-        word, piece: the next word, and how many of its pieces are written.
-        copying: whether the tag of the next word is written.
-        opened: phrases opened since the last word or closing bracket; such a phrase is empty.
-        whole: whether the phrase over all words is closed.
-    """
-
-    depth: int = 0
+    depth: int = 0  # open phrases
+    #: word, piece: the next word, and how many of its pieces are written
     word: int = 0
     piece: int = 0
-    copying: bool = False
-    opened: int = 0
-    whole: bool = False
+    copying: bool = False  # whether the tag of the next word is written
+    opened: int = 0  # phrases opened since the last word or closing bracket; such a phrase is empty
+    whole: bool = False  # whether the phrase over all words is closed
 
 
 class TreeGrammar:

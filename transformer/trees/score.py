@@ -22,20 +22,16 @@ Bracket = tuple[str, int, int]
 
 @dataclass(frozen=True)
 class Score:
-    """Counts over sentences; add scores to join them.
+    """Counts over sentences; add scores to join them."""
 
-    Attributes:
-        matched, gold, found: brackets in both trees, in the gold tree, in the tree judged.
-        crossing: brackets of the tree judged that overlap one of the gold tree, neither inside.
-        exact: sentences whose brackets all match.
-        sentences, words, tags: sentences, words that count, and words with the right tag.
-    """
-
+    #: matched, gold, found: brackets in both trees, in the gold tree, in the tree judged
     matched: int = 0
     gold: int = 0
     found: int = 0
+    #: brackets of the tree judged that overlap one of the gold tree, neither inside
     crossing: int = 0
-    exact: int = 0
+    exact: int = 0  # sentences whose brackets all match
+    #: sentences, words, tags: sentences, words that count, and words with the right tag
     sentences: int = 0
     words: int = 0
     tags: int = 0

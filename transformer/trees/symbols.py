@@ -41,18 +41,13 @@ def is_symbol(item: str) -> bool:
 
 @dataclass(frozen=True)
 class Rebuilt:
-    """The tree of a sequence.
+    """The tree of a sequence."""
 
-    Attributes:
-        tree: over all the words.
-        spans: for every item of the sequence its words, (first, one past the last): those of the
-            phrase that a symbol opens or closes, or the word of a tag; None for an item left out.
-        repairs: changes that made it a tree, in words; empty if it was one.
-    """
-
-    tree: Tree
+    tree: Tree  # over all the words
+    #: for every item of the sequence its words, (first, one past the last): those of the phrase
+    #: that a symbol opens or closes, or the word of a tag; None for an item left out
     spans: tuple[tuple[int, int] | None, ...]
-    repairs: tuple[str, ...]
+    repairs: tuple[str, ...]  # changes that made it a tree, in words; empty if it was one
 
 
 def rebuild(sequence: Sequence[str], words: Sequence[str]) -> Rebuilt:

@@ -27,17 +27,11 @@ class TreeError(ValueError):
 
 @dataclass(frozen=True)
 class Tree:
-    """A phrase, or a word with its tag.
+    """A phrase, or a word with its tag."""
 
-    Attributes:
-        label: of the phrase, such as NP, or the word's part of speech.
-        children: the phrases and words inside; none for a word.
-        word: the word; None for a phrase.
-    """
-
-    label: str
-    children: tuple[Tree, ...] = ()
-    word: str | None = None
+    label: str  # of the phrase, such as NP, or the word's part of speech
+    children: tuple[Tree, ...] = ()  # the phrases and words inside; none for a word
+    word: str | None = None  # the word; None for a phrase
 
     def leaves(self) -> Iterator[Tree]:
         """Yield the words in order."""
@@ -53,20 +47,10 @@ class Tree:
 
     def __str__(self) -> str:
         """Return the bracketed text."""
-        inside = " ".join(map(str, self.children)) if self.word is None else escaped(self.word)
+        inside = " ".join(map(str, self.children))
+        if self.word is not None:
+            inside = "".join(ESCAPES.get(character, character) for character in self.word)
         return f"({self.label} {inside})"
-
-
-def escaped(word: str) -> str:
-    """Spell brackets as the Treebank does."""
-    return "".join(ESCAPES.get(character, character) for character in word)
-
-
-def unescaped(word: str) -> str:
-    """Return a word of a bracketed text as it was written."""
-    for character, spelled in ESCAPES.items():
-        word = word.replace(spelled, character)
-    return word
 
 
 def read_tree(text: str) -> Tree:
@@ -94,7 +78,9 @@ def _read(parts: deque[str], depth: int) -> Tree:
     part = parts.popleft() if parts else None
     if part not in (")", None) and not children and parts and parts[0] == ")":
         parts.popleft()
-        return Tree(label, word=unescaped(part))
+        for character, spelled in ESCAPES.items():
+            part = part.replace(spelled, character)
+        return Tree(label, word=part)
     if part is None:
         raise TreeError(f"{depth} open brackets at the end")
     if part != ")":
@@ -121,9 +107,5 @@ def _kept(tree: Tree) -> Tree | None:
     if tree.word is not None:
         return None if tree.label == TRACE_TAG else tree
     children = tuple(kept for child in tree.children if (kept := _kept(child)) is not None)
-    return Tree(plain_label(tree.label), children) if children else None
-
-
-def plain_label(label: str) -> str:
-    """Return a phrase's label without function tags and indices: NP-SBJ=2 is NP."""
-    return re.split(r"[-=|]", label, maxsplit=1)[0] if not label.startswith("-") else label
+    plain = tree.label if tree.label[:1] == "-" else re.split(r"[-=|]", tree.label, maxsplit=1)[0]
+    return Tree(plain, children) if children else None

@@ -15,6 +15,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.transformer.training.runs import recipe
 from transformer.__main__ import main
 from transformer.catalogue import inspect_entry, list_entries
 from transformer.checkpoint.folder import load_checkpoint
@@ -39,34 +40,14 @@ from transformer.translator import Translator
 
 CHECKPOINTS = Path(__file__).resolve().parents[3] / "checkpoints"
 
-RECIPE = """
-[model]
-d_model = 16
-d_ff = 32
-n_heads = 1
-n_encoder_layers = 1
-n_decoder_layers = 2
-max_positions = 32
-
-[tokenizer]
-vocab_size = 64
-model_type = "char"
-
-[data]
-corpora = ["pairs.tsv"]
-
-[training]
-epochs = 2
-batch_tokens = 1024
-average = 2
-precision = "float32"
-"""
-
 
 def trained(folder: Path, name: str, more: str = "") -> Path:
     """Train the recipe with additions in a folder of text."""
-    path = folder / f"{name}.toml"
-    path.write_text(RECIPE + more, encoding="utf-8")
+    path = recipe(
+        folder, more, corpora=["pairs.tsv"], val=None, max_positions=32, vocab_size=64,
+        batch_tokens=1024,
+    )  # fmt: skip
+    path = path.rename(path.with_name(f"{name}.toml"))
     return train(Recipe.load(str(path)), folder, folder / name, device="cpu", show_progress=False)
 
 
@@ -110,17 +91,17 @@ def metrics_of(folder: Path) -> dict[str, Any]:
 )
 def test_shipped_cards_state_their_metrics(name: str) -> None:
     folder = CHECKPOINTS / name
-    recipe, metrics = read_metrics(folder)
+    its_recipe, metrics = read_metrics(folder)
     entry = inspect_entry(folder)
     config = entry.stack or entry.config
     assert config is not None
-    assert card(name, config, recipe, metrics) == (folder / "README.md").read_text("utf-8")
+    assert card(name, config, its_recipe, metrics) == (folder / "README.md").read_text("utf-8")
 
 
 def test_figures_and_default_are_those_of_the_stored_weights(run: Path, shipped: Path) -> None:
     metrics = metrics_of(shipped)
-    recipe = Recipe.load(str(run.parent / "run.toml"))
-    (name, pairs), *_ = load_corpus(recipe.data, run.parent).tests.items()
+    data = Recipe.load(str(run.parent / "run.toml")).data
+    (name, pairs), *_ = load_corpus(data, run.parent).tests.items()
     translator = Translator.load(shipped, device="cpu")
     how = Decoding(**metrics["default_decoding"])
     assert translator.decoding == how
@@ -145,15 +126,15 @@ def test_figures_and_default_are_those_of_the_stored_weights(run: Path, shipped:
     text = (shipped / "README.md").read_text(encoding="utf-8")
     assert f"| {name} | {values['sentences']:,} | {how} | {values['bleu']:.1f} |" in text
     assert "`make it`" in text and "Mind this." in text
-    assert "| shipped | 1+2 layers, 1 head" in summary_table(list_entries([shipped.parent]))
+    assert "| shipped | 1+2 layers, 3 heads" in summary_table(list_entries([shipped.parent]))
 
 
 def test_earlier_parts_are_listed_oldest_first(shipped: Path, tmp_path: Path) -> None:
-    recipe, metrics = read_metrics(shipped)
+    made, metrics = read_metrics(shipped)
 
     def part(name: str, init: str, *earlier: str) -> None:
-        settings = dataclasses.replace(recipe.training, init=str(tmp_path / init))
-        own = {"recipe": dataclasses.replace(recipe, training=settings).to_dict(), "name": name}
+        settings = dataclasses.replace(made.training, init=str(tmp_path / init))
+        own = {"recipe": dataclasses.replace(made, training=settings).to_dict(), "name": name}
         more = {"earlier_parts": [{"name": each} for each in earlier]} if earlier else {}
         (tmp_path / name).mkdir(exist_ok=True)
         (tmp_path / name / "metrics.json").write_text(json.dumps({"training": own, **more}))
@@ -173,7 +154,7 @@ def test_earlier_parts_are_listed_oldest_first(shipped: Path, tmp_path: Path) ->
 
     parts = [metrics["training"] | {"epochs": count} for count in (0, 1, 11)]
     metrics |= {"earlier_parts": parts[:2], "training": parts[2]}
-    text = card("it", load_checkpoint(shipped).config, recipe, metrics)
+    text = card("it", load_checkpoint(shipped).config, made, metrics)
     places = [text.index(f"- {length}, ") for length in ("less than an epoch", "1 epoch")]
     assert places == sorted(places) and text.index("- 11 epochs, ") > places[1]
 
@@ -377,7 +358,7 @@ def test_models_of_one_stack(task: str, run: Path, little: Measuring, tmp_path: 
     assert 0 <= val["right"] <= 1 and val["tokens"] > 5
     if task == "continue":
         # The mean over tokens of the model's own log-probabilities, `</s>` among them.
-        found, recipe = load_stack(source), Recipe.load(str(run.parent / "continue.toml"))
+        found, made = load_stack(source), Recipe.load(str(run.parent / "continue.toml"))
         texts, nll, right = ["w3 and w3", "w12 and w5"], [], 0
         for each in texts:
             ids = [1, *found.tokenizer.encode_many([each])[0]]
@@ -385,7 +366,7 @@ def test_models_of_one_stack(task: str, run: Path, little: Measuring, tmp_path: 
             wanted = torch.tensor([*ids[1:], 2])
             nll += (-logits.gather(1, wanted[:, None])).flatten().tolist()
             right += int((logits.argmax(-1) == wanted).sum())
-        scores = predictions(found.model, found.tokenizer, recipe, [(t, t) for t in texts])
+        scores = predictions(found.model, found.tokenizer, made, [(t, t) for t in texts])
         assert scores["tokens"] == len(nll)
         assert scores["perplexity"] == pytest.approx(math.exp(sum(nll) / len(nll)), rel=1e-3)
         assert scores["right"] == pytest.approx(right / len(nll), abs=1e-4)

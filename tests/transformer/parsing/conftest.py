@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.transformer.training.runs import recipe
 from transformer.trees.tree import read_tree
 
 LINES = (
@@ -31,40 +32,17 @@ def treebank(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-RECIPE = """
-[model]
-d_model = 24
-n_heads = 3
-d_ff = 32
-n_encoder_layers = 1
-n_decoder_layers = 2
-max_positions = 64
-
-[tokenizer]
-vocab_size = 60
-
-[data]
-corpora = ["gum"]
-tgt = "tree"
-
-[training]
-epochs = 3
-batch_tokens = 300
-warmup = 10
-precision = "float32"
-average = 1
-peak_lr = 1e-2
-"""
-
-
 @pytest.fixture(scope="session")
 def parser_folder(treebank: Path) -> Path:
     """A parser after three epochs, which knows next to nothing."""
     from transformer.training.recipe import Recipe
     from transformer.training.run import train
 
-    path = treebank / "recipe.toml"
-    path.write_text(RECIPE)
+    path = recipe(
+        treebank, "peak_lr = 1e-2", epochs=3, average=1, d_model=24, max_positions=64,
+        vocab_size=60, batch_tokens=300, corpora=["gum"], val=None,
+    )  # fmt: skip
+    path.write_text(path.read_text().replace("[data]", '[data]\ntgt = "tree"'))
     return train(
         Recipe.load(str(path)), treebank, treebank / "parser", device="cpu", show_progress=False
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ n_heads = 3
 d_ff = 16
 n_encoder_layers = 1
 n_decoder_layers = 2
-dropout = {dropout}
+dropout = 0.2
 max_positions = 30
 
 [tokenizer]
@@ -35,22 +36,25 @@ corpora = ["pairs"]
 val = "held_out"
 
 [training]
-epochs = {epochs}
+epochs = 2
 batch_tokens = 90
 warmup = 5
-average = {average}
+average = 2
 epsilon = 1e-3
 precision = "float32"
-save_every = {save_every}
-{more}
+save_every = 4
 """
 
 
 def recipe(folder: Path, more: str = "", **settings: Any) -> Path:
-    """Write the recipe with these settings of `[training]` and `dropout`, and `more` lines."""
-    usual = {"epochs": 2, "dropout": 0.2, "save_every": 4, "average": 2}
+    """Write the recipe with settings changed, those that are None left out, and `more` lines."""
+    text = f"{RECIPE}{more}\n"
+    for name, value in settings.items():
+        line = "" if value is None else f"{name} = {json.dumps(value)}\n"
+        text, count = re.subn(rf"^{name} = .*\n", lambda _, line=line: line, text, flags=re.M)
+        assert count == 1, name
     path = folder / "recipe.toml"
-    path.write_text(RECIPE.format(**usual | settings, more=more))
+    path.write_text(text)
     return path
 
 

@@ -77,17 +77,7 @@ def test_multi30k_lands_where_the_loader_reads_and_only_what_is_missing_is_fetch
     assert multi30k(folder, "en", "fr").train == (("train en", "train fr"),)
 
 
-def test_a_file_of_ones_own_is_left_alone(
-    site: Site, captions: dict[str, str], tmp_path: Path
-) -> None:
-    path = tmp_path / "multi30k" / "train.en.gz"
-    path.parent.mkdir()
-    path.write_bytes(gzip.compress(b"my own text\n"))
-    assert "not the published text; move it away" in failure("multi30k", tmp_path, site.home)
-    assert gzip.decompress(path.read_bytes()) == b"my own text\n"
-
-
-def test_a_wrong_text_is_refused_and_a_bomb_not_unpacked(
+def test_another_text_is_refused_a_bomb_not_unpacked_and_a_file_of_ones_own_left_alone(
     site: Site, captions: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(download, "MAX_FILE", 10_000)
@@ -97,37 +87,42 @@ def test_a_wrong_text_is_refused_and_a_bomb_not_unpacked(
         line = failure("multi30k", tmp_path, site.home)
         assert f"{site.home}/raw/train.en.gz: wrong checksum" in line
         assert not list(tmp_path.iterdir())
+    path = tmp_path / "multi30k" / "train.en.gz"
+    path.parent.mkdir()
+    path.write_bytes(other)
+    assert "not the published text; move it away" in failure("multi30k", tmp_path, site.home)
+    assert path.read_bytes() == other
+
+
+def beginning(request: BaseHTTPRequestHandler, length: int | None = 1000) -> None:
+    request.send_response(200)
+    if length:
+        request.send_header("Content-Length", str(length))
+    request.end_headers()
+    request.wfile.write(bytes(400))
+    request.wfile.flush()
 
 
 def endless(request: BaseHTTPRequestHandler) -> None:
-    request.send_response(200)
-    request.end_headers()
+    beginning(request, None)
     with contextlib.suppress(OSError):
         while True:
             request.wfile.write(bytes(10_000))
-
-
-def half(request: BaseHTTPRequestHandler) -> None:
-    request.send_response(200)
-    request.send_header("Content-Length", "1000")
-    request.end_headers()
-    request.wfile.write(bytes(400))
-
-
-def slow(request: BaseHTTPRequestHandler) -> None:
-    half(request)
-    request.wfile.flush()
-    silent(request)
 
 
 def silent(request: BaseHTTPRequestHandler) -> None:
     request.rfile.read(1)  # until the other side hangs up
 
 
+def slow(request: BaseHTTPRequestHandler) -> None:
+    beginning(request)
+    silent(request)
+
+
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
-        (half, "broke off after 400 of 1,000 bytes"),
+        (beginning, "broke off after 400 of 1,000 bytes"),
         (slow, "no answer for 0.2 s"),
         (silent, "no answer for 0.2 s"),
         (endless, "larger than 100,000 bytes"),
@@ -166,19 +161,21 @@ def test_only_web_servers_that_answer_and_known_corpora(tmp_path: Path) -> None:
         fetch("wmt", tmp_path)
 
 
+def moved(to: str) -> Answer:
+    def answer(request: BaseHTTPRequestHandler) -> None:
+        request.send_response(302)
+        request.send_header("Location", to)
+        request.end_headers()
+
+    return answer
+
+
 def test_redirects_are_followed_but_never_to_files(site: Site, tmp_path: Path) -> None:
-    def redirect(to: str) -> Answer:
-        def answer(request: BaseHTTPRequestHandler) -> None:
-            request.send_response(302)
-            request.send_header("Location", to)
-            request.end_headers()
-
-        return answer
-
-    site.files["/moved/deu-eng.zip"] = redirect("/deu-eng.zip")
-    site.files["/deu-eng.zip"] = archive()
+    site.files |= {
+        "/moved/deu-eng.zip": moved("/deu-eng.zip"), "/deu-eng.zip": archive(),
+        "/bad/deu-eng.zip": moved("file:///etc/passwd"),
+    }  # fmt: skip
     fetch("tatoeba", tmp_path / "a", home=f"{site.home}/moved", show_progress=False)
-    site.files["/bad/deu-eng.zip"] = redirect("file:///etc/passwd")
     assert "the server answered 302" in failure("tatoeba", tmp_path / "b", f"{site.home}/bad")
 
 
@@ -233,22 +230,16 @@ DAMAGED = (b"", b"<html>", archive()[:-200], archive()[:200] + bytes(50) + archi
         (archive(name="fra.txt"), "has no deu.txt"), (archive(about=None), "has no _about.txt"),
         (archive(b"\xff\xfe"), "not UTF-8"), (archive(ROWS + "no tab\n"), "line 1201 has no tab"),
         (archive(ROWS[:2_000].rpartition("\n")[0]), "pairs"), (archive(""), "has no tab"),
+        (archive(bytes(5 << 20)), "deu.txt is larger than 1 MiB"),
     ],
 )  # fmt: skip
-def test_an_archive_that_is_wrong_is_named(
-    site: Site, tmp_path: Path, content: bytes, reason: str
+def test_an_archive_that_is_wrong_or_a_bomb_is_named(
+    site: Site, tmp_path: Path, content: bytes, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(download, "MAX_TEXT", 1 << 20)
     site.files["/deu-eng.zip"] = content
     line = failure("tatoeba", tmp_path, site.home)
     assert line.startswith(f"{site.home}/deu-eng.zip: ") and reason in line
-
-
-def test_a_zip_bomb_is_not_unpacked(
-    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    site.files["/deu-eng.zip"] = archive(bytes(5 << 20))
-    monkeypatch.setattr(download, "MAX_TEXT", 1 << 20)
-    assert "deu.txt is larger than 1 MiB" in failure("tatoeba", tmp_path, site.home)
 
 
 def test_missing_corpora_are_fetched_and_present_ones_are_not(
@@ -270,38 +261,31 @@ def test_missing_corpora_are_fetched_and_present_ones_are_not(
 
 
 def test_the_commands(
-    site: Site, captions: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     site.files["/deu-eng.zip"] = archive()
     arguments = ["data", "tatoeba", "--home", site.home, "--quiet", "--out"]
     assert main([*arguments, str(tmp_path / "a")]) == 0
     assert capsys.readouterr().out == f"{tmp_path / 'a' / 'tatoeba'}\n"
-    site.files.clear()
-    assert main([*arguments, str(tmp_path / "b")]) == 2
-    captured = capsys.readouterr()
-    assert captured.err.count("\n") == 1
-    assert captured.err.startswith("python -m transformer data: http://127.0.0.1")
-
+    assert main([*arguments, str(tmp_path / "b"), "--tgt", "fr"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("python -m transformer data: http://127") and said.count("\n") == 1
     # `train` fetches only on request.
-    monkeypatch.setattr(download, "HOMES", dict.fromkeys(("multi30k", "tatoeba"), site.home))
-    site.files["/deu-eng.zip"] = archive()
+    monkeypatch.setattr(download, "HOMES", {"tatoeba": site.home})
     site.asked.clear()
-    path = recipe(tmp_path, "max_updates = 1", epochs=1)
-    text = path.read_text().replace('"pairs"', '"tatoeba"').replace('val = "held_out"', "")
-    path.write_text(text.replace("vocab_size = 40", "vocab_size = 60"))
+    path = recipe(
+        tmp_path, "max_updates = 1", epochs=1, corpora=["tatoeba"], val=None, vocab_size=60
+    )
     command = ["train", str(path), "--data", str(tmp_path / "c")]
     command += ["--out", str(tmp_path / "out"), "--device", "cpu", "--quiet"]
-    assert main(command) == 2
+    assert main(command) == 2 and not site.asked
     assert "--download to fetch tatoeba" in capsys.readouterr().err
-    assert not site.asked
-    assert main([*command, "--download"]) == 0
-    assert site.asked == ["/deu-eng.zip"]
+    assert main([*command, "--download"]) == 0 and site.asked == ["/deu-eng.zip"]
 
 
 def test_the_checksums_are_of_the_published_texts() -> None:
     names = {f"{part}.{end}" for part in PARTS for end in ("en", "de", "fr")}
     names |= {f"{part}.lc.norm.tok.{end}" for part in MULTI30K_TESTS for end in ("en", "de", "fr")}
     assert set(download.MULTI30K) == names
-    assert all(len(bytes.fromhex(digest)) == 32 for digest in download.MULTI30K.values())
-    assert len(set(download.MULTI30K.values())) == len(names)
+    assert {len(bytes.fromhex(digest)) for digest in download.MULTI30K.values()} == {32}

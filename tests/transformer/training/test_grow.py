@@ -115,9 +115,9 @@ def test_a_recipe_that_grows(data: Path, tmp_path: Path) -> None:
     for end in ("en", "de"):
         lines = (data / f"pairs.{end}").read_text().replace("dog", "1234")
         (data / f"pairs.{end}").write_text(lines)
-    path = recipe(data, f'init = "{first}"\ngrow = true\npeak_lr = 1e-12', epochs=1)
-    text = path.read_text().replace("d_model = 12", "d_model = 24")
-    path.write_text(text.replace("[data]", "split_digits = true\nrequired_chars = '€'\n\n[data]"))
+    path = recipe(data, f'init = "{first}"\ngrow = true\npeak_lr = 1e-12', epochs=1, d_model=24)
+    text = path.read_text().replace("[data]", "split_digits = true\nrequired_chars = '€'\n\n[data]")
+    path.write_text(text)
     second = load_checkpoint(run(path, tmp_path / "second"))
     assert {"1", "2", "3", "4", "€"} <= set(second.tokenizer.pieces)
     assert not any("12" in piece for piece in second.tokenizer.pieces)

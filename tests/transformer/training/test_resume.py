@@ -48,39 +48,37 @@ def finished(tmp_path_factory: pytest.TempPathFactory, one_thread: None) -> Path
     return run(recipe(data), data.parent / "out")
 
 
-#: Every option that draws numbers or depends on the update, in both precisions.
+def logged(out: Path) -> list[tuple[str, int, int]]:
+    return [(line["kind"], line["update"], line["epoch"]) for line in log_lines(out)]
+
+
+#: Every option that draws numbers or depends on the update.
 OPTIONS = "clip_norm = 1.0\ncooldown = 0.5\npeak_lr = 1e-2\nword_dropout = 0.3\nsnapshots = 5"
 
 
-@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
-def test_resuming_in_mid_epoch_gives_the_same_bits(
-    precision: str, data: Path, tmp_path: Path
+@pytest.mark.parametrize("kind", ["float32", "bfloat16", "fill"])
+def test_resuming_gives_the_same_bits_and_log_lines_once(
+    kind: str, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = recipe(data, OPTIONS)
-    path.write_text(path.read_text().replace("float32", precision))
-    run(path, tmp_path / "whole")
-    # Killed in the first epoch with a state behind it, then between two saves of the second.
-    for call in (6, 12):
-        run_killed(path, tmp_path / "cut", Trainer, "begin_update", call)
-    run(path, tmp_path / "cut", resume=True)
-    assert_same_bits(tmp_path / "whole", tmp_path / "cut")
-
-
-def test_log_lines_come_once(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In both precisions, and of a model whose masked tokens are drawn."""
     monkeypatch.setattr(trainer, "LOG_EVERY", 1)
-    path = recipe(data, save_every=1)
+    stack = '\n[stack]\ntask = "fill"\nn_layers = 2\n' if kind == "fill" else ""
+    path = recipe(data, OPTIONS + stack, precision="bfloat16" if kind == "bfloat16" else "float32")
     run(path, tmp_path / "whole")
     whole = [
-        (line["kind"], line["update"], line["epoch"]) for line in log_lines(tmp_path / "whole")
+        [line[key] for key in ("kind", "update", "epoch")] for line in log_lines(tmp_path / "whole")
     ]
-    n_first = next(update for kind, update, _ in whole if kind == "epoch")
-    # Between the line of the first epoch's end and the state that follows it, and elsewhere.
-    for call in (n_first + 1, 3):
-        run_killed(path, tmp_path / "cut", RunFolder, "save_state", call)
+    # In the first epoch with a state behind it, between the line of the epoch's end and the state
+    # that follows it, and between two saves of the second.
+    run_killed(path, tmp_path / "cut", Trainer, "begin_update", 6)
+    run_killed(path, tmp_path / "cut", RunFolder, "save_state", 2)
     with open(tmp_path / "cut" / "metrics.jsonl", "a") as file:
         file.write('{"kind": "update", "upda')  # cut off in the middle of a line
+    run_killed(path, tmp_path / "cut", Trainer, "begin_update", 7)
     run(path, tmp_path / "cut", resume=True)
-    cut = [(line["kind"], line["update"], line["epoch"]) for line in log_lines(tmp_path / "cut")]
+    cut = [
+        [line[key] for key in ("kind", "update", "epoch")] for line in log_lines(tmp_path / "cut")
+    ]
     assert cut == whole
     assert_same_bits(tmp_path / "whole", tmp_path / "cut")
 
@@ -152,20 +150,14 @@ def test_a_run_killed_before_its_first_state_begins_again(
     (out / "epochs" / ".0001.safetensors.77.new").write_bytes(b"cut off")
     run(recipe(data), out, resume=True)
     assert_same_bits(finished, out)
-    assert [(line["kind"], line["update"]) for line in log_lines(out)] == [
-        (line["kind"], line["update"]) for line in log_lines(finished)
-    ]
+    assert logged(out) == logged(finished)
 
 
 def test_a_run_that_never_began_can_be_corrected(data: Path, tmp_path: Path) -> None:
     """Nothing is lost, so a mistake in the first recipe does not block the folder."""
-    path = recipe(data)
-    text = path.read_text()
-    path.write_text(text.replace("vocab_size = 40", "vocab_size = 10"))
     with pytest.raises(ValueError, match="cannot train a tokenizer of 10 pieces"):
-        run(path, tmp_path / "out")
-    path.write_text(text)
-    run(path, tmp_path / "out")
+        run(recipe(data, vocab_size=10), tmp_path / "out")
+    run(recipe(data), tmp_path / "out")
 
 
 def test_a_damaged_state_is_named(finished: Path, data: Path, tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import math
-import shutil
 import sys
 from pathlib import Path
 
@@ -122,29 +121,27 @@ def test_a_run_cut_short_without_validation_text(data: Path, tmp_path: Path) -> 
     assert all(torch.equal(tensor, last["model"][name]) for name, tensor in weights(out).items())
 
 
-def test_starting_from_another_checkpoint(finished: Path, data: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("stack", ["", '\n[stack]\ntask = "continue"\n'])
+def test_starting_from_another_checkpoint(stack: str, data: Path, tmp_path: Path) -> None:
     """Takes its weights and its tokenizer, although the new text would give other pieces."""
-    first = Path(shutil.copytree(finished, tmp_path / "first"))
+    first = run(recipe(data, stack, epochs=1), tmp_path / "first")
     for end in ("en", "de"):
         lines = (data / f"pairs.{end}").read_text().replace("dog", "zebu")
         (data / f"pairs.{end}").write_text(lines)
-    path = recipe(data, f'init = "{first}"\npeak_lr = 1e-12', epochs=1)
-    second = run(path, tmp_path / "second")
+    more = f'init = "{first}"\npeak_lr = 1e-12{stack}'
+    second = run(recipe(data, more, epochs=1), tmp_path / "second")
     assert (second / "tokenizer.model").read_bytes() == (first / "tokenizer.model").read_bytes()
     for name, tensor in weights(first).items():
         torch.testing.assert_close(weights(second)[name], tensor, atol=1e-6, rtol=0)
-    (first / "model.safetensors").write_bytes(b"damaged")
-    with pytest.raises(CheckpointError, match=r"first/model\.safetensors"):
-        run(path, tmp_path / "third")
+    with pytest.raises(CheckpointError, match="feed_forward"):
+        run(recipe(data, more, d_ff=20), tmp_path / "third")
 
 
 def test_other_devices_and_texts_are_refused(data: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="device 'tpu' is not here"):
         run(recipe(data), tmp_path / "out", device="tpu")
-    path = recipe(data)
-    path.write_text(path.read_text().replace("max_positions = 30", "max_positions = 1"))
     with pytest.raises(ConfigError, match="no training pair has from 1 to 0 tokens"):
-        run(path, tmp_path / "short")
+        run(recipe(data, max_positions=1), tmp_path / "short")
     (data / "pairs.de").unlink()
     with pytest.raises(DataError, match=r"pairs\.de: no such file"):
         run(recipe(data), tmp_path / "gone")

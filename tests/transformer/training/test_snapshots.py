@@ -6,12 +6,11 @@ import shutil
 from pathlib import Path
 
 import pytest
-import torch
 
 from tests.transformer.conftest import parallel_text
 from tests.transformer.training.runs import log_lines, recipe, run
 from transformer.__main__ import main
-from transformer.checkpoint.folder import load_checkpoint, save_checkpoint
+from transformer.checkpoint.folder import load_checkpoint
 from transformer.checkpoint.reference import ModelRef
 from transformer.checkpoint.snapshots import FILE, read_history, read_snapshot
 from transformer.checkpoint.weights import layout_of
@@ -56,18 +55,6 @@ def test_the_last_snapshot_is_the_end_of_the_run(
     ).items():
         error = (tensor - last.model.state_dict()[name]).abs().max()
         assert float(error) <= max(float(last.model.state_dict()[name].std()) / 64, 1e-3)
-
-
-def test_a_checkpoint_that_was_trained_otherwise_says_so(
-    trained: Path, text: Path, tmp_path: Path
-) -> None:
-    other = load_checkpoint(trained)
-    with torch.no_grad():
-        for parameter in other.model.parameters():
-            parameter += 0.1 * torch.randn_like(parameter)
-    save_checkpoint(tmp_path / "other", other.model, other.tokenizer)
-    keep_snapshots(trained, tmp_path / "other", text)
-    assert not read_history(tmp_path / "other").continues
 
 
 def test_what_is_refused_or_interrupted_leaves_nothing(

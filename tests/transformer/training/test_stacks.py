@@ -9,7 +9,6 @@ import pytest
 import torch
 
 from tests.transformer.training.runs import log_lines, recipe, run
-from tests.transformer.training.test_resume import run_killed
 from transformer.catalogue import inspect_entry, open_tracer
 from transformer.config import ConfigError
 from transformer.errors import CheckpointError
@@ -21,16 +20,13 @@ from transformer.training.data import collate
 from transformer.training.recipe import DataRecipe, Recipe
 from transformer.training.snapshots import keep_snapshots
 from transformer.training.tasks import MASKED, PREDICTED, UNCHANGED, continuation, masked_tokens
-from transformer.training.trainer import Trainer
 
 TASKS = ("continue", "fill", "translate")
 
 
 def stacked(data: Path, task: str, more: str = "", **settings: object) -> Path:
     """A recipe of one stack."""
-    path = recipe(data, more, **settings)
-    path.write_text(path.read_text() + f'\n[stack]\ntask = "{task}"\nn_layers = 2\n')
-    return path
+    return recipe(data, f'{more}\n[stack]\ntask = "{task}"\nn_layers = 2\n', **settings)
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -70,15 +66,6 @@ def _check_moments(out: Path, val_nll: float) -> None:
     assert np.abs(maps[1] - maps[0]).max() > 5 * np.abs(maps[2] - maps[0]).max()
     with pytest.raises(CheckpointError, match="no snapshot after 777 updates"):
         open_tracer(out.with_name("out@777"))
-
-
-def test_a_killed_run_goes_on_to_the_same_bits(data: Path, tmp_path: Path) -> None:
-    """Masked tokens are drawn alike."""
-    path = stacked(data, "fill", save_every=3)
-    whole = load_stack(run(path, tmp_path / "whole")).model.state_dict()
-    run_killed(path, tmp_path / "killed", Trainer, "begin_update", 8)
-    resumed = load_stack(run(path, tmp_path / "killed", resume=True)).model.state_dict()
-    assert all(torch.equal(resumed[name], tensor) for name, tensor in whole.items())
 
 
 def test_one_side_holds_each_source_once(data: Path) -> None:
@@ -121,22 +108,8 @@ def test_masked_tokens_are_those_of_bert() -> None:
     ],
 )  # fmt: skip
 def test_bad_stacks_are_named(table: str, reason: str, data: Path) -> None:
-    path = recipe(data)
-    path.write_text(f"{path.read_text()}\n[stack]\n{table}\n")
+    path = recipe(data, f"[stack]\n{table}")
     with pytest.raises(ConfigError, match=reason):
         Recipe.load(str(path))
     with pytest.raises(ConfigError, match="two stacks"):
         Recipe.load(str(stacked(data, "fill", 'init = "somewhere"\ngrow = true')))
-
-
-def test_a_stack_begins_with_the_weights_of_another_of_its_shape(
-    data: Path, tmp_path: Path
-) -> None:
-    first = run(stacked(data, "continue", epochs=1), tmp_path / "first")
-    path = stacked(data, "continue", f'init = "{first}"\npeak_lr = 1e-12', epochs=1)
-    second = load_stack(run(path, tmp_path / "second")).model.state_dict()
-    for name, weight in load_stack(first).model.state_dict().items():
-        torch.testing.assert_close(second[name], weight)
-    path.write_text(path.read_text().replace("d_ff = 16", "d_ff = 20"))
-    with pytest.raises(CheckpointError, match="feed_forward"):
-        run(path, tmp_path / "third")

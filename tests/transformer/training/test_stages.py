@@ -16,6 +16,7 @@ from transformer.training.stages import load_stages
 SHIPPED = sorted((Path(__file__).parents[3] / "recipes").rglob("*.toml"))
 
 STAGES = """
+
 [[stages]]
 name = "first"
 [[stages]]
@@ -37,10 +38,7 @@ seed = 3
 
 
 def staged(folder: Path, stages: str) -> Path:
-    path = recipe(folder, "max_updates = 4", average=1)
-    shared = path.read_text().replace('["pairs"]', '["pairs.tsv"]').replace('val = "held_out"', "")
-    path.write_text(shared + stages)
-    return path
+    return recipe(folder, f"max_updates = 4\n{stages}", average=1, corpora=["pairs.tsv"], val=None)
 
 
 def test_shipped_recipes_load() -> None:

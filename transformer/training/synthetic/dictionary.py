@@ -114,26 +114,21 @@ def wiktionary_pairs(
 
 
 @cache
-def _parsed_frames() -> dict[str, tuple[Triple, ...]]:
-    """Return sentences around one noun: as subject, in other cases, and for things, with "it"."""
+def _frames_of(kind: str) -> tuple[Triple, ...]:
+    """Return sentences around a noun: as the subject, in other cases, or as a thing, with "it"."""
     rows = table("frames", 4)
-    return {
-        kind: tuple(parse("\t".join(cells), {"noun"}) for each, *cells in rows if each == kind)
-        for kind, *_ in rows
-    }
+    return tuple(parse("\t".join(cells), {"noun"}) for each, *cells in rows if each == kind)
 
 
 def _frames(word: Word, tgt: str) -> list[Triple]:
     weak = tgt == "de" and word.gender == "m" and _is("weak_ending")(word.target)
-    frames = _parsed_frames()
-    every = [
-        *frames["subject"],
-        *(() if weak else frames["other"]),
-        *(() if weak or word.person else frames["thing"] * 2),
-    ]
+    kinds = ["subject"] if weak else ["subject", "other"]
+    if not weak and not word.person:
+        kinds += ["thing"] * 2
     return [
         frame
-        for frame in every
+        for kind in kinds
+        for frame in _frames_of(kind)
         if (word.countable or not re.search(r"\{(?!the|it)[a-z]+:", frame[0]))
         and not (word.person and "adj" in frame[0])
     ]
@@ -306,13 +301,11 @@ class Evidence:
             return 0.0
         head = max(tokens_of(target), key=len, default="")
         stem = head[: max(3, len(head) - 2)]
-        found = sum(n for token, n in near.items() if _same_stem(token, stem, head))
+        found = sum(
+            n for token, n in near.items() if token.startswith(stem) and len(token) <= len(head) + 2
+        )
         usual = self.frequencies[head] / max(1, len(self.targets))
         return min(1.0, found / known) - usual
-
-
-def _same_stem(token: str, stem: str, word: str) -> bool:
-    return token.startswith(stem) and len(token) <= len(word) + 2
 
 
 def tokens_of(text: str) -> list[str]:
