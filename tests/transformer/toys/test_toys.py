@@ -75,17 +75,17 @@ def test_a_kept_model_computes_what_was_trained(change: str, tmp_path: Path) -> 
 
 
 class Watched(Job[bool]):
-    """Changes its request at some reports, by the updates made."""
+    """Changes its request when a run pauses, by the updates made."""
 
     def __init__(self, script: dict[int, Control]) -> None:
         super().__init__()
-        self.script, self.request, self.seen = script, Control("pause"), list[int]()
+        self.script, self.request, self.last = script, Control("pause"), -1
 
     def __call__(self, step: int, most: int) -> None:
         super().__call__(step, most)
-        if len(self.seen) and self.seen[-1] == step:  # paused for a second look
+        if self.last == step:  # paused for a second look
             self.request = self.script.get(step, self.request)
-        self.seen.append(step)
+        self.last = step
 
 
 def test_a_paused_run_steps_continues_and_stops_on_request(tmp_path: Path) -> None:

@@ -62,21 +62,16 @@ def test_a_wider_model_differs_in_its_sinusoids_only(
         positions.table = expected
     exact = log_probabilities(wide, small.tokenizer)
     torch.testing.assert_close(exact, before, atol=1e-4, rtol=0)
-
-
-def test_the_halves_are_not_copies(small: Checkpoint) -> None:
-    config = small.config.replace(d_model=64, d_ff=96)
-    model = Transformer(config).train()
-    model.load_state_dict(grown(small, config, small.tokenizer))
+    # The gradients of two halves differ, so that they do not remain copies.
+    wide.requires_grad_(True)
     ids = small.tokenizer.encode_many(SENTENCES)
     batch = collate(ids[::2], ids[1::2])
-    model(batch.src, batch.tgt_in).logsumexp(-1).sum().backward()
-    for name, axis in (
-        ("w_1", Axis.doubled(48, 96)), ("w_2", Axis.stream(32, 64)),
-    ):  # fmt: skip
-        gradient = getattr(model.encoder[0].feed_forward, name).weight.grad
+    wide(batch.src, batch.tgt_in).logsumexp(-1).sum().backward()
+    for name, axis in (("w_1", Axis.doubled(48, d_ff)), ("w_2", Axis.stream(32, d_model))):
+        gradient = getattr(wide.encoder[0].feed_forward, name).weight.grad
         first, second = gradient[axis.sign > 0], gradient[axis.sign < 0]
-        assert (first - second).abs().max() > 0.01 * first.abs().max(), name
+        if len(first):
+            assert (first - second).abs().max() > 0.01 * first.abs().max(), name
 
 
 def test_new_pieces_start_as_the_mean_of_those_that_spelled_them(small: Checkpoint) -> None:
@@ -101,7 +96,6 @@ def test_new_pieces_start_as_the_mean_of_those_that_spelled_them(small: Checkpoi
         ({"d_model": 48}, "d_model=48 is neither 32 nor its double"),
         ({"d_ff": 49}, "d_ff=49 is neither 48 nor its double"),
         ({"n_encoder_layers": 3}, "grows in vocab_size, d_model, d_ff"),
-        ({"norm": "pre"}, "not in other settings"),
     ],
 )
 def test_what_cannot_grow(small: Checkpoint, changes: dict[str, object], message: str) -> None:
