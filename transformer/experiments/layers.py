@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -23,64 +27,45 @@ def build(kind: LayerKind, d: int, *, kernel: int, window: int) -> nn.Module:
         d: width, a multiple of `D_K` or less than it.
         kernel: odd.  window: even.
     """
-    if kind == "recurrent":
-        return _Output(nn.RNN(d, d, batch_first=True))
-    if kind == "lstm":
-        return _Output(nn.LSTM(d, d, batch_first=True))
-    if kind == "convolution":
-        return _Convolution(d, kernel)
-    # One class for each way to attend; other settings of the config are not read.
+    # One module for each way to attend; other settings of the config are not read.
     config = ModelConfig(d_model=d, n_heads=max(1, d // D_K), d_ff=1)
     if kind == "restricted":
         return RestrictedAttention(config, window)
-    return {"products": _Products, "attention": _Fused, "explicit": _Explicit}[kind](config)
+    attention = partial(MultiHeadAttention, config)
+    layers: dict[LayerKind, tuple[Callable[[], nn.Module], Callable[[Any, Tensor], Tensor]]] = {
+        "recurrent": (partial(nn.RNN, d, d, batch_first=True), lambda layer, x: layer(x)[0]),
+        "lstm": (partial(nn.LSTM, d, d, batch_first=True), lambda layer, x: layer(x)[0]),
+        "convolution": (  # padded so that the length stays
+            partial(nn.Conv1d, d, d, kernel, padding=kernel // 2), lambda layer, x: layer(x.mT).mT
+        ),
+        "attention": (attention, lambda layer, x: layer(x, x)),
+        "explicit": (attention, _recorded),
+        "products": (attention, _bare),
+    }  # fmt: skip
+    make, call = layers[kind]
+    return _Layer(make(), call)
 
 
-class _Output(nn.Module):
-    """A recurrent layer, without its last state."""
-
-    def __init__(self, layer: nn.RNNBase) -> None:
+class _Layer(nn.Module):
+    def __init__(self, layer: nn.Module, call: Callable[[Any, Tensor], Tensor]) -> None:
         super().__init__()
-        self.layer = layer
+        self.layer, self.call = layer, call
 
     def forward(self, x: Tensor) -> Tensor:
-        output: Tensor = self.layer(x)[0]
-        return output
+        return self.call(self.layer, x)
 
 
-class _Convolution(nn.Module):
-    """A convolution along the positions, padded so that the length stays."""
-
-    def __init__(self, d: int, kernel: int) -> None:
-        super().__init__()
-        self.layer = nn.Conv1d(d, d, kernel, padding=kernel // 2)
-
-    def forward(self, x: Tensor) -> Tensor:
-        output: Tensor = self.layer(x.mT)
-        return output.mT
-
-
-class _Fused(MultiHeadAttention):
-    """Self-attention as the models run it without maps."""
-
-    def forward(self, x: Tensor) -> Tensor:  # type: ignore[override]
-        return super().forward(x, x)
-
-
-class _Explicit(MultiHeadAttention):
+def _recorded(layer: MultiHeadAttention, x: Tensor) -> Tensor:
     """Self-attention as the models run it with recorded maps."""
+    kept = Record(matching(name="weights"))
+    output: Tensor = layer(x, x, at=Context("encoder", kept).layer(0).block("self"))
+    return output
 
-    def forward(self, x: Tensor) -> Tensor:  # type: ignore[override]
-        kept = Record(matching(name="weights"))
-        return super().forward(x, x, at=Context("encoder", kept).layer(0).block("self"))
 
-
-class _Products(MultiHeadAttention):
+def _bare(layer: MultiHeadAttention, x: Tensor) -> Tensor:
     """Queries, keys and values are the input itself: no projections, as table 1 counts."""
-
-    def forward(self, x: Tensor) -> Tensor:  # type: ignore[override]
-        heads = self._split(x, self.d_k)
-        return attend(heads, heads, heads).transpose(1, 2).flatten(2)
+    heads = layer._split(x, layer.d_k)
+    return attend(heads, heads, heads).transpose(1, 2).flatten(2)
 
 
 class RestrictedAttention(MultiHeadAttention):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any, get_args
 
@@ -115,11 +116,8 @@ class Measurement:
                 cells=cells,
                 **values,
             )
-            kinds: tuple[LayerKind, ...] = get_args(LayerKind)
-            for kind in kinds:
-                for n in read.lengths:
-                    for d in read.widths:
-                        read.cell(kind, n, d)
+            for each in product(get_args(LayerKind), read.lengths, read.widths):
+                read.cell(*each)
             if {len(each.seconds) for each in cells} - {0, read.rounds}:
                 raise ValueError("rounds of different length")
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:

@@ -7,13 +7,18 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
-import safetensors.torch
 from torch import Tensor
 
 from transformer.checkpoint.folder import Checkpoint, load_checkpoint
 from transformer.checkpoint.reference import ModelRef
 from transformer.checkpoint.snapshots import FILE, pack, read_snapshot
-from transformer.checkpoint.weights import layout_of
+from transformer.checkpoint.weights import (
+    check_missing,
+    check_stored,
+    describe_weights,
+    layout_of,
+    read_tensors,
+)
 from transformer.config import ConfigError
 from transformer.errors import CheckpointError
 from transformer.files.atomic import write_atomic
@@ -104,18 +109,11 @@ def keep_snapshots(
 
 
 def _read(file: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Tensor]:
-    state = safetensors.torch.load_file(file)
-    found = {name: tuple(tensor.shape) for name, tensor in state.items()}
-    if found != shapes:
-        name = next(
-            name for name in sorted(found.keys() | shapes.keys())
-            if found.get(name) != shapes.get(name)
-        )  # fmt: skip
-        raise CheckpointError(
-            f"{file}: tensor {name!r} has shape {found.get(name)}, "
-            f"but the checkpoint has {shapes.get(name)}"
-        )
-    return state
+    described = describe_weights(file)
+    for name, each in described.items():
+        check_stored(file, name, each, shapes)
+    check_missing(file, sorted(shapes.keys() - described.keys()))
+    return dict(read_tensors(file, described))
 
 
 def _same(last: Mapping[str, Tensor], weights: Mapping[str, Tensor]) -> bool:
