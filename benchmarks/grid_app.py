@@ -35,13 +35,11 @@ def sheets(path: str) -> tuple[dict[str, Sheet], bool]:
 
 
 def choose(kind: str) -> None:
-    """Store the chosen kind."""
     st.session_state["kind"] = kind
 
 
 @st.fragment
 def view(made: dict[str, Sheet], at_once: bool) -> None:
-    """Draw the grid with its tabs, and a line of text below."""
     kind = st.session_state.get("kind", KINDS[0])
     tabs = {
         each: Tab(each, each, made[each] if at_once or each == kind else None) for each in KINDS

@@ -171,7 +171,6 @@ def measure(counts: list[int], seconds: float, n_servers: int) -> Iterator[Figur
 
 
 def resident(pid: int) -> float:
-    """Return a process's resident memory in megabytes."""
     status = Path(f"/proc/{pid}/status").read_text()
     line = next(line for line in status.splitlines() if line.startswith("VmRSS:"))
     return int(line.split()[1]) * 1024 / 1e6

@@ -122,13 +122,11 @@ def open_page(tree: Path, at: str) -> Any:
 
 
 def say(app: Any, sentence: str) -> Any:
-    """Run the app with another sentence."""
     app.sidebar.text_area(key="sentence_box").set_value(sentence)
     return app.sidebar.button[0].click()
 
 
 def costs(tree: Path, at: str) -> dict[str, dict[str, int]]:
-    """Return the counts of opening a page, of a rerun, and of another sentence."""
     found: dict[str, dict[str, int]] = {}
     app = open_page(tree, at)
     steps = {
@@ -145,7 +143,6 @@ def costs(tree: Path, at: str) -> dict[str, dict[str, int]]:
 
 
 def main() -> None:
-    """Count and print."""
     parser = argparse.ArgumentParser(description=__doc__, add_help=True)
     parser.add_argument("--tree", type=Path, default=ROOT)
     parser.add_argument("--checkpoints", type=Path, help="default: those of the tree")

@@ -47,7 +47,6 @@ Rates = dict[str, list[float]]
 
 
 def recipe(given: argparse.Namespace) -> dict[str, Any]:
-    """Return the tables of the common recipe."""
     return {
         "model": SHAPES[given.shape],
         "tokenizer": {"vocab_size": 8000},
@@ -88,7 +87,6 @@ def ratios(rates: Rates) -> list[Figure]:
 
 
 def table(rates: Rates, losses: dict[str, float], given: argparse.Namespace) -> str:
-    """Return the results as Markdown."""
     lines = [
         f"Medians of {given.rounds} rounds of {given.updates} updates; {given.threads} threads, "
         f"shape {given.shape}, float32.",

@@ -63,7 +63,6 @@ class CannotTakePartError(Exception):
 
 
 def headlight(work: Work, compile_it: bool) -> Updates:
-    """This project."""
     from transformer.training.distributed import compiled
 
     trainer, rate = work.trainer, 5e-4
@@ -86,7 +85,6 @@ def headlight(work: Work, compile_it: bool) -> Updates:
 
 
 def transformers(work: Work) -> Updates:
-    """The Trainer of `transformers`."""
     from transformers import MarianMTModel, Trainer, TrainerCallback, TrainingArguments
 
     from benchmarks.random_marian import marian_config
@@ -164,7 +162,6 @@ class _Pieces:
 
 
 def joeynmt(work: Work) -> Updates:
-    """JoeyNMT."""
     import torch
     from joeynmt.batch import Batch
     from joeynmt.builders import build_optimizer

@@ -118,7 +118,6 @@ def _median(times: Times, who: str, task: str) -> float:
 
 
 def table(times: Times, shape: Shape, given: argparse.Namespace, made: list[list[int]]) -> str:
-    """Return the results as Markdown."""
     lines = [
         f"Medians of {given.rounds} rounds, of {given.batch_rounds} for the batch; {given.threads} "
         f"threads. One sentence of {given.tokens} tokens, {given.steps} steps; a batch of "
@@ -148,7 +147,6 @@ def table(times: Times, shape: Shape, given: argparse.Namespace, made: list[list
 
 
 def _limit(times: Times, shape: Shape, given: argparse.Namespace) -> list[str]:
-    """Return lines on the time to read the weights for a sentence, and each library's share."""
     step, once = 4 * shape.step_weights, 4 * shape.sentence_weights
     speed = step / min(times["headlight", "read memory"])
     least = (given.steps * step + once) / speed
@@ -171,7 +169,6 @@ def _limit(times: Times, shape: Shape, given: argparse.Namespace) -> list[str]:
 
 
 def profile_text(task: str, parts: Sequence[tuple[str, float]], most: int = 12) -> str:
-    """Return the profile of one of our tasks as Markdown."""
     lines = [f"Headlight, {ROWS[task]}:", "", "| part | share of the time |", "|---|---:|"]
     lines += [f"| {name} | {share:.1%} |" for name, share in parts[:most]]
     return "\n".join(lines) + "\n"

@@ -42,7 +42,6 @@ def recorded(search: Callable[[int, int, bool], Ids], count: int) -> dict[str, T
 
 
 def headlight(folder: Path, sentences: Ids, steps: int, threads: int) -> dict[str, Task]:
-    """This project, with and without its records."""
     import torch
 
     from transformer.search.rules import hugging_face

@@ -90,7 +90,6 @@ def _write_marian(folder: Path, shape: Shape, seed: int) -> None:
 
 
 def _write_tokenizer(folder: Path, shape: Shape) -> None:
-    """Write small SentencePiece models, and a vocabulary padded with invented pieces."""
     from benchmarks.random_marian import pieces_of, sentence_pieces
 
     cutter = sentence_pieces(TEXT, 60)

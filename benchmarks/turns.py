@@ -81,12 +81,10 @@ def in_turn(running: dict[str, Process], number: int) -> list[tuple[str, Process
 
 
 def say(text: str) -> None:
-    """Print a line of progress to standard error."""
     print(text, file=sys.stderr, flush=True)
 
 
 def processors() -> int:
-    """Return how many processors this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -343,7 +343,6 @@ def summary(results: dict[int, dict[str, Result]]) -> dict[str, Any]:
 
 
 def table(results: dict[int, dict[str, Result]]) -> str:
-    """Return the results as a Markdown table."""
     ratios = summary(results)
     lines = [
         "| tokens | | sent for all maps | first picture | change of view |",

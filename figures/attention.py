@@ -199,6 +199,5 @@ def mass_on(weights: Floats, keys: Sequence[int]) -> NDArray[np.float64]:
 
 
 def _ticks(labels: Sequence[str]) -> dict[str, object]:
-    """Return the tick labels of an axis, thinned out if they would touch."""
     every = max(1, -(-len(labels) // _MOST_LABELS))
     return {"type": "category", "tickmode": "array", "tickvals": list(labels[::every])}

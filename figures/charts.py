@@ -46,7 +46,6 @@ def grow(chart: Chart, scale: float) -> Chart:
 
 
 def _grown(spec: Any, scale: float) -> Any:
-    """Return a part of a chart's specification with its text enlarged."""
     if isinstance(spec, list):
         return [_grown(each, scale) for each in spec]
     if not isinstance(spec, Mapping):

@@ -96,6 +96,5 @@ def beside(name: str, title: str, caption: str, sides: Mapping[str, Exhibit]) ->
 
 
 def _said(letter: str, side: Exhibit) -> str:
-    """Return what a side shows, with its layer and head unless the title names them."""
     where = side.facts.get("Attention", "")
     return f"{letter}: {side.title}" + (f" ({where})" if where and where not in side.title else "")

@@ -49,6 +49,22 @@ def numbered(tokens: Iterable[str]) -> tuple[str, ...]:
     return tuple(f"{position} {token}" for position, token in enumerate(tokens, start=1))
 
 
+def counted(n: int, start: int = 1) -> tuple[str, ...]:
+    """Return `n` whole numbers as labels."""
+    return tuple(map(str, range(start, start + n)))
+
+
+def cell_name(cell: tuple[int | None, int | None], how: str = "mean") -> str:
+    """Return the name of a layer and head, from 0; None combines all of them by `how`."""
+    layer, head = (None if index is None else index + 1 for index in cell)
+    over = "mean over" if how == "mean" else "maximum over"
+    if layer is None and head is None:
+        return f"{over} all layers and heads"
+    if layer is None:
+        return f"head {head}, {over} layers"
+    return f"layer {layer}, {f'{over} heads' if head is None else f'head {head}'}"
+
+
 def show_token(token: str, limit: int = 24) -> str:
     """Return a token as visible plain text of at most `limit` characters, plus any isolates.
 

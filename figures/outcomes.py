@@ -94,7 +94,6 @@ def score_arithmetic(tree: Tree, decode: Decode) -> str:
 
 
 def _other_alphas(tree: Tree, decode: Decode) -> str:
-    """Name the winners under other length penalties."""
     leaves = [tree.node(index) for index in tree.leaves]
     likeliest = leaves[ranking(leaves, 0.0, tree.rule)[0]]
     rules = winning_ranges(leaves, rule=tree.rule)
@@ -116,7 +115,6 @@ def _other_alphas(tree: Tree, decode: Decode) -> str:
 def _change(
     tree: Tree, leaves: Sequence[Node], before: WinningRange, after: WinningRange, decode: Decode
 ) -> str:
-    """Describe where one winner gives way to the next."""
     border = f"{after.low:.3f}"
     if after.place == 0:
         return f"#1 leads from α = {border}."
@@ -127,7 +125,6 @@ def _change(
 
 
 def _why_greedy(tree: Tree, winner: Node) -> str:
-    """Explain a beam of one, which compares only the tokens of a step."""
     start = (
         f"**A beam of one** keeps a single hypothesis: log P {signed(winner.total)} over "
         f"{_tokens(winner.length)}, the sum of its tokens' log-probabilities."

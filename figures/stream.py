@@ -124,7 +124,6 @@ def _bars(
     rows: Sequence[dict[str, Any]], value: str, title: str, theme: Theme, *, label: str,
     colour: Any, note: str = "",
 ) -> Drawn:  # fmt: skip
-    """Horizontal bars in the order of the rows, labelled on the left; `note` stands behind them."""
     chrome = CHROME[theme]
     # Two rows may have one text; what tells them apart is not seen.
     named = [{**row, "name": f"{row[label]}{chr(0x200B) * i}"} for i, row in enumerate(rows)]

@@ -155,7 +155,7 @@ def test_a_gpu_run_of_a_recipe_comes_back_in_pieces_and_goes_on(
     (tmp_path / "pairs.toml").write_text(PAIRS)
     numbers = [f"{n} {n + 1}\t{n + 1} {n}\n" for n in range(100)]
     (tmp_path / "pairs.tsv").write_text("".join(numbers))
-    recipe = ("--only", "recipe", "--train", str(tmp_path / "pairs.toml"), "--seconds", "3")
+    recipe = ("--only", "recipe", "--train", str(tmp_path / "pairs.toml"), "--seconds", "2")
     recipe += ("--data", str(tmp_path))
     first, second = tmp_path / "first", tmp_path / "second"
     gpu_figures(capsys, *recipe, "--out", str(first))

@@ -30,7 +30,7 @@ _LEAST_CELL = 0.62  # of the labels' type; in narrower cells matrices go below e
 _PLOT = 17  # the least width of a plot, in sizes of its labels
 _SLOPE, _TALL = 0.5, 16  # height of a plot at most: for its width, and in sizes of type
 SPACING = 1.3  # of lines, in sizes of their type
-_SHRINK, _LEAST = 0.92, 0.2  # of the type from try to try, where a slide is too full
+_SHRINK, _LEAST = 0.92, 3.0  # of the type from try to try, and at last, where a slide is too full
 
 Part = Panel | Series
 
@@ -43,7 +43,10 @@ def drawn(exhibit: Exhibit, preset: Preset) -> Figure:
     taken = SPACING * (len(title) * preset.title + len(caption) * preset.text)
     taken += 2 * gap + 2 * preset.margin
     height = preset.height * POINTS
-    body = _on_slide(exhibit, preset, height - taken) if height else _Body(exhibit, preset)
+    body = _Body(exhibit, preset, height - taken)
+    while height and body.height > height - taken + 0.01 and body.preset.text > _LEAST:
+        smaller = {name: _SHRINK * getattr(body.preset, name) for name in ("text", "small", "cell")}
+        body = _Body(exhibit, replace(body.preset, **smaller), height - taken)
     height = height or taken + body.height
     sheet = Sheet(Figure((preset.width, height / POINTS), dpi=POINTS), preset)
     spare = (height - taken - body.height) / 2
@@ -81,33 +84,29 @@ class Sheet:
 
 
 class _Body:
-    """The parts in rows, with the scales of their colours below.
+    """The parts in rows, with the scales of their colours below; `height` is in points."""
 
-    Attributes:
-        height: in points.  area: of matrices and plots, in square points.
-    """
-
-    def __init__(self, exhibit: Exhibit, preset: Preset, most: float = 0, columns: int = 0) -> None:
-        """Args: most: the height that there is; 0 on paper.  columns: parts in a row."""
+    def __init__(self, exhibit: Exhibit, preset: Preset, most: float) -> None:
+        """Args: most: the height that there is, on a slide."""
         self.preset = preset
         self.gap = 1.8 * preset.small
         panels = [part for part in exhibit.parts if isinstance(part, Panel)]
         graphs = [part for part in exhibit.parts if isinstance(part, Graph)]
         self.colours = Colours([] if graphs else panels, preset, _CELLS_AS_SHAPES)
         self.scales = [_Scale(*each, preset) for each in self.colours.scales()]
+        most = most if preset.height else _PAGE
         self.rows: list[_Row] | list[Tree]
         fixed = sum(scale.height + self.gap for scale in self.scales)
         if graphs:
-            self.rows = [Tree(graph, preset, most or _PAGE) for graph in graphs]
+            self.rows = [Tree(graph, preset, most) for graph in graphs]
         else:
-            self.rows = _rows(exhibit, preset, columns)
+            self.rows = _rows(exhibit, preset)
             fixed += sum(row.fixed + self.gap for row in self.rows) - self.gap
-            share = ((most or _PAGE) - fixed) / len(self.rows)
+            share = (most - fixed) / len(self.rows)
             for row in self.rows:
                 row.place(max(share, 4 * preset.small))
         blocks = [*self.rows, *self.scales]
         self.height = sum(block.height for block in blocks) + self.gap * (len(blocks) - 1)
-        self.area = sum(row.area for row in self.rows)
 
     def draw(self, sheet: Sheet, y: float) -> None:
         for row in self.rows:
@@ -121,32 +120,11 @@ class _Body:
             y += scale.height + self.gap
 
 
-def _on_slide(exhibit: Exhibit, preset: Preset, most: float) -> _Body:
-    """Return the parts as large as they can be in a height of `most`."""
+def _rows(exhibit: Exhibit, preset: Preset) -> list[_Row]:
     count = len(exhibit.parts)
-    tried = [_shrunk(exhibit, preset, most, 0)]
-    if 1 < count <= _MANY:
-        tried += [_shrunk(exhibit, preset, most, columns) for columns in range(1, count + 1)]
-    # Small type is worse than small cells.
-    return max(tried, key=lambda body: body.area * body.preset.text**2)
-
-
-def _shrunk(exhibit: Exhibit, preset: Preset, most: float, columns: int) -> _Body:
-    """Return the parts in type so small that they are no taller than `most`."""
-    scale = 1.0
-    while True:
-        smaller = replace(
-            preset, text=scale * preset.text, small=scale * preset.small, cell=scale * preset.cell
-        )
-        body = _Body(exhibit, smaller, most, columns)
-        if body.height <= most + 0.01 or scale <= _LEAST:
-            return body
-        scale *= _SHRINK
-
-
-def _rows(exhibit: Exhibit, preset: Preset, columns: int) -> list[_Row]:
-    count = len(exhibit.parts)
-    columns = columns or exhibit.columns or (count if count <= 3 else ceil(count**0.5))
+    # A slide is wide: few parts stand side by side on it.
+    columns = 0 if preset.height and count <= _MANY else exhibit.columns
+    columns = columns or (count if count <= (4 if preset.height else 3) else ceil(count**0.5))
     rows: list[_Row] = []
     above: Sequence[Part] = ()
     for start in range(0, count, columns):
@@ -161,7 +139,6 @@ def _rows(exhibit: Exhibit, preset: Preset, columns: int) -> list[_Row]:
 
 
 def _fitting(parts: Sequence[Part], above: Sequence[Part], preset: Preset) -> list[_Row]:
-    """Return the row, or the parts in several rows if there is too little room for one."""
     row = _Row(parts, above, preset)
     if row.cell:
         wide = row.cell >= min(preset.cell, _LEAST_CELL * preset.small) or len(parts) > 3
@@ -189,8 +166,8 @@ class _Row:
     def __init__(self, parts: Sequence[Part], above: Sequence[Part], preset: Preset) -> None:
         self.preset, size, n = preset, preset.small, len(parts)
         most = (0.3, 0.24, 0.18)[min(n, 3) - 1] * preset.room
-        self.plain = all(isinstance(part, Series) for part in parts)
-        self.gap = (3 if self.plain else 0.7 if n > 3 else 2) * size if n > 1 else 0.0
+        plain = all(isinstance(part, Series) for part in parts)
+        self.gap = (3 if plain else 0.7 if n > 3 else 2) * size if n > 1 else 0.0
         slot = (preset.room - self.gap * (n - 1)) / n
         over = (*above, *[None] * n)
         self.parts: list[Matrix | Plot] = []
@@ -201,11 +178,12 @@ class _Row:
                 beside, on_top = (each if isinstance(each, Panel) else None for each in (left, up))
                 self.parts.append(Matrix(given, beside, on_top, preset, most))
         self.shapes = [part.shape for part in self.parts if isinstance(part, Matrix)]
-        self.plots = sum(part.across for part in self.parts if isinstance(part, Plot))
+        plots = [part for part in self.parts if isinstance(part, Plot)]
         self.cell = 0.0
         if self.shapes:
-            room = self._free(0.0) - self.gap * (n - 1)
-            self.cell = min(preset.cell, room / sum(m for _, m in self.shapes))
+            free = preset.room - sum(part.left for part in self.parts) - self.gap * (n - 1)
+            free -= sum(plot.across + 0.5 * size for plot in plots)
+            self.cell = min(preset.cell, free / sum(m for _, m in self.shapes))
         self.titles = self._titles(self.cell, 3)
         self.lines = max(map(len, self.titles))
         labels = max((part.top for part in self.parts if isinstance(part, Matrix)), default=0.0)
@@ -215,21 +193,6 @@ class _Row:
         self.fixed = self.lines * SPACING * preset.text
         self.fixed += max(part.top + part.bottom for part in self.parts)
 
-    def _free(self, cell: float) -> float:
-        """Return the width that parts and labels leave to gaps, with cells of some width."""
-        cells = cell * sum(m for _, m in self.shapes)
-        return (
-            self.preset.room
-            - sum(part.left for part in self.parts)
-            - self.plots
-            - cells
-            - (0.5 * self.preset.small * (len(self.parts) - len(self.shapes)))
-        )
-
-    def _gap(self, cell: float) -> float:
-        n = len(self.parts)
-        return max(self.gap, min(self._free(cell) / n, 9 * self.preset.small)) if n > 1 else 0.0
-
     def _wide(self, part: Matrix | Plot, cell: float) -> float:
         return cell * part.shape[1] if isinstance(part, Matrix) else part.across
 
@@ -238,9 +201,7 @@ class _Row:
         found = []
         for part in self.parts:
             given = part.panel if isinstance(part, Matrix) else part.series
-            size, gap = self.preset.text, self._gap(cell)
-            # Beside the last one may be nothing but the margin.
-            room = self._wide(part, cell) + (0.8 * gap if gap > self.gap else 0)
+            size, room = self.preset.text, self._wide(part, cell)
             if len(self.parts) == 1:
                 room = self.preset.room - part.left
             lines = wrapped(label(given.title, 200), size, room) if given.title else []
@@ -269,14 +230,9 @@ class _Row:
             )
             for part in self.parts
         ]
-        self.gap = self._gap(wide)
         self.height = self.lines * SPACING * self.preset.text + max(
             part.top + height + part.bottom
             for part, (_, height) in zip(self.parts, self.sizes, strict=True)
-        )
-        self.area = sum(
-            (1 if isinstance(part, Matrix) else 0.3) * wide * height
-            for part, (wide, height) in zip(self.parts, self.sizes, strict=True)
         )
 
     def draw(self, sheet: Sheet, y: float, colours: Colours) -> None:
@@ -295,8 +251,6 @@ class _Row:
 
 class _Scale:
     """A bar of a scale's colours with its name beside it."""
-
-    area = 0.0
 
     def __init__(
         self, name: str, table: np.ndarray, ticks: dict[float, str], preset: Preset

@@ -75,7 +75,6 @@ def width(words: str, size: float, *, bold: bool = False) -> float:
 
 @lru_cache(maxsize=8192)
 def _width(words: str, bold: bool) -> float:
-    """Return a line's width in sizes of its type."""
     font = FontProperties(family=_families(), size=1, weight="bold" if bold else "normal")
     wide: float = text_to_path.get_text_width_height_descent(words, font, ismath=False)[0]
     return wide

@@ -40,7 +40,7 @@ class Tree:
     """A tree in as many bands as it needs to be no wider than the page.
 
     Attributes:
-        height, area: in points.  numbered: whether nodes show log P and score.
+        height: in points.  numbered: whether nodes show log P and score.
     """
 
     def __init__(self, graph: Graph, preset: Preset, most: float) -> None:
@@ -58,7 +58,6 @@ class Tree:
         self._sized(numbered=True)
         if self.height > most:
             self._sized(numbered=False)
-        self.area = preset.room * self.height
 
     def _sized(self, *, numbered: bool) -> None:
         preset, self.numbered = self.preset, numbered
@@ -84,7 +83,6 @@ class Tree:
         self.height += 1.5 * preset.small  # the legend
 
     def _bands(self) -> list[range]:
-        """Return the steps of each band."""
         bands, first = [], 0
         x = self.gutter + self.root
         for step, wide in enumerate(self.widths):
@@ -115,7 +113,6 @@ class Tree:
         return self._top(rank) + (self.tall if rank < self.graph.beam else self.thin)
 
     def _shown(self, steps: range) -> list[int]:
-        """Return the nodes of a band, repeated ones first."""
         own = [index for index, step in enumerate(self.steps) if step in steps]
         before = {self.graph.parents[index] for index in own if self.steps[index] == steps[0]}
         return [*sorted(before - {_ROOT}), *own]
@@ -158,7 +155,6 @@ class Tree:
         ax.text(x, y, words, size=size, color=colour, va="center_baseline", **look)
 
     def _rulers(self, ax: Axes, top: float, boxes: dict[int, Box]) -> None:
-        """Number steps along the top and ranks along the left; rule off what was dropped."""
         size = self.preset.small
         nodes = {index: box for index, box in boxes.items() if index != _ROOT}
         for step, box in {self.steps[index]: box for index, box in nodes.items()}.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import tomllib
 from pathlib import Path
 
@@ -15,27 +16,19 @@ from hypothesis.extra import numpy as hnp
 from figures import palette
 from figures.palette import CHROME, THEMES, Theme
 from ui.components.packing import attention_colours
+from ui.export import html
 
 ROOT = Path(__file__).resolve().parents[2]
 
 # Machado et al. 2009, severity 1: what red-, green- and blue-blind eyes see, in linear RGB.
 COLOUR_BLIND = {
-    "protan": [
-        [0.152286, 1.052583, -0.204868],
-        [0.114503, 0.786281, 0.099216],
-        [-0.003882, -0.048116, 1.051998],
-    ],
-    "deutan": [
-        [0.367322, 0.860646, -0.227968],
-        [0.280085, 0.672501, 0.047413],
-        [-0.011820, 0.042940, 0.968881],
-    ],
-    "tritan": [
-        [1.255528, -0.076749, -0.178779],
-        [-0.078411, 0.930809, 0.147602],
-        [0.004733, 0.691367, 0.303900],
-    ],
-}
+    "protan": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216],
+               [-0.003882, -0.048116, 1.051998]],
+    "deutan": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413],
+               [-0.011820, 0.042940, 0.968881]],
+    "tritan": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602],
+               [0.004733, 0.691367, 0.303900]],
+}  # fmt: skip
 
 
 def srgb_to_lab(colours: np.ndarray) -> np.ndarray:
@@ -53,9 +46,7 @@ def srgb_to_lab(colours: np.ndarray) -> np.ndarray:
 
 def seen_by(kind: str, colours: np.ndarray) -> np.ndarray:
     """The sRGB bytes of what a colour-blind eye sees."""
-    encoded = colours / 255
-    linear = np.where(encoded <= 0.04045, encoded / 12.92, ((encoded + 0.055) / 1.055) ** 2.4)
-    seen = np.clip(linear @ np.array(COLOUR_BLIND[kind]).T, 0, 1)
+    seen = np.clip(palette._linear(colours / 255) @ np.array(COLOUR_BLIND[kind]).T, 0, 1)
     back = np.where(seen <= 0.0031308, 12.92 * seen, 1.055 * seen ** (1 / 2.4) - 0.055)
     return np.rint(255 * back).astype(np.uint8)
 
@@ -201,3 +192,8 @@ def test_streamlit_wears_the_same_colours(theme: Theme) -> None:
     assert settings["backgroundColor"] == chrome.surface
     assert settings["textColor"] == chrome.ink
     assert settings["borderColor"] == chrome.rule
+    # A page that opens offline has them too.
+    given = dict(re.findall(r"(--st-[a-z-]+): ([^;]+);", html._variables(theme)))
+    assert given["--st-secondary-background-color"] == settings["secondaryBackgroundColor"]
+    for name, colour in (("background", chrome.surface), ("text", chrome.ink)):
+        assert given[f"--st-{name}-color"] == colour

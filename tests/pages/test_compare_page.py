@@ -24,9 +24,7 @@ from transformer.arrays.trace_file import save_arrays
 from transformer.checkpoint.folder import save_checkpoint
 from transformer.config import ModelConfig
 from transformer.measures.compare import assign, divergence, head_agreements
-from transformer.measures.entropy import spread
 from transformer.text.tokenizer import Tokenizer
-from transformer.trace.inspection import inspect_head
 from transformer.translator import Translator
 from ui.attention import views
 from ui.compare import matching
@@ -130,23 +128,19 @@ def test_it_opens_on_a_sentence_that_both_models_know(
     assert app.text_area(key="sentence_box").value == EXAMPLE
 
 
-@pytest.mark.parametrize("query", [
-    {"other": "alpha", "kind": "cross"}, {"pairing": "sentences", "kind": "decoder_self"},
+@pytest.mark.parametrize(("query", "second"), [
+    ({"other": "alpha", "kind": "cross"}, ""),
+    ({"pairing": "sentences", "kind": "decoder_self"}, SENTENCE),  # no example
+    ({"pairing": "sentences", "kind": "encoder_self", "units": "words", "sentence": EXAMPLE},
+     EXAMPLE.replace("tired", "wide")),
 ])  # fmt: skip
-def test_the_same_on_both_sides_differs_by_exactly_nothing(
-    open_page: Open, query: dict[str, str]
+def test_an_example_has_its_counterpart_and_the_same_differs_by_nothing(
+    open_page: Open, query: dict[str, str], second: str
 ) -> None:
-    # This sentence is no example, so both sides have it until it is changed.
-    assert "Every weight is the same on both sides" in said(open_page(beside="difference", **query))
-
-
-def test_an_example_stands_beside_its_counterpart(open_page: Open) -> None:
-    app = open_page(
-        sentence=EXAMPLE, pairing="sentences", kind="encoder_self", units="words",
-        beside="difference",
-    )  # fmt: skip
-    assert app.text_input(key="second_widget").value == EXAMPLE.replace("tired", "wide")
-    assert "`tired.` and `wide.`" in said(app)
+    app = open_page(beside="difference", **query)
+    assert [box.value for box in app.text_input] == [second] * bool(second)
+    wanted = "`tired.` and `wide.`" if "wide" in second else "Every weight is the same on both"
+    assert wanted in said(app)
 
 
 def test_a_second_sentence_is_typed_and_belongs_to_the_first(open_page: Open) -> None:
@@ -325,24 +319,6 @@ def test_both_players_stand_at_one_step_and_the_longer_one_has_the_buttons(
     assert [header["follows"] for header in headers] == [False, True]
 
 
-def test_a_head_of_each_is_that_of_each_model(open_shipped: Open) -> None:
-    app = open_shipped(
-        topic="head", other=CAPTIONS, kind="encoder_self", layer="2", head="3",
-        other_layer="4", other_head="1", query="2", key="1",
-    )  # fmt: skip
-    shown = messages(app, "stages")
-    places = ((EN_DE, 1, 2), (CAPTIONS, 3, 0))
-    for (_, body), (name, layer, head) in zip(shown, places, strict=True):
-        model = Translator.load(SHIPPED / name, "cpu")
-        trace = model.trace(SHORT, beam_size=2)
-        stages = inspect_head(model.model, trace, "encoder_self", layer, head, 1)
-        sent = np.frombuffer(body, "<f4")
-        at = len(stages.x_query) * (1 + len(stages.x_keys))
-        np.testing.assert_allclose(sent[at : at + len(stages.q)], stages.q, atol=1e-5)
-        entropy = spread(stages.scaled.weights).entropy
-        assert f"entropy {entropy:.2f} bits, dₖ = {len(stages.q)}" in said(app)
-
-
 def test_one_query_and_one_key_hold_for_both_where_their_tokens_are_the_same(
     open_shipped: Open,
 ) -> None:
@@ -380,27 +356,23 @@ def test_positions_are_those_of_each_page_and_subtracted_where_they_have_one_siz
     assert "both add exactly the same" in said(open_shipped(topic="positions", other=EN_FR))
     beside = open_shipped(topic="positions", other="reverse-toy", positions="20")
     assert "256 and 64 numbers" in said(beside)
-    # The page draws the formula at the checkpoint's own size, which these checkpoints compute.
-    charts = beside.main.get("plotly_chart")
-    for chart, name in zip(charts, (EN_DE, "reverse-toy"), strict=True):
-        alone = run_app(SHIPPED, at="positions", checkpoint=name, sentence=SHORT, positions="20")
-        assert table_of(chart) == table_of(alone.main.get("plotly_chart")[0])
-
-
-def table_of(chart: Any) -> Any:
-    return json.loads(chart.proto.spec)["data"][0]["z"]
+    chart = beside.main.get("plotly_chart")[1]
+    alone = run_app(SHIPPED, at="positions", checkpoint="reverse-toy", positions="20")
+    one, other = (
+        json.loads(each.proto.spec)["data"][0]["z"]
+        for each in (chart, alone.main.get("plotly_chart")[0])
+    )
+    assert one == other
 
 
 def test_the_grid_of_differences_opens_the_chosen_one(open_shipped: Open) -> None:
     query = {"topic": "maps", "beside": "differences", "kind": "encoder_self"}
     app = open_shipped(**query, other=EN_FR, layer="2", head="5")
-    left, right = trace_of(EN_DE), trace_of(EN_FR)
     ((header, _),) = messages(app, "grid")
     ((lens, weights),) = messages(app, "lens")
     assert header["choice"][:2] == [1, 4] and lens["limit"] > 0
-    wanted = left.encoder_self[1, 4] - right.encoder_self[1, 4]
-    large = np.frombuffer(weights, "<f4").reshape(wanted.shape)
-    np.testing.assert_allclose(large, wanted, atol=1e-6)
+    wanted = trace_of(EN_DE).encoder_self[1, 4] - trace_of(EN_FR).encoder_self[1, 4]
+    np.testing.assert_allclose(np.frombuffer(weights, "<f4"), wanted.ravel(), atol=1e-6)
     app = open_shipped(**query, other=CAPTIONS, head="7")
     assert "A 4 layers of 8 and B 4 layers of 4 heads" in said(app)
     ((header, _),) = messages(app, "grid")

@@ -37,7 +37,7 @@ def test_the_tree_and_its_brackets(
     )
     drawing, chosen = drawn[-1]
     assert drawing.words == ("The", "cat", "did", "n't", "run", ".")
-    assert chosen == 2 and drawing.where == "layer 2, mean of its heads"
+    assert chosen == 2 and drawing.where == "layer 2, mean over heads"
     expected = parse(load_parser(root / "parser", "cpu"), [drawing.words], 2, 0.3)[0]
     assert str(drawing.reading.parse) == str(expected)
     assert drawing.weights.shape == (len(drawing.trace.tgt_tokens), len(drawing.trace.src_tokens))

@@ -8,7 +8,7 @@ import numpy as np
 
 from figures.exhibit import Exhibit, Panel, Series, file_stem
 from figures.graph import End, Graph
-from figures.labels import READS_PREDICTS, row_labels
+from figures.labels import READS_PREDICTS, cell_name, row_labels
 from figures.numbers import signed
 from transformer.measures.beam import (
     Comparison,
@@ -107,16 +107,6 @@ def _tree_arrays(trace: Trace, tree: Tree) -> dict[str, np.ndarray]:
         )
         for name in (*whole, "log_prob", "total", "score")
     }
-
-
-def cell_name(cell: Cell) -> str:
-    """Return the name of a layer and head, either of which may be a mean."""
-    layer, head = (None if index is None else index + 1 for index in cell)
-    if layer is None and head is None:
-        return "mean over all layers and heads"
-    if layer is None:
-        return f"head {head}, mean over layers"
-    return f"layer {layer}, {'mean over heads' if head is None else f'head {head}'}"
 
 
 def node_stem(node: Node, cell: Cell) -> str:

@@ -194,7 +194,6 @@ def draw_lens(
 
 
 def _cell_boxes(both: Both, side: Side) -> None:
-    """Draw the boxes of one side's layer and head; B's may follow A's."""
     shape = both.of(side)[1].weights.shape
     place = st.container(key=f"compare_cells_{side.letter}")
     for box, axis, param, n in zip(
@@ -220,7 +219,6 @@ def _matrices(both: Both) -> None:
 
 
 def _say_unpaired(both: Both) -> None:
-    """Say why the maps cannot be subtracted, and what would help."""
     helps = both.fit.helps and can_follow(both.pair.setup.right)
     offer = " Switch on “B follows A’s translation”." if helps else ""
     st.info(both.fit.why + offer, icon=":material/join_inner:")
@@ -246,7 +244,6 @@ def _difference(both: Both) -> None:
 
 
 def _difference_words(both: Both, shown: Map) -> list[str]:
-    """Return the size of the difference in sentences of Markdown."""
     if not shown.weights.any():
         return ["**Every weight is the same on both sides.**"]
     one, other = (
@@ -323,7 +320,6 @@ def _differences(both: Both) -> None:
 
 
 def _draw_evenness(both: Both, side: Side) -> None:
-    """Draw the share of entropy of one side's heads."""
     st.markdown(f"{side.lead}how evenly each head looks")
     spread = evenness(both.of(side)[1].weights)
     layer, head = np.unravel_index(int(spread.argmin()), spread.shape)

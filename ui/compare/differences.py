@@ -27,7 +27,6 @@ _MOST_WORDS = 6
 
 
 def _pieces(pair: Pair) -> Download | None:
-    """Draw the pieces of both sides, their numbers, and the words that are cut differently."""
     download = panels.draw_twice(pair)
     if len(pair.shown) < 2:
         return download
@@ -118,7 +117,6 @@ def why_not_subtracted(left: Floats, right: Floats) -> str:
 
 
 def _figure(make: Maker, *, apart: bool) -> Exhibit:
-    """Return both tables side by side, with their difference if they have one."""
     both = replace(make(), columns=2)
     if not apart:
         return both

@@ -12,6 +12,7 @@ import numpy as np
 
 from figures.compare import LETTERS, beside
 from figures.exhibit import Exhibit, Offline, Panel, Series, file_stem
+from figures.labels import counted
 from transformer.errors import InputError
 from transformer.measures.compare import (
     HeadPair,
@@ -199,7 +200,7 @@ def attention_evenness(
     parts, arrays = [], {}
     for letter, trace in zip(LETTERS, (a, b), strict=True):
         spread = evenness(maps_of(trace, kind, units).weights).astype("f4")
-        layers, heads = (tuple(map(str, range(1, n + 1))) for n in spread.shape)
+        layers, heads = (counted(n) for n in spread.shape)
         parts.append(Panel(letter, spread, layers, heads, "layer", "head", quantity="evenness"))
         arrays[f"spread_{letter.lower()}"] = spread
     return Exhibit(

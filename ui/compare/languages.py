@@ -48,7 +48,6 @@ def target_language(view: View) -> str | None:
 
 
 def _of_card(view: View) -> str:
-    """Return the target language that the model's card names, "" without one."""
     path = card_path(view.entry)
     if path is None:
         return ""

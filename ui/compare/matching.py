@@ -109,10 +109,6 @@ def _greedy(view: View, sentence: str) -> View:
 
 
 def _get_matching(setup: Setup, kind: AttentionKind) -> Matching | None:
-    """Return the matching, showing progress and a way to stop.
-
-    If the user has stopped it or nothing can be compared, say so and return None.
-    """
     work = work_of(setup)
     if stopped(work):
         st.info("Stopped. What was compared so far is kept.", icon=":material/stop_circle:")
@@ -129,7 +125,6 @@ def _get_matching(setup: Setup, kind: AttentionKind) -> Matching | None:
 
 
 def _draw(pair: Pair) -> Download | None:
-    """Draw the similarities of all heads, and one pair side by side."""
     both, setup = open_maps(pair, "matrix", displays=False), pair.setup
     if both is None:
         return None
@@ -170,7 +165,6 @@ def _draw(pair: Pair) -> Download | None:
 
 
 def _figure(setup: Setup, kind: AttentionKind, chosen: HeadPair) -> Exhibit:
-    """Return the figure of the matching; needs no session."""
     left, right = (
         [source_of(_greedy(view, sentence)) for sentence in sentences_for(setup)]
         for view in setup.views
@@ -184,7 +178,6 @@ def _figure(setup: Setup, kind: AttentionKind, chosen: HeadPair) -> Exhibit:
 
 
 def _chosen_pair(both: Both, found: Matching) -> HeadPair:
-    """Return the stored pair, else the match of A's stored head, else the most similar pair."""
     at = [
         cell[0] * shape[1] + cell[1] if cell[0] is not None and cell[1] is not None else None
         for cell, shape in zip((each.cell for each in both.choices), found.shapes, strict=True)
@@ -196,7 +189,6 @@ def _chosen_pair(both: Both, found: Matching) -> HeadPair:
 
 
 def _choose_pair(pair: HeadPair, found: Matching) -> None:
-    """Store these two heads, for this view and the others."""
     one, other = (divmod(at, shape[1]) for at, shape in zip(pair, found.shapes, strict=True))
     choose((LAYER, HEAD), one)
     choose((OTHER_LAYER, OTHER_HEAD), other)

@@ -44,7 +44,6 @@ _MEASURES = (
 
 
 def _draw(pair: Pair) -> Download:
-    """Draw all tables."""
     setup, (left, right) = pair.setup, (side.trace for side in pair.sides)
     views = _following_views(setup, left, right)
     b_by_a, a_by_b = (None if view is None else get_trace(view) for view in views)
@@ -61,7 +60,6 @@ def _draw(pair: Pair) -> Download:
 
 
 def _figure(setup: Setup) -> Exhibit:
-    """Return the figure of the tables; needs no session."""
     left, right = trace_for(setup.left), trace_for(setup.right)
     views, both = _following_views(setup, left, right), compared(setup)
     one, other = (None if view is None else trace_for(view) for view in views)
@@ -145,7 +143,6 @@ def _draw_agreement(agreed: Agreements, n_kinds: int) -> None:
 
 
 def _draw_published(setup: Setup) -> None:
-    """Draw the test scores in each side's metrics.json, if there are any."""
     figures = [published(view.entry.metrics) for view in setup.views]
     st.markdown("**Published scores**")
     rows = list(dict.fromkeys((*figures[0], *figures[1])))[:_MOST_ROWS]

@@ -68,13 +68,11 @@ def read_right(setup: Setup, left: Trace) -> Setup:
 
 
 def _end() -> NoReturn:
-    """Write the URL and end the run."""
     url_state.write_url()
     st.stop()
 
 
 def _explain() -> None:
-    """Explain what can be compared, and how."""
     st.markdown(
         "Two checkpoints on one sentence, or one checkpoint on two: **see where they look alike, "
         "and where they part.**"

@@ -132,7 +132,6 @@ def draw_texts(setup: Setup, sides: tuple[Side, Side]) -> None:
 
 
 def _draw_line(setup: Setup, side: Side, text: Text, other: Text) -> None:
-    """Draw the translation in one line, below the source if the sources differ."""
     if setup.by_place:
         _draw_source(side, text, other)
     if not side.trace.predicted_tokens:
@@ -163,7 +162,6 @@ def _draw_source(side: Side, text: Text, other: Text, *, one_line: bool = True) 
 
 
 def _draw_whole(setup: Setup, side: Side, text: Text, other: Text) -> None:
-    """Draw the whole translation, token by token, with its numbers."""
     trace, part = side.trace, parting(text.words, other.words)
     st.markdown(f"{side.lead}{_name(setup, side)}")
     if setup.by_place:
@@ -197,7 +195,6 @@ def _draw_cut(trace: Trace) -> None:
 
 
 def _name(setup: Setup, side: Side) -> str:
-    """Name this side in a few words."""
     named = plain(side.view.checkpoint)
     if setup.by_place:
         named = f"{'first' if side.letter == 'A' else 'second'} sentence, {named}"

@@ -119,7 +119,6 @@ def download_button(
 
 @st.fragment
 def _offer(make: Callable[[], Exhibit], key: str, name: str, n_numbers: int) -> None:
-    """Draw the choice of a size, which all figures share, and a button for each format."""
     widget = f"{key}_figure_size"
 
     def store() -> None:

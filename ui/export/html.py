@@ -91,7 +91,6 @@ def save(exhibit: Exhibit, path: str | Path) -> Path:
 
 
 def _views(views: Sequence[Offline]) -> list[str]:
-    """The places of the views, and their data."""
     names = dict.fromkeys(view.component for view in views)
     sheets = {name: style(name) for name in names}
     # "<" as an escape: no text in it can end the element.
@@ -117,7 +116,6 @@ def _data(name: str, message: bytes) -> str:
 
 
 def _numbers(exhibit: Exhibit) -> str:
-    """The figure's numbers as tables, where they are few enough to be read."""
     count = n_numbers(exhibit)
     if count > MOST_IN_TABLE:
         return f"<p>{count:,} numbers; the CSV and the NPZ of this figure hold them.</p>"
@@ -149,12 +147,10 @@ def _program(exhibit: Exhibit) -> str:
 
 
 def _text(words: str) -> str:
-    """Text of any length for HTML, with nothing invisible in it."""
     return _token(words) if words else ""
 
 
 def _token(token: str) -> str:
-    """A token, also an empty one."""
     return escape(show_token(token, limit=2_000))
 
 
@@ -164,7 +160,6 @@ def _read(name: str) -> str:
 
 
 def _script(names: Sequence[str]) -> str:
-    """The components, each in a block of its own, and what starts them."""
     blocks = ["'use strict';", "const IN_APP = false;", "const mounts = {};"]
     for name in names:
         found, count = re.subn(
@@ -188,7 +183,6 @@ def _hash(text: str) -> str:
 
 
 def _theme() -> str:
-    """The variables that Streamlit gives to components, for both themes."""
     light, dark = _variables("light"), _variables("dark")
     dark = f"@media (prefers-color-scheme: dark) {{ :root {{{dark}}} }}"
     return f"{font_face()}:root {{{light}}}\n{dark}\n"

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from figures.exhibit import Exhibit, Panel, Series, file_stem
-from figures.labels import row_labels
+from figures.labels import numbered, row_labels
 from transformer.measures.heads import Head
 from transformer.measures.words import source_block
 from transformer.one_stack.tracer import Guesses, StackModel
@@ -51,19 +51,19 @@ def expected_tokens(model: StackModel, trace: Trace, new_tokens: int = 0, seed: 
     known = [np.nan if each.log_prob is None else np.exp(each.log_prob) for each in guesses]
     probabilities = np.array(known, np.float32)
     given = "knowing those before it" if causal else "knowing all others"
-    numbered = tuple(f"{place} {each.token}" for place, each in enumerate(guesses, start=1))
     return Exhibit(
         name=file_stem("expected tokens"),
         title="What the model expects",
         caption=f"How probable the model held each token, {given}; and the {TOP} most probable "
         "ones at the first places.",
         parts=(
-            Series("the text as it stands", numbered, {"probability": probabilities},
+            Series("the text as it stands", numbered([each.token for each in guesses]),
+                   {"probability": probabilities},
                    "token", "probability", "bar"),
             *(
                 Series(
                     f"place {each.position + 1}",
-                    tuple(f"{rank} {token}" for rank, token in enumerate(each.tokens, start=1)),
+                    numbered(each.tokens),
                     {"probability": np.exp(each.log_probs)}, "token", "probability", "bar",
                 )
                 for each in guesses[:TOP]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from figures.exhibit import Exhibit, Panel, Series, file_stem
-from figures.labels import numbered, plain_token, query_labels
+from figures.labels import counted, numbered, plain_token, query_labels
 from transformer.trace.inspection import inspect_head
 from transformer.trace.records import HeadStages, Trace
 from transformer.translator import Translator
@@ -114,11 +114,11 @@ def inside_head(
             "no logit."
         ),
         parts=(
-            Panel("q · k, element by element", stages.products.T, _numbers(d_k), keys,
+            Panel("q · k, element by element", stages.products.T, counted(d_k), keys,
                   "dimension", key_title, "diverging", "q · k"),
             Series("logits", keys, logits, key_title, "logit", "bar"),
             Series("weights", keys, weights, key_title, "weight", "bar"),
-            Panel("weight × value", stages.scaled.weighted.T, _numbers(d_v), keys,
+            Panel("weight × value", stages.scaled.weighted.T, counted(d_v), keys,
                   "dimension", key_title, "diverging", "a × v"),
         ),
         arrays={
@@ -133,7 +133,3 @@ def inside_head(
         offline=shown.offline(),
         columns=1,
     )  # fmt: skip
-
-
-def _numbers(n: int) -> tuple[str, ...]:
-    return tuple(str(i) for i in range(1, n + 1))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from figures.exhibit import Exhibit, Panel
+from figures.labels import cell_name
 from transformer.measures.heads import combine
 from transformer.parsing.reading import Reading, bracket_weights, read_parse
 from transformer.trace.records import Trace
@@ -25,7 +26,7 @@ def drawing(trace: Trace, reading: Reading, words: tuple[str, ...], cell: Cell) 
     """Return a tree with the cross-attention of a layer and head; None is the mean."""
     layer, head = cell
     weights = combine(trace.cross, layer=layer, head=head)
-    return Drawing(reading, trace, words, weights, name_of(cell), GLOSSES)
+    return Drawing(reading, trace, words, weights, cell_name(cell), GLOSSES)
 
 
 def parse(
@@ -60,12 +61,3 @@ def parse(
         "parse", "The tree of a sentence", f"{reading.parse}", (panel,), {"brackets": shares},
         offline=shown.component(node).offline(), facts=facts_of(trace, shown.where),
     )  # fmt: skip
-
-
-def name_of(cell: Cell) -> str:
-    """Return the name of a layer and a head."""
-    layer, head = cell
-    if layer is None and head is None:
-        return "mean of all heads"
-    layers = "mean of all layers" if layer is None else f"layer {layer + 1}"
-    return f"{layers}, {'mean of its heads' if head is None else f'head {head + 1}'}"

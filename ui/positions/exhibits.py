@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from figures.exhibit import Exhibit, Panel, Series, file_stem
-from figures.labels import numbered, query_labels
+from figures.labels import counted, numbered, query_labels
 from figures.positions import cosines
 from transformer.checkpoint.position_tables import about_table
 from transformer.config import ModelConfig, PositionLayout
@@ -43,19 +43,21 @@ STACKS: dict[str, TextSide] = {"Encoder": "source", "Decoder": "translation"}
 MOST_LEARNED = 128
 
 
-def _indices(n: int) -> tuple[str, ...]:
-    return tuple(map(str, range(n)))
+def _panel(title: str, table: Floats, quantity: str = "") -> Panel:
+    """Return a table of positions by dimensions."""
+    n, d_model = table.shape
+    names = counted(n, 0), counted(d_model, 0), "position", "dimension"
+    return Panel(title, table, *names, "diverging", quantity)
 
 
 def positions(n: int, d_model: int, layout: PositionLayout = "interleaved") -> Exhibit:
     """Return the encoding of the first `n` positions as a figure."""
     table = encoding(n, d_model, layout)
-    names = (_indices(n), _indices(d_model), "position", "dimension")
     return Exhibit(
         name="positions",
         title=f"Sinusoidal positions, d_model {d_model}, {layout}",
         caption="One row is one position, one column a dimension (section 3.5).",
-        parts=(Panel("PE", table, *names, "diverging"),),
+        parts=(_panel("PE", table),),
         arrays={"table": table},
     )
 
@@ -96,7 +98,7 @@ def position_products(
     table, by_offset = (
         encoding(n, d_model, layout), position_vectors.offset_products(starts, n_offsets, d_model),
     )  # fmt: skip
-    products, names = table @ table.T, _indices(n)
+    products, names = table @ table.T, counted(n, 0)
     lines = {f"from position {start}": by_offset[:, i] for i, start in enumerate(starts)}
     return Exhibit(
         name="positions-products",
@@ -162,7 +164,7 @@ def learned_positions(model: Translator, side: str = "Encoder") -> Exhibit:
     rows = tables_of(model.model)[side][:MOST_LEARNED]
     n, even = len(rows), rows.shape[1] + rows.shape[1] % 2
     tables = {"learned": cosines(rows), "formula": cosines(encoding(n, even, "interleaved"))}
-    names = _indices(n)
+    names = counted(n, 0)
     return Exhibit(
         name="positions-learned",
         title=f"Learned positions of the {side.lower()}",
@@ -182,14 +184,13 @@ def stored_positions(model: Translator, side: str = "Encoder", *, n: int = 128) 
     """
     table = tables_of(model.model)[side][:n]
     exact: Floats = sinusoids(model.model.config, len(table)).numpy()
-    names = (_indices(len(table)), _indices(table.shape[1]), "position", "dimension")
     return Exhibit(
         name="positions-stored",
         title=f"Stored positions of the {side.lower()}",
         caption=stored_note(model.model),
         parts=(
-            Panel("stored", table, *names, "diverging"),
-            Panel("stored less formula", table - exact, *names, "diverging", "difference"),
+            _panel("stored", table),
+            _panel("stored less formula", table - exact, "difference"),
         ),
         arrays={"stored": table, "formula": exact, "difference": table - exact},
     )
@@ -204,7 +205,7 @@ def relative_positions(model: Translator, side: str = "Encoder", *, reach: int =
     """
     distances = np.arange(-reach, (reach if side == "Encoder" else 0) + 1)
     numbers = position_vectors.distance_numbers(model.model, distances)[side]
-    heads = tuple(str(head) for head in range(1, len(numbers) + 1))
+    heads = counted(len(numbers))
     return Exhibit(
         name="positions-relative",
         title=f"What distances add to the {side.lower()}'s logits",
@@ -263,13 +264,12 @@ def added_positions(model: Translator, stack: str = "Encoder", n: int = 100) -> 
     Args: stack: "Encoder" or "Decoder".
     """
     own = own_positions(model, STACKS[stack], n)
-    n, d_model = own.table.shape
-    names = (_indices(n), _indices(d_model), "position", "dimension")
+    n = len(own.table)
     return Exhibit(
         name=f"positions-{stack.lower()}",
         title=f"What the {stack.lower()} adds for positions 0 to {n - 1}",
         caption="One row is one position, one column a dimension (section 3.5).",
-        parts=(Panel(own.about, own.table, *names, "diverging"),),
+        parts=(_panel(own.about, own.table),),
         arrays={"positions": own.table},
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from figures.exhibit import Exhibit, Offline, Panel, Series, file_stem
-from figures.labels import READS_PREDICTS, query_labels
+from figures.labels import READS_PREDICTS, cell_name, query_labels
 from transformer.catalogue import Kind
 from transformer.measures.entropy import nats_to_bits
 from transformer.measures.heads import combine
@@ -138,9 +138,7 @@ def why_no_player(trace: Trace) -> str | None:
 
 
 def _facts(trace: Trace, layer: int | None, head: int | None) -> dict[str, str]:
-    of_layer = "mean over layers" if layer is None else f"layer {layer + 1}"
-    of_head = "mean over heads" if head is None else f"head {head + 1}"
-    facts = facts_of(trace, f"{of_layer}, {of_head}")
+    facts = facts_of(trace, cell_name((layer, head)))
     return {"Translation": f"“{trace.text}”", **facts} if trace.text else facts
 
 

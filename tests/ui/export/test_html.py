@@ -6,16 +6,12 @@ import base64
 import hashlib
 import json
 import re
-import subprocess
-import sys
-import tomllib
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
 from figures.exhibit import Offline
-from figures.palette import THEMES
 from tests.figures.exhibits import HOSTILE, exhibit, hostile_panel, panel
 from ui.components.files import COMPONENTS, style
 from ui.components.packing import pack
@@ -163,33 +159,6 @@ def test_every_component_fits_into_a_page(name: str) -> None:
     used = set(re.findall(r"--(?:st|hl)-[a-z-]+", code + style(name)))
     given = set(re.findall(r"(--[a-z-]+):", html._theme()))
     assert used <= given, "the page gives no value to these"
-
-
-def test_the_page_has_the_colours_of_the_app() -> None:
-    config = tomllib.loads((ROOT / ".streamlit/config.toml").read_text())["theme"]
-    for theme in THEMES:
-        given = dict(re.findall(r"(--st-[a-z-]+): ([^;]+);", html._variables(theme)))
-        for ours, theirs in {
-            "background": "backgroundColor",
-            "secondary-background": "secondaryBackgroundColor",
-            "text": "textColor",
-            "primary": "primaryColor",
-            "border": "borderColor",
-        }.items():
-            assert given[f"--st-{ours}-color"] == config[theme][theirs], (theme, ours)
-
-
-def test_a_page_is_made_without_streamlit(tmp_path: Path) -> None:
-    code = (
-        "import sys\nfrom tests.figures.exhibits import exhibit\n"
-        "from figures.exhibit import Offline\n"
-        "from ui.export.html import save\n"
-        "save(exhibit(offline=Offline('lens', b'x')), sys.argv[1])\n"
-        "assert not {'streamlit', 'torch', 'matplotlib'} & set(sys.modules)"
-    )
-    path = tmp_path / "a.html"
-    subprocess.run([sys.executable, "-c", code, str(path)], cwd=ROOT, check=True)
-    assert path.read_bytes().startswith(b"<!doctype html>")
 
 
 def test_save_goes_by_the_ending(tmp_path: Path) -> None:

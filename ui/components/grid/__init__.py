@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from figures.attention import mass_on
+from figures.labels import cell_name
 from figures.palette import to_weight_bytes
 from transformer.measures.entropy import entropy_bits
 from transformer.measures.heads import Head, How, widen
@@ -274,11 +275,5 @@ def names_of(rows: int, columns: int, how: How) -> list[list[str]]:
 
 def name_of(row: int, column: int, rows: int, columns: int, how: How = "mean") -> str:
     """Return the name of a cell in a grid with combined maps."""
-    over = "mean over" if how == "mean" else "maximum over"
-    if row == rows - 1 and column == columns - 1:
-        return f"{over.capitalize()} all layers and heads"
-    if row == rows - 1:
-        return f"Head {column + 1}, {over} layers"
-    if column == columns - 1:
-        return f"Layer {row + 1}, {over} heads"
-    return f"Layer {row + 1}, head {column + 1}"
+    cell = None if row == rows - 1 else row, None if column == columns - 1 else column
+    return cell_name(cell, how).capitalize()
