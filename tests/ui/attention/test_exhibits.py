@@ -1,4 +1,4 @@
-"""Downloads of the Attention page: the every head as it is, and every kind offline."""
+"""Downloads of the Attention page: every head as it is, and every kind offline."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ import numpy as np
 import pytest
 
 from figures.exhibit import Exhibit
-from transformer.translator import Translator
+from tests.factories import make_trace
 from transformer.types import ATTENTION_KINDS
 from ui.attention.exhibits import attention_exhibit
 from ui.attention.maps import AttentionChoice
 from ui.export.programs import Source
 
-Make = Callable[[AttentionChoice], Exhibit]
-SENTENCE = "The <b>cat</b> sat on 'it'."
+TRACE = make_trace(S=6, T=5, n_encoder_layers=2, n_decoder_layers=3, n_heads=3)
 CHOICE = AttentionChoice(
     kind="cross", display="grid", units="tokens", how="mean", dim=True, cell=(1, None),
     chosen=False, heads=((0, 2), (1, 0)), mass=0.6, pin=("key", 1), queries=(1, 3), keys=(0, 2),
@@ -26,25 +25,28 @@ CHOICE = AttentionChoice(
 
 
 @pytest.fixture
-def exhibit(tiny_translator: Translator) -> Make:
-    trace = tiny_translator.trace(SENTENCE)
-    return lambda choice: attention_exhibit(trace, choice, Source("tiny", sentence=SENTENCE))
+def exhibit() -> Callable[..., Exhibit]:
+    source = Source("tiny", sentence="The <b>cat</b> sat on 'it'.")
+    return lambda **changes: attention_exhibit(TRACE, replace(CHOICE, **changes), source)
 
 
-def test_the_grid_holds_every_head_as_it_is(exhibit: Make, tiny_translator: Translator) -> None:
-    trace = tiny_translator.trace(SENTENCE)
-    made = exhibit(CHOICE)
-    np.testing.assert_allclose(made.arrays["maps"], trace.cross, atol=1e-6)
-    assert [part.title for part in made.parts][:4] == [
-        "Layer 1, head 1", "Layer 1, head 2", "Layer 1, head 3", "Layer 2, head 1",
-    ]  # fmt: skip
-    assert made.columns == 3
+def test_the_grid_and_the_matrix_hold_the_weights_as_they_are(
+    exhibit: Callable[..., Exhibit],
+) -> None:
+    grid, matrix = exhibit(), exhibit(display="matrix")
+    np.testing.assert_array_equal(grid.arrays["maps"], TRACE.cross)
+    titles = [f"Layer {layer}, head {head}" for layer in (1, 2, 3) for head in (1, 2, 3)]
+    assert [part.title for part in grid.parts] == titles and grid.columns == 3
+    np.testing.assert_allclose(matrix.arrays["weights"], TRACE.cross[1].mean(axis=0), atol=1e-6)
+    mass = TRACE.cross[:, :, [1, 3]][..., [0, 2]].sum(-1).mean(-1)
+    np.testing.assert_allclose(matrix.arrays["mass"], mass, atol=1e-6)
+    assert matrix.name == "cross-attention-layer-2-mean-over-heads"
 
 
 def test_the_page_of_the_grid_holds_every_kind_while_that_is_no_large_file(
-    exhibit: Make, tiny_translator: Translator, monkeypatch: pytest.MonkeyPatch
+    exhibit: Callable[..., Exhibit], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    grid, lens = exhibit(CHOICE).views
+    grid, lens = exhibit().views
     header = json.loads(grid.message[4 : 4 + int.from_bytes(grid.message[:4], "little")])
     assert [name for name, *_ in header["kinds"]] == list(ATTENTION_KINDS)
     assert all(size for *_, size in header["kinds"])
@@ -57,20 +59,8 @@ def test_the_page_of_the_grid_holds_every_kind_while_that_is_no_large_file(
     assert lens.follows.keys() == wanted
     assert lens.follows['[1,null,"cross"]'] == lens.message
 
-    one_kind = tiny_translator.trace(SENTENCE).encoder_self.size
-    monkeypatch.setattr("ui.attention.exhibits.MOST_FOLLOWING", one_kind)
-    grid, lens = exhibit(replace(CHOICE, kind="encoder_self", cell=(1, 2))).views
+    monkeypatch.setattr("ui.attention.exhibits.MOST_FOLLOWING", TRACE.encoder_self.size)
+    grid, lens = exhibit(kind="encoder_self", cell=(1, 2)).views
     header = json.loads(grid.message[4 : 4 + int.from_bytes(grid.message[:4], "little")])
     assert [name for name, *_ in header["kinds"]] == [""]
     assert "[1,2]" in lens.follows and "[null,null]" in lens.follows
-
-
-def test_a_matrix_comes_with_the_weight_on_the_chosen_tokens(
-    exhibit: Make, tiny_translator: Translator
-) -> None:
-    trace = tiny_translator.trace(SENTENCE)
-    made = exhibit(replace(CHOICE, display="matrix"))
-    np.testing.assert_allclose(made.arrays["weights"], trace.cross[1].mean(axis=0), atol=1e-6)
-    mass = trace.cross[:, :, [1, 3]][..., [0, 2]].sum(-1).mean(-1)
-    np.testing.assert_allclose(made.arrays["mass"], mass, atol=1e-6)
-    assert made.name == "cross-attention-layer-2-mean-over-heads"

@@ -6,14 +6,10 @@ import dataclasses
 
 import pytest
 
-from transformer.trace.records import Trace
-from transformer.translator import Translator
+from tests.factories import make_trace
 from ui.translate.words import length_warning, unknown_pieces
 
-
-@pytest.fixture(scope="module")
-def trace(tiny_translator: Translator) -> Trace:
-    return tiny_translator.trace("A dog runs.", beam_size=1)
+TRACE = make_trace()
 
 
 @pytest.mark.parametrize(
@@ -27,19 +23,19 @@ def trace(tiny_translator: Translator) -> Trace:
     ],
 )
 def test_what_is_not_known_is_named_as_it_was_typed(
-    trace: Trace, tokens: list[str], unknown: tuple[int, ...], expected: list[str]
+    tokens: list[str], unknown: tuple[int, ...], expected: list[str]
 ) -> None:
-    other = dataclasses.replace(trace, src_tokens=tuple(tokens), src_unknown=tuple(unknown))
+    other = dataclasses.replace(TRACE, src_tokens=tuple(tokens), src_unknown=tuple(unknown))
     assert unknown_pieces(other) == expected
 
 
-def test_a_source_longer_than_the_training_text_is_warned_of(trace: Trace) -> None:
-    length = len(trace.src_tokens) - 1  # without `</s>`
+def test_a_source_longer_than_the_training_text_is_warned_of() -> None:
+    length = len(TRACE.src_tokens) - len(TRACE.src_special)
 
     def warning(longest: object) -> str:
         record = {"kind": "everyday sentences", "src_tokens": longest}
-        return length_warning({"training_text": record}, trace)
+        return length_warning({"training_text": record}, TRACE)
 
-    assert warning(length) == warning("1") == length_warning({}, trace) == ""
+    assert warning(length) == warning("1") == length_warning({}, TRACE) == ""
     assert f"has {length} tokens" in warning(length - 1)
     assert f"have at most {length - 1}." in warning(length - 1)
