@@ -56,10 +56,10 @@ def draw_way_back(place: HeadChoice) -> None:
     st.page_link(
         "pages/attention_page.py", label="Among all heads", icon=":material/grid_view:",
         help="This head's map on the Attention page.",
-        query_params=url_state.query() | {
-            KIND.name: place.kind, LAYER.name: str(place.layer + 1),
-            HEAD.name: str(place.head + 1), AttentionSettings.map.name: "cell",
-        },
+        query_params=url_state.query({
+            KIND: place.kind, LAYER: place.layer + 1, HEAD: place.head + 1,
+            AttentionSettings.map: "cell",
+        }),
     )  # fmt: skip
 
 

@@ -288,19 +288,14 @@ def _draw_way_inside(view: View, choice: AttentionChoice) -> None:
     label, which = "Open a head", "a head with much to see"
     if layer is not None and head is not None:
         label, which = f"Open layer {layer + 1}, head {head + 1}", "this head"
+    layer, head, query = (None if at is None else at + 1 for at in (layer, head, query))
     st.page_link(
-        "pages/head_page.py",
-        label=label,
-        icon=":material/center_focus_strong:",
+        "pages/head_page.py", label=label, icon=":material/center_focus_strong:",
         help=f"Follow one query through every stage of {which}, with the real numbers.",
-        query_params=url_state.query()
-        | {
-            KIND.name: choice.kind,
-            LAYER.name: LAYER.write(None if layer is None else layer + 1),
-            HEAD.name: HEAD.write(None if head is None else head + 1),
-        }
-        | ({} if query is None else {"query": str(query + 1)}),
-    )
+        query_params=url_state.query({
+            KIND: choice.kind, LAYER: layer, HEAD: head, url_state.position("query"): query,
+        }),
+    )  # fmt: skip
 
 
 def _say_name(view: View, shown: Map, choice: AttentionChoice) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict
 from functools import partial
 
@@ -12,11 +11,10 @@ from figures.compare import LETTERS
 from ui.beam.choice import BeamChoice, Slot, choice, chosen, follow_beside, mark, mark_of, open_tree
 from ui.beam.exhibits import search_tree
 from ui.beam.panels import draw_node, draw_tree, draw_why, search_of
-from ui.core import url_state
 from ui.core.side import Side
 from ui.export.download import figure_for
 from ui.frame.decoding import decoded_text
-from ui.frame.twice import Download, Pair, Twice
+from ui.frame.twice import Changes, Download, Pair, Twice
 
 #: The parameter of each side's node, whose numbers stand below its tree.
 _NODES = {letter: mark(f"node_{letter.lower()}") for letter in LETTERS}
@@ -40,9 +38,9 @@ def draw_twice(pair: Pair) -> Download | None:
         else:
             draw_node(search, at, side.letter)
 
-    def settings(side: Side) -> Mapping[str, str]:
+    def settings(side: Side) -> Changes:
         at = chosen(searches[side.letter].tree, _NODES[side.letter])
-        return {} if at is None else {"a": url_state.write_pair(mark_of(at))}
+        return {} if at is None else {BeamChoice.a: mark_of(at)}
 
     pair.rows(
         lambda side: st.caption(f"{side.lead}{decoded_text(side.view, side.trace)}"),

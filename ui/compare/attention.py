@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -43,7 +42,7 @@ from ui.core.units import UNITS, units_control
 from ui.core.url_state import HEAD, KIND, LAYER, Param
 from ui.core.widgets import choose_one, raw_box, refill
 from ui.export.download import trace_for
-from ui.frame.twice import Download, Pair, Setup, Twice
+from ui.frame.twice import Changes, Download, Pair, Setup, Twice
 from ui.head.choice import kind_now, shared_kinds
 from ui.work.results import once
 
@@ -154,9 +153,9 @@ def draw_twice(pair: Pair) -> Download | None:
         return None
     _DRAW[display](both)
 
-    def settings(side: Side) -> Mapping[str, str]:
-        layer, head = (LAYER.write(None if at is None else at + 1) for at in both.of(side)[0].cell)
-        return {KIND.name: both.kind, LAYER.name: layer, HEAD.name: head}
+    def settings(side: Side) -> Changes:
+        layer, head = (None if at is None else at + 1 for at in both.of(side)[0].cell)
+        return {KIND: both.kind, LAYER: layer, HEAD: head}
 
     pair.links(settings)
     return _download(both, display)

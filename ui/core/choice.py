@@ -1,20 +1,15 @@
 """A page's choices as one record of URL parameters.
 
-Subclass `Choice` with a frozen dataclass whose fields are `Param`s; reading, storing, links and
-resetting derive from them:
+Subclass `Choice` with a frozen dataclass whose fields are `Param`s; reading, storing and links
+derive from them:
 
     @dataclass(frozen=True)
     class TokensChoice(Choice):
         token: Param[int | None] = Param("token", whole(0, 9_999_999), None, of="model")
         count: Param[int] = Param("neighbours", whole(3, 30), 10)
 
-    TokensChoice.show()                       # every field is part of the page's link
-    choice = TokensChoice.read()              # choice.count is an int
+    TokensChoice.read().count  # an int
     st.slider("Neighbours", 3, 30, **bound(TokensChoice.count))  # the Param itself
-    url_state.put(TokensChoice.token, 5)
-    TokensChoice.forget_stale(model=view.checkpoint)  # forgets `token` if the model has changed
-    TokensChoice.reset()
-    replace(choice, token=7).link()           # {"token": "7", "neighbours": "10"}
 
 Side B of Compare stores the same fields under other names: see `ui.core.side.Side.own`.
 """
@@ -53,21 +48,8 @@ class Choice:
         url_state.show(*cls.params())
 
     @classmethod
-    def reset(cls) -> None:
-        """Forget everything stored."""
-        url_state.forget(*cls.params())
-
-    @classmethod
-    def arrived(cls) -> bool:
-        """Return True if the URL brought one of the settings in this run."""
-        return url_state.arrived(*cls.params())
-
-    @classmethod
     def forget_stale(cls, **owners: object) -> None:
-        """Forget the settings `of` an owner that has changed, unless a link has just set them.
-
-        Args: owners: the present value of each owner, by its name in `Param.of`.
-        """
+        """Forget the settings `of` owners whose value has changed, unless a link just set them."""
         for of, now in owners.items():
             key = f"headlight_{cls.__name__}_{of}"
             url_state.forget_stale(key, now, *cls.of(of))
@@ -76,9 +58,3 @@ class Choice:
         """Store all values."""
         for param, field in zip(self.params(), fields(self), strict=True):
             url_state.put(param, getattr(self, field.name))
-
-    def link(self) -> dict[str, str]:
-        """Return the values as a link holds them; those written as "" are left out."""
-        raws = (param.write(getattr(self, field.name))
-                for param, field in zip(self.params(), fields(self), strict=True))  # fmt: skip
-        return {param.name: raw for param, raw in zip(self.params(), raws, strict=True) if raw}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -53,6 +53,11 @@ class Example:
     watch: str = ""
     beside: str = ""
     riddle: Riddle | None = None
+
+    def watched(self, tokens: Sequence[str]) -> list[int]:
+        """Return the positions of the word to watch."""
+        found = enumerate(token.lstrip("▁").lower() for token in tokens)
+        return [position for position, word in found if word == self.watch != ""]
 
 
 @dataclass(frozen=True)

@@ -327,14 +327,12 @@ def write_url() -> None:
     st.session_state[_WRITTEN] = wanted
 
 
-def query() -> dict[str, str]:
-    """Return the settings for a link to this page, as raw strings."""
-    store = _dict(_STORE)
-    return {
-        name: store[name]
-        for name in st.session_state.get(_SHOWN, [])
-        if name in store and store[name] and len(store[name]) <= MAX_URL_CHARACTERS
-    }
+def query(changes: Mapping[Param[Any], Any] | None = None) -> dict[str, str]:
+    """Return the settings for a link to this page, as raw strings, with some of them changed."""
+    shown = ((name, _dict(_STORE).get(name, "")) for name in st.session_state.get(_SHOWN, []))
+    raws = {name: raw for name, raw in shown if len(raw) <= MAX_URL_CHARACTERS}
+    raws |= {param.name: param.write(value) for param, value in (changes or {}).items()}
+    return {name: raw for name, raw in raws.items() if raw}
 
 
 def _dict(key: str) -> dict[str, str]:

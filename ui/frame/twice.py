@@ -29,6 +29,9 @@ PAIRINGS = ("models", "sentences")
 #: The space between two columns.
 Gap = Literal["medium", "large"]
 
+#: Settings of a page that a link goes to.
+Changes = Mapping[Param[Any], Any]
+
 #: Makes a figure outside of a session; must hold no trace.
 Maker = Callable[[], Exhibit]
 
@@ -150,26 +153,23 @@ class Pair:
         reason = plain(self.reasons[side.letter])
         st.info(f"{side.lead}{reason}", icon=spec.icon if spec else None)
 
-    def links(self, settings: Callable[[Side], Mapping[str, str]] = lambda side: {}) -> None:
-        """Draw links to the whole page of each side, with its settings as raw strings."""
+    def links(self, settings: Callable[[Side], Changes] = lambda side: {}) -> None:
+        """Draw links to the whole page of each side, with its settings."""
         self._row(lambda side: self._link(side, settings(side)))
 
-    def _link(self, side: Side, settings: Mapping[str, str]) -> None:
+    def _link(self, side: Side, settings: Changes) -> None:
         spec, view = self.page.spec, side.view
         assert spec is not None
         reason = why_not(view, spec)
         if reason is not None:
             st.caption(plain(reason))
             return
-        query = url_state.query() | {CHECKPOINT.name: view.checkpoint, SENTENCE.name: view.sentence}
+        changes = {CHECKPOINT: view.checkpoint, SENTENCE: view.sentence, **settings}
         if side.letter == "B":
-            query.pop(PREFIX.name, None)
-            query.pop(TARGET.name, None)
-            if view.target is not None:
-                query[TARGET.name] = view.target
+            changes |= {PREFIX: (), TARGET: view.target}
         st.page_link(
             spec.file, label=f"{side.letter} on {spec.title}", icon=spec.icon,
-            query_params={**query, **settings},
+            query_params=url_state.query(changes),
         )  # fmt: skip
 
     def download(

@@ -123,12 +123,7 @@ def default_query(view: View, trace: Trace, kind: AttentionKind) -> int:
 def _watched(view: View, trace: Trace) -> list[int]:
     """Return the positions of the word that the example is about."""
     example = view.examples.find(view.sentence)
-    watch = example.watch if example else ""
-    return [
-        position
-        for position, token in enumerate(trace.src_tokens)
-        if watch and token.lstrip("▁").lower() == watch
-    ]
+    return example.watched(trace.src_tokens) if example else []
 
 
 def _interest(

@@ -23,7 +23,7 @@ from ui.core.url_state import HEAD, KIND, LAYER
 from ui.core.view import View
 from ui.core.widgets import choose_one, raw_box
 from ui.export.download import figure_for
-from ui.frame.twice import Download, Pair, Twice
+from ui.frame.twice import Changes, Download, Pair, Twice
 from ui.head.choice import HeadSettings, chosen_now, keep_chosen, kind_now, place_of, shared_kinds
 from ui.head.exhibits import (
     KINDS,
@@ -100,11 +100,11 @@ def draw_twice(pair: Pair) -> Download | None:
         st.markdown(f"{side.lead}{_in_numbers(get_stages(side.view, place), at, query)}")
         draw_stages(side, place, at, partial(keep_chosen, param=keys[side.letter]))
 
-    def settings(side: Side) -> Mapping[str, str]:
+    def settings(side: Side) -> Changes:
         place, at = places[side.letter], chosen[side.letter]
         return {
-            KIND.name: kind, LAYER.name: str(place.layer + 1), HEAD.name: str(place.head + 1),
-            HeadSettings.query.name: str(place.query + 1), HeadSettings.key.name: str(at.key + 1),
+            KIND: kind, LAYER: place.layer + 1, HEAD: place.head + 1,
+            HeadSettings.query: place.query + 1, HeadSettings.key: at.key + 1,
         }  # fmt: skip
 
     pair.rows(partial(_draw_boxes, places=places, same_queries=same_queries), stages)

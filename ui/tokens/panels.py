@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 
 import streamlit as st
@@ -26,7 +25,7 @@ from ui.core.side import Side, other
 from ui.core.view import View
 from ui.core.widgets import bound, choose_one
 from ui.export.download import download_below, figure_for
-from ui.frame.twice import Download, Pair, Twice
+from ui.frame.twice import Changes, Download, Pair, Twice
 from ui.tokens import words
 from ui.tokens.choice import TokensChoice, get_kinds, get_reading, other_cuts_of, side_now
 from ui.tokens.exhibits import pieces as in_pieces
@@ -156,15 +155,12 @@ def draw_twice(pair: Pair) -> Download | None:
         label = f"{side.letter}: the {text} in {n}"
         draw_sentence(side, reading, tokenizer, -2 if token is None else token, label)
 
-    def place(side: Side) -> Mapping[str, str]:
+    def settings(side: Side) -> Changes:
         token = url_state.get(side.own(TokensChoice.token))
-        return {
-            TokensChoice.side.name: text,
-            TokensChoice.token.name: TokensChoice.token.write(token),
-        }
+        return {TokensChoice.side: text, TokensChoice.token: token}
 
     pair.rows(pieces)
-    pair.links(place)
+    pair.links(settings)
     return pair.download(lambda side: partial(_figure, side.view, text))
 
 

@@ -83,6 +83,9 @@ class TourStop:
         return self.tour.stops[self.number - 1]
 
 
+_STOPS = [TourStop(tour, number) for tour in TOURS for number in range(1, len(tour.stops) + 1)]
+
+
 def current_stop() -> TourStop | None:
     """Return the reader's stop, or None outside tours."""
     tour = _BY_NAME.get(url_state.get(TOUR))
@@ -111,13 +114,9 @@ def leave() -> None:
 
 def beside(here: TourStop, step: int) -> TourStop | None:
     """Return the previous or next stop; after a tour's last stop, the next tour's first."""
-    number = here.number + step
-    if 1 <= number <= len(here.tour.stops):
-        return TourStop(here.tour, number)
-    following = TOURS.index(here.tour) + step
-    if step > 0 and following < len(TOURS):
-        return TourStop(TOURS[following], 1)
-    return None
+    at = _STOPS.index(here) + step
+    there = _STOPS[at] if 0 <= at < len(_STOPS) else None
+    return there if there is None or step > 0 or there.tour is here.tour else None
 
 
 def follow(view: View, step: int = 0) -> PageSpec | None:

@@ -82,7 +82,7 @@ def draw_opening(view: View) -> bool:
     example, riddle = found
     second, missing = None, ""
     if st.session_state[_SECOND]:
-        beside = stage_beside(get_trace(replace(view, sentence=example.beside)), riddle, staged)
+        beside = stage(get_trace(replace(view, sentence=example.beside)), riddle, staged)
         if beside is None:
             missing = no_second(example, riddle)
         else:
@@ -151,17 +151,15 @@ class Staged(NamedTuple):
         return self.trace.predicted_tokens[self.referent.step].lstrip("\u2581")
 
 
-def stage(trace: Trace, riddle: Riddle) -> Staged | None:
-    """Return the riddle's first sentence with its best head; None if it is not translated so."""
-    found = find_referent(trace, riddle.pronoun, riddle.nouns)
-    return None if found is None else Staged(trace, found, found.best(0))
+def stage(trace: Trace, riddle: Riddle, first: Staged | None = None) -> Staged | None:
+    """Return a sentence of the riddle in its best head's light; None if it is not translated so.
 
-
-def stage_beside(trace: Trace, riddle: Riddle, first: Staged) -> Staged | None:
-    """Return the second sentence in the light of the first one's head; None as for `stage`."""
+    Args:
+        first: the first sentence, whose head gives the light of the second.
+    """
     found = find_referent(trace, riddle.pronoun, riddle.nouns)
-    if found is None:
-        return None
+    if found is None or first is None:
+        return None if found is None else Staged(trace, found, found.best(0))
     look = first.look
     same = None if look is None else found.weights_of(look.kind, look.layer, look.head)
     return Staged(trace, found, same)

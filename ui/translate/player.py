@@ -141,15 +141,9 @@ def default_step(trace: Trace, example: Example | None) -> int:
         at_words[:, list(trace.src_special)] = 0
         at_words[len(trace.predicted_ids) - int(trace.complete) :] = 0  # nor the end
         return int(np.argmax(at_words.max(axis=1))) + 1
-    watched = [
-        position
-        for position, token in enumerate(trace.src_tokens)
-        if token.lstrip("▁").lower() == example.watch
-    ]
-    if not watched:
+    if not (watched := example.watched(trace.src_tokens)):
         return 1
-    weight = trace.cross.mean(axis=(0, 1))[:, watched].sum(axis=1)
-    return int(np.argmax(weight)) + 1
+    return int(np.argmax(trace.cross.mean(axis=(0, 1))[:, watched].sum(axis=1))) + 1
 
 
 def figure_of(view: View, place: PlayerPlace, *, words: bool) -> Exhibit:

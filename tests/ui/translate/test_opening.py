@@ -11,15 +11,7 @@ from tests.riddles import ANIMAL, IT, NOUNS, STEP, STREET, aimed, scene
 from transformer.trace.records import Trace
 from ui.components.opening import Runs, Scene, opening_component
 from ui.core.examples import Agreement, Example, Riddle, examples_for, languages_of_training
-from ui.translate.opening import (
-    Staged,
-    first_scene,
-    no_second,
-    script,
-    second_scene,
-    stage,
-    stage_beside,
-)
+from ui.translate.opening import Staged, first_scene, no_second, script, second_scene, stage
 
 AGREEMENT = Agreement("German asks for the noun.", ("das Tier", "die Matte"), ("es", "sie"))
 RIDDLE = Riddle("it", NOUNS, {"de": AGREEMENT}, "Others do better.")
@@ -33,7 +25,7 @@ def staged(trace: Trace) -> Staged:
 
 
 def beside(trace: Trace, first: Staged) -> tuple[Staged, Scene]:
-    found = stage_beside(trace, RIDDLE, first)
+    found = stage(trace, RIDDLE, first)
     assert found is not None
     return found, second_scene(first, found, RIDDLE, AGREEMENT)
 
