@@ -1,4 +1,4 @@
-"""Texts of a page, their links to the glossary, and the messages of its components."""
+"""Texts, view and components of a page, and what a visitor does there."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from urllib.parse import unquote
 from streamlit.testing.v1 import AppTest
 
 from tests.messages import unpack
+from transformer.trace.records import Trace
+from ui.core.view import View
+from ui.work import results
 
 _LINK = re.compile(r'\[([^\]]+)\]\(glossary\?word=([^ )"]+)(?: "[^"]*")?\)')
 
@@ -28,6 +31,32 @@ def messages_in(app: AppTest) -> str:
     kinds = ("markdown", "caption", "text", "warning", "error", "info", "success", "code")
     found = (each.value.replace("\\", "") for kind in kinds for each in app.main.get(kind))
     return unlinked("\n".join(found))
+
+
+def view_of(app: AppTest) -> View:
+    """Return the view that the page shows."""
+    view = app.session_state["headlight_view"]
+    assert isinstance(view, View)
+    return view
+
+
+def trace_of(app: AppTest) -> Trace:
+    """Return the trace that the page shows."""
+    found = results.CACHE.get(view_of(app).request)
+    assert isinstance(found, Trace)
+    return found
+
+
+def ask(app: AppTest, sentence: str) -> AppTest:
+    """Type a sentence, and have it translated."""
+    app.sidebar.text_area(key="sentence_box").set_value(sentence)
+    return app.sidebar.button[0].click().run()
+
+
+def press(app: AppTest, label: str) -> AppTest:
+    """Press the button with this label, or this key."""
+    (button,) = (each for each in app.button if label in (each.label, each.key))
+    return button.click().run()
 
 
 def messages(app: AppTest, component: str) -> list[tuple[dict[str, Any], bytes]]:

@@ -12,22 +12,11 @@ import streamlit
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.conftest import RunApp
+from tests.pages.links import ask, view_of
 from ui.frame import sidebar
 from ui.work import models
 from ui.work.lru import Lru
 from ui.work.roots import checkpoints_root
-
-ROOT = Path(__file__).resolve().parents[2]
-
-
-def view_of(app: AppTest) -> sidebar.View:
-    view = app.session_state["headlight_view"]
-    assert isinstance(view, sidebar.View)
-    return view
-
-
-def sidebar_text(app: AppTest) -> str:
-    return "\n".join(caption.value for caption in app.sidebar.caption)
 
 
 def test_a_spinner_is_made_only_while_a_model_loads(
@@ -47,7 +36,7 @@ def test_broken_checkpoints_are_named_with_what_is_wrong(run_app: RunApp) -> Non
     app = run_app(checkpoint="cut")  # gives way to another
     assert view_of(app).checkpoint == app.query_params["checkpoint"] == "alpha"
     assert "`cut`" in app.toast[0].value
-    said = sidebar_text(app).replace("\\", "")
+    said = "\n".join(each.value for each in app.sidebar.caption).replace("\\", "")
     assert "4 checkpoints cannot be used" in [box.label for box in app.sidebar.expander]
     for name, file, why in (
         ("cut", "model.safetensors", "not a whole safetensors file"),
@@ -145,10 +134,8 @@ def test_a_model_of_letters_has_a_sentence_of_its_own(
         shutil.copytree(random_checkpoints / "alpha", root / name)
     app = run_app(root=root)
     assert view_of(app).checkpoint == "everyday-en-de"
-    app.sidebar.text_area(key="sentence_box").set_value("A dog runs.")
-    app.sidebar.button[0].click().run()
-    box = app.sidebar.selectbox(key="checkpoint_box")
-    box.set_value("everyday-en-fr").run()
+    ask(app, "A dog runs.")
+    app.sidebar.selectbox(key="checkpoint_box").set_value("everyday-en-fr").run()
     assert view_of(app).sentence == "A dog runs."
     app.sidebar.selectbox(key="checkpoint_box").set_value("reverse-toy").run()
     letters = view_of(app).sentence

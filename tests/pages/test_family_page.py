@@ -8,6 +8,7 @@ from typing import Any
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.conftest import RunApp
+from tests.pages.links import press
 from transformer.one_stack.files import MASK
 from transformer.one_stack.tracer import StackModel
 
@@ -48,7 +49,7 @@ def test_it_goes_on_and_draws(run_app: RunApp, family: Path) -> None:
     assert len(options) == len(longer.predicted_ids)
     assert not any("</s>" in each.value for each in app.markdown)
     assert any("The cat sat on the mat" in each.value for each in app.markdown)
-    next(each for each in app.button if each.label == "Draw one").click().run()
+    press(app, "Draw one")
     assert app.query_params["seed"] == "1"
 
 
@@ -72,7 +73,6 @@ def test_what_changed_is_told_for_each(run_app: RunApp, family: Path) -> None:
 def test_a_caption_is_offered_where_the_sentence_is_none(run_app: RunApp) -> None:
     """Translators of captions say so beside another model's sentence, and offer one of theirs."""
     app = run_app(SHIPPED, at="family", part="stacks", sentence=TEXT, checkpoint="everyday-en-de")
-    offer = next(each for each in app.button if each.label == "Try a caption")
-    offer.click().run()
+    press(app, "Try a caption")
     assert app.text_area[0].value != TEXT
     assert not any(each.label == "Try a caption" for each in app.button)

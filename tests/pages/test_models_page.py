@@ -14,7 +14,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.conftest import RunApp
-from tests.pages.links import messages_in
+from tests.pages.links import messages_in, press
 from tests.transformer.damage import content
 from tests.transformer.huggingface.models import make_folder
 from tests.transformer.importers.foreign import fairseq, joeynmt
@@ -135,8 +135,7 @@ def test_a_model_of_the_hub_is_imported(
         monkeypatch.setenv("HF_ENDPOINT", site.home)
         app = run_app(root, at="models", **{"from": "hub", "hub": NAME, "as": "fetched"})
         assert not site.asked  # a link alone starts nothing
-        ask = next(each for each in app.button if each.label == "Look up its size")
-        ask.click().run()
+        press(app, "Look up its size")
         assert "Downloads **" in messages_in(app)
         assert not any("resolve" in path for path in site.asked)
         app.button(key="import_button").click().run()
@@ -151,7 +150,7 @@ def test_a_hub_that_is_out_of_reach_is_one_line(
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
     app = run_app(root, at="models", **{"from": "hub", "hub": "owner/name", "as": "x"})
-    next(each for each in app.button if each.label.startswith("Look up")).click().run()
+    press(app, "Look up its size")
     assert "owner/name: the hub did not give it" in app.warning[0].value.replace("\\", "")
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     app.run()

@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.conftest import RunApp
-from tests.pages.links import messages, unlinked
-from tests.pages.test_translate import said, trace_of
+from tests.pages.links import messages, press, trace_of, unlinked, view_of
+from tests.pages.test_translate import said
 from transformer.search.sampling import Sampling
 from transformer.translator import Translator
 
 CAT = "The cat sat on the mat."
-
-
-def press(app: AppTest, label: str) -> AppTest:
-    (button,) = [button for button in app.button if button.label == label]
-    button.click().run()
-    return app
 
 
 def model(random_checkpoints: Path) -> Translator:
@@ -135,7 +128,7 @@ def test_the_sidebar_changes_how_to_decode_and_back(run_app: RunApp) -> None:
     press(app, "New seed")
     seed = app.query_params["seed"]
     assert int(seed) > 0
-    view: Any = app.session_state["headlight_view"]
+    view = view_of(app)
     assert view.sampling == Sampling(0.5, 3, 1.0, int(seed)) and view.beam_size == 1
     trace = trace_of(app)
     assert trace.n_allowed is not None and trace.n_allowed.max() <= 3

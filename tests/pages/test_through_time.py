@@ -12,8 +12,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.conftest import RunApp
-from tests.pages.links import said
-from tests.pages.test_translate import trace_of, translation
+from tests.pages.links import press, said, trace_of
+from tests.pages.test_translate import translation
 from tests.snapshots import write_snapshots
 from transformer.catalogue import inspect_entry
 from transformer.one_stack.tracer import StackModel
@@ -45,11 +45,6 @@ def open_page(run_app: RunApp, root: Path) -> Callable[..., AppTest]:
 def slider(app: AppTest) -> Any:
     (found,) = app.main.select_slider
     return found
-
-
-def press(app: AppTest, key: str) -> AppTest:
-    app.button(key=key).click().run()
-    return app
 
 
 def test_the_bar_opens_on_the_finished_model_and_leads_to_each_moment(

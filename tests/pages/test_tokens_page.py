@@ -9,7 +9,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.conftest import RunApp
-from tests.pages.links import said
+from tests.pages.links import ask, said
 from tests.tiny_models import SENTENCES, random_model
 from tests.transformer.importers.foreign import fairseq
 from transformer.checkpoint.folder import load_checkpoint, save_checkpoint
@@ -77,8 +77,7 @@ def test_a_new_sentence_forgets_the_cut_and_another_vocabulary_the_token(
 ) -> None:
     app = open_page(run_app, checkpoints, cut="2", token="105")
     assert "id 105" in said(app)
-    app.text_area(key="sentence_box").set_value("A dog runs.")
-    app.sidebar.button[0].click().run()
+    ask(app, "A dog runs.")
     assert "cut" not in app.query_params
     assert app.query_params["token"] == "105"
     app.selectbox(key="checkpoint_box").set_value("char").run()

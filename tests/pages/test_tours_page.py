@@ -9,18 +9,12 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.conftest import RunApp
-from tests.pages.links import messages_in, unlinked
-from transformer.catalogue import list_entries
+from tests.pages.links import ask, messages_in, unlinked
 from ui.core.glossary import TERMS
 from ui.tours.guide import TOURS
 from ui.tours.stops import Stop
 
 CHECKPOINTS = Path(__file__).resolve().parents[2] / "checkpoints"
-SHIPPED = [
-    entry.name
-    for entry in list_entries([CHECKPOINTS])
-    if entry.ok and entry.name == "multi30k-en-de"
-]
 
 
 def page(app: AppTest) -> str:
@@ -53,9 +47,8 @@ def check_stop(app: AppTest, stop: Stop) -> None:
         app.button(key="tour_again")
 
 
-@pytest.mark.parametrize("checkpoint", SHIPPED)
-def test_a_walk_through_all_tours(run_app: RunApp, checkpoint: str) -> None:
-    app = run_app(root=CHECKPOINTS, checkpoint=checkpoint, tour=TOURS[0].name)
+def test_a_walk_through_all_tours(run_app: RunApp) -> None:
+    app = run_app(root=CHECKPOINTS, checkpoint="multi30k-en-de", tour=TOURS[0].name)
     places = [(tour, number) for tour in TOURS for number in range(1, len(tour.stops) + 1)]
     for tour, number in places:
         check_stop(app, tour.stops[number - 1])
@@ -78,8 +71,7 @@ def test_a_stop_may_be_linked_with_a_view_of_its_own(run_app: RunApp) -> None:
     said = messages_in(app)
     assert ":material/check:" in said or ":material/close: You said" in said
     # Another sentence is another question.
-    app.sidebar.text_area(key="sentence_box").set_value("The cat sat on the mat.")
-    app.sidebar.button[0].click().run()
+    ask(app, "The cat sat on the mat.")
     assert app.button(key="tour_show")
     assert "guess" not in app.query_params
 

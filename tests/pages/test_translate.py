@@ -11,11 +11,10 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.conftest import RunApp
-from tests.pages.links import messages, unlinked
+from tests.pages.links import ask, messages, trace_of, unlinked
 from transformer.trace.records import Trace
 from transformer.translator import Translator
 from ui.core.examples import examples_for
-from ui.core.view import View
 from ui.work import results
 from ui.work.lru import Lru
 
@@ -33,22 +32,10 @@ def translation(app: AppTest) -> str:
     return str(app.text[1].value)
 
 
-def ask(app: AppTest, sentence: str) -> AppTest:
-    app.sidebar.text_area(key="sentence_box").set_value(sentence)
-    app.sidebar.button[0].click().run()
-    return app
-
-
-def trace_of(app: AppTest) -> Trace:
-    view = app.session_state["headlight_view"]
-    assert isinstance(view, View)
-    found = results.CACHE.get(view.request)
-    assert found is not None
-    return found
-
-
-def test_the_page_opens_on_an_example_already_translated(run_app: RunApp) -> None:
-    app = run_app()
+def test_the_page_opens_on_an_example_and_translates_as_the_translator_does(
+    run_app: RunApp, random_checkpoints: Path
+) -> None:
+    app = run_app(beam="3", alpha="1")
     trace = trace_of(app)
     assert examples_for("alpha").items[0].sentence in [text.value for text in app.text]
     header, body = messages(app, "player")[0]
@@ -56,12 +43,7 @@ def test_the_page_opens_on_an_example_already_translated(run_app: RunApp) -> Non
     weights = np.frombuffer(body, "<u2")[: trace.cross.size].reshape(header["shape"]) / 65535
     np.testing.assert_allclose(weights, trace.cross, atol=1e-5)
     assert header["gap"] is not None and float(header["gap"]) < 1e-5
-
-
-def test_a_sentence_is_translated_as_the_translator_does(
-    run_app: RunApp, random_checkpoints: Path
-) -> None:
-    app = ask(run_app(beam="3", alpha="1"), "The cat sat on the mat.")
+    ask(app, "The cat sat on the mat.")
     expected = Translator.load(random_checkpoints / "alpha", device="cpu").trace(
         "The cat sat on the mat.", beam_size=3, alpha=1.0
     )
@@ -169,13 +151,10 @@ def test_it_plays_first_and_the_page_follows_behind_it(run_app: RunApp) -> None:
     # A translation ends it, even of the same sentence; it can be replayed.
     app.sidebar.button[0].click().run()
     assert components(app) == ["headlight.player"]
-    app.sidebar.text_area[0].set_value("A dog runs.")
-    app.sidebar.button[0].click().run()
+    ask(app, "A dog runs.")
     app.button(key="play_opening").click().run()
-    assert (
-        components(app) == ["headlight.opening"]
-        and len(messages(app, "opening")[0][0]["scenes"]) == 1
-    )
+    assert components(app) == ["headlight.opening"]
+    assert len(messages(app, "opening")[0][0]["scenes"]) == 1
     assert app.sidebar.text_area[0].value == examples_for("everyday-en-de").items[0].sentence
     app.sidebar.selectbox(key="checkpoint_box").set_value("reverse-toy").run()
     assert components(app) == ["headlight.player"]
