@@ -10,17 +10,23 @@ import numpy as np
 import streamlit as st
 
 from figures.exhibit import Exhibit, Panel
-from figures.markdown import code
+from figures.markdown import code, plain
 from transformer.measures.compare import difference
 from transformer.measures.words import group_labels, word_groups
+from transformer.trace.position_vectors import trained_positions
 from transformer.types import Floats
 from ui.compare.exhibits import with_difference
+from ui.core.glossary import term
+from ui.core.side import Side
+from ui.core.widgets import bound, choose_one
+from ui.export.download import figure_for
 from ui.frame.twice import Download, Maker, Pair, Twice
-from ui.positions import own
-from ui.positions.views import draw_positions
+from ui.positions.exhibits import STACKS, added_positions, own_positions
+from ui.positions.views import PositionsChoice, draw_positions
 from ui.tokens import panels
 from ui.tokens.panels import reading_of_side
 from ui.tokens.views import Reading
+from ui.work.cache import get_translator
 
 #: Words that are cut differently are named up to here.
 _MOST_WORDS = 6
@@ -82,24 +88,50 @@ def _cut(pieces: Sequence[str]) -> str:
 
 
 def _positions(pair: Pair) -> Download | None:
-    """Draw both tables, and below them their difference where they have the same size."""
-    download = own.draw_twice(pair)
+    """Draw the tables that both add, and below them their difference if they have the same size."""
+    length, which = pair.controls.columns([3, 2], gap="large", vertical_alignment="bottom")
+    n = length.slider(
+        "Positions", 8, 512, help=term("positional encoding"), **bound(PositionsChoice.length)
+    )
+    stack = choose_one("Stack", PositionsChoice.side, list(STACKS), which)
+    found = {
+        side.letter: own_positions(get_translator(side.view), STACKS[stack], n)
+        for side in pair.shown
+    }
+
+    def table(side: Side) -> None:
+        own = found[side.letter]
+        st.markdown(f"{side.lead}{plain(own.about)}")
+        count, width = own.table.shape
+        draw_positions(
+            st.container(), own.table, side.key("positions"),
+            f"{side.letter}: what is added at {count} positions in {width} dimensions.",
+            height=330, trained=trained_positions(side.view.entry.metrics),
+        )  # fmt: skip
+
+    pair.rows(table)
+    pair.links()
+    download = pair.download(
+        lambda side: partial(figure_for, side.view, added_positions, stack=stack, n=n),
+        f"{stack} positions",
+        2 * sum(own.table.size for own in found.values()),
+    )
     if download is None or len(pair.shown) < 2:
         return download
-    one, two = (own.own_now(side.view).table for side in pair.shown)
+    one, two = (own.table for own in found.values())
     why = why_not_subtracted(one, two)
     download = replace(download, make=partial(_figure, download.make, apart=not why))
     if why:
         st.info(why, icon=":material/join_inner:")
         return download
-    found = difference(one, two)
-    most = float(np.abs(found).max())
+    apart = difference(one, two)
+    most = float(np.abs(apart).max())
     if most == 0:
         st.markdown("**A − B:** both add exactly the same at every position.")
     else:
         st.markdown(f"**A − B:** they differ by up to {most:.3g}.")
         draw_positions(
-            st.container(), found, "positions_difference",
+            st.container(), apart, "positions_difference",
             f"What A adds less what B adds, by up to {most:.3g}.", height=330, limit=most,
         )  # fmt: skip
     return download
@@ -127,5 +159,14 @@ def _figure(make: Maker, *, apart: bool) -> Exhibit:
     return with_difference(both, panel, "positions")
 
 
+def _lacks(side: Side) -> str | None:
+    if side.view.kind == "checkpoint":
+        return None
+    return f"Position vectors need a Headlight checkpoint; {side.view.checkpoint} is none."
+
+
 PIECES: Twice = replace(panels.TWICE, draw=_pieces)
-POSITIONS: Twice = replace(own.TWICE, draw=_positions)
+POSITIONS = Twice(
+    "positions", _positions, page="positions", lacks=_lacks,
+    params=(PositionsChoice.length, PositionsChoice.side),
+)  # fmt: skip

@@ -12,10 +12,9 @@ from transformer.experiments.maps import map_bytes, time_maps
 from transformer.measures.layer_costs import Reals
 from transformer.types import Report
 from ui.complexity.exhibits import bytes_of_maps
-from ui.core.layout import current_theme, section, sized
+from ui.core.layout import current_theme, draw_chart, section
 from ui.core.view import View
-from ui.export.download import download_button
-from ui.export.programs import called
+from ui.export.download import download_below
 from ui.work.cache import end_where_stopped, errors_on_page, get_translator
 from ui.work.progress import Progress, attended
 from ui.work.results import CACHE, OTHERS
@@ -43,20 +42,18 @@ def draw_maps(view: View, config: ModelConfig) -> None:
         f"of {LENGTHS[-1]}² float32 numbers each. **Every token meets every token: twice the "
         "tokens are four times the pairs.**",
     )
-    place.altair_chart(
-        sized(bars({f"{n} tokens": size / 1e6 for n, size in bytes_at.items()},
-                   "megabytes, layers × heads × n² × 4", current_theme(),
-                   marked=(f"{LENGTHS[-1]} tokens",), written=",.1f")),
-        theme=None,
-        alt=f"All maps take {bytes_at[LENGTHS[0]] / 1e6:.1f} MB at {LENGTHS[0]} tokens and "
+    chart = bars({f"{n} tokens": size / 1e6 for n, size in bytes_at.items()},
+                 "megabytes, layers × heads × n² × 4", current_theme(),
+                 marked=(f"{LENGTHS[-1]} tokens",), written=",.1f")  # fmt: skip
+    draw_chart(
+        chart,
+        f"All maps take {bytes_at[LENGTHS[0]] / 1e6:.1f} MB at {LENGTHS[0]} tokens and "
         f"{bytes_at[LENGTHS[-1]] / 1e6:.1f} MB at {LENGTHS[-1]}.",
-    )  # fmt: skip
-    with place:
-        download_button(
-            lambda: called(bytes_of_maps, config=config.to_json(), lengths=tuple(LENGTHS)),
-            key="maps",
-            name="bytes-of-maps",
-        )
+        place,
+    )
+    download_below(
+        place, None, "bytes-of-maps", bytes_of_maps, config=config.to_json(), lengths=LENGTHS
+    )
     _draw_times(view, config)
 
 
@@ -79,17 +76,14 @@ def _draw_times(view: View, config: ModelConfig) -> None:
         found = _timed(view, config, key)
     recorded, fused = (np.median(each, axis=1) * 1e3 for each in found)
     lengths = _lengths(config)
-    place.altair_chart(
-        sized(cost_lines(lengths, {"maps recorded": recorded, "fused": fused}, "milliseconds", 0,
-                         current_theme(), height=300)),
-        theme=None,
-        alt=f"At {lengths[-1]} tokens {recorded[-1]:.0f} ms with maps and {fused[-1]:.0f} ms "
-        "without.",
-    )  # fmt: skip
-    place.caption(
+    chart = cost_lines(lengths, {"maps recorded": recorded, "fused": fused}, "milliseconds", 0,
+                       current_theme(), height=300)  # fmt: skip
+    said = (
         f"At {lengths[-1]} tokens **{recorded[-1]:,.0f} ms** with all maps, {fused[-1]:,.0f} ms "
-        "without. Medians of three rounds on this server."
+        "without."
     )
+    draw_chart(chart, said.replace("*", ""), place)
+    place.caption(f"{said} Medians of three rounds on this server.")
 
 
 _ASKED = "headlight_time_maps"

@@ -13,10 +13,9 @@ from transformer.measures.layer_costs import PATHS, PathKind, path_length
 from ui.complexity.choice import KINDS, PathChoice, ends, size_of
 from ui.complexity.exhibits import path_lengths
 from ui.core import url_state
-from ui.core.layout import current_theme, section, sized
+from ui.core.layout import current_theme, draw_chart, section
 from ui.core.widgets import bound, choose_one
-from ui.export.download import download_button
-from ui.export.programs import called
+from ui.export.download import download_below
 
 
 @st.fragment
@@ -28,12 +27,8 @@ def draw_path() -> None:
     n = _draw_choices(kind)
     start, end = ends(n)
     steps = path_length(kind, end - start, size_of(kind))
-    walked = min(
-        steps,
-        steps
-        if url_state.get(PathChoice.walked) is None
-        else url_state.get(PathChoice.walked) or 0,
-    )
+    chosen = url_state.get(PathChoice.walked)
+    walked = steps if chosen is None else min(steps, chosen)
     _draw_walk(kind, n, start, end, walked, steps)
     _draw_lengths(kind, end - start, n)
     url_state.write_url()
@@ -50,11 +45,9 @@ def _draw_choices(kind: PathKind) -> int:
     places[1].slider("From one position to another", 1, n, **bound(PathChoice.between))
     if kind in ("convolution", "dilated"):
         places[2].select_slider(
-            "Kernel k",
-            (3, 5, 7),
-            help="Positions that one layer reads.",
+            "Kernel k", (3, 5, 7), help="Positions that one layer reads.",
             **bound(PathChoice.kernel),
-        )
+        )  # fmt: skip
     elif kind == "restricted":
         places[2].select_slider(
             "Window r", (2, 4, 6, 8), help="Neighbours that one layer reads, half on each side.",
@@ -68,20 +61,20 @@ def _draw_walk(kind: PathKind, n: int, start: int, end: int, walked: int, steps:
         url_state.put(PathChoice.walked, min(steps, max(0, to)))
 
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.button("Start", icon=":material/first_page:", key="path_start", on_click=go, args=(0,),
-                  disabled=walked == 0)  # fmt: skip
-        st.button("Back", icon=":material/chevron_left:", key="path_back", on_click=go,
-                  args=(walked - 1,), disabled=walked == 0)  # fmt: skip
-        st.button("Step", icon=":material/chevron_right:", key="path_step", on_click=go,
-                  args=(walked + 1,), disabled=walked == steps)  # fmt: skip
+        for label, icon, to, disabled in (
+            ("Start", "first_page", 0, walked == 0),
+            ("Back", "chevron_left", walked - 1, walked == 0),
+            ("Step", "chevron_right", walked + 1, walked == steps),
+        ):
+            st.button(label, icon=f":material/{icon}:", key=f"path_{label.lower()}", on_click=go,
+                      args=(to,), disabled=disabled)  # fmt: skip
         word = "step" if kind == "recurrent" else "layer"
         st.markdown(f"**{walked}** of {count(steps, word)}")
-    st.altair_chart(
-        sized(path_picture(kind, start, end, walked, n, size_of(kind), current_theme())),
-        theme=None,
-        alt=f"{PATHS[kind][0]}: a signal from position {start + 1} to {end + 1} after {walked} of "
+    draw_chart(
+        path_picture(kind, start, end, walked, n, size_of(kind), current_theme()),
+        f"{PATHS[kind][0]}: a signal from position {start + 1} to {end + 1} after {walked} of "
         f"{count(steps, word)}.",
-    )  # fmt: skip
+    )
     st.caption(_SAID[kind])
 
 
@@ -107,16 +100,9 @@ def _draw_lengths(kind: PathKind, distance: int, n: int) -> None:
         f"These are the ways over a distance of {distance}.",
     )
     lengths = {PATHS[each][0]: path_length(each, distance, size_of(each)) for each in KINDS}
-    place.altair_chart(
-        sized(bars(lengths, "layers or steps", current_theme(), marked=(PATHS[kind][0],),
-                   written="d", height=220)),
-        theme=None,
-        alt="; ".join(f"{name} {length}" for name, length in lengths.items()) + ".",
-    )  # fmt: skip
+    chart = bars(lengths, "layers or steps", current_theme(), marked=(PATHS[kind][0],),
+                 written="d", height=220)  # fmt: skip
+    said = "; ".join(f"{name} {length}" for name, length in lengths.items())
+    draw_chart(chart, f"{said}.", place)
     kernel, window = size_of("convolution"), size_of("restricted")
-    with place:
-        download_button(
-            lambda: called(path_lengths, n=n, kernel=kernel, window=window),
-            key="paths",
-            name="path-lengths",
-        )
+    download_below(place, None, "path-lengths", path_lengths, n=n, kernel=kernel, window=window)

@@ -30,7 +30,7 @@ from transformer.trace.records import Trace
 from ui.core.view import View
 from ui.core.widgets import fill, refill
 from ui.export.html import to_html
-from ui.export.programs import Source
+from ui.export.programs import Source, called
 from ui.work.models import load
 from ui.work.results import Computation, result_of, trace
 
@@ -182,25 +182,34 @@ def trace_for(view: View) -> Trace:
 
 
 def download_below(
-    place: DeltaGenerator, view: View, name: str, function: Callable[..., Exhibit], **choice: Any
+    place: DeltaGenerator,
+    view: View | None,
+    name: str,
+    function: Callable[..., Exhibit],
+    n_numbers: int = 0,
+    **choice: Any,
 ) -> None:
     """Draw the popover at the end of a picture's container.
 
-    Args: name: stem of the file names.  function, choice: as for `figure_for`.
+    Args: name, n_numbers: as for `download_button`.  view, function, choice: as for `figure_for`.
     """
     with place.container(horizontal=True, horizontal_alignment="right"):
         download_button(
-            lambda: figure_for(view, function, **choice), key=f"take_{function.__name__}", name=name
-        )
+            lambda: figure_for(view, function, **choice),
+            key=f"take_{function.__name__}", name=name, n_numbers=n_numbers,
+        )  # fmt: skip
 
 
-def figure_for(view: View, function: Callable[..., Exhibit], **choice: Any) -> Exhibit:
+def figure_for(view: View | None, function: Callable[..., Exhibit], **choice: Any) -> Exhibit:
     """Return the figure of a call of `headlight`, with its program; needs no session.
 
     Args:
+        view: None for a function of the choice alone.
         function: of a `trace`, a `model`, or both, and the choice.
         choice: hashable arguments that Python writes as they are.
     """
+    if view is None:
+        return called(function, **choice)
     known = signature(function).parameters
     if "model" not in known:
         return source_of(view).of(function, trace_for(view), **choice)

@@ -14,15 +14,15 @@ from figures.family import candidates, expected
 from figures.labels import plain_token
 from figures.markdown import code, plain
 from transformer.catalogue import Entry
+from transformer.config import ModelConfig
 from transformer.one_stack.files import MASK
 from transformer.one_stack.tracer import Guesses
 from transformer.trace.records import Trace
 from ui.core import url_state
-from ui.core.layout import current_theme, sized
+from ui.core.layout import current_theme, draw_chart
 from ui.core.view import View, ask_for
 from ui.core.widgets import choose_one, numbered
 from ui.export.download import download_button, figure_for
-from ui.family.changes import changes
 from ui.family.choice import LENGTHS, ExpectsChoice, members, view_of
 from ui.family.exhibits import TOP, continued, expected_tokens, next_tokens
 from ui.frame.steering import use_checkpoint
@@ -185,10 +185,8 @@ def _draw_guesses(guesses: Sequence[Guesses], title: str) -> None:
             for token, value in zip(tokens, known, strict=True)
         )
         left.markdown("**How probable each token was**")
-        left.altair_chart(
-            sized(expected(tokens, known, theme, chosen=chosen)), theme=None,
-            alt=f"Probability of each token: {said}.",
-        )  # fmt: skip
+        chart = expected(tokens, known, theme, chosen=chosen)
+        draw_chart(chart, f"Probability of each token: {said}.", left)
     with right:
         named = [f"{number}  {plain_token(token)}" for number, token in enumerate(tokens, 1)]
         numbered("family", ExpectsChoice.place, f"Place: {title}", named, chosen)
@@ -198,10 +196,8 @@ def _draw_guesses(guesses: Sequence[Guesses], title: str) -> None:
         f"{plain_token(token)} {100 * value:.1f}%"
         for token, value in zip(at.tokens, shares, strict=True)
     )
-    right.altair_chart(
-        sized(candidates(at.tokens, shares, theme, actual=at.token)), theme=None,
-        alt=f"Most probable tokens: {listed}.",
-    )  # fmt: skip
+    chart = candidates(at.tokens, shares, theme, actual=at.token)
+    draw_chart(chart, f"Most probable tokens: {listed}.", right)
 
 
 def _offer_download(view: View, n_numbers: int) -> None:
@@ -241,12 +237,53 @@ def _draw_entry(place: DeltaGenerator, view: View, entry: Entry) -> None:
             st.button("In use", icon=":material/check:", disabled=True, key=f"use_{entry.name}")
         else:
             st.button("Use", key=f"use_{entry.name}", on_click=use, args=(entry.name,))
-    listed = changes(entry)
+    what, then, now = zip(*changes(entry), strict=True) if changes(entry) else ((), (), ())
     place.table(
-        {
-            "what": [f"**{each.what}**" for each in listed],
-            "2017": [each.then for each in listed],
-            "here": [each.now for each in listed],
-        },
-        hide_index=True,
-    )  # fmt: skip
+        {"what": [f"**{each}**" for each in what], "2017": then, "here": now}, hide_index=True
+    )
+
+
+#: Stacks, and what they learn, by task; in the paper and here.
+_STACKS = {
+    "continue": "a decoder without cross-attention",
+    "fill": "an encoder alone",
+    "translate": "a decoder without cross-attention; the source is the beginning of its text",
+}
+_LEARNS = {
+    "continue": "predict every next token of any text",
+    "fill": "predict the 15% of tokens that are hidden, from both sides",
+    "translate": "next target token (unchanged)",
+}
+_POSITIONS = {
+    "learned": "a trained vector for each position",
+    "stored": "a table from another library",
+    "relative": "nothing is added; each head adds a number for the distance to a logit",
+}
+_ACTIVATIONS = {"gelu": "GELU, a smooth ReLU", "silu": "SiLU, a smooth ReLU"}
+
+
+def changes(entry: Entry) -> list[tuple[str, str, str]]:
+    """Return what differs from the paper's model, its size aside: of what, in 2017, and here."""
+    config: ModelConfig | None = entry.config
+    found = []
+    if entry.stack is not None:
+        task, config = entry.stack.task, entry.stack.blocks
+        found = [
+            ("Stacks", "an encoder, and a decoder that looks into it", _STACKS[task]),
+            ("Learns to", "predict each next token of a translation", _LEARNS[task]),
+        ]
+    if config is None:
+        return []
+    if config.norm == "pre":
+        now = "in front of each block, which leaves the stream a plain sum"
+        found.append(("LayerNorm", "after each residual sum", now))
+    if config.positions != "sinusoidal":
+        added = "sinusoids, added to the embeddings"
+        found.append(("Positions", added, _POSITIONS[config.positions]))
+    if config.activation != "relu":
+        found.append(("Feed-forward", "ReLU", _ACTIVATIONS[config.activation]))
+    if config.attention_bias:
+        found.append(("Projections", "without biases", "with biases"))
+    if not config.scale_embedding:
+        found.append(("Embeddings", "times √d_model", "as they are"))
+    return found

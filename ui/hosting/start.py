@@ -15,8 +15,8 @@ from streamlit import config
 
 from transformer.files.leftovers import RUNS, clear_away, remove_stages
 from ui.core import public
-from ui.hosting.counters import metrics_address, serve_counters
 from ui.hosting.headers import frames
+from ui.hosting.state import metrics_address, serve_counters
 from ui.hosting.visitors import VISITORS, idle_minutes, most_visitors
 from ui.work.budget import limit
 from ui.work.roots import checkpoint_roots

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import streamlit as st
@@ -23,12 +24,11 @@ from transformer.trace.position_vectors import distance_numbers
 from transformer.types import Floats
 from ui.core import url_state
 from ui.core.choice import Choice
-from ui.core.layout import current_theme, draw_plot, section
+from ui.core.layout import current_theme, draw_chart, draw_plot, section
 from ui.core.url_state import Param
 from ui.core.view import View
 from ui.core.widgets import bound, choose_one
-from ui.export.download import download_button, figure_for
-from ui.export.programs import called
+from ui.export.download import download_below
 from ui.positions import exhibits
 from ui.work.pictures import drawn
 
@@ -117,11 +117,8 @@ def draw_table(d_model: int, n: int, layout: PositionLayout, trained: int | None
     draw_plot(place, drawn(encoding_heatmap, table, theme, trained=trained), "table",
               f"Positional encodings of {n} positions in {d_model} dimensions: fast stripes on the "
               "left, slow ones on the right.")  # fmt: skip
-    with place:
-        download_button(
-            lambda: called(exhibits.positions, n=n, d_model=d_model, layout=layout),
-            key="table_take", name="positions", n_numbers=table.size,
-        )  # fmt: skip
+    size: dict[str, Any] = {"n": n, "d_model": d_model, "layout": layout}
+    download_below(place, None, "positions", exhibits.positions, table.size, **size)
 
     place = section(
         "Each dimension is a wave",
@@ -141,14 +138,10 @@ def draw_table(d_model: int, n: int, layout: PositionLayout, trained: int | None
     draw_plot(
         place, figure, "curves", f"Values along the positions of dimensions: {', '.join(labels)}."
     )
-    with place:
-        download_button(
-            lambda: called(
-                exhibits.position_curves, n=n, d_model=d_model, dimensions=tuple(chosen),
-                layout=layout, labels=tuple(labels),
-            ),
-            key="curves_take", name="positions-dimensions",
-        )  # fmt: skip
+    download_below(
+        place, None, "positions-dimensions", exhibits.position_curves, **size,
+        dimensions=tuple(chosen), labels=tuple(labels),
+    )  # fmt: skip
 
 
 def draw_products(d_model: int, n: int, layout: PositionLayout) -> None:
@@ -166,19 +159,14 @@ def draw_products(d_model: int, n: int, layout: PositionLayout) -> None:
     left, right = place.columns(2)
     matrix = drawn(products, shown @ shown.T, theme, limit=d_model / 2, height=360)
     draw_plot(left, matrix, "products", "PE times its transpose: every diagonal has one value.")
-    right.altair_chart(
+    draw_chart(
         drawn(product_by_offset, np.arange(_OFFSETS), values, _STARTS, theme),
-        theme=None,
-        alt="Dot products along the offset: curves from three positions coincide.",
-    )
-    with place:
-        download_button(
-            lambda: called(
-                exhibits.position_products, n=len(shown), d_model=d_model, starts=_STARTS,
-                n_offsets=_OFFSETS, layout=layout,
-            ),
-            key="products_take", name="positions-products",
-        )  # fmt: skip
+        "Dot products along the offset: curves from three positions coincide.", right,
+    )  # fmt: skip
+    download_below(
+        place, None, "positions-products", exhibits.position_products, n=len(shown),
+        d_model=d_model, starts=_STARTS, n_offsets=_OFFSETS, layout=layout,
+    )  # fmt: skip
 
 
 @st.fragment
@@ -207,9 +195,9 @@ def draw_shift(d_model: int, layout: PositionLayout) -> None:
     before, after, expected = (
         array[pairs] for array in (result.before, result.after, result.expected)
     )
-    place.altair_chart(
-        drawn(clocks, before, after, expected, names, current_theme()), theme=None,
-        alt=f"Pairs of PE({pos}) as clock hands; turned by {k} each ends at PE({pos + k}).",
+    draw_chart(
+        drawn(clocks, before, after, expected, names, current_theme()),
+        f"Pairs of PE({pos}) as clock hands; turned by {k} each ends at PE({pos + k}).", place,
     )  # fmt: skip
     rows = {
         "pair i": pairs,
@@ -219,11 +207,10 @@ def draw_shift(d_model: int, layout: PositionLayout) -> None:
         "PE(pos + k)": [f"{s:+.4f}, {c:+.4f}" for s, c in expected],
     }
     place.table(rows, hide_index=True)
-    with place:
-        download_button(
-            lambda: called(exhibits.position_shift, pos=pos, k=k, d_model=d_model, layout=layout),
-            key="shift_take", name="positions-shift",
-        )  # fmt: skip
+    download_below(
+        place, None, "positions-shift", exhibits.position_shift, pos=pos, k=k, d_model=d_model,
+        layout=layout,
+    )  # fmt: skip
     place.markdown(
         f"Over all {d_model} dimensions, $M_k\\,PE_{{pos}}$ and $PE_{{pos+k}}$ differ by at most "
         f"**{result.largest_error:.1e}**; with the same $M_k$ at each of the positions 0 to "
@@ -259,14 +246,11 @@ def draw_beyond(
     figure = drawn(curves, positions, values, names, current_theme(), trained=limit)
     draw_plot(place, figure, "beyond", f"{'; '.join(names)}; shaded from position {limit} on.")
     size = {"limit": limit, "d_model": d_model}
-    stored = exhibits.stored_positions_beyond
-    with place:
-        download_button(
-            lambda: figure_for(view, stored, **size, kind=kind)
-            if tables
-            else called(exhibits.positions_beyond, **size),
-            key="beyond_take", name="positions-beyond",
-        )  # fmt: skip
+    if tables:
+        stored = exhibits.stored_positions_beyond
+        download_below(place, view, "positions-beyond", stored, **size, kind=kind)
+    else:
+        download_below(place, None, "positions-beyond", exhibits.positions_beyond, **size)
 
 
 def say_nothing_learned(view: View) -> None:
@@ -290,25 +274,16 @@ def draw_learned(view: View, learned: dict[str, Floats]) -> None:
     )
     side = choose_one("Table", PositionsChoice.side, list(learned), place)
     rows = learned[side][: exhibits.MOST_LEARNED]
-    left, right = place.columns(2)
-    left.caption("Learned")
-    tables = {"learned": cosines(rows)}
-    figure = drawn(
-        products, tables["learned"], current_theme(), limit=1, title="cosine", height=360
-    )
-    draw_plot(left, figure, "learned", "Cosine similarity between learned positions.")
-    right.caption("Sinusoids of the same size")
     even = rows.shape[1] + rows.shape[1] % 2
-    tables["formula"] = cosines(position_vectors.encoding(len(rows), even, "interleaved"))
-    figure = drawn(
-        products, tables["formula"], current_theme(), limit=1, title="cosine", height=360
-    )
-    draw_plot(right, figure, "formula", "Cosine similarity between sinusoidal positions.")
-    with place:
-        download_button(
-            lambda: figure_for(view, exhibits.learned_positions, side=side),
-            key="learned_take", name="positions-learned",
-        )  # fmt: skip
+    formula = position_vectors.encoding(len(rows), even, "interleaved")
+    tables = {"Learned": (rows, "learned"), "Sinusoids of the same size": (formula, "sinusoidal")}
+    for where, (title, (vectors, kind)) in zip(place.columns(2), tables.items(), strict=True):
+        where.caption(title)
+        figure = drawn(
+            products, cosines(vectors), current_theme(), limit=1, title="cosine", height=360
+        )
+        draw_plot(where, figure, kind, f"Cosine similarity between {kind} positions.")
+    download_below(place, view, "positions-learned", exhibits.learned_positions, side=side)
 
 
 #: Distances drawn to both sides.
@@ -335,11 +310,10 @@ def draw_distances(view: View, model: Transformer) -> None:
         f"What each of {n_heads} heads of the {side.lower()} adds for distances of up to "
         f"{_REACH} tokens.",
     )  # fmt: skip
-    with place:
-        download_button(
-            lambda: figure_for(view, exhibits.relative_positions, side=side, reach=_REACH),
-            key="distances_take", name="positions-relative", n_numbers=numbers.size,
-        )  # fmt: skip
+    download_below(
+        place, view, "positions-relative", exhibits.relative_positions, numbers.size, side=side,
+        reach=_REACH,
+    )  # fmt: skip
 
 
 def draw_stored(view: View, model: Transformer) -> None:
@@ -362,8 +336,7 @@ def draw_stored(view: View, model: Transformer) -> None:
     if most:
         alt = f"The {stack}'s stored table less the formula, by up to {most:.1e}."
         draw_positions(place, apart, "stored_apart", alt, limit=most)
-    with place:
-        download_button(
-            lambda: figure_for(view, exhibits.stored_positions, side=side, n=len(rows)),
-            key="stored_take", name="positions-stored", n_numbers=3 * rows.size,
-        )  # fmt: skip
+    download_below(
+        place, view, "positions-stored", exhibits.stored_positions, 3 * rows.size, side=side,
+        n=len(rows),
+    )  # fmt: skip

@@ -12,10 +12,9 @@ from figures.numbers import signed
 from transformer.experiments.ablation_summary import Figure, Line, table
 from transformer.experiments.ablations import Results, shipped
 from ui.core import url_state
-from ui.core.layout import current_theme, sized
-from ui.core.widgets import bound
-from ui.export.download import download_button
-from ui.export.programs import called
+from ui.core.layout import current_theme, draw_chart
+from ui.core.widgets import choose_one
+from ui.export.download import download_below
 from ui.training.choice import MEASURE, MEASURES
 from ui.training.exhibits import AXES, ablations, changes_of, figure_of
 
@@ -31,19 +30,15 @@ def draw_table3() -> None:
         f"deep. {_count(lines, measure)}"
     )
     left, more = st.columns([8, 2], vertical_alignment="bottom")
-    left.segmented_control(
-        "Measure", list(MEASURES), format_func=MEASURES.__getitem__, required=True,
-        label_visibility="collapsed", **bound(MEASURE),
-    )  # fmt: skip
-    with more.container(horizontal=True, horizontal_alignment="right"):
-        download_button(lambda: called(ablations), key="table3", name="table-3")
+    choose_one("Measure", MEASURE, MEASURES, left)
+    download_below(more, None, "table-3", ablations)
     changes = changes_of(lines, measure)
     better = "left" if measure == "nll" else "right"
-    st.altair_chart(
-        sized(differences(changes, AXES[measure], current_theme())), theme=None,
-        alt=f"{AXES[measure]} of {len(changes)} rows; {better} is better. "
+    draw_chart(
+        differences(changes, AXES[measure], current_theme()),
+        f"{AXES[measure]} of {len(changes)} rows; {better} is better. "
         + "; ".join(f"{each.name} {each.verdict}" for each in changes),
-    )  # fmt: skip
+    )
     st.caption(
         f"Further {better} is better. Lines are 95% intervals, from the spread over seeds pooled "
         "over all rows. A row “agrees” where its line is clear of zero, in the paper's direction, "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +16,7 @@ from transformer.toys.settings import CHANGES, ToySettings
 from transformer.toys.tasks import TASKS
 from transformer.training.watching import read_metrics
 from ui.core import url_state
-from ui.core.layout import current_theme, sized
+from ui.core.layout import current_theme, draw_chart, sized
 from ui.core.widgets import choose_one
 from ui.frame.import_access import refusal
 from ui.models.import_plan import cannot_write, free_name
@@ -80,10 +80,8 @@ def _draw_curves(lines: dict[str, list[dict[str, Any]]]) -> None:
             name: [(line["update"], line[field]) for line in found if field in line]
             for name, found in lines.items()
         }
-        column.altair_chart(
-            sized(curves(values, title, theme, share=share)), theme=None,
-            alt=f"{title}: {_last(values)}", key=f"training_{field}",
-        )  # fmt: skip
+        chart = curves(values, title, theme, share=share)
+        draw_chart(chart, f"{title}: {last(values)}", column, f"training_{field}")
 
 
 def _name(settings: ToySettings, models: int) -> str:
@@ -92,7 +90,8 @@ def _name(settings: ToySettings, models: int) -> str:
     return "as in the paper" if models > 1 else TASKS[settings.task].title
 
 
-def _last(values: dict[str, list[tuple[int, Any]]]) -> str:
+def last(values: Mapping[str, Sequence[tuple[int, Any]]]) -> str:
+    """Return the ends of curves in words."""
     ends = [f"{name} {line[-1][1]:.3g}" for name, line in values.items() if line]
     return ", ".join(ends) or "nothing yet"
 
@@ -172,9 +171,8 @@ def _draw_maps(run: Training, names: list[str]) -> None:
         if probe is None:
             continue
         source, target = probe
-        queries, keys = source if kind == "encoder_self" else target, source
-        if kind == "decoder_self":
-            keys = target
+        queries = source if kind == "encoder_self" else target
+        keys = target if kind == "decoder_self" else source
         lead = f"{plain(name)}, " if len(names) > 1 else ""
         st.caption(f"{lead}after update {update:,}")
         st.altair_chart(

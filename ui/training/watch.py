@@ -12,8 +12,9 @@ from figures.learning import curves
 from figures.markdown import code, plain
 from transformer.training.watching import WatchedRun, list_runs, read_run
 from ui.core import url_state
-from ui.core.layout import current_theme, sized
+from ui.core.layout import current_theme, draw_chart
 from ui.training.choice import WATCHED
+from ui.training.views import last
 from ui.work.roots import folders_in
 
 #: Environment variable with the folders that hold runs, separated as in PATH.
@@ -80,12 +81,8 @@ def _draw(folders: list[Path]) -> None:
     for row in (_CURVES[:2], _CURVES[2:]):
         for column, (title, kind, name) in zip(st.columns(2), row, strict=True):
             lines = {each.name: each.curve(kind, name) for each in seen}
-            ends = [f"{run} {line[-1][1]:.3g}" for run, line in lines.items() if line]
             chart = curves(lines, title, theme, from_zero=name != "val_nll")
-            column.altair_chart(
-                sized(chart), theme=None, key=f"watch_{name}",
-                alt=f"{title}: {', '.join(ends) or 'nothing yet'}",
-            )  # fmt: skip
+            draw_chart(chart, f"{title}: {last(lines)}", column, f"watch_{name}")
     _draw_settings(seen)
 
 

@@ -13,7 +13,7 @@ from transformer.positions import sinusoidal
 from transformer.text.tokenizer import Tokenizer
 from transformer.translator import Translator
 from ui.compare.differences import apart, why_not_subtracted
-from ui.positions.own import own_positions
+from ui.positions.exhibits import own_positions
 from ui.tokens.views import pieces_shown, read_trace
 
 
