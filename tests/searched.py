@@ -64,7 +64,7 @@ class Table:
         own = rng.dirichlet(np.ones(len(row) - 1), (LAYERS, HEADS))
         cross = rng.dirichlet(np.ones(S), (LAYERS, HEADS))
         maps = (torch.from_numpy(each.astype(np.float32)) for each in (own, cross))
-        return self.logits(row[0], row[2:]), *maps  # type: ignore[return-value]
+        return self.logits(row[0], row[2:]), *maps
 
 
 def searched(

@@ -45,7 +45,7 @@ def assert_same(found: Trace, expected: Trace) -> None:
 
 def reference(translator: Translator, **options: object) -> Trace:
     """Hooks that do nothing make the model itself run."""
-    return translator.trace(SENTENCE, hooks=Record(matching(name="input")), **options)  # type: ignore[arg-type]
+    return translator.trace(SENTENCE, hooks=Record(matching(name="input")), **options)
 
 
 @pytest.mark.parametrize("translator", ["shipped", "all", "decoder", "none"], indirect=True)
@@ -53,7 +53,7 @@ def reference(translator: Translator, **options: object) -> Trace:
 def test_both_executions_make_the_same_trace(
     translator: Translator, options: dict[str, object]
 ) -> None:
-    plain = translator.trace(SENTENCE, **options)  # type: ignore[arg-type]
+    plain = translator.trace(SENTENCE, **options)
     assert_same(reference(translator, **options), plain)
     hooks = Record(matching(name="input"))
     (translation,) = translator.translate([SENTENCE], 3, hooks=hooks)
@@ -64,7 +64,7 @@ def test_a_trace_shows_replaced_weights(translator: Translator) -> None:
     site = Site("decoder", 0, "cross", "weights")
     uniform = Replace({site: lambda w: torch.full_like(w, 1 / w.size(-1))})
     for options in ({"target": TARGET}, {"beam_size": 2}):
-        trace = translator.trace(SENTENCE, hooks=uniform, **options)  # type: ignore[arg-type]
+        trace = translator.trace(SENTENCE, hooks=uniform, **options)
         np.testing.assert_allclose(trace.cross[0], 1 / len(trace.src_tokens), rtol=1e-6)
         assert translator.forcing_gap(trace, hooks=uniform) < 2e-5
         assert translator.forcing_gap(trace) > 1e-3

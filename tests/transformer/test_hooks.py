@@ -10,7 +10,6 @@ from torch import Tensor
 
 from tests.tiny_models import random_model
 from tests.transformer.test_model import CONFIGS, SRC, TGT
-from transformer.config import ModelConfig
 from transformer.hooks import (
     Chain,
     Complete,
@@ -44,11 +43,6 @@ def recorded(model: Transformer) -> Record:
     return record
 
 
-def block_of(model: Transformer, kind: AttentionKind, layer: int) -> torch.nn.Module:
-    stack = model.encoder if kind == "encoder_self" else model.decoder
-    return getattr(stack[layer], "cross_attention" if kind == "cross" else "self_attention")
-
-
 def test_every_site_is_visited_once_in_order_with_its_shape(model: Transformer) -> None:
     record, config = recorded(model), model.config
     assert tuple(record.values) == sites(config)
@@ -77,7 +71,7 @@ def test_recording_changes_nothing(model: Transformer) -> None:
 
 def test_recorded_values_follow_from_each_other(model: Transformer) -> None:
     """The residual stream block by block, and attention by equation 1."""
-    record, config = recorded(model), model.config
+    record, pre = recorded(model), model.config.norm == "pre"
     for stack, layers in (("encoder", model.encoder), ("decoder", model.decoder)):
         x = record[Site(stack, None, "embedding", "hidden")]
         for index, layer in enumerate(layers):
@@ -87,7 +81,6 @@ def test_recorded_values_follow_from_each_other(model: Transformer) -> None:
                     return record[Site(stack, index, block, name)]  # noqa: B023
 
                 norm = getattr(layer, f"around_{block}").norm
-                pre = config.norm == "pre"
                 torch.testing.assert_close(value("input"), norm(x) if pre else x)
                 after = x + value("output")
                 x = value("hidden")
@@ -96,7 +89,7 @@ def test_recorded_values_follow_from_each_other(model: Transformer) -> None:
         torch.testing.assert_close(record[Site(stack, None, "final", "hidden")], norm(x))
 
     for kind in ATTENTION_KINDS:
-        block = block_of(model, kind, 0)
+        block = model.attention_block(kind, 0)
         q, k, v, scores, weights, heads, output = (
             record[Site.of(kind, 0, name)]
             for name in ("q", "k", "v", "scores", "weights", "heads", "output")
@@ -123,10 +116,10 @@ def test_a_gate_scales_its_head_and_no_other(
     model: Transformer, kind: AttentionKind, factor: float
 ) -> None:
     """The result equals that of a model whose W_O has that head's columns scaled."""
-    layer, head = 0, block_of(model, kind, 0).n_heads - 1
-    gated = hidden(model, HeadGates.of(model.config, {(kind, layer, head): factor}))
+    block = model.attention_block(kind, 0)
+    head = block.n_heads - 1
+    gated = hidden(model, HeadGates.of(model.config, {(kind, 0, head): factor}))
     assert not torch.allclose(gated, hidden(model, None), **CLOSE)
-    block = block_of(model, kind, layer)
     block.w_o.weight[:, head * block.d_v : (head + 1) * block.d_v] *= factor
     torch.testing.assert_close(gated, hidden(model, None), **CLOSE)
 
@@ -135,9 +128,9 @@ def test_gates_of_heads_that_do_not_exist_are_refused() -> None:
     config = CONFIGS["a decoder of its own shape"]
     for head in (("encoder_self", 2, 0), ("cross", 0, 2), ("cross", -1, 0)):
         with pytest.raises(ValueError, match=f"{head[0]} has no layer {head[1]}, head {head[2]}"):
-            HeadGates.of(config, {head: 0.0})  # type: ignore[dict-item]
+            HeadGates.of(config, {head: 0.0})
     with pytest.raises(ValueError, match="'self' is not one of encoder_self"):
-        HeadGates.of(config, {("self", 0, 0): 0.0})  # type: ignore[dict-item]
+        HeadGates.of(config, {("self", 0, 0): 0.0})
 
 
 def test_a_replaced_hidden_state_is_what_the_rest_reads(model: Transformer) -> None:
@@ -238,13 +231,12 @@ def test_a_site_knows_its_kind() -> None:
         assert Site.of(kind, 3, "q").kind == kind
     assert Site("encoder", None, "final", "hidden").kind is None
     with pytest.raises(ValueError, match="'self' is not one of"):
-        Site.of("self", 0, "q")  # type: ignore[arg-type]
+        Site.of("self", 0, "q")
 
 
 def test_many_heads_are_ablated_in_one_batch() -> None:
     """Row i of the batch without head i, against one pass a head."""
-    config = ModelConfig(vocab_size=30, d_model=20, n_heads=5, d_ff=12, n_encoder_layers=1,
-                         n_decoder_layers=2)  # fmt: skip
+    config = CONFIGS["a decoder of its own shape"].replace(n_decoder_heads=5, n_decoder_layers=2)
     model = random_model(config, seed=1)
     src, tgt = SRC[:1].expand(5, -1), TGT[:1].expand(5, -1)
     table = torch.ones(2, 5, 5)

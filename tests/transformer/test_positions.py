@@ -106,21 +106,13 @@ def test_stored_positions_say_what_they_are(dtype: torch.dtype) -> None:
     with pytest.raises(ValueError, match="position 21 lies beyond the 20 stored positions"):
         positions(14, 7)
     rounded = exact.to(dtype).float()
-    name = str(dtype).removeprefix("torch.")
-    off = float((rounded - exact).abs().max())
-    distance = f"(largest difference to the formula: {off:.1e})"
-    rounding = f"sinusoids rounded to 16 bits each, as {name} {distance}"
-    assert about_stored({"encoder": rounded, "decoder": rounded}, config).endswith(
-        f": it holds {rounding}."
+    assert f"16 bits each, as {str(dtype).removeprefix('torch.')}" in about_stored(
+        {"encoder": rounded, "decoder": rounded}, config
     )
     both = about_stored({"encoder": exact, "decoder": rounded}, config)
-    assert "table of 20 × 6 numbers" in both
-    assert both.endswith(
-        f"the encoder's holds exactly the sinusoids of the formula, the decoder's holds {rounding}."
-    )
+    assert "20 × 6 numbers" in both and "encoder's holds exactly the sinusoids" in both
     assert "no sinusoids (largest" in about_stored({"encoder": rounded.flip(0)}, config)
-    coarse = about_stored({"encoder": exact + 1e-4}, config)
-    assert "sinusoids of less than float32's precision (largest" in coarse
+    assert "less than float32's precision" in about_stored({"encoder": exact + 1e-4}, config)
 
 
 def test_learned_positions_end_with_their_table() -> None:

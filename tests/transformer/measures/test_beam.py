@@ -30,7 +30,6 @@ searches = st.builds(
 
 
 def of(trace: Trace) -> tuple[Tree, SearchRecord]:
-    assert trace.search is not None
     return beam_tree(trace), trace.search
 
 
@@ -196,7 +195,6 @@ def test_what_cannot_win_is_told_from_what_was_outranked() -> None:
 
 def with_last_of_step(trace: Trace, t: int, log_prob: float) -> Trace:
     """The trace with another log-probability at the last candidate of a step."""
-    assert trace.search is not None
     steps = list(trace.search.steps)
     *others, last = steps[t].candidates
     changed = dataclasses.replace(last, log_prob=log_prob, total=log_prob, score=log_prob)

@@ -39,7 +39,6 @@ def test_at_the_crossing_both_score_the_same_and_the_longer_wins_above(
     if a.length == b.length:
         assert alpha is None
         return
-    assert alpha is not None
     assume(abs(alpha) < 50)  # beyond, the penalty leaves the range of floats
     longer, shorter = (a, b) if a.length > b.length else (b, a)
     assert score_at(a, alpha, rule) == pytest.approx(score_at(b, alpha, rule), rel=1e-6)

@@ -180,7 +180,7 @@ def test_neighbours_are_those_of_a_loop(pattern: Pattern) -> None:
     rows = [i for i in range(7) if 0 <= i + step < 7]
     by_hand = np.mean([maps[:, :, i, i + step] for i in rows], axis=0)
     shares = pattern_share(maps, pattern_mask(pattern, 7, 7, same=True))
-    np.testing.assert_allclose(shares, by_hand, atol=1e-6)  # type: ignore[arg-type]
+    np.testing.assert_allclose(shares, by_hand, atol=1e-6)
     elsewhere = pattern_mask(pattern, 5, 7, same=False)  # another text has none
     assert pattern_share(TRACE.cross, elsewhere) is None
 
@@ -192,7 +192,7 @@ def test_rows_without_a_choice_do_not_count() -> None:
     itself = pattern_mask("itself", 5, 5, same=True, causal=True)
     shares = pattern_share(TRACE.decoder_self, itself, causal=True)
     by_hand = np.mean([TRACE.decoder_self[:, :, i, i] for i in range(1, 5)], axis=0)
-    np.testing.assert_allclose(shares, by_hand, atol=1e-6)  # type: ignore[arg-type]
+    np.testing.assert_allclose(shares, by_hand, atol=1e-6)
     assert even_share(itself, causal=True) == pytest.approx(np.mean([1 / 2, 1 / 3, 1 / 4, 1 / 5]))
 
 

@@ -26,13 +26,11 @@ def test_the_best_head_is_the_one_with_the_most_weight_among_those_that_prefer_t
     seed: int,
 ) -> None:
     found = find_referent(scene(seed), "it", NOUNS)
-    assert found is not None
     shares = np.concatenate([each.reshape(-1, each.shape[-1]) for each in found.weights.values()])
     np.testing.assert_allclose(shares.sum(axis=1), 1, atol=1e-5)
     for noun in (0, 1):
         this, that = shares[:, found.nouns[noun]], shares[:, found.nouns[1 - noun]]
         best = found.best(noun)
-        assert best is not None
         assert best.weights[found.nouns[noun]] == this[this > that].max()
         assert ((found.preferred == noun) == (this > that)).all()
 
@@ -50,7 +48,6 @@ def test_there_is_no_best_head_where_all_look_as_much_at_the_other_noun() -> Non
 def test_heads_that_turn_to_the_other_noun_are_counted() -> None:
     one = find_referent(aimed(scene(), "cross", 1, 2, ANIMAL), "it", NOUNS)
     other = find_referent(aimed(scene(), "cross", 1, 2, (STREET,)), "it", NOUNS)
-    assert one is not None and other is not None
     assert turned(one, other, 0, 1) == 1 and turned(one, other, 1, 0) == 0
     assert turned(one, one, 0, 1) == 0
 

@@ -144,7 +144,7 @@ def test_damaged_folders_say_why(
         with pytest.raises(CheckpointError, match=reason):
             load_stack(folder)
     config.write_text(json.dumps(values))
-    model.layers[0].feed_forward.w_1.weight[0, 0] = torch.nan  # type: ignore[union-attr]
+    model.layers[0].feed_forward.w_1.weight[0, 0] = torch.nan
     save_stack(folder, model, tokenizer)
     with pytest.raises(CheckpointError, match="NaN"):
         load_stack(folder)

@@ -22,9 +22,9 @@ BOS, EOS = 1, 2
 
 def run(model: Table, max_length: int = 5, **options: object) -> list[Found]:
     prefixes = options.pop("prefixes", None)
-    settings = SearchSettings(**{"suppressed": (0, BOS), **options})  # type: ignore[arg-type]
+    settings = SearchSettings(**{"suppressed": (0, BOS), **options})
     lengths = [max_length] * len(model.rows)
-    return search(model, lengths, settings, prefixes=prefixes)  # type: ignore[arg-type]
+    return search(model, lengths, settings, prefixes=prefixes)
 
 
 def brute_force(
@@ -240,4 +240,4 @@ def test_progress_counts_steps_and_may_stop() -> None:
 )
 def test_settings_that_mean_nothing_are_refused(options: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="|".join(options)):
-        SearchSettings(**options)  # type: ignore[arg-type]
+        SearchSettings(**options)

@@ -30,7 +30,6 @@ def test_what_repeats_is_found(before: str, unit: str, times: int, more: int) ->
     loop = find_loop(text)
     if len(unit) * times < MIN_CHARACTERS:
         return
-    assert loop is not None
     assert text.startswith(loop.kept)
     assert loop.times >= times
     # Repeating it from there on gives the whole text.

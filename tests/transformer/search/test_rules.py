@@ -17,11 +17,11 @@ class Fixed:
 
     def __call__(self, tokens: object, parents: object) -> StepOutput:
         row = torch.tensor([1e-9, 1e-9, 0.4, 0.3, 0.2, 0.1]).log()
-        return StepOutput(row.repeat(len(list(tokens)), 1))  # type: ignore[call-overload]
+        return StepOutput(row.repeat(len(list(tokens)), 1))
 
 
 def found(rule: BeamRule, n: int, beam: int = 2, **more: object) -> list[tuple[int, ...]]:
-    settings = SearchSettings(beam_size=beam, alpha=1.0, rule=rule, **more)  # type: ignore[arg-type]
+    settings = SearchSettings(beam_size=beam, alpha=1.0, rule=rule, **more)
     return [each.ids for each in search(Fixed(), [n], settings)[0].hypotheses]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 import torch
@@ -31,47 +32,47 @@ WORDS = ("low", "low@@", "er", "est", "new@@", "l@@", "o@@", "w", "n@@", "e@@", 
 def tokenizer(unit: str = "merges", words: Sequence[str] = WORDS, **more: object) -> RuleTokenizer:
     table = [*SPECIAL, *words]
     config = ModelConfig(vocab_size=len(table), d_model=8, n_heads=1, **IDS)
-    return RuleTokenizer(unit, table, config, **more)  # type: ignore[arg-type]
+    return RuleTokenizer(unit, table, config, **more)
 
 
 BPE = tokenizer(merges=PAIRS)
 
 
+APART = [("o", "w"), ("l", "ow"), ("low", "</w>")]
+
+
 @pytest.mark.parametrize(
-    ("word", "pieces"),
+    ("pairs", "options", "word", "cut"),
     [
-        ("low", ("low",)), ("lower", ("low", "er")), ("newest", ("new", "est")),
-        ("newlow", ("new", "low")), ("x", ("x",)), ("we", ("w", "e")), ("lol", ("lo", "l")),
+        *((PAIRS, {}, word, cut) for word, cut in (
+            ("low", "low"), ("lower", "low er"), ("newest", "new est"), ("newlow", "new low"),
+            ("x", "x"), ("we", "w e"), ("lol", "lo l"),
+        )),
+        # An earlier merge goes first even where it spoils a longer piece.
+        ([("b", "c"), ("a", "b"), ("ab", "c</w>")], {}, "abcx", "a bc x"),
+        # Neighbours that overlap are merged from the left.
+        ([("a", "a")], {}, "aaaab", "aa aa b"),
+        ([("a", "a")], {}, "aaab", "aa a b"),
+        # Of a repeated pair, the first counts.
+        ([("a", "b"), ("b", "c"), ("a", "b")], {}, "abcx", "ab c x"),
+        # Without a version, the mark of a word's end is a symbol of its own until it is merged.
+        (APART, {"end_apart": True}, "low", "low"),
+        (APART, {"end_apart": True}, "lowx", "low x"),
+        (APART, {}, "low", "l o w"),
+        # Merges that the vocabulary lacks are undone.
+        (PAIRS, {"known": {"lo@@", "w", "er"}}, "low", "lo w"),
+        (PAIRS, {"known": {"lo@@", "w", "er"}}, "lower", "lo w er"),
+        (PAIRS, {"known": {"lo~~", "w"}, "joint": "~~"}, "low", "lo w"),
+        (PAIRS, {"known": {"z"}}, "low", "l o w"),
+        ([("a", "</w>")], {"end_apart": True, "known": {"z"}}, "ba", "b a"),
+        # A word without end stays in characters.
+        (PAIRS, {}, "low" * LONGEST_WORD, " ".join("low" * LONGEST_WORD)),
     ],
 )  # fmt: skip
-def test_merges_in_their_order(word: str, pieces: tuple[str, ...]) -> None:
-    assert Merges(PAIRS).cut(word) == pieces
-
-
-def test_an_earlier_merge_goes_first_even_where_it_spoils_a_longer_piece() -> None:
-    assert Merges([("b", "c"), ("a", "b"), ("ab", "c</w>")]).cut("abcx") == ("a", "bc", "x")
-    # Neighbours that overlap are merged from the left.
-    assert Merges([("a", "a")]).cut("aaaab") == ("aa", "aa", "b")
-    assert Merges([("a", "a")]).cut("aaab") == ("aa", "a", "b")
-    # Of a repeated pair, the first counts.
-    assert Merges([("a", "b"), ("b", "c"), ("a", "b")]).cut("abcx") == ("ab", "c", "x")
-
-
-def test_the_mark_of_a_words_end_apart() -> None:
-    """Codes without a version: the mark is a symbol of its own until it is merged."""
-    pairs = [("o", "w"), ("l", "ow"), ("low", "</w>")]
-    assert Merges(pairs, end_apart=True).cut("low") == ("low",)
-    assert Merges(pairs, end_apart=True).cut("lowx") == ("low", "x")
-    assert Merges(pairs).cut("low") == ("l", "o", "w")
-
-
-def test_merges_that_the_vocabulary_lacks_are_taken_back() -> None:
-    known = {"lo@@", "w", "er"}
-    assert Merges(PAIRS, known=known).cut("low") == ("lo", "w")
-    assert Merges(PAIRS, known=known).cut("lower") == ("lo", "w", "er")
-    assert Merges(PAIRS, known={"lo~~", "w"}, joint="~~").cut("low") == ("lo", "w")
-    assert Merges(PAIRS, known={"z"}).cut("low") == ("l", "o", "w")
-    assert Merges([("a", "</w>")], end_apart=True, known={"z"}).cut("ba") == ("b", "a")
+def test_merges_in_their_order(
+    pairs: list[tuple[str, str]], options: dict[str, Any], word: str, cut: str
+) -> None:
+    assert Merges(pairs, **options).cut(word) == tuple(cut.split())
 
 
 @given(st.text("lowern st", max_size=40), st.booleans(), st.booleans())
@@ -79,11 +80,6 @@ def test_pieces_are_the_words_letters(word: str, apart: bool, within: bool) -> N
     merges = Merges(PAIRS, end_apart=apart, known=WORDS if within else ())
     assert "".join(merges.cut(word)) == word
     assert all(merges.cut(word)) or not word
-
-
-def test_a_word_without_end_stays_in_characters() -> None:
-    long = "low" * LONGEST_WORD
-    assert Merges(PAIRS).cut(long) == tuple(long)
 
 
 def test_codes_as_both_programs_write_them() -> None:
@@ -243,10 +239,8 @@ def test_a_trace_marks_where_words_start() -> None:
     words = [token for token in trace.predicted_tokens if token.startswith("▁")]
     inside = [at for at, index in enumerate(trace.tgt_ids) if BPE.pieces[index].endswith("@@")]
     assert words and inside  # this model writes pieces of both kinds
-    for at, row in enumerate(trace.top_tokens):
-        plain = [token for token, index in zip(row, trace.top_ids[at], strict=True) if index > 3]
-        assert {token.startswith("▁") for token in plain} == {at not in inside}
-    assert trace.search is not None
+    for before, row, ids in zip(trace.tgt_ids, trace.top_tokens, trace.top_ids, strict=True):
+        assert row == tuple(BPE.shown((index,), before)[0] for index in ids)
     for hypothesis in trace.search.hypotheses:
         assert hypothesis.tokens == BPE.shown(hypothesis.ids)
     rows = {0: -1}

@@ -140,7 +140,7 @@ def test_a_gate_scales_a_heads_contribution_and_what_comes_after(
     translator = Translator(model, tiny_tokenizer, device="cpu")
     trace = translator.trace(plain.source, target=plain.predicted_ids, hooks=gates)
     for kind, layer in (("encoder_self", 0), ("decoder_self", 2), ("cross", 2)):
-        heads = check_layer(model, trace, kind, layer, 2, gates)  # type: ignore[arg-type]
+        heads = check_layer(model, trace, kind, layer, 2, gates)
         factors = getattr(gates, kind)[layer].tolist()
         assert [stages.gate for stages in heads] == pytest.approx(factors)
     off = inspect_head(model, trace, "encoder_self", 0, 1, 2, gates=gates)

@@ -25,9 +25,9 @@ def by_hand(pos: int, dimension: int, d_model: int) -> float:
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_names_and_pairs_find_the_columns(layout: str) -> None:
-    table = position_vectors.encoding(4, 10, layout)  # type: ignore[arg-type]
-    names = position_vectors.dimension_names(10, layout)  # type: ignore[arg-type]
-    for pair, (sine, cosine) in enumerate(pair_columns(10, layout).tolist()):  # type: ignore[arg-type]
+    table = position_vectors.encoding(4, 10, layout)
+    names = position_vectors.dimension_names(10, layout)
+    for pair, (sine, cosine) in enumerate(pair_columns(10, layout).tolist()):
         assert (names[sine], names[cosine]) == (f"sin of pair {pair}", f"cos of pair {pair}")
         for pos in range(4):
             assert table[pos, sine] == pytest.approx(by_hand(pos, 2 * pair, 10), abs=1e-6)
@@ -48,7 +48,7 @@ def test_wavelengths_run_from_two_pi_to_almost_ten_thousand_times_that() -> None
     layout=st.sampled_from(LAYOUTS),
 )
 def test_a_turned_encoding_is_the_shifted_one(pos: int, k: int, half: int, layout: str) -> None:
-    result = position_vectors.shift(pos, k, 2 * half, layout, n=16)  # type: ignore[arg-type]
+    result = position_vectors.shift(pos, k, 2 * half, layout, n=16)
     assert result.largest_error < 2e-7
     assert result.largest_error_anywhere < 2e-7
     np.testing.assert_allclose(result.after, result.expected, atol=2e-7)
