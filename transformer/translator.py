@@ -158,7 +158,7 @@ class Translator:
 
     def tokenize_target(self, text: str) -> Tokenized:
         """Split a text in the target language into pieces. Raises `InputError` like `tokenize`."""
-        return self._reader.tokenize_target(text)
+        return self._reader.tokenize(text, self.tokenizer.target)
 
     def read(self, sentence: str | Sequence[int]) -> Source:
         """Return a sentence as the encoder reads it (`Reader.source`)."""

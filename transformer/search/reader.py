@@ -34,15 +34,11 @@ class Reader:
         self.config, self.tokenizer, self.max_tokens = config, tokenizer, max_tokens
         self.extra_length = extra_length
 
-    def tokenize(self, sentence: str) -> Tokenized:
-        """Split a sentence into pieces; a blank one has none."""
-        return self._cut(sentence, self.tokenizer)
+    def tokenize(self, sentence: str, tokenizer: Tokenizer | None = None) -> Tokenized:
+        """Split a sentence into pieces; a blank one has none.
 
-    def tokenize_target(self, text: str) -> Tokenized:
-        """Split a text in the target language into pieces."""
-        return self._cut(text, self.tokenizer.target)
-
-    def _cut(self, sentence: str, tokenizer: Tokenizer) -> Tokenized:
+        Args: tokenizer: None is the source's.
+        """
         if not isinstance(sentence, str):
             raise InputError(f"a sentence must be text, not {type(sentence).__name__}")
         if len(sentence) > MAX_CHARACTERS:
@@ -50,7 +46,7 @@ class Reader:
                 f"the sentence has {len(sentence):,} characters; "
                 f"at most {MAX_CHARACTERS:,} are allowed"
             )
-        tokenized = tokenizer.tokenize(sentence)
+        tokenized = (tokenizer or self.tokenizer).tokenize(sentence)
         check_length(tokenized.ids, self.max_tokens)
         return tokenized
 
@@ -104,7 +100,7 @@ class Reader:
         """Return the ids for the decoder to predict, ending in `</s>`."""
         eos = self.config.eos_id
         if isinstance(target, str):
-            ids = [*self.tokenize_target(target).ids, eos]
+            ids = [*self.tokenize(target, self.tokenizer.target).ids, eos]
             if len(ids) == 1:
                 raise InputError("the target is blank; type at least one character")
             return ids
@@ -122,7 +118,7 @@ class Reader:
         if prefix is None:
             return []
         if isinstance(prefix, str):
-            return list(self.tokenize_target(prefix).ids)
+            return list(self.tokenize(prefix, self.tokenizer.target).ids)
         return checked_ids("prefix", prefix, self.config)
 
     def limit(self, n_source: int, max_length: int | None, forced: Sequence[int]) -> int:

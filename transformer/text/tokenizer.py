@@ -119,10 +119,6 @@ class Tokenizer:
         """Return the contents of the `.model` file."""
         return self._model
 
-    def save(self, path: str | Path) -> None:
-        """Write the `.model` file."""
-        Path(path).write_bytes(self._model)
-
     @property
     def vocab_size(self) -> int:
         """Number of pieces, special ones included."""
