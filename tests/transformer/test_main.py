@@ -169,16 +169,13 @@ def test_evaluate_prints_json(
     ref.write_bytes(gzip.compress("".join(f"{line}\n" for line in SENTENCES[1::2]).encode()))
     files = ["--src", str(src), "--ref", str(ref), "--output", str(out)]
     common = ["evaluate", "--checkpoint", str(tiny_checkpoint), *files, "--beam", "1"]
-    assert main([*common, "--json"]) == 0
-    values = json.loads(capsys.readouterr().out)
-    assert {"bleu", "chrf", "signature", "sentences", "tokens_per_second"} <= set(values)
-    assert "lc_tok_bleu" not in values
-    assert values["sentences"] == 5
-    assert len(out.read_text(encoding="utf-8").splitlines()) == 5
     assert main([*common, "--json", "--protocol", "multi30k-lc-tok"]) == 0
-    assert "lc_tok_bleu" in json.loads(capsys.readouterr().out)
+    values = json.loads(capsys.readouterr().out)
+    assert {"bleu", "chrf", "signature", "tokens_per_second", "lc_tok_bleu"} <= set(values)
+    assert values["sentences"] == len(out.read_text(encoding="utf-8").splitlines()) == 5
     assert main(common) == 0
-    assert "nrefs:1|case:mixed" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "nrefs:1|case:mixed" in said and "lc_tok_bleu" not in said
 
 
 @pytest.mark.parametrize("target", [None, SENTENCES[1]])
@@ -194,11 +191,9 @@ def test_trace_writes_arrays(
     with np.load(tmp_path / "trace.npz", allow_pickle=False) as arrays:
         for name in ("encoder_self", "decoder_self", "cross", "log_probs", "top_log_probs"):
             np.testing.assert_allclose(arrays[name], getattr(expected, name), atol=1e-5)
-        assert tuple(arrays["src_tokens"]) == expected.src_tokens
-        assert tuple(arrays["predicted_tokens"]) == expected.predicted_tokens
+        for name in ("src_tokens", "predicted_tokens", "text", "forced"):
+            assert np.array_equal(arrays[name], getattr(expected, name))
         assert arrays["top_tokens"].shape == arrays["top_ids"].shape
-        assert str(arrays["text"]) == expected.text
-        assert bool(arrays["forced"]) == (target is not None)
 
 
 def test_info(tiny_checkpoint: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -43,18 +43,14 @@ def test_a_parser_writes_trees_over_the_words(tiny_parser: Path) -> None:
         parse(parser, [["a b"]])
 
 
-def test_the_limit_is_that_of_the_paper(tiny_parser: Path) -> None:
+def test_the_limit_is_that_of_the_paper_and_the_views_open_a_parser(tiny_parser: Path) -> None:
     parser = load_parser(tiny_parser, "cpu")
     most: set[int] = set()
     parser.translate(["Mary ran"], 1, progress=lambda _, steps: most.add(steps))
     assert most == {len(parser.read("Mary ran").ids) + 300}
-
-
-def test_the_views_open_a_parser(tiny_parser: Path) -> None:
     parser = Translator.load(tiny_parser, "cpu")
     trace = parser.trace("The cat sees a dog .", beam_size=3)
-    assert trace.tgt_tokens[1].startswith("▁⟨")
-    assert parser.forcing_gap(trace) < 1e-5
+    assert trace.tgt_tokens[1].startswith("▁⟨") and parser.forcing_gap(trace) < 1e-5
 
 
 def test_a_translator_is_no_parser(tiny_checkpoint: Path) -> None:
@@ -67,21 +63,18 @@ def test_new_symbols_join_the_pieces_of_the_model_before(
     parser_folder: Path, treebank: Path, tmp_path: Path
 ) -> None:
     recipe = Recipe.load(str(treebank / "recipe.toml"))
-    recipe = dataclasses.replace(
-        recipe,
-        training=dataclasses.replace(recipe.training, init=str(parser_folder), grow=True),
-    )
+    training = dataclasses.replace(recipe.training, init=str(parser_folder), grow=True)
+    recipe = dataclasses.replace(recipe, training=training)
     before = load_checkpoint(parser_folder)
     corpus = Corpus((("A dog runs .", "⟨FRAG ·DT A ·NN dog ·VBZ runs ·. . ⟩"),))
     tokenizer = make_tokenizer(recipe, corpus, tmp_path / "tokenizer.model")
-    known = before.config.vocab_size
     assert tokenizer.pieces == (*before.tokenizer.pieces, "▁⟨FRAG")
     assert make_tokenizer(recipe, corpus, tmp_path / "tokenizer.model").pieces == tokenizer.pieces
     config = before.config.replace(vocab_size=tokenizer.vocab_size)
     was = before.model.state_dict()
     for name, tensor in grown(before, config, tokenizer).items():
         assert torch.allclose(tensor[: len(was[name])], was[name].float()), name
-    assert tokenizer.vocab_size == known + 1
+    assert tokenizer.vocab_size == before.config.vocab_size + 1
 
 
 def test_bad_text(treebank: Path, tmp_path: Path) -> None:
@@ -111,10 +104,9 @@ def test_the_command(tiny_parser: Path, treebank: Path, capsys: pytest.CaptureFi
         source, written = line.split("\t")
         assert rebuild(written.split(), source.split()).repairs == ()
 
-    assert main([*start, "--json", "a"]) == 2
-    assert "--json needs --gold" in capsys.readouterr().err
-    assert main([*start, "--gold", gold, "a"]) == 2
-    assert "its own sentences" in capsys.readouterr().err
+    for wrong, why in ((["--json", "a"], "needs --gold"), (["--gold", gold, "a"], "its own")):
+        assert main([*start, *wrong]) == 2
+        assert why in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("beam_size", [1, 3])

@@ -19,7 +19,6 @@ from tests.transformer.training.runs import (
     run,
     weights,
 )
-from transformer.__main__ import main
 from transformer.checkpoint.folder import load_checkpoint
 from transformer.config import ConfigError
 from transformer.errors import CheckpointError, InputError
@@ -142,26 +141,10 @@ def test_other_devices_and_texts_are_refused(data: Path, tmp_path: Path) -> None
         run(recipe(data), tmp_path / "out", device="tpu")
     with pytest.raises(ConfigError, match="no training pair has from 1 to 0 tokens"):
         run(recipe(data, max_positions=1), tmp_path / "short")
+    for corpus in ("multi30k", "tatoeba"):
+        with pytest.raises(DataError, match=rf"use --download to fetch {corpus}"):
+            run(recipe(data, corpora=[corpus]), tmp_path / "none")
     (data / "pairs.de").unlink()
     with pytest.raises(DataError, match=r"pairs\.de: no such file"):
         run(recipe(data), tmp_path / "gone")
     assert not (tmp_path / "gone").exists()
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("[data]\ncorpora = ['multi30k']\n", "nor train.en.gz); use --download"),
-        ("[data]\ncorpora = ['tatoeba']\n", "nor en-de.tsv.gz); use --download"),
-        ("[data]\ncorpora = ['my.tsv']\n", "my.tsv: no such file"),
-        ("[training]\nepochs = 'a'\n", "epochs='a'"),
-    ],
-)
-def test_the_command_says_what_is_wrong_in_one_line(
-    text: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "r.toml").write_text(text)
-    arguments = ["train", str(tmp_path / "r.toml"), "--data", str(tmp_path)]
-    assert main([*arguments, "--out", str(tmp_path / "out"), "--device", "cpu"]) == 2
-    said = capsys.readouterr()
-    assert said.err.count("\n") == 1 and message in said.err and not said.out

@@ -48,10 +48,7 @@ def test_what_is_not_allowed_ends_the_rules() -> None:
     grammar = TreeGrammar(SYMBOLS, [4])  # type: ignore[arg-type]
     assert grammar.follow(grammar.start(), 10) is None
     assert np.flatnonzero(grammar.allowed(grammar.start())).tolist() == [8, 9]
-
-
-def test_a_vocabulary_without_brackets_has_no_grammar() -> None:
-    assert symbols_of(PIECES[:8], 2) is None
+    assert symbols_of(PIECES[:8], 2) is None  # without brackets there is no grammar
 
 
 def test_masked_logits_share_their_probability() -> None:

@@ -34,13 +34,10 @@ def test_crossing_punctuation_and_prt() -> None:
     assert score(inside, beside) == Score(3, 3, 3, 0, 1, 1, 2, 2)
 
 
-def test_a_bracket_that_occurs_twice_counts_twice() -> None:
+def test_a_bracket_that_occurs_twice_counts_twice_and_words_have_to_be_the_same() -> None:
     twice, once = read_tree("(NP (NP (NN a) (NN b)))"), read_tree("(NP (NN a) (NN b))")
     assert (score(twice, once).matched, score(twice, once).gold) == (1, 2)
     assert score(once, twice).f1 == pytest.approx(2 / 3)
-
-
-def test_words_have_to_be_the_same() -> None:
     with pytest.raises(ValueError, match="different sentences"):
         score(GOLD, read_tree("(S (NN dog))"))
 

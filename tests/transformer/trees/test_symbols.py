@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -47,31 +48,24 @@ def test_any_sequence_becomes_a_tree_over_all_the_words(
             assert item[0] in "⟨⟩" or span[1] == span[0] + 1
 
 
-def repaired(sequence: str) -> tuple[str, tuple[str, ...]]:
+@pytest.mark.parametrize(
+    ("sequence", "tree", "repairs"),
+    [
+        ("⟨S ⟨NP ·DT the ·NN cat", "(S (NP (DT the) (NN cat) (X sat)))",
+         ("1 words left out", "2 brackets never closed")),
+        ("⟨S ·DT the ·NN cat ⟩", "(S (DT the) (NN cat) (X sat))", ("1 words left out",)),
+        ("⟨S ·DT the ⟨VP ·VBD sat ⟩ ⟩", "(S (DT the) (VP (X cat) (VBD sat)))",
+         ("1 words left out",)),
+        ("⟩ ⟨S ·DT the ·NN dog ·VBD sat ·IN in ⟨PP ⟩ ⟩", "(S (DT the) (NN cat) (VBD sat))",
+         ("1 words too many", "1 words copied wrongly", "1 brackets that closed nothing",
+          "1 phrases without words")),
+        ("·DT the ·NN cat ·VBD sat ·NN", "(S (DT the) (NN cat) (VBD sat))",
+         ("1 tags without a word", "no single phrase over all words")),
+    ],
+)  # fmt: skip
+def test_repairs_are_named(sequence: str, tree: str, repairs: tuple[str, ...]) -> None:
     rebuilt = rebuild(sequence.split(), ["the", "cat", "sat"])
-    return str(rebuilt.tree), rebuilt.repairs
-
-
-def test_repairs_are_named() -> None:
-    assert repaired("⟨S ⟨NP ·DT the ·NN cat") == (
-        "(S (NP (DT the) (NN cat) (X sat)))",
-        ("1 words left out", "2 brackets never closed"),
-    )
-    assert repaired("⟨S ·DT the ·NN cat ⟩") == (
-        "(S (DT the) (NN cat) (X sat))", ("1 words left out",)
-    )  # fmt: skip
-    assert repaired("⟨S ·DT the ⟨VP ·VBD sat ⟩ ⟩") == (
-        "(S (DT the) (VP (X cat) (VBD sat)))", ("1 words left out",)
-    )  # fmt: skip
-    assert repaired("⟩ ⟨S ·DT the ·NN dog ·VBD sat ·IN in ⟨PP ⟩ ⟩") == (
-        "(S (DT the) (NN cat) (VBD sat))",
-        ("1 words too many", "1 words copied wrongly", "1 brackets that closed nothing",
-         "1 phrases without words"),
-    )  # fmt: skip
-    assert repaired("·DT the ·NN cat ·VBD sat ·NN") == (
-        "(S (DT the) (NN cat) (VBD sat))",
-        ("1 tags without a word", "no single phrase over all words"),
-    )
+    assert (str(rebuilt.tree), rebuilt.repairs) == (tree, repairs)
 
 
 def test_words_of_each_item() -> None:

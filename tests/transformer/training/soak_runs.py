@@ -1,0 +1,182 @@
+"""Runs as processes: compiled, killed at random moments, in two that torchrun starts.
+
+They take a minute: see `make soak`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.servers import free_port
+from tests.transformer.training.runs import (
+    ROOT,
+    assert_same_bits,
+    environment,
+    log_lines,
+    recipe,
+    run,
+    weights,
+)
+from transformer.__main__ import main
+from transformer.config import ModelConfig
+from transformer.model import Transformer
+from transformer.training.objective import Objective
+from transformer.training.recipe import TrainingRecipe
+
+#: PyTorch compiles nothing when its own folder has a space in its path.
+SPACED = " " in torch.__path__[0]
+
+COMMAND = (sys.executable, "-m", "transformer", "train")
+
+
+@pytest.mark.parametrize("compiler", [None, "/nowhere/c++"])
+def test_a_run_ends_with_and_without_a_compiler(
+    data: Path, tmp_path: Path, compiler: str | None
+) -> None:
+    path, out = recipe(data, "compile = true"), tmp_path / "out"
+    given = {"CXX": compiler} if compiler else {}
+    done = subprocess.run(
+        [*COMMAND, str(path), "--data", str(data), "--out", str(out), "--device", "cpu"],
+        env={**os.environ, **given, "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache")},
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "compiling for this machine" in done.stderr
+    assert ("not compiled, so updates are slower" in done.stderr) == (bool(compiler) or SPACED)
+    assert ("a space in its name" in done.stderr) == SPACED
+    assert log_lines(out)[-1]["epoch"] == 2
+
+
+@pytest.mark.skipif(SPACED, reason="PyTorch cannot compile from a folder with a space in its name")
+@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")  # PyTorch's compiler uses it
+def test_compiled_updates_are_the_same() -> None:
+    """The same dropout, loss and gradients as without the compiler, for every shape of batch."""
+    torch.manual_seed(0)
+    model = Transformer(
+        ModelConfig(vocab_size=40, d_model=16, n_heads=4, d_ff=24, n_encoder_layers=1,
+                    n_decoder_layers=2, dropout=0.3, max_positions=32)
+    )  # fmt: skip
+    objective = Objective(model, TrainingRecipe())
+    made = torch.compile(objective, dynamic=True)
+    for rows, source, target in ((5, 7, 9), (3, 12, 4), (8, 6, 11)):
+        src = torch.randint(1, 40, (rows, source))
+        src[0, 3:] = 0
+        tgt_in, tgt_out = torch.randint(1, 40, (2, rows, target))
+        tgt_out[1, 2:] = 0
+        results = []
+        for each in (objective, made):
+            torch.manual_seed(1)
+            loss, nll = each(src, tgt_in, tgt_out)
+            gradients = torch.autograd.grad(loss, list(model.parameters()))
+            results.append([loss.detach(), nll, *gradients])
+        torch.testing.assert_close(results[1], results[0], atol=1e-4, rtol=1e-4)
+
+
+#: Starts the run again and again in forked processes. Each is killed at one of the calls that make
+#: a file safe or name it, a later one each time: before, within and after saves of every kind.
+KILLS_WITHIN_SAVES = """
+import os, signal, sys
+from transformer.training import run as _  # what takes long to import
+from transformer.__main__ import main
+
+def run(kill_at):
+    calls = iter(range(1, 10**9))
+    for name in ("fsync", "replace"):
+        def deadly(*args, real=getattr(os, name)):
+            if next(calls) == kill_at:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return real(*args)
+        setattr(os, name, deadly)
+    return main(["train", *sys.argv[1:], "--resume", "--quiet", "--device", "cpu"])
+
+kills = 0
+for kill_at in (*range(1, 13), 0):
+    child = os.fork()
+    if child == 0:
+        os._exit(run(kill_at))
+    status = os.waitpid(child, 0)[1]
+    kills += os.WIFSIGNALED(status)
+print(kills, status)
+"""
+
+
+def test_killed_in_the_middle_of_saves(data: Path, tmp_path: Path) -> None:
+    path = recipe(data, save_every=2)
+    run(path, tmp_path / "whole")
+    command = [sys.executable, "-c", KILLS_WITHIN_SAVES, str(path)]
+    command += ["--data", str(data), "--out", str(tmp_path / "cut")]
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=200)
+    kills, status = map(int, done.stdout.split()[-2:])
+    assert status == 0, done.stderr
+    assert kills == 12
+    assert_same_bits(tmp_path / "whole", tmp_path / "cut")
+
+
+def test_the_command_killed_at_a_random_moment(data: Path, tmp_path: Path) -> None:
+    path = recipe(data, "word_dropout = 0.2", epochs=20, save_every=3)
+    run(path, tmp_path / "whole")
+    out = tmp_path / "cut"
+    command = [sys.executable, "-m", "transformer", "train", str(path), "--data", str(data)]
+    command += ["--out", str(out), "--device", "cpu", "--quiet"]
+    process = subprocess.Popen(command, env=environment(), cwd=ROOT, stderr=subprocess.PIPE)
+    deadline = time.monotonic() + 120
+    while not (out / "state.pt").exists() and time.monotonic() < deadline:
+        assert process.poll() is None, process.communicate()[1]
+        time.sleep(0.01)
+    time.sleep(random.uniform(0, 0.3))
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    assert not (out / "model.safetensors").exists()
+    assert main([*command[3:], "--resume"]) == 0
+    assert_same_bits(tmp_path / "whole", out)
+
+
+@pytest.fixture
+def uneven(data: Path) -> Path:
+    """A recipe with batches that leave one process with fewer rows, or none."""
+    longest = " ".join(["dog"] * 16)  # a batch of its own
+    for end in ("en", "de"):
+        with open(data / f"pairs.{end}", "a") as file:
+            file.write(longest + "\n")
+    return recipe(data, "clip_norm = 1.0", epochs=1, dropout=0.0)
+
+
+def test_torchrun_matches_one_process(uneven: Path, tmp_path: Path) -> None:
+    """A run in this process and one in two give the same weights."""
+    path, folder = uneven, tmp_path
+    run(path, folder / "one")
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
+    command += [
+        "--master-addr",
+        "127.0.0.1",
+        "--master-port",
+        str(free_port()),
+        "-m",
+        "transformer",
+        "train",
+    ]
+    command += [str(path), "--data", str(path.parent)]
+    command += ["--out", str(folder / "two"), "--device", "cpu", "--quiet"]
+    done = subprocess.run(
+        command, env=environment(), cwd=ROOT, capture_output=True, text=True, timeout=280
+    )
+    assert done.returncode == 0, done.stderr
+    one, two = weights(folder / "one"), weights(folder / "two")
+    assert one.keys() == two.keys()
+    for name, tensor in one.items():
+        torch.testing.assert_close(two[name], tensor, atol=1e-6, rtol=1e-5)
+    first, second = log_lines(folder / "one")[-1], log_lines(folder / "two")[-1]
+    assert first["val_nll"] == pytest.approx(second["val_nll"], abs=1e-5)
+    assert first["tokens"] == second["tokens"]
+    about = json.loads((folder / "two" / "metrics.json").read_text())["training"]
+    assert about["processes"] == 2
