@@ -43,7 +43,7 @@ from transformer.evaluation.card import (
 )
 from transformer.evaluation.card import kind_of as model_kind
 from transformer.evaluation.scores import measure_test
-from transformer.evaluation.tune import ALPHAS, BEAMS, Tuning, grid, tune
+from transformer.evaluation.tune import ALPHAS, BEAMS, grid, tune
 from transformer.evaluation.typed import (
     TYPED,
     has_languages,
@@ -254,7 +254,9 @@ def _decoded(
         others = [each for each in dict.fromkeys([tuning.best, PAPER_DECODING]) if each != default]
         kept["decoding_on_val"] = tuning.to_dict()
         if "chosen_on_val" in kept:
-            kept["chosen_on_val"] = kept["chosen_on_val"] | _figure(tuning, default)
+            (bleu,) = (each.bleu for each in tuning.trials if each.decoding == default)
+            figure = default.to_dict() | {"val_bleu": round(bleu, 4)}
+            kept["chosen_on_val"] = kept["chosen_on_val"] | figure
     kept[DEFAULT_DECODING] = default.to_dict()
     kept["tests"] = _tests(translator, recipe, held_out, default, how.report("test sets"))
     if others:
@@ -311,11 +313,6 @@ def read_metrics(folder: Path) -> tuple[Recipe, dict[str, Any]]:
         return Recipe.from_record(metrics["training"]["recipe"]), metrics
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ConfigError(f"{folder}: {METRICS} does not record the training ({error})") from None
-
-
-def _figure(tuning: Tuning, decoding: Decoding) -> dict[str, Any]:
-    trial = next(each for each in tuning.trials if each.decoding == decoding)
-    return decoding.to_dict() | {"val_bleu": round(trial.bleu, 4)}
 
 
 def _tests(

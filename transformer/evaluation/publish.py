@@ -177,7 +177,12 @@ def _choose(
     count = best.averaged_epochs
     weights = average_weights(files[-count:])
     if mix is not None:
-        other = _other_weights(mix, checkpoint)
+        mixed = load_checkpoint(mix)
+        if mixed.config != checkpoint.config:
+            raise CheckpointError(f"{mix}: a model of another shape cannot be mixed in")
+        if mixed.tokenizer.files() != checkpoint.tokenizer.files():
+            raise CheckpointError(f"{mix}: a model with other pieces cannot be mixed in")
+        other = {name: each.float() for name, each in mixed.model.state_dict().items()}
         # Beam search compares similar models with less noise than greedy decoding.
         best = max(
             (
@@ -216,12 +221,3 @@ def blended(
 ) -> dict[str, Tensor]:
     """Interpolate two models of one shape: (1 - share) w + share o, share from 0 to 1."""
     return {name: torch.lerp(tensor, other[name], share) for name, tensor in weights.items()}
-
-
-def _other_weights(path: Path, checkpoint: Checkpoint) -> dict[str, Tensor]:
-    other = load_checkpoint(path)
-    if other.config != checkpoint.config:
-        raise CheckpointError(f"{path}: a model of another shape cannot be mixed in")
-    if other.tokenizer.files() != checkpoint.tokenizer.files():
-        raise CheckpointError(f"{path}: a model with other pieces cannot be mixed in")
-    return {name: tensor.float().clone() for name, tensor in other.model.state_dict().items()}

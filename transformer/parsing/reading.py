@@ -100,21 +100,14 @@ def read_parse(trace: Trace, words: Sequence[str], spelling: Tokenizer) -> Readi
     n_opened = sum(items[at].startswith(OPEN) for at in kept)
     nodes: list[Constituent] = []
 
-    def visit(tree: Tree, first: int, parent: int) -> int:
-        index = len(nodes)
-        if tree.word is not None:
-            row = tagged.get((first, first + 1))
-            nodes.append(Constituent(tree.label, first, first + 1, parent, row, True))
-            return first + 1
+    def visit(tree: Tree, first: int, parent: int) -> None:
+        index, end, is_word = len(nodes), first + len(tree.words), tree.word is not None
         added = parent == -1 and n_opened < _n_phrases(parse.tree)
-        nodes.append(
-            Constituent(tree.label, first, first, parent, None if added else next(opened), False)
-        )
-        end = first
+        row = tagged.get((first, end)) if is_word else None if added else next(opened)
+        nodes.append(Constituent(tree.label, first, end, parent, row, is_word))
         for child in tree.children:
-            end = visit(child, end, index)
-        nodes[index] = Constituent(tree.label, first, end, parent, nodes[index].row, False)
-        return end
+            visit(child, first, index)
+            first += len(child.words)
 
     visit(parse.tree, 0, -1)
     return Reading(parse, tuple(nodes), _word_of(trace, len(words)))

@@ -148,17 +148,10 @@ def make_tokenizer(recipe: Recipe, corpus: Corpus, path: Path) -> Tokenizer:
     elif settings.checkpoint:
         tokenizer = Tokenizer.load(Path(settings.checkpoint) / "tokenizer.model")
     else:
-        tokenizer = train_tokenizer(
-            (text for pair in corpus.train for text in (words_only(pair) if trees else pair)),
-            settings.vocab_size,
-            model_type=settings.model_type,
-            character_coverage=settings.character_coverage,
-            byte_fallback=settings.byte_fallback,
-            casefold=settings.casefold,
-            split_digits=settings.split_digits,
-            required_chars=settings.required_chars,
-            fewer=True,
-        )
+        texts = (text for pair in corpus.train for text in (words_only(pair) if trees else pair))
+        options = dataclasses.asdict(settings)
+        del options["checkpoint"]
+        tokenizer = train_tokenizer(texts, **options, fewer=True)
     if trees:
         tokenizer = with_symbols(tokenizer, tree_symbols(corpus))
     elif recipe.stack is not None and recipe.stack.task == "fill":

@@ -116,7 +116,9 @@ def wants_bfloat16(precision: str, device: str) -> bool:
         return precision == "bfloat16"
     if device == "cuda":
         return bool(torch.cuda.is_bf16_supported())
-    return bool(torch.backends.cpu.get_cpu_capability() == "AVX512" and _cpu_flag("avx512_bf16"))
+    cpuinfo = Path("/proc/cpuinfo")
+    flags = cpuinfo.read_text(encoding="utf-8") if cpuinfo.is_file() else ""
+    return torch.backends.cpu.get_cpu_capability() == "AVX512" and " avx512_bf16 " in flags
 
 
 def hardware(device: torch.device) -> str:
@@ -125,10 +127,3 @@ def hardware(device: torch.device) -> str:
         return torch.cuda.get_device_name(device)
     count = torch.get_num_threads()
     return f"{count} CPU thread{'s' if count > 1 else ''}, {platform.machine()}"
-
-
-def _cpu_flag(flag: str) -> bool:
-    try:
-        return f" {flag} " in Path("/proc/cpuinfo").read_text(encoding="utf-8")
-    except OSError:
-        return False

@@ -164,10 +164,9 @@ def _noun(english: str, german: str, genitive: str, oblique: str, french: str) -
 @cache
 def nouns() -> dict[str, tuple[Noun, ...]]:
     """Return the nouns by kind; kinds are names of slots."""
-    found: dict[str, list[Noun]] = {}
-    for kind, *cells in table("nouns", 6):
-        found.setdefault(kind, []).append(_noun(*cells))
-    return {kind: tuple(each) for kind, each in found.items()}
+    rows = [(kind, _noun(*cells)) for kind, *cells in table("nouns", 6)]
+    kinds = dict.fromkeys(kind for kind, _ in rows)
+    return {kind: tuple(noun for each, noun in rows if each == kind) for kind in kinds}
 
 
 @cache
