@@ -138,8 +138,7 @@ def _original() -> subprocess.Popen[str]:
 def forked(do: Callable[[], object], log: Path, kill_after: float | None = None) -> tuple[int, str]:
     """Call `do` in a copy of this process.
 
-    Args:
-        kill_after: seconds after which it is killed; default: 120.
+    Args: kill_after: seconds after which it is killed; default: 120.
 
     Returns: its exit status, negative if a signal ended it, and what it wrote.
     """

@@ -98,7 +98,7 @@ def kinds(tmp_path_factory: pytest.TempPathFactory, random_checkpoints: Path, fa
 
         for name in ("t5", "gpt2", "bert", "marian"):
             (root / name).mkdir()
-            getattr(huggingface, name)(root / name)
+            huggingface.EVERY[name](root / name)
     return root
 
 

@@ -464,7 +464,7 @@ def foreign_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(SHIPPED / CAPTIONS, found / CAPTIONS)
     for name in FOREIGN:
         (found / name).mkdir()
-        getattr(models, name)(found / name)
+        models.EVERY[name](found / name)
     trace = Translator.load(found / CAPTIONS, "cpu").trace(SHORT, beam_size=1)
     save_arrays(trace, found / "kept.npz")
     return found

@@ -32,7 +32,7 @@ def root(tmp_path_factory: pytest.TempPathFactory, random_checkpoints: Path) -> 
     shutil.copytree(random_checkpoints / "alpha", root / "alpha")
     for name in ("m2m100", "nllb", "mbart"):
         (root / name).mkdir()
-        getattr(huggingface_models, name)(root / name)
+        huggingface_models.EVERY[name](root / name)
     theirs = root.parent / "languages-marian"
     make_folder(theirs, "separate vocabularies")
     FORMATS["marian"].convert(theirs, root / "tagged")

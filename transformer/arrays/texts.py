@@ -56,8 +56,7 @@ def plain_text(tokens: Sequence[str], special: Sequence[int]) -> str:
 class Arrays:
     """Arrays by name, read with checks; each raises `CheckpointError`.
 
-    Attributes:
-        where: the name of their source, for messages.
+    Attributes: where: the name of their source, for messages.
     """
 
     where: str

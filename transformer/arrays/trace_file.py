@@ -119,8 +119,7 @@ def trace_of(arrays: Mapping[str, Any], where: str = "arrays") -> Trace:
     Nothing missing is invented: tokens are named by their positions (`▁1`, `▁2`, ...), ids are -1,
     and log-probabilities, entropies and predictions are empty.
 
-    Args:
-        where: the name of the source in messages, such as the file.
+    Args: where: the name of the source in messages, such as the file.
 
     Raises: `CheckpointError`, one line, see `load_arrays`.
     """

@@ -20,7 +20,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 import safetensors.torch
 import torch
@@ -28,7 +28,7 @@ from torch import Tensor, nn
 
 from transformer.checkpoint.reference import ModelRef, fingerprint
 from transformer.checkpoint.snapshots import check_state, read_state
-from transformer.checkpoint.weights import SAFETENSORS, TORCH_FILE, layout_of, outline
+from transformer.checkpoint.weights import SAFETENSORS, TORCH_FILE, Layout, layout_of, outline
 from transformer.config import ConfigError, ModelConfig
 from transformer.errors import CheckpointError
 from transformer.files.atomic import write_atomic
@@ -70,20 +70,21 @@ _ATTEMPTS = 10
 #: Largest metrics.json in bytes; it stays in memory for every listed checkpoint.
 MAX_METRICS = 256 * 1024
 
-
+Config = TypeVar("Config")
 Model = TypeVar("Model", bound=nn.Module)
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
-class Loaded(Generic[Model]):
+class Loaded(Generic[Config, Model]):
     """A checkpoint in memory: the model is in evaluation mode, float32, on the CPU.
 
     Attributes:
         ref: where it was read, as a checkpoint or as one of its snapshots.
+        config: shape of the model.
     """
 
     ref: ModelRef
+    config: Config
     model: Model
     tokenizer: Tokenizer
     metrics: Mapping[str, Any] = field(default_factory=dict)
@@ -99,126 +100,122 @@ class Loaded(Generic[Model]):
         return self.ref.path
 
 
-class Checkpoint(Loaded[Transformer]):
+Kept = TypeVar("Kept", bound=Loaded[Any, Any])
+
+
+@dataclass(frozen=True)
+class ModelClass(Generic[Config, Model, Kept]):
+    """Models of one class, as checkpoint folders hold them.
+
+    Attributes:
+        read_config: reads a folder's config and tokenizer.
+        outline: builds the model of a config on the meta device.
+        layout: the tensors of that model.
+        complete: computes positions that are not stored.
+        kept: a checkpoint in memory.
+    """
+
+    read_config: Callable[[Path], tuple[Config, Tokenizer]]
+    outline: Callable[[Config], Model]
+    layout: Callable[[Config], Layout]
+    complete: Callable[[Config, Model], None]
+    kept: Callable[..., Kept]
+
+    def load(self, path: str | Path | ModelRef) -> Kept:
+        """Read a checkpoint folder, or one of its snapshots as `PATH@UPDATES`.
+
+        A folder that is replaced meanwhile is read again: no model is part old and part new.
+
+        Raises: `CheckpointError` naming the file and what is wrong.
+        """
+        ref = ModelRef.of(path)
+        restore(ref.folder)
+        reason = CheckpointError(f"{ref}: changes while it is read")
+        for _ in range(_ATTEMPTS):
+            before, loaded = fingerprint(ref.folder), None
+            try:
+                loaded = self._load(ref)
+            except CheckpointError as error:
+                reason = error
+            was_away = loaded is None and not os.path.lexists(ref.folder) and comes_back(ref.folder)
+            if fingerprint(ref.folder) != before or was_away:
+                continue
+            if loaded is None:
+                break
+            return loaded
+        raise reason
+
+    def _load(self, ref: ModelRef) -> Kept:
+        config, tokenizer = self.read_config(ref.folder)
+        model, layout = self.outline(config), self.layout(config)
+        layout.fill(model, read_state(ref, layout))
+        self.complete(config, model)
+        model.eval().requires_grad_(False)
+        return self.kept(ref, config, model, tokenizer, read_metrics(ref.folder))
+
+    def check(self, path: str | Path | ModelRef) -> Config:
+        """Check config, tokenizer and the header of the weights without reading numbers.
+
+        Raises: `CheckpointError`, like `load`.
+        """
+        ref = ModelRef.of(path)
+        config, _ = self.read_config(ref.folder)
+        check_state(ref, self.layout(config))
+        return config
+
+    def save(
+        self,
+        path: str | Path,
+        model: Model,
+        tokenizer: Tokenizer,
+        *,
+        metrics: Mapping[str, Any] | None = None,
+        dtype: str = "float32",
+        card: str | None = None,
+    ) -> Path:
+        """Write a checkpoint folder atomically.
+
+        Args:
+            path: the folder, created if missing. Its other files are kept.
+            metrics: written to metrics.json; None leaves the file as it is.
+            dtype: type in which to store the weights, a name of `STORED_DTYPES`.
+            card: the model card in Markdown, written to README.md; None leaves the file as it is.
+
+        Returns: the folder.
+        """
+        path, config = Path(path), cast(Any, model.config)
+        with replaced_folder(path, dropped=TOKENIZER_FILES) as new:
+            state = model.state_dict()
+            self.write(new, config, state, tokenizer, metrics=metrics, dtype=dtype, card=card)
+        return path
+
+    def write(
+        self, folder: Path, config: Any, state: Mapping[str, Tensor], tokenizer: Tokenizer, *,
+        metrics: Mapping[str, Any] | None, dtype: str, card: str | None,
+    ) -> None:  # fmt: skip
+        """Write a checkpoint's files into a new folder; see `save` for the arguments."""
+        if dtype not in STORED_DTYPES:
+            raise ValueError(f"dtype={dtype!r} is not one of: {', '.join(STORED_DTYPES)}")
+        stored = {
+            # Position tables are small, and sinusoids in them must not be rounded (again).
+            name: tensor.detach()
+            .to("cpu", torch.float32 if name in POSITION_TABLES else STORED_DTYPES[dtype])
+            .contiguous()
+            for name, tensor in self.layout(config).own(state).items()
+        }
+        for name, data in tokenizer.files().items():
+            write_atomic(folder / name, data)
+        write_atomic(folder / SAFETENSORS, safetensors.torch.save(stored, {"format": "pt"}))
+        write_atomic(folder / CONFIG, config.to_json().encode())
+        if metrics is not None:
+            text = json.dumps(metrics, indent=2, ensure_ascii=False) + "\n"
+            write_atomic(folder / METRICS, text.encode())
+        if card is not None:
+            write_atomic(folder / CARD, card.encode())
+
+
+class Checkpoint(Loaded[ModelConfig, Transformer]):
     """A checkpoint of an encoder-decoder in memory."""
-
-    @property
-    def config(self) -> ModelConfig:
-        """Shape of the model."""
-        return self.model.config
-
-
-def load_checkpoint(path: str | Path | ModelRef) -> Checkpoint:
-    """Read a checkpoint folder, or one of its snapshots as `PATH@UPDATES`.
-
-    Raises: `CheckpointError` naming the file and what is wrong.
-    """
-    return read_whole(ModelRef.of(path), _load)
-
-
-def _load(ref: ModelRef) -> Checkpoint:
-    config, tokenizer = _config_and_tokenizer(ref.folder)
-    model, layout = outline(config), layout_of(config)
-    layout.fill(model, read_state(ref, layout))
-    if config.positions in ("sinusoidal", "relative"):  # not stored, so still on the meta device
-        model.src_positions, model.tgt_positions = make_positions(config), make_positions(config)
-    model.eval().requires_grad_(False)
-    return Checkpoint(ref, model, tokenizer, read_metrics(ref.folder))
-
-
-def read_whole(ref: ModelRef, read: Callable[[ModelRef], T]) -> T:
-    """Read a folder, again if it is replaced meanwhile: no model is part old and part new.
-
-    Raises: what `read` raises, and `CheckpointError` if the folder keeps changing.
-    """
-    restore(ref.folder)
-    reason = CheckpointError(f"{ref}: changes while it is read")
-    for _ in range(_ATTEMPTS):
-        before, loaded = fingerprint(ref.folder), None
-        try:
-            loaded = read(ref)
-        except CheckpointError as error:
-            reason = error
-        was_away = loaded is None and not os.path.lexists(ref.folder) and comes_back(ref.folder)
-        if fingerprint(ref.folder) != before or was_away:
-            continue
-        if loaded is None:
-            break
-        return loaded
-    raise reason
-
-
-def check_checkpoint(path: str | Path | ModelRef) -> ModelConfig:
-    """Check config, tokenizer and the header of the weights without reading numbers.
-
-    Raises: `CheckpointError`, like `load_checkpoint`.
-    """
-    ref = ModelRef.of(path)
-    config, _ = _config_and_tokenizer(ref.folder)
-    check_state(ref, layout_of(config))
-    return config
-
-
-def save_checkpoint(
-    path: str | Path,
-    model: Transformer,
-    tokenizer: Tokenizer,
-    *,
-    metrics: Mapping[str, Any] | None = None,
-    dtype: str = "float32",
-    card: str | None = None,
-) -> Path:
-    """Write a checkpoint folder atomically.
-
-    Args:
-        path: the folder, created if missing. Its other files are kept.
-        metrics: written to metrics.json; None leaves the file as it is.
-        dtype: type in which to store the weights, a name of `STORED_DTYPES`.
-        card: the model card in Markdown, written to README.md; None leaves the file as it is.
-
-    Returns: the folder.
-    """
-    path = Path(path)
-    with replaced_folder(path, dropped=TOKENIZER_FILES) as new:
-        text, state = model.config.to_json(), layout_of(model.config).own(model.state_dict())
-        write_parts(new, text, state, tokenizer, metrics=metrics, dtype=dtype, card=card)
-    return path
-
-
-def write_parts(
-    folder: Path,
-    config: str,
-    state: Mapping[str, Tensor],
-    tokenizer: Tokenizer,
-    *,
-    metrics: Mapping[str, Any] | None = None,
-    dtype: str = "float32",
-    card: str | None = None,
-) -> None:
-    """Write the files of a model of any class; see `save_checkpoint` for the arguments.
-
-    Args:
-        config: content of config.json.
-        state: the tensors to store.
-    """
-    if dtype not in STORED_DTYPES:
-        raise ValueError(f"dtype={dtype!r} is not one of: {', '.join(STORED_DTYPES)}")
-    stored = {
-        # Position tables are small, and sinusoids in them must not be rounded (again).
-        name: tensor.detach()
-        .to("cpu", torch.float32 if name in POSITION_TABLES else STORED_DTYPES[dtype])
-        .contiguous()
-        for name, tensor in state.items()
-    }
-    for name, data in tokenizer.files().items():
-        write_atomic(folder / name, data)
-    write_atomic(folder / SAFETENSORS, safetensors.torch.save(stored, {"format": "pt"}))
-    write_atomic(folder / CONFIG, config.encode())
-    if metrics is not None:
-        text = json.dumps(metrics, indent=2, ensure_ascii=False) + "\n"
-        write_atomic(folder / METRICS, text.encode())
-    if card is not None:
-        write_atomic(folder / CARD, card.encode())
 
 
 def _config_and_tokenizer(folder: Path) -> tuple[ModelConfig, Tokenizer]:
@@ -303,3 +300,14 @@ def read_metrics(folder: Path) -> Mapping[str, Any]:
     except ValueError:  # includes `CheckpointError`
         return {}
     return values if isinstance(values, dict) else {}
+
+
+def _complete(config: ModelConfig, model: Transformer) -> None:
+    if config.positions in ("sinusoidal", "relative"):  # still on the meta device
+        model.src_positions, model.tgt_positions = make_positions(config), make_positions(config)
+
+
+#: Encoder-decoders.
+TWO_STACKS = ModelClass(_config_and_tokenizer, outline, layout_of, _complete, Checkpoint)
+load_checkpoint, check_checkpoint = TWO_STACKS.load, TWO_STACKS.check
+save_checkpoint = TWO_STACKS.save

@@ -12,8 +12,6 @@ from transformer.positions import sinusoids
 
 #: Float32 tables differ from the formula by less than this where float32 rounds once.
 ROUNDING = 2.0**-23
-
-
 #: Sinusoids that were rounded to half precision differ from the formula by less than this.
 HALF_ROUNDING = 5e-3
 

@@ -140,8 +140,7 @@ def check_state(ref: ModelRef, layout: Layout) -> None:
 def read_snapshot(ref: ModelRef, shapes: Mapping[str, Shape]) -> dict[str, Tensor]:
     """Return the weights of one snapshot by stored name, in float32.
 
-    Args:
-        shapes: of the tensors in the checkpoint's weight file, see `Layout.stored`.
+    Args: shapes: of the tensors in the checkpoint's weight file, see `Layout.stored`.
 
     Raises: `CheckpointError` naming the file and what is wrong, or the snapshots that exist.
     """
@@ -188,10 +187,8 @@ def pack(states: Sequence[Mapping[str, Tensor]], fineness: float) -> dict[str, N
     names = sorted(states[-1])
     matrices = [name for name in names if states[-1][name].dim() > 1]
     vectors = [name for name in names if states[-1][name].dim() <= 1]
-    steps = np.array(
-        [max(_root_mean_square(states[-1][name]) / fineness, 1e-8) for name in matrices],
-        np.float32,
-    )
+    sizes = [float(states[-1][name].float().pow(2).mean().sqrt()) for name in matrices]
+    steps = np.array([max(size / fineness, 1e-8) for size in sizes], np.float32)
     arrays: dict[str, NDArray[Any]] = {"steps": steps}
     seen = [np.zeros(states[-1][name].numel(), np.int16) for name in matrices]
     for k, state in enumerate(states):
@@ -214,7 +211,3 @@ def _cut(flat: NDArray[Any], shapes: Mapping[str, Shape]) -> Iterable[tuple[str,
         size = math.prod(shape)
         yield name, flat[start : start + size].reshape(shape)
         start += size
-
-
-def _root_mean_square(tensor: Tensor) -> float:
-    return float(tensor.float().pow(2).mean().sqrt())

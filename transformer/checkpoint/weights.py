@@ -132,8 +132,7 @@ def read_tensors(path: Path, described: Mapping[str, Described]) -> Iterator[tup
     Each is read only when the previous one has been consumed, so that a caller that converts them
     holds the numbers once, not twice.
 
-    Args:
-        described: the tensors to read, as `describe_weights` returned them.
+    Args: described: the tensors to read, as `describe_weights` returned them.
 
     Raises: `CheckpointError` naming the file, also if it has been replaced since it was described
         or changes before the last tensor is read.
@@ -271,8 +270,7 @@ def check_memory(path: Path, numbers: int, size: int | None = None) -> None:
 def in_memory(path: Path, name: str, tensor: Tensor, *, own: bool = False) -> Tensor:
     """Return a tensor in float32, contiguous; NaN and infinity are refused.
 
-    Args:
-        own: the caller owns the tensor, so one in float32 need not be copied.
+    Args: own: the caller owns the tensor, so one in float32 need not be copied.
     """
     tensor = tensor.detach().to(torch.float32, copy=not own).contiguous()
     if not bool(torch.isfinite(tensor).all()):

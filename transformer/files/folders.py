@@ -47,10 +47,7 @@ def replaced_folder(
     except OSError as error:
         if error.errno not in _FIXED or not path.is_dir():
             raise
-        fixed, new = (
-            True,
-            Path(tempfile.mkdtemp(prefix=prefix, suffix=".new", dir=path)),
-        )
+        fixed, new = True, Path(tempfile.mkdtemp(prefix=prefix, suffix=".new", dir=path))
     try:
         yield new
         new.chmod(path.stat().st_mode & 0o7777 if path.is_dir() else 0o777 & ~_umask())

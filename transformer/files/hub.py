@@ -129,8 +129,7 @@ def _described(sibling: Any) -> HubFile:
 def fetch(model: HubModel, folder: Path, report: Report | None = None) -> None:
     """Fetch a model's files into an existing, empty folder.
 
-    Args:
-        report: called with (bytes so far, bytes in all); stops the download by raising.
+    Args: report: called with (bytes so far, bytes in all); stops the download by raising.
 
     Raises: `CheckpointError`, one line.
     """

@@ -82,12 +82,8 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 #: Limits for a config, besides its number of parameters.
 MAX_LAYERS, MAX_POSITION_ENTRIES, MAX_SMALL_FILE = 200, 200_000_000, 64 * 1024 * 1024
-
-
 #: A config has a few kB; a huge one would take many seconds to parse before it is refused.
 MAX_CONFIG = 2 * 1024 * 1024
-
-
 #: A vocabulary in JSON; one of a quarter of a million pieces takes 6 MB.
 MAX_TABLE = 16 * 1024 * 1024
 
@@ -114,17 +110,14 @@ def open_file(path: Path) -> Iterator[tuple[BinaryIO, os.stat_result]]:
     """
     check_file(path)
     try:
-        with open(path, "rb", opener=_without_waiting) as file:
+        nonblocking = getattr(os, "O_NONBLOCK", 0)
+        with open(path, "rb", opener=lambda at, flags: os.open(at, flags | nonblocking)) as file:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
                 raise CheckpointError(f"{path}: not a file any more")
             yield file, status
     except OSError as error:
         raise CheckpointError(f"{path}: {error.strerror or error}") from None
-
-
-def _without_waiting(path: str, flags: int) -> int:
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def check_unchanged(path: Path, file: BinaryIO, before: os.stat_result) -> None:

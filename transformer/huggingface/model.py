@@ -33,7 +33,7 @@ from transformer.huggingface.generate import (
     read_generation,
 )
 from transformer.huggingface.passes import KINDS, PassOutput, check_memory, position_limits, run
-from transformer.huggingface.tokenizer import HubTokenizer, TokenizedText, read_tokenizer
+from transformer.huggingface.tokenizer import PREFERRED, HubTokenizer, TokenizedText, read_tokenizer
 from transformer.search.inputs import MAX_TOP_K, checked_alpha, checked_beam, checked_whole
 from transformer.search.reader import EXTRA_LENGTH
 from transformer.search.request import SearchOptions
@@ -87,7 +87,7 @@ class HuggingFaceModel:
         self._text, self._generation = text, generation
         self.family, self.kinds = family, KINDS[family]
         self.name, self.path = name, path
-        limits = (max_tokens, text.own_limit(), *position_limits(model))
+        limits = (max_tokens, text.own_limit, *position_limits(model))
         self.max_tokens = min(limit for limit in limits if limit is not None)
         self._output = self._probe()
 
@@ -161,7 +161,10 @@ class HuggingFaceModel:
             named = {index: name for name, index in self._text.languages.items()}
             own = (self._generation.forced_first, self._generation.start)
             target = next((named[each] for each in own if each in named), None)
-            target = target or self._text.other_language(source)
+            others = (*PREFERRED, *self._text.languages)
+            target = target or next(
+                (each for each in others if each in self._text.languages and each != source), None
+            )
         return source, target
 
     def lacks(self, ability: Ability) -> str | None:

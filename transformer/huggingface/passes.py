@@ -111,8 +111,7 @@ def _stacked(layers: Any, name: str, kind: AttentionKind, n_queries: int, n_keys
 def check_memory(output: PassOutput, n_src: int, n_tgt: int, vocab_size: int) -> None:
     """Refuse a trace that could outgrow `MAX_TRACE_BYTES`.
 
-    Args:
-        output: any pass of the same model, for its depths and heads.
+    Args: output: any pass of the same model, for its depths and heads.
     """
     sizes = _sizes(n_src, n_tgt)
     numbers = n_tgt * vocab_size

@@ -62,7 +62,7 @@ def rewritten(piece: str, style: Style, *, starts: bool | None = None) -> str:
         body = piece.removeprefix(CONTINUES) if goes_on else piece
         if starts is None:
             # Without the text, a single punctuation mark is assumed to follow a word directly.
-            starts = not goes_on and not (len(body) == 1 and _is_mark(body))
+            starts = not (goes_on or (len(body) == 1 and unicodedata.category(body)[0] == "P"))
         return START + body if starts else body
     if style == "word_end":
         body = piece.removesuffix(ENDS)
@@ -72,10 +72,6 @@ def rewritten(piece: str, style: Style, *, starts: bool | None = None) -> str:
 
 def _marked(text: str) -> str:
     return text.replace(" ", START)
-
-
-def _is_mark(character: str) -> bool:
-    return unicodedata.category(character)[0] == "P"
 
 
 def _spelled(data: bytes) -> str:

@@ -59,6 +59,8 @@ class HubTokenizer:
         self._tokenizer = tokenizer
         self._lock = threading.Lock()
         self.sizes = sizes
+        limit = getattr(tokenizer, "model_max_length", None)
+        self.own_limit = limit if isinstance(limit, int) and 0 < limit < 10**6 else None
         unknown = getattr(tokenizer, "unk_token_id", None)
         special = {*tokenizer.all_special_ids} - {unknown}
         # GPT-2 calls its end of text "unknown" too.
@@ -104,11 +106,6 @@ class HubTokenizer:
             known = ", ".join(sorted(self.languages))
             raise InputError(f"{which}={asked!r} is not one of: {known}")
         return asked
-
-    def other_language(self, source: str | None) -> str | None:
-        """Return the default target language."""
-        others = (name for name in (*PREFERRED, *self.languages) if name in self.languages)
-        return next((name for name in others if name != source), None)
 
     def cut(
         self,
@@ -216,11 +213,6 @@ class HubTokenizer:
         known = [each for each in ids if each not in self.special_ids and each < self._n_known]
         with self._lock:
             return str(self._tokenizer.decode(known, skip_special_tokens=True)).strip()
-
-    def own_limit(self) -> int | None:
-        """Return the maximum length in the tokenizer's files, if any."""
-        limit = getattr(self._tokenizer, "model_max_length", None)
-        return limit if isinstance(limit, int) and 0 < limit < 10**6 else None
 
 
 def read_tokenizer(

@@ -124,6 +124,12 @@ def read_config(folder: Path) -> ModelConfig:
     decoding.check("forced_eos_token_id", forced in (None, eos, [eos]), allowed)
     size = given.whole("vocab_size")
     vocabularies = size, given.values.get("decoder_vocab_size") or size
+    share = given.flag("share_encoder_decoder_embeddings", default=True)
+    fits = not share or vocabularies[0] == vocabularies[1]
+    given.check("decoder_vocab_size", fits, "vocab_size, although they share one embedding")
+    tying: Tying = "all" if share else "decoder"
+    if not given.flag("tie_word_embeddings", default=True):
+        tying = "none"
     return model_config(
         path,
         vocab_size=vocabularies,
@@ -137,7 +143,7 @@ def read_config(folder: Path) -> ModelConfig:
         activation=ACTIVATIONS[given.choice("activation_function", ACTIVATIONS, "gelu")],
         position_layout="concatenated",
         max_positions=given.values.get("max_position_embeddings", 1024),
-        tie_embeddings=_tying(given, vocabularies),
+        tie_embeddings=tying,
         scale_embedding=given.values.get("scale_embedding", False),
         attention_bias=True,
         output_bias=True,
@@ -155,15 +161,6 @@ def _generation(folder: Path) -> Settings:
     """Return the generation settings, which older models keep in config.json."""
     path = folder / (GENERATION if (folder / GENERATION).exists() else CONFIG)
     return Settings(path, json_object(path))
-
-
-def _tying(given: Settings, sizes: tuple[int, int]) -> Tying:
-    share = given.flag("share_encoder_decoder_embeddings", default=True)
-    fits = not share or sizes[0] == sizes[1]
-    given.check("decoder_vocab_size", fits, "vocab_size, although they share one embedding")
-    if not given.flag("tie_word_embeddings", default=True):
-        return "none"
-    return "all" if share else "decoder"
 
 
 def _token(given: Settings, name: str, default: int) -> int:

@@ -11,9 +11,8 @@ from typing import Any
 
 from torch import Tensor
 
-from transformer.checkpoint.folder import POSITION_TABLES, check_checkpoint, write_parts
+from transformer.checkpoint.folder import POSITION_TABLES, TWO_STACKS
 from transformer.checkpoint.position_tables import about_stored
-from transformer.checkpoint.weights import layout_of
 from transformer.config import ModelConfig
 from transformer.errors import CheckpointError
 from transformer.files.folders import replaced_folder
@@ -95,12 +94,11 @@ class Format:
         metrics = {"imported": {"format": self.name, "source": source}, "stored_as": found.dtype}
         try:
             with replaced_folder(out, over=False) as new:
-                write_parts(
-                    new, found.config.to_json(), layout_of(found.config).own(found.state),
-                    found.tokenizer, metrics=metrics, dtype=found.dtype,
-                    card=self._card(out.name, source, found),
+                TWO_STACKS.write(
+                    new, found.config, found.state, found.tokenizer, metrics=metrics,
+                    dtype=found.dtype, card=self._card(out.name, source, found),
                 )  # fmt: skip
-                check_checkpoint(new)
+                TWO_STACKS.check(new)
         except FileExistsError:
             raise _taken(out) from None
         return out

@@ -39,8 +39,10 @@ class Job(Generic[T]):
         request: the latest request to the work, None without one.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, forward: Callable[[Any], None] | None = None) -> None:
+        """Create a job. Args: forward: called with each request, if the work is elsewhere."""
         self.future: Future[T] = Future()
+        self._forward = forward
         self.progress: tuple[int, int] = UNKNOWN
         self.request: Any = None
 
@@ -53,6 +55,8 @@ class Job(Generic[T]):
     def ask(self, request: Any) -> None:
         """Replace the request that the work reads."""
         self.request = request
+        if self._forward is not None:
+            self._forward(request)
 
     def stop(self) -> None:
         """End the work at its next report."""

@@ -60,7 +60,9 @@ class LostError(InputError):
 class Process:
     """A process that runs jobs, each in a thread of its own. Thread-safe.
 
-    Attributes: ended: whether the process has ended.
+    Attributes:
+        pid: id of the process.
+        ended: whether the process has ended.
     """
 
     def __init__(self) -> None:
@@ -74,17 +76,13 @@ class Process:
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True,
             env={**os.environ, "OMP_NUM_THREADS": "1"},
         )  # fmt: skip
+        self.pid = self._process.pid
         threading.Thread(target=self._listen, name="headlight-process", daemon=True).start()
 
     @property
     def jobs(self) -> int:
         """Number of its jobs."""
         return len(self._jobs)
-
-    @property
-    def pid(self) -> int:
-        """Id of the process."""
-        return self._process.pid
 
     def start(self, function: Callable[..., T], *arguments: Any) -> Job[T]:
         """Begin `function(*arguments, job)` there, where `job` is the job's other end.
@@ -94,7 +92,7 @@ class Process:
         Returns: the job, which fails with `LostError` if the process is killed.
         """
         number = next(self._numbers)
-        job: Job[T] = _Elsewhere(partial(self._send, number, None))
+        job: Job[T] = Job(partial(self._send, number, None))
         with self._sending:
             if self.ended:
                 raise LostError
@@ -200,18 +198,6 @@ def most_workers() -> int:
     if setting.isdecimal():
         return int(setting)
     return max(1, min(_MOST, (os.cpu_count() or 1) - 1))
-
-
-class _Elsewhere(Job[T]):
-    """The server's end of a job in a process."""
-
-    def __init__(self, send: Callable[[Any], None]) -> None:
-        super().__init__()
-        self._send = send
-
-    def ask(self, request: Any) -> None:
-        super().ask(request)
-        self._send(request)
 
 
 class _Here(Job[T]):

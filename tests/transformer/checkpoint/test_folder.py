@@ -12,15 +12,16 @@ import torch
 
 from tests.tiny_models import random_model
 from tests.transformer.damage import edit
-from transformer.checkpoint.folder import (
-    load_checkpoint,
-    save_checkpoint,
-)
+from transformer.checkpoint.folder import load_checkpoint, save_checkpoint
 from transformer.config import ModelConfig
 from transformer.errors import CheckpointError
 from transformer.files.atomic import write_atomic
 from transformer.model import Transformer
 from transformer.text.tokenizer import Tokenizer
+
+SMALL = ModelConfig(
+    vocab_size=110, d_model=12, n_heads=3, d_ff=8, n_encoder_layers=1, n_decoder_layers=2
+)
 
 
 @pytest.fixture
@@ -41,7 +42,7 @@ def test_what_is_saved_is_loaded(tiny_checkpoint: Path, tiny_model: Transformer)
     assert checkpoint.metrics == {"bleu": 0.0}
     assert not checkpoint.model.training
     assert not any(each.requires_grad for each in checkpoint.model.parameters())
-    torch.testing.assert_close(outputs(checkpoint.model), outputs(tiny_model), atol=0, rtol=0)
+    assert torch.equal(outputs(checkpoint.model), outputs(tiny_model))
 
 
 @pytest.mark.parametrize("tying", ["all", "decoder", "none"])
@@ -49,17 +50,14 @@ def test_what_is_saved_is_loaded(tiny_checkpoint: Path, tiny_model: Transformer)
 def test_ties_survive(
     tmp_path: Path, tiny_tokenizer: Tokenizer, tying: str, positions: str
 ) -> None:
-    config = ModelConfig(
-        vocab_size=110, d_model=12, n_heads=3, d_ff=8, n_encoder_layers=1, n_decoder_layers=2,
-        tie_embeddings=tying, positions=positions, norm="pre",  # type: ignore[arg-type]
-    )  # fmt: skip
+    config = SMALL.replace(tie_embeddings=tying, positions=positions, norm="pre")
     model = random_model(config)
     save_checkpoint(tmp_path / "it", model, tiny_tokenizer)
     loaded = load_checkpoint(tmp_path / "it").model
     assert loaded.n_parameters == config.n_parameters
     assert (loaded.generator.weight is loaded.tgt_embedding.weight) == (tying != "none")
     assert (loaded.tgt_embedding is loaded.src_embedding) == (tying == "all")
-    torch.testing.assert_close(outputs(loaded), outputs(model), atol=0, rtol=0)
+    assert torch.equal(outputs(loaded), outputs(model))
     stored = safetensors.torch.load_file(tmp_path / "it" / "model.safetensors")
     assert sum(each.numel() for each in stored.values()) == config.n_numbers
     assert (config.n_numbers > config.n_parameters) == (positions == "stored")
@@ -67,18 +65,14 @@ def test_ties_survive(
 
 def test_a_stored_table_is_kept_as_it_is(tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
     """Neither recomputed nor rounded, in half precision or through a torch file."""
-    config = ModelConfig(
-        vocab_size=110, d_model=12, n_heads=3, d_ff=8, n_encoder_layers=1, n_decoder_layers=2,
-        positions="stored", max_positions=9,
-    )  # fmt: skip
-    model = random_model(config)
+    model = random_model(SMALL.replace(positions="stored", max_positions=9))
     model.src_positions.table.normal_()
     save_checkpoint(tmp_path / "it", model, tiny_tokenizer, dtype="bfloat16")
     loaded = load_checkpoint(tmp_path / "it").model
     for name in ("src_positions", "tgt_positions"):
         table = getattr(loaded, name).table
         assert not isinstance(table, torch.nn.Parameter)
-        torch.testing.assert_close(table, getattr(model, name).table, atol=0, rtol=0)
+        assert torch.equal(table, getattr(model, name).table)
     with pytest.raises(ValueError, match="beyond the 9 stored positions"):
         loaded.encode(torch.full((1, 10), 5))
     state = model.state_dict() | {"tgt_positions.table": torch.full((9, 12), torch.nan)}
@@ -102,21 +96,16 @@ def test_half_precision_is_computed_with_in_full(
     assert sizes[0] < 0.6 * sizes[1]
 
 
-@pytest.mark.parametrize("legacy", [False, True])
+@pytest.mark.parametrize("archive", [False, True])
 @pytest.mark.parametrize("wrapped", [False, True])
 def test_a_torch_file_of_weights(
-    folder: Path, tiny_model: Transformer, legacy: bool, wrapped: bool
+    folder: Path, tiny_model: Transformer, archive: bool, wrapped: bool
 ) -> None:
     (folder / "model.safetensors").unlink()
     state = tiny_model.state_dict()
-    torch.save(
-        {"model": state} if wrapped else state,
-        folder / "model.pt",
-        _use_new_zipfile_serialization=not legacy,
-    )
-    torch.testing.assert_close(
-        outputs(load_checkpoint(folder).model), outputs(tiny_model), atol=0, rtol=0
-    )
+    content = {"model": state} if wrapped else state
+    torch.save(content, folder / "model.pt", _use_new_zipfile_serialization=archive)
+    assert torch.equal(outputs(load_checkpoint(folder).model), outputs(tiny_model))
 
 
 def test_shapes_are_compared_before_memory_is_taken(

@@ -6,6 +6,7 @@ import json
 import os
 import random
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,11 +25,7 @@ transformers.logging.disable_progress_bar()
 
 Made = tuple[Any, Any]
 
-#: Sizes and ids of BART and of models with its layers.
-BART: dict[str, Any] = {
-    "encoder_ffn_dim": 20, "decoder_ffn_dim": 22, "pad_token_id": 1, "bos_token_id": 0,
-    "eos_token_id": 2,
-}  # fmt: skip
+SPECIAL = ["<s>", "<pad>", "</s>", "<unk>"]
 
 
 def unigram(special: list[str]) -> list[tuple[str, float]]:
@@ -38,95 +35,142 @@ def unigram(special: list[str]) -> list[tuple[str, float]]:
     return [*((name, 0.0) for name in special), *rest]
 
 
-def byte_level(special: list[str], vocab_size: int = 300) -> Tokenizer:
-    made = Tokenizer(models.BPE())
-    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    made.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=vocab_size, special_tokens=special, show_progress=False,
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-    )  # fmt: skip
-    made.train_from_iterator(SENTENCES, trainer)
-    return made
+def learned(
+    model: Any, trainer: Any, before: Any, special: list[str], size: int, **more: Any
+) -> dict[str, Any]:
+    """Train a tokenizer; return its pieces with their ids, and the merges of BPE."""
+    made = Tokenizer(model)
+    made.pre_tokenizer = before
+    made.train_from_iterator(
+        SENTENCES,
+        trainer(vocab_size=size, special_tokens=special, show_progress=False, **more),
+    )
+    found = json.loads(made.to_str())["model"]
+    merges = [tuple(pair) for pair in found.get("merges", ())]
+    return {"vocab": found["vocab"]} | ({"merges": merges} if merges else {})
 
 
-def vocabulary(made: Tokenizer) -> tuple[dict[str, int], list[tuple[str, str]]]:
-    """Pieces with their ids, and the merges of BPE."""
-    model = json.loads(made.to_str())["model"]
-    return model["vocab"], [tuple(pair) for pair in model.get("merges", ())]
+def byte_level(special: list[str]) -> dict[str, Any]:
+    before = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    return learned(
+        models.BPE(), trainers.BpeTrainer, before, special, 300, initial_alphabet=alphabet
+    )
 
 
-def t5(folder: Path) -> Made:
+def t5_tokenizer(_: Path) -> Any:
     pieces = unigram(["<pad>", "</s>", "<unk>"])
-    cut = transformers.T5Tokenizer(vocab=pieces, extra_ids=4, model_max_length=512)
-    config = transformers.T5Config(
-        vocab_size=len(cut) + 5, d_model=20, d_kv=7, d_ff=24, num_layers=2, num_decoder_layers=3,
-        num_heads=5, feed_forward_proj="gated-gelu", decoder_start_token_id=0, pad_token_id=0,
-        eos_token_id=1, relative_attention_num_buckets=8,
-    )  # fmt: skip
-    return save(folder, transformers.T5ForConditionalGeneration, config, cut)
+    return transformers.T5Tokenizer(vocab=pieces, extra_ids=4, model_max_length=512)
 
 
-def bart(folder: Path) -> Made:
-    made = byte_level(["<s>", "<pad>", "</s>", "<unk>", "<mask>"])
-    made.post_processor = processors.TemplateProcessing(
-        single="<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
-    )
-    vocab, merges = vocabulary(made)
-    cut = transformers.BartTokenizer(vocab=vocab, merges=merges)
-    config = transformers.BartConfig(
-        vocab_size=len(cut), d_model=18, encoder_layers=3, decoder_layers=1,
-        encoder_attention_heads=3, decoder_attention_heads=6, max_position_embeddings=64,
-        decoder_start_token_id=2, **BART,
-    )  # fmt: skip
-    return save(
-        folder, transformers.BartForConditionalGeneration, config, cut, forced_bos_token_id=0
-    )
+def bart_tokenizer(_: Path) -> Any:
+    return transformers.BartTokenizer(**byte_level([*SPECIAL, "<mask>"]))
 
 
-def m2m100(folder: Path) -> Made:
-    folder.mkdir(parents=True, exist_ok=True)
+def m2m100_tokenizer(folder: Path) -> Any:
     model = sentence_pieces(SENTENCES, 110)
-    names = ["<s>", "<pad>", "</s>", "<unk>", *pieces_of(model)]
+    names = [*SPECIAL, *pieces_of(model)]
     (folder / "vocab.json").write_text(json.dumps({name: at for at, name in enumerate(names)}))
     (folder / "sentencepiece.bpe.model").write_bytes(model)
-    cut = transformers.M2M100Tokenizer(
+    return transformers.M2M100Tokenizer(
         folder / "vocab.json", folder / "sentencepiece.bpe.model", src_lang="en", tgt_lang="fr"
     )
-    return save(folder, *many_languages(len(names) + 108), cut)
 
 
-def nllb(folder: Path) -> Made:
-    made = Tokenizer(models.BPE(unk_token="<unk>"))
-    made.pre_tokenizer = pre_tokenizers.Metaspace()
-    special = ["<s>", "<pad>", "</s>", "<unk>"]
-    trainer = trainers.BpeTrainer(vocab_size=120, special_tokens=special, show_progress=False)
-    made.train_from_iterator(SENTENCES, trainer)
-    vocab, merges = vocabulary(made)
-    cut = transformers.NllbTokenizer(
-        vocab=vocab, merges=merges, src_lang="eng_Latn",
+def nllb_tokenizer(_: Path) -> Any:
+    model, before = models.BPE(unk_token="<unk>"), pre_tokenizers.Metaspace()
+    return transformers.NllbTokenizer(
+        **learned(model, trainers.BpeTrainer, before, SPECIAL, 120), src_lang="eng_Latn",
         extra_special_tokens=["deu_Latn", "eng_Latn", "fra_Latn", "arb_Arab"],
     )  # fmt: skip
-    return save(folder, *many_languages(len(cut)), cut)
 
 
-def many_languages(vocab_size: int) -> tuple[Any, Any]:
-    config = transformers.M2M100Config(
-        vocab_size=vocab_size, d_model=24, encoder_layers=2, decoder_layers=3,
-        encoder_attention_heads=3, decoder_attention_heads=4, max_position_embeddings=80,
-        decoder_start_token_id=2, **BART,
-    )  # fmt: skip
-    return transformers.M2M100ForConditionalGeneration, config
+def mbart_tokenizer(_: Path) -> Any:
+    pieces = unigram(SPECIAL)
+    return transformers.MBartTokenizer(vocab=pieces, src_lang="en_XX", tgt_lang="de_DE")
 
 
-def mbart(folder: Path) -> Made:
-    pieces = unigram(["<s>", "<pad>", "</s>", "<unk>"])
-    cut = transformers.MBartTokenizer(vocab=pieces, src_lang="en_XX", tgt_lang="de_DE")
-    config = transformers.MBartConfig(
-        vocab_size=len(cut), d_model=20, encoder_layers=1, decoder_layers=2,
-        encoder_attention_heads=2, decoder_attention_heads=5, max_position_embeddings=70, **BART,
-    )  # fmt: skip
-    return save(folder, transformers.MBartForConditionalGeneration, config, cut)
+def gpt2_tokenizer(_: Path) -> Any:
+    return transformers.GPT2Tokenizer(**byte_level(["<|endoftext|>"]))
+
+
+def llama_tokenizer(_: Path) -> Any:
+    made = Tokenizer(models.Unigram(unigram(["<unk>", "<s>", "</s>"]), unk_id=0))
+    made.pre_tokenizer, made.decoder = pre_tokenizers.Metaspace(), decoders.Metaspace()
+    made.post_processor = processors.TemplateProcessing(
+        single="<s> $A", special_tokens=[("<s>", 1)]
+    )
+    return transformers.PreTrainedTokenizerFast(
+        tokenizer_object=made, bos_token="<s>", eos_token="</s>", unk_token="<unk>"
+    )
+
+
+def bert_tokenizer(_: Path) -> Any:
+    model, before = models.WordPiece(unk_token="[UNK]"), pre_tokenizers.BertPreTokenizer()
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    found = learned(model, trainers.WordPieceTrainer, before, special, 120)
+    return transformers.BertTokenizer(**found, do_lower_case=False)
+
+
+#: Sizes and ids of BART and of models with its layers.
+BART: dict[str, Any] = {
+    "encoder_ffn_dim": 20, "decoder_ffn_dim": 22, "pad_token_id": 1, "bos_token_id": 0,
+    "eos_token_id": 2,
+}  # fmt: skip
+M2M100: dict[str, Any] = {
+    "d_model": 24, "encoder_layers": 2, "decoder_layers": 3, "encoder_attention_heads": 3,
+    "decoder_attention_heads": 4, "max_position_embeddings": 80, "decoder_start_token_id": 2,
+    **BART,
+}  # fmt: skip
+
+#: Each family: its tokenizer, the model's class, its shape, and how many rows its embedding has
+#: beside the tokenizer's pieces.
+FAMILIES: dict[str, tuple[Callable[[Path], Any], str, dict[str, Any], int]] = {
+    "t5": (t5_tokenizer, "T5ForConditionalGeneration", {
+        "d_model": 20, "d_kv": 7, "d_ff": 24, "num_layers": 2, "num_decoder_layers": 3,
+        "num_heads": 5, "feed_forward_proj": "gated-gelu", "decoder_start_token_id": 0,
+        "pad_token_id": 0, "eos_token_id": 1, "relative_attention_num_buckets": 8}, 5),
+    "bart": (bart_tokenizer, "BartForConditionalGeneration", {
+        "d_model": 18, "encoder_layers": 3, "decoder_layers": 1, "encoder_attention_heads": 3,
+        "decoder_attention_heads": 6, "max_position_embeddings": 64, "decoder_start_token_id": 2,
+        **BART}, 0),
+    "m2m100": (m2m100_tokenizer, "M2M100ForConditionalGeneration", M2M100, 108),
+    "nllb": (nllb_tokenizer, "M2M100ForConditionalGeneration", M2M100, 0),
+    "mbart": (mbart_tokenizer, "MBartForConditionalGeneration", {
+        "d_model": 20, "encoder_layers": 1, "decoder_layers": 2, "encoder_attention_heads": 2,
+        "decoder_attention_heads": 5, "max_position_embeddings": 70, **BART}, 0),
+    "gpt2": (gpt2_tokenizer, "GPT2LMHeadModel", {
+        "n_embd": 21, "n_layer": 3, "n_head": 3, "n_positions": 48, "bos_token_id": 0,
+        "eos_token_id": 0}, 0),
+    "llama": (llama_tokenizer, "LlamaForCausalLM", {
+        "hidden_size": 24, "intermediate_size": 20, "num_hidden_layers": 2,
+        "num_attention_heads": 6, "num_key_value_heads": 3, "max_position_embeddings": 90,
+        "bos_token_id": 1, "eos_token_id": 2}, 0),
+    "bert": (bert_tokenizer, "BertForMaskedLM", {
+        "hidden_size": 20, "num_hidden_layers": 3, "num_attention_heads": 5,
+        "intermediate_size": 24, "max_position_embeddings": 60}, 0),
+}  # fmt: skip
+
+
+def make(name: str, folder: Path) -> Made:
+    """Write a model with wide-spread random weights, and its tokenizer; return both."""
+    tokenizer, kind_name, shape, more = FAMILIES[name]
+    folder.mkdir(parents=True, exist_ok=True)
+    cut, kind = tokenizer(folder), getattr(transformers, kind_name)
+    config = kind.config_class(vocab_size=len(cut) + more, **shape)
+    torch.manual_seed(3)
+    config._attn_implementation = "eager"
+    model = kind(config).eval().requires_grad_(False)
+    for weight_name, weight in model.named_parameters():
+        if weight.dim() == 2 and "position" not in weight_name:
+            weight.normal_(std=1.2 * weight.size(1) ** -0.5)
+    model.tie_weights()
+    if name == "bart":
+        model.generation_config.update(forced_bos_token_id=0)
+    model.save_pretrained(folder)
+    cut.save_pretrained(folder)
+    again = kind.from_pretrained(folder, attn_implementation="eager", dtype=torch.float32)
+    return again.eval().requires_grad_(False), cut
 
 
 ENGLISH, GERMAN = SENTENCES[::2], SENTENCES[1::2]
@@ -210,71 +254,11 @@ def marian(folder: Path) -> Made:
     return model.requires_grad_(False), transformers.MarianTokenizer.from_pretrained(folder)
 
 
-def gpt2(folder: Path) -> Made:
-    vocab, merges = vocabulary(byte_level(["<|endoftext|>"]))
-    cut = transformers.GPT2Tokenizer(vocab=vocab, merges=merges)
-    config = transformers.GPT2Config(
-        vocab_size=len(cut), n_embd=21, n_layer=3, n_head=3, n_positions=48, bos_token_id=0,
-        eos_token_id=0,
-    )  # fmt: skip
-    return save(folder, transformers.GPT2LMHeadModel, config, cut)
-
-
-def llama(folder: Path) -> Made:
-    made = Tokenizer(models.Unigram(unigram(["<unk>", "<s>", "</s>"]), unk_id=0))
-    made.pre_tokenizer, made.decoder = pre_tokenizers.Metaspace(), decoders.Metaspace()
-    made.post_processor = processors.TemplateProcessing(
-        single="<s> $A", special_tokens=[("<s>", 1)]
-    )
-    cut = transformers.PreTrainedTokenizerFast(
-        tokenizer_object=made, bos_token="<s>", eos_token="</s>", unk_token="<unk>"
-    )
-    config = transformers.LlamaConfig(
-        vocab_size=len(cut), hidden_size=24, intermediate_size=20, num_hidden_layers=2,
-        num_attention_heads=6, num_key_value_heads=3, max_position_embeddings=90,
-        bos_token_id=1, eos_token_id=2,
-    )  # fmt: skip
-    return save(folder, transformers.LlamaForCausalLM, config, cut)
-
-
-def bert(folder: Path) -> Made:
-    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    made = Tokenizer(models.WordPiece(unk_token="[UNK]"))
-    made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    trainer = trainers.WordPieceTrainer(vocab_size=120, special_tokens=special, show_progress=False)
-    made.train_from_iterator(SENTENCES, trainer)
-    vocab, _ = vocabulary(made)
-    cut = transformers.BertTokenizer(vocab=vocab, do_lower_case=False)
-    config = transformers.BertConfig(
-        vocab_size=len(cut), hidden_size=20, num_hidden_layers=3, num_attention_heads=5,
-        intermediate_size=24, max_position_embeddings=60,
-    )  # fmt: skip
-    return save(folder, transformers.BertForMaskedLM, config, cut)
-
-
-def save(folder: Path, kind: Any, config: Any, cut: Any, **decoding: Any) -> Made:
-    """A model with wide-spread random weights, written with its tokenizer."""
-    torch.manual_seed(3)
-    config._attn_implementation = "eager"
-    model = kind(config).eval().requires_grad_(False)
-    for name, weight in model.named_parameters():
-        if weight.dim() == 2 and "position" not in name:
-            weight.normal_(std=1.2 * weight.size(1) ** -0.5)
-    model.tie_weights()
-    if model.can_generate():
-        model.generation_config.update(**decoding)
-    model.save_pretrained(folder)
-    cut.save_pretrained(folder)
-    again = kind.from_pretrained(folder, attn_implementation="eager", dtype=torch.float32)
-    return again.eval().requires_grad_(False), cut
-
-
-ENCODER_DECODERS: dict[str, Callable[[Path], Made]] = {
-    "t5": t5, "bart": bart, "m2m100": m2m100, "nllb": nllb, "mbart": mbart, "marian": marian,
+EVERY: dict[str, Callable[[Path], Made]] = {
+    **{name: partial(make, name) for name in FAMILIES}, "marian": marian,
 }  # fmt: skip
-DECODERS: dict[str, Callable[[Path], Made]] = {"gpt2": gpt2, "llama": llama}
-ENCODERS: dict[str, Callable[[Path], Made]] = {"bert": bert}
-EVERY = {**ENCODER_DECODERS, **DECODERS, **ENCODERS}
+DECODERS, ENCODERS = ("gpt2", "llama"), ("bert",)
+ENCODER_DECODERS = tuple(name for name in EVERY if name not in (*DECODERS, *ENCODERS))
 
 
 class Pair(NamedTuple):

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 import torch
 
-from tests.transformer.huggingface import models as huggingface_models
 from tests.transformer.huggingface.models import (
     DECODERS,
     ENCODER_DECODERS,
@@ -288,7 +287,7 @@ def test_the_encoder_of_a_t5_alone(tmp_path: Path) -> None:
 def test_a_models_own_settings_of_search_are_honoured(seed: int, tmp_path: Path) -> None:
     """BART's files force an end; others forbid repeated n-grams and short texts."""
     torch.manual_seed(seed)
-    theirs, cut = huggingface_models.bart(tmp_path / "it")
+    theirs, cut = EVERY["bart"](tmp_path / "it")
     for parameter in theirs.parameters():  # spread, so that beams differ
         parameter.data.normal_(0, 0.6)
     own = {

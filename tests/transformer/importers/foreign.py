@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -159,57 +160,59 @@ def fairseq(folder: Path, shape: str, seed: int = 0, **changes: Any) -> Referenc
         model: dict[str, Any] = {"_name": "transformer", "encoder": {}, "decoder": {}}
         for name, value in values.items():
             group, _, rest = name.partition("_")
-            (model[group] if group in ("encoder", "decoder") else model)[
-                rest if group in ("encoder", "decoder") else name
-            ] = value
+            place, key = (model[group], rest) if group in model else (model, name)
+            place[key] = value
         model["decoder"]["output_dim"] = "${model.decoder.embed_dim}"
         content = {"cfg": {"model": model, "task": languages}, "model": state}
     torch.save({**content, **extra}, folder / "checkpoint_best.pt")
     return reference
 
 
+def _pieces_of(folder: Path, name: str, language: str, size: int, marks: Any = ()) -> list[str]:
+    """Write a SentencePiece model; return its pieces without the special ones."""
+    model = sentence_pieces(TEXTS[language], size, marks)
+    (folder / f"{name}.{language}.model").write_bytes(model)
+    processor = spm.SentencePieceProcessor(model_proto=model)
+    return [processor.id_to_piece(index) for index in range(3, len(processor))]
+
+
+def _merged(words: Mapping[str, int], pairs: list[tuple[str, str]]) -> Counter[str]:
+    """Count the pieces into which merges cut words."""
+    merges, table = Merges(pairs), Counter[str]()
+    for word, count in words.items():
+        *before, last = merges.cut(word)
+        table.update({**{f"{each}@@": count for each in before}, last: count})
+    return table
+
+
+def _write_lines(path: Path, lines: Iterable[str]) -> None:
+    path.write_text("\n".join(lines) + "\n")
+
+
 def _fairseq_text(folder: Path, cut: str, joint: bool) -> tuple[int, int]:
     """Write dictionaries and the tokenizer's files. Returns: the sizes of both vocabularies."""
+    tables: list[dict[str, int]]
     if cut == "spm":
-        tables = []
-        for language, size in (("en", 90), ("de", 110)):
-            model = sentence_pieces(TEXTS[language], size)
-            (folder / f"spm.{language}.model").write_bytes(model)
-            processor = spm.SentencePieceProcessor(model_proto=model)
-            pieces = [processor.id_to_piece(index) for index in range(3, len(processor))]
-            tables.append(dict.fromkeys(reversed(pieces), 100))
+        sides = (_pieces_of(folder, "spm", *each) for each in (("en", 90), ("de", 110)))
+        tables = [dict.fromkeys(reversed(pieces), 100) for pieces in sides]
     else:
-        words = {
-            language: Counter(
-                " ".join(
-                    MosesTokenizer(language).tokenize(
-                        text, return_str=True, aggressive_dash_splits=True
-                    )
-                    for text in texts
-                ).split()
-            )
-            for language, texts in TEXTS.items()
-        }
-        pairs = learned_merges(words["en"] + words["de"], 90)
+        words = []
+        for language, texts in TEXTS.items():
+            moses = partial(MosesTokenizer(language).tokenize, aggressive_dash_splits=True)
+            words.append(Counter(word for text in texts for word in moses(text)))
+        pairs = learned_merges(words[0] + words[1], 90)
         if cut == "fastbpe":
             lines = [f"{one} {other} {900 - at}" for at, (one, other) in enumerate(pairs)]
-            (folder / "bpecodes").write_text("\n".join(lines) + "\n")
+            _write_lines(folder / "bpecodes", lines)
         elif cut == "merges":
-            lines = ["#version: 0.2", *(f"{one} {other}" for one, other in pairs)]
-            (folder / "bpe.codes").write_text("\n".join(lines) + "\n")
-        merges, tables = Merges(pairs), []
-        for counted in words.values():
-            table: Counter[str] = Counter()
-            for word, count in counted.items():
-                *before, last = merges.cut(word)
-                table.update({**{f"{each}@@": count for each in before}, last: count})
-            tables.append(dict(table.most_common()))
+            _write_lines(folder / "bpe.codes", ["#version: 0.2", *map(" ".join, pairs)])
+        tables = [dict(_merged(counted, pairs).most_common()) for counted in words]
     if joint:
         tables = [tables[0] | tables[1]] * 2
-    for language, found in zip(("en", "de"), tables, strict=True):
+    for language, found in zip(TEXTS, tables, strict=True):
         found["madeupword0000"] = 0
         lines = [f"{piece} {count}" for piece, count in found.items()]
-        (folder / f"dict.{language}.txt").write_text("\n".join(lines) + "\n")
+        _write_lines(folder / f"dict.{language}.txt", lines)
     return len(tables[0]), len(tables[1])
 
 
@@ -231,18 +234,18 @@ def shapes(
     ):
         found[names[f"{stack} embedding"]] = (size, width)
         blocks = [f"{stack} self"] if stack == "encoder" else [f"{stack} self", "cross"]
-        norms = []
+        norms = [f"{stack}.layer_norm"] if pre else []
         for at in (f"{names[stack]}.{layer}" for layer in range(depth)):
-            for block in blocks:
+            for block in (f"{at}.{names[each]}" for each in blocks):
                 if fused:
-                    found[f"{at}.{names[block]}.in_proj_weight"] = (3 * width, width)
-                    found[f"{at}.{names[block]}.in_proj_bias"] = (3 * width,)
+                    found[f"{block}.in_proj_weight"] = (3 * width, width)
+                    found[f"{block}.in_proj_bias"] = (3 * width,)
                 for part in ("out",) if fused else ("q", "k", "v", "out"):
-                    linear(f"{at}.{names[block]}.{names[part]}", width, width)
+                    linear(f"{block}.{names[part]}", width, width)
             linear(f"{at}.{names['first']}", hidden, width)
             linear(f"{at}.{names['second']}", width, hidden)
             norms += [f"{at}.{names[f'{each} norm']}" for each in (*blocks, "feed")]
-        for norm in (*norms, f"{stack}.layer_norm") if pre else norms:
+        for norm in norms:
             found[f"{norm}.weight"] = found[f"{norm}.bias"] = (width,)
     return found
 
@@ -330,18 +333,13 @@ def joeynmt(folder: Path, shape: str, seed: int = 0, **changes: Any) -> Referenc
 
 def _joeynmt_text(folder: Path, values: Mapping[str, Any]) -> tuple[dict[str, Any], list[int]]:
     """Write vocabularies and the tokenizer's files. Returns: the settings, and both sizes."""
-    cut, tables = values["cut"], []
-    marks = values["special"].get("lang_tags", [])
-    if "sep_token" in values["special"]:
-        marks = [values["special"]["sep_token"], *marks]
+    cut, tables, given = values["cut"], [], values["special"]
+    marks = ([given["sep_token"]] if "sep_token" in given else []) + given.get("lang_tags", [])
     data: dict[str, Any] = {}
     for part, language in (("src", "en"), ("trg", "de")):
         side: dict[str, Any] = {"lang": language, "level": "bpe", "lowercase": False}
         if cut == "spm":
-            model = sentence_pieces(TEXTS[language], 100, marks)
-            (folder / f"sp.{language}.model").write_bytes(model)
-            processor = spm.SentencePieceProcessor(model_proto=model)
-            pieces = [processor.id_to_piece(at) for at in range(3, len(processor))]
+            pieces = _pieces_of(folder, "sp", language, 100, marks)
             # Some are not in the vocabulary, so others replace them.
             pieces = [piece for at, piece in enumerate(pieces) if at % 5 or len(piece) == 1]
             file = f"/somewhere/else/sp.{language}.model"
@@ -352,32 +350,25 @@ def _joeynmt_text(folder: Path, values: Mapping[str, Any]) -> tuple[dict[str, An
         else:
             counted = Counter(" ".join(TEXTS[language]).lower().split())
             pairs = learned_merges(counted, 60)
-            merges = Merges(pairs)
-            pieces = sorted({
-                piece + ("@@" if at + 1 < len(merges.cut(word)) else "")
-                for word in counted for at, piece in enumerate(merges.cut(word))
-            })  # fmt: skip
+            pieces = sorted(_merged(counted, pairs))
             side |= {"tokenizer_type": "subword-nmt", "lowercase": True,
                      "tokenizer_cfg": {"codes": f"data/codes.{language}"}}  # fmt: skip
             if cut == "merges":
-                lines = ["#version: 0.2", *(" ".join(pair) for pair in pairs)]
-                (folder / f"codes.{language}").write_text("\n".join(lines) + "\n")
+                lines = ["#version: 0.2", *map(" ".join, pairs)]
+                _write_lines(folder / f"codes.{language}", lines)
         data[part] = side
         tables.append(pieces)
     if cut == "old":
         data = {"src": "en", "trg": "de", "level": "bpe", "lowercase": True}
     if values["tied_embeddings"]:
         tables = [sorted({*tables[0], *tables[1]})] * 2
-    sizes = []
-    given = {"unk_token": "<unk>", **values["special"]}
-    order = {"unk": given.get("unk_id", 0), "pad": given.get("pad_id", 1),
-             "bos": given.get("bos_id", 2), "eos": given.get("eos_id", 3)}  # fmt: skip
-    texts = {"unk": given["unk_token"], "pad": "<pad>", "bos": "<s>", "eos": "</s>"}
-    first = [texts[name] for name in sorted(order, key=lambda name: order[name])] + marks
-    tables = [[piece for piece in pieces if piece not in marks] for pieces in tables]
+    texts = {"unk": given.get("unk_token", "<unk>"), "pad": "<pad>", "bos": "<s>", "eos": "</s>"}
+    order = sorted(texts, key=lambda name: given.get(f"{name}_id", [*texts].index(name)))
+    first, sizes = [texts[name] for name in order] + marks, []
     for name, pieces in zip(("src_vocab.txt", "trg_vocab.txt"), tables, strict=True):
-        (folder / name).write_text("\n".join([*first, *pieces]) + "\n")
-        sizes.append(len(first) + len(pieces))
+        lines = [*first, *(piece for piece in pieces if piece not in marks)]
+        _write_lines(folder / name, lines)
+        sizes.append(len(lines))
     return data, sizes
 
 

@@ -52,7 +52,7 @@ def make(kind: str, folder: Path, tokenizer: Tokenizer) -> None:
     elif kind.startswith("marian"):
         huggingface.make_folder(folder, "separate vocabularies", d_model=96)
     elif kind.startswith("hf"):
-        huggingface.t5(folder)
+        huggingface.make("t5", folder)
     else:
         fairseq(folder, "pre-norm, nothing shared")
     if kind.endswith("torch"):

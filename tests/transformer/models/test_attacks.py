@@ -87,8 +87,8 @@ def whole(tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer) -
     joeynmt(root / "joeynmt merges", "post-norm, separate")
     fairseq(root / "fairseq", "post-norm, all shared")
     fairseq(root / "fairseq apart", "pre-norm, nothing shared")
-    huggingface.t5(root / "hf")
-    huggingface.bart(root / "bart")
+    huggingface.make("t5", root / "hf")
+    huggingface.make("bart", root / "bart")
     return root
 
 
