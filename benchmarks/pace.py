@@ -7,7 +7,6 @@ page itself. The page and the trivial one take turns in the same browser, and a 
 of their medians, so that other work on the machine slows both. The model has random weights in 6+6
 layers of 8 heads.
 
-- tab: the grid alone draws another kind of attention; all kinds are in the page already.
 - cell: the Attention page, until the map of the clicked cell is under the lens.
 - sentence: the same page, until the grid shows a sentence that was translated before.
 - moment: the same page, until the grid shows another moment of the model's training, loaded and
@@ -32,14 +31,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-import numpy as np
 from playwright.sync_api import BrowserContext, Locator, Page
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [] if str(ROOT) in sys.path else [str(ROOT)]
 
 from benchmarks.aims import Figure, report  # noqa: E402
-from benchmarks.views import KINDS, WATCH, browser_context, make_tensors  # noqa: E402
+from benchmarks.views import WATCH, browser_context  # noqa: E402
 from tests.servers import serving  # noqa: E402
 from tests.snapshots import UPDATES, write_snapshots  # noqa: E402
 from tests.tiny_models import SENTENCES, random_model, sentence_of  # noqa: E402
@@ -141,21 +139,12 @@ class Bench:
         return ours / theirs
 
 
-def tabs(bench: Bench) -> Iterator[Figure]:
-    for tokens in (30, 128):
-        arrays: dict[str, Any] = dict(make_tensors(tokens, 6, 8))
-        np.savez(bench.folder / f"{tokens}.npz", **arrays)
-    script = ("-m", "streamlit", "run", "benchmarks/grid_app.py", str(bench.folder))
-    address = bench.serve("grid", *script)
-    for tokens, aim in ((30, 1.5), (128, 2.0)):
-        page = bench.open(f"{address}/?tokens={tokens}", "() => pace.holds('drawn', 'Encoder')")
-
-        def ask(number: int, page: Page = page) -> float:
-            kind = KINDS[(number + 1) % len(KINDS)]
-            return answer(page, page.get_by_role("radio", name=kind).click, "drawn", kind)
-
-        yield Figure(f"tab, {tokens} tokens", bench.ratio(ask), aim, "x")
-        page.close()
+def remember_two(page: Page, change: Callable[[], object]) -> None:
+    """Remember what the grid says now as 0, and after a change as 1."""
+    page.evaluate("() => pace.remember(0)")
+    change()
+    page.wait_for_function("() => pace.said() !== pace.memory[0]")
+    page.evaluate("() => pace.remember(1)")
 
 
 def attention(bench: Bench) -> Iterator[Figure]:
@@ -172,15 +161,11 @@ def attention(bench: Bench) -> Iterator[Figure]:
         yield Figure(f"cell, {tokens} tokens", bench.ratio(choose), aim, "x")
         box = page.locator("textarea").first
         button = page.get_by_role("button", name="Translate", exact=True)
-        page.evaluate("() => pace.remember(0)")
         box.fill(second)
-        button.click()
-        page.wait_for_function("() => pace.said() !== pace.memory[0]")
-        page.evaluate("() => pace.remember(1)")
-        sentences = (first, second)
+        remember_two(page, button.click)
 
         def translate(number: int, page: Page = page) -> float:
-            box.fill(sentences[number % 2])  # noqa: B023
+            box.fill((first, second)[number % 2])  # noqa: B023
             return answer(page, button.click, "remembered", number % 2)  # noqa: B023
 
         yield Figure(f"sentence, {tokens} tokens", bench.ratio(translate), aim, "x")
@@ -198,10 +183,7 @@ def moments(bench: Bench) -> Iterator[Figure]:
         query = f"kind=encoder_self&beam=1&sentence={sentence}&checkpoint=moments@{UPDATES[1]}"
         page = bench.open(f"{address}/attention?{query}", "() => pace.said()")
         thumb = page.locator(".st-key-time_slider").get_by_role("slider")
-        page.evaluate("() => pace.remember(0)")
-        thumb.press("ArrowLeft")
-        page.wait_for_function("() => pace.said() !== pace.memory[0]")
-        page.evaluate("() => pace.remember(1)")
+        remember_two(page, lambda thumb=thumb: thumb.press("ArrowLeft"))  # type: ignore[misc]
 
         def scrub(number: int, thumb: Locator = thumb, page: Page = page) -> float:
             key = ("ArrowRight", "ArrowLeft")[number % 2]
@@ -259,7 +241,7 @@ def first_visit(bench: Bench) -> Iterator[Figure]:
 
 
 PARTS = {
-    "tab": tabs, "attention": attention, "moment": moments, "step": steps, "progress": long_work,
+    "attention": attention, "moment": moments, "step": steps, "progress": long_work,
     "start": first_visit,
 }  # fmt: skip
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from figures.exhibit import Exhibit, Offline, Panel, file_stem
 from transformer.trace.records import Trace
 from ui.attention.exhibits import MOST_FOLLOWING, lenses, panel
@@ -53,10 +55,8 @@ def _title(maps: Maps) -> str:
 
 
 def _named(part: Panel, maps: Maps) -> Panel:
-    return Panel(
-        f"{maps.kind_text.name}: {part.title[:1].lower()}{part.title[1:]}", part.values, part.rows,
-        part.columns, part.row_title, part.column_title,
-    )  # fmt: skip
+    title = f"{maps.kind_text.name}: {part.title[:1].lower()}{part.title[1:]}"
+    return replace(part, title=title, short="")
 
 
 def _caption(trace: Trace, name: str, large: bool) -> str:

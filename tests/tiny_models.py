@@ -40,6 +40,14 @@ def random_model(config: ModelConfig, seed: int = 0) -> Transformer:
     return model
 
 
+def uneven_model(tokenizer: Tokenizer) -> Transformer:
+    """Random weights with other depths and heads than `tiny_model`."""
+    return random_model(ModelConfig(
+        vocab_size=tokenizer.vocab_size, d_model=20, n_heads=5, d_ff=24, n_encoder_layers=1,
+        n_decoder_layers=2, max_positions=600,
+    ))  # fmt: skip
+
+
 def random_parser(config: ModelConfig, tokenizer: Tokenizer) -> tuple[Transformer, Tokenizer]:
     """Random weights that write trees, as the grammar allows nothing else; short ones."""
     known = with_symbols(tokenizer, ["⟩", "⟨S", "⟨NP", "⟨VP", "·NN", "·DT", "·VBD", "·."])

@@ -21,7 +21,7 @@ from playwright.sync_api import (
 from tests.browser.chromium import FLAGS, NoChromiumError, find_or_install
 from tests.browser.waiting import PATIENCE_MS, be_patient
 from tests.servers import free_port, serving
-from tests.tiny_models import SENTENCES, random_model
+from tests.tiny_models import SENTENCES, random_model, uneven_model
 from transformer.checkpoint.folder import save_checkpoint
 from transformer.config import ModelConfig
 from transformer.text.tokenizer import Tokenizer, train_tokenizer
@@ -90,11 +90,7 @@ def root(
     """
     root = tmp_path_factory.mktemp("checkpoints")
     shutil.copytree(tiny_checkpoint, root / "tiny")
-    wide = ModelConfig(
-        vocab_size=tiny_tokenizer.vocab_size, d_model=20, n_heads=5, d_ff=24, n_encoder_layers=1,
-        n_decoder_layers=2, max_positions=600,
-    )  # fmt: skip
-    save_checkpoint(root / "wide", random_model(wide), tiny_tokenizer)
+    save_checkpoint(root / "wide", uneven_model(tiny_tokenizer), tiny_tokenizer)
     spelling = train_tokenizer(SENTENCES, 420, byte_fallback=True, fewer=True)
     words = tiny_config.replace(vocab_size=spelling.vocab_size)
     save_checkpoint(root / "words", random_model(words), spelling)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from figures.exhibit import Exhibit, Offline, Panel, Series
@@ -39,6 +41,16 @@ def panel(n: int = 5, m: int = 7, *, signed: bool = False, title: str = "Layer 1
         column_title="key: source",
         scale="diverging" if signed else "attention",
     )
+
+
+def rows_in(spec: Any, *fields: str, layer: int | None = None) -> list[dict[str, Any]]:
+    """Return the rows of a chart's specification, or of one layer, that have all of the fields."""
+    if layer is None:
+        tables = [*spec["datasets"].values()]
+    else:
+        data = spec["layer"][layer].get("data") or spec["data"]
+        tables = [spec["datasets"][data["name"]]]
+    return [row for rows in tables for row in rows if row.keys() >= set(fields)]
 
 
 def hostile_panel() -> Panel:

@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
 from figures.beam import branch_curves, lead_by_alpha
-
-
-def values_in(spec: Any, field: str) -> list[dict[str, Any]]:
-    """Return the values of a field in all data rows of a chart."""
-    held = [layer["data"] for layer in spec["layer"]]
-    rows = [row for data in held for row in data.get("values") or spec["datasets"][data["name"]]]
-    return [row for row in rows if field in row]
+from tests.figures.exhibits import rows_in
 
 
 def test_branches_are_lines_over_their_own_steps() -> None:
@@ -23,12 +15,12 @@ def test_branches_are_lines_over_their_own_steps() -> None:
         {"A": ["▁a", "<b>", "</s>"], "B": ["▁a", "x"]},
         1, ["#111111", "#222222"], "dark", title="log P",
     ).to_dict()  # fmt: skip
-    rows = values_in(spec, "value")
+    rows = rows_in(spec, "value")
     assert [(r["branch"], r["step"], r["value"], r["token"]) for r in rows] == [
         ("A", 1, -1.0, "▁a"), ("A", 2, -2.0, "<b>"), ("A", 3, -2.5, "</s>"),
         ("B", 1, -1.0, "▁a"), ("B", 2, -3.0, "x"),
     ]  # fmt: skip
-    assert [r for r in values_in(spec, "step") if "value" not in r] == [{"step": 1}]
+    assert [r for r in rows_in(spec, "step") if "value" not in r] == [{"step": 1}]
     assert spec["layer"][-1]["encoding"]["x"]["scale"]["domain"] == [1, 3]
 
 
@@ -46,7 +38,7 @@ def test_leads_are_against_the_first() -> None:
     alphas = np.array([0.0, 1.0])
     scores = np.array([[-2.0, -1.5, -3.0], [-1.0, -1.25, -1.0]])
     spec = lead_by_alpha(alphas, scores, ["#1", "#2", "#3"], 0.6, "light").to_dict()
-    rows = {(r["name"], r["alpha"]): r for r in values_in(spec, "lead")}
+    rows = {(r["name"], r["alpha"]): r for r in rows_in(spec, "lead")}
     assert rows["#2", 0.0]["lead"] == 0.5 and rows["#2", 1.0]["lead"] == -0.25
     assert rows["#1", 0.0]["lead"] == 0.0 and rows["#3", 0.0]["score"] == -3.0
     lines = next(layer for layer in spec["layer"] if "color" in layer["encoding"])

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
 from figures.shifts import clocks, product_by_offset
+from tests.figures.exhibits import rows_in
 
 RNG = np.random.default_rng(5)
-
-
-def rows_of(chart: Any) -> list[dict[str, Any]]:
-    """Return every data row of a chart."""
-    return [row for rows in chart.to_dict()["datasets"].values() for row in rows]
 
 
 def test_products_by_offset_keep_every_value() -> None:
     values = RNG.uniform(-1, 1, (7, 3)).astype(np.float32)
     chart = product_by_offset(np.arange(7), values, (0, 10, 40), "dark")
-    rows = rows_of(chart)
+    rows = rows_in(chart.to_dict())
     assert len(rows) == 21
     for row in rows:
         column = ["pos 0", "pos 10", "pos 40"].index(row["from pos"])
@@ -30,7 +24,7 @@ def test_products_by_offset_keep_every_value() -> None:
 def test_clocks_keep_every_pair_and_sine_goes_up() -> None:
     before, after, expected = RNG.uniform(-1, 1, (3, 4, 2)).astype(np.float32)
     names = ["pair 0", "pair 5", "pair 9", "pair 12"]
-    rows = [r for r in rows_of(clocks(before, after, expected, names, "dark")) if "pair" in r]
+    rows = rows_in(clocks(before, after, expected, names, "dark").to_dict(), "pair")
     for what, pairs in (("PE(pos)", before), ("turned by k", after), ("PE(pos + k)", expected)):
         for name, (sine, cosine) in zip(names, pairs, strict=True):
             row = next(r for r in rows if r["pair"] == name and r["what"] == what)

@@ -3,33 +3,23 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import numpy as np
 import pytest
 
 from figures.labels import plain_token
-from figures.palette import THEMES
 from figures.tokens import ADDED, Added, length_bars, neighbour_bars, plane
+from tests.figures.exhibits import rows_in
 
 HOSTILE = ("</s>", "<script>x</script>", "▁a'b\"c", "שלום", "e\u0301", "\n", "x" * 200, "datum.x")
 
 
-def values_of(spec: dict[str, Any], layer: int = -1) -> list[dict[str, Any]]:
-    """Return the data rows of a chart, or of one layer of it."""
-    part = spec["layer"][layer] if "layer" in spec else spec
-    data = part.get("data") or spec["data"]
-    rows: list[dict[str, Any]] = data.get("values") or spec["datasets"][data["name"]]
-    return rows
-
-
-@pytest.mark.parametrize("theme", THEMES)
-def test_neighbours_are_drawn_in_their_order(theme: str) -> None:
+def test_neighbours_are_drawn_in_their_order() -> None:
     ids = np.arange(len(HOSTILE)) + 7
     cosines = np.linspace(0.9, -0.3, len(HOSTILE)).astype(np.float32)
-    spec = neighbour_bars(ids, HOSTILE, cosines, theme).to_dict()
+    spec = neighbour_bars(ids, HOSTILE, cosines, "dark").to_dict()
     text = json.dumps(spec, ensure_ascii=False)
-    values = values_of(spec)
+    values = rows_in(spec, layer=-1)
     np.testing.assert_allclose([row["value"] for row in values], cosines)
     labels = [row["name"] for row in values]
     assert len(set(labels)) == len(HOSTILE)
@@ -50,25 +40,24 @@ def test_no_neighbours_and_uneven_input() -> None:
 def test_lengths_are_stacked_by_kind() -> None:
     counts = {"starts a word": {1: 3, 4: 5}, "inside a word": {1: 2}}
     spec = length_bars(counts, "dark").to_dict()
-    rows = values_of(spec)
+    rows = rows_in(spec)
     assert {(row["kind"], row["characters"]): row["pieces"] for row in rows} == {
         ("starts a word", 1): 3, ("starts a word", 4): 5, ("inside a word", 1): 2,
     }  # fmt: skip
 
 
 @pytest.mark.parametrize("added", ADDED)
-@pytest.mark.parametrize("theme", THEMES)
-def test_the_plane_holds_every_token_and_where_it_is_moved(added: Added, theme: str) -> None:
+def test_the_plane_holds_every_token_and_where_it_is_moved(added: Added) -> None:
     rng = np.random.default_rng(0)
     tokens = (*HOSTILE, "</s>")
     content, moved = rng.standard_normal((2, len(tokens), 2)).astype(np.float32)
     content[-1] = content[0]  # the same token, the same embedding
     others = rng.standard_normal((3, 2)).astype(np.float32) * 9
     spec = plane(
-        content, moved, tokens, [0.5, 0.25], theme,
+        content, moved, tokens, [0.5, 0.25], "light",
         added=added, chosen=(2,), background=others, background_tokens=("a", "b", "<i>"),
     ).to_dict()  # fmt: skip
-    drawn = [values_of(spec, layer) for layer in range(len(spec["layer"]))]
+    drawn = [rows_in(spec, layer=layer) for layer in range(len(spec["layer"]))]
     np.testing.assert_allclose([[r["x"], r["y"]] for r in drawn[0]], others, rtol=1e-6)
     rows = drawn[-1]
     np.testing.assert_allclose([[r["x"], r["y"]] for r in rows], content, rtol=1e-6)
@@ -93,7 +82,7 @@ def test_both_axes_have_one_scale_and_hold_all_points() -> None:
     assert x[0] < 0 and x[1] > 11 and y[0] < -40 and y[1] > 2
     assert (x[1] - x[0]) / 600 == pytest.approx((y[1] - y[0]) / 430)
     # An arrow's head points along the arrow, clockwise from upright.
-    angles = [row["angle"] for row in values_of(spec)]
+    angles = [row["angle"] for row in rows_in(spec, layer=-1)]
     assert angles == pytest.approx([np.degrees(np.arctan2(3, -40)), 45])
 
 
@@ -102,7 +91,7 @@ def test_labels_never_cover_each_other_and_the_chosen_one_has_its_own() -> None:
     tokens = [f"token{i}" for i in range(200)]
     points = rng.standard_normal((200, 2)).astype(np.float32)
     spec = plane(points, points + 1, tokens, [1, 0], "light", chosen=(77,)).to_dict()
-    rows = values_of(spec)
+    rows = rows_in(spec, layer=-1)
     labelled = [row for row in rows if row["label"]]
     assert 5 < len(labelled) < 200
     assert rows[77]["label"] == "token77"

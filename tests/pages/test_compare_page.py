@@ -18,11 +18,10 @@ from streamlit.testing.v1 import AppTest
 from tests.pages.conftest import ROOT
 from tests.pages.links import messages
 from tests.pages.links import messages_in as said
-from tests.tiny_models import random_model
+from tests.tiny_models import uneven_model
 from tests.views import make_view
 from transformer.arrays.trace_file import save_arrays
 from transformer.checkpoint.folder import save_checkpoint
-from transformer.config import ModelConfig
 from transformer.measures.compare import assign, divergence, head_agreements
 from transformer.text.tokenizer import Tokenizer
 from transformer.translator import Translator
@@ -58,11 +57,7 @@ def root(
     for values in weights.values():
         values.fill_(float("nan"))
     save_file(weights, found / "nan" / "model.safetensors")
-    config = ModelConfig(
-        vocab_size=tiny_tokenizer.vocab_size, d_model=20, n_heads=5, d_ff=24, n_encoder_layers=1,
-        n_decoder_layers=2, max_positions=600,
-    )  # fmt: skip
-    save_checkpoint(found / "other", random_model(config), tiny_tokenizer)
+    save_checkpoint(found / "other", uneven_model(tiny_tokenizer), tiny_tokenizer)
     return found
 
 

@@ -39,7 +39,7 @@ def stem(choice: AttentionChoice, maps: Maps) -> str:
     which = {
         "grid": "all heads",
         "heads": _lines_name(choice),
-        "matrix": name_of_map(maps, choice),
+        "matrix": name_of_map(choice),
     }[choice.display]
     return file_stem(maps.kind_text.name, which, *(["words"] if choice.units == "words" else []))
 
@@ -99,7 +99,7 @@ def _exhibit(trace: Trace, choice: AttentionChoice) -> Exhibit:
         return _grid(trace, choice, maps)
     made = {"heads": _lines, "matrix": _matrix}[choice.display](choice, maps)
     heads = "; ".join(f"layer {layer + 1}, head {head + 1}" for layer, head in choice.heads)
-    name = name_of_map(maps, choice)
+    name = name_of_map(choice)
     where = heads if choice.display == "heads" else f"{name[:1].lower()}{name[1:]}"
     return replace(made, facts=facts_of(trace, where))
 

@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from figures.labels import READS_PREDICTS, query_labels, row_labels
+from figures.labels import READS_PREDICTS, cell_name, query_labels, row_labels
 from transformer.measures.heads import (
     Head,
     How,
@@ -24,7 +24,7 @@ from transformer.measures.heads import (
 from transformer.measures.words import Groups, group_labels, maps_by_words
 from transformer.trace.records import Trace
 from transformer.types import ATTENTION_KINDS, AttentionKind, Floats
-from ui.components.grid import Cell, Sheet, Tab, grid_sheet, name_of
+from ui.components.grid import Cell, Sheet, Tab, grid_sheet
 from ui.components.lens import Map
 from ui.components.lines import Drawing, Pin, drawing
 
@@ -250,23 +250,19 @@ def shown_map(maps: Maps, choice: AttentionChoice) -> Map:
         else combine(maps.weights, choice.how, *choice.cell)
     )
     return Map(
-        weights, maps.queries, maps.keys, name_of_map(maps, choice), maps.kind_text.queries,
+        weights, maps.queries, maps.keys, name_of_map(choice), maps.kind_text.queries,
         maps.kind_text.keys, dimmed_columns(maps, choice), maps.causal,
     )  # fmt: skip
 
 
-def name_of_map(maps: Maps, choice: AttentionChoice) -> str:
+def name_of_map(choice: AttentionChoice) -> str:
     """Return the name of the map under the lens."""
-    n_layers, n_heads = maps.weights.shape[:2]
     if choice.chosen:
         over = "Mean" if choice.how == "mean" else "Maximum"
         named = ", ".join(f"{layer + 1}.{head + 1}" for layer, head in choice.heads[:8])
         more = f" and {len(choice.heads) - 8} more" if len(choice.heads) > 8 else ""
         return f"{over} of heads {named}{more}" if len(choice.heads) > 1 else f"Head {named}"
-    layer, head = choice.cell
-    row = n_layers if layer is None else layer
-    column = n_heads if head is None else head
-    return name_of(row, column, n_layers + 1, n_heads + 1, choice.how)
+    return cell_name(choice.cell, choice.how).capitalize()
 
 
 def selected_mass(maps: Maps, choice: AttentionChoice) -> Floats:

@@ -7,10 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.tiny_models import random_model
+from tests.tiny_models import uneven_model
 from tests.views import make_view
 from transformer.checkpoint.folder import save_checkpoint
-from transformer.config import ModelConfig
 from transformer.text.tokenizer import Tokenizer
 from transformer.types import ATTENTION_KINDS
 from ui.compare import matching as module
@@ -33,11 +32,7 @@ def setup(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Setup:
     """Two models of unequal depths and head counts, and few sentences."""
-    config = ModelConfig(
-        vocab_size=tiny_tokenizer.vocab_size, d_model=20, n_heads=5, d_ff=24, n_encoder_layers=1,
-        n_decoder_layers=2, max_positions=600,
-    )  # fmt: skip
-    save_checkpoint(tmp_path / "other", random_model(config), tiny_tokenizer)
+    save_checkpoint(tmp_path / "other", uneven_model(tiny_tokenizer), tiny_tokenizer)
     monkeypatch.setattr(module, "sentences_for", lambda setup: SENTENCES)
     left, right = (
         make_view(path, "A dog.", beam_size=1) for path in (tiny_checkpoint, tmp_path / "other")

@@ -24,7 +24,7 @@ from ui.components.grid import (
     fold,
     grid_component,
     grid_sheet,
-    name_of,
+    names_of,
     notes,
     shrink,
 )
@@ -93,11 +93,13 @@ def test_what_travels_are_single_maps_and_small_differences(single: np.ndarray, 
 
 
 def test_cells_have_names_for_people() -> None:
-    assert name_of(0, 0, 3, 4) == "Layer 1, head 1"
-    assert name_of(1, 3, 3, 4) == "Layer 2, mean over heads"
-    assert name_of(2, 2, 3, 4) == "Head 3, mean over layers"
-    assert name_of(2, 3, 3, 4) == "Mean over all layers and heads"
-    assert name_of(2, 3, 3, 4, "max") == "Maximum over all layers and heads"
+    names = names_of(3, 4, "mean")
+    assert (names[0][0], names[1][3]) == ("Layer 1, head 1", "Layer 2, mean over heads")
+    assert (names[2][2], names[2][3]) == (
+        "Head 3, mean over layers",
+        "Mean over all layers and heads",
+    )
+    assert names_of(3, 4, "max")[2][3] == "Maximum over all layers and heads"
 
 
 @settings(max_examples=60, deadline=None)

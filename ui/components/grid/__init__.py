@@ -270,10 +270,5 @@ def notes(maps: Floats, dimmed_keys: Sequence[int], *, spread: bool) -> list[lis
 
 def names_of(rows: int, columns: int, how: How) -> list[list[str]]:
     """Return the name of every cell in a grid with combined maps."""
-    return [[name_of(r, c, rows, columns, how) for c in range(columns)] for r in range(rows)]
-
-
-def name_of(row: int, column: int, rows: int, columns: int, how: How = "mean") -> str:
-    """Return the name of a cell in a grid with combined maps."""
-    cell = None if row == rows - 1 else row, None if column == columns - 1 else column
-    return cell_name(cell, how).capitalize()
+    cells = [[*range(count - 1), None] for count in (rows, columns)]
+    return [[cell_name((r, c), how).capitalize() for c in cells[1]] for r in cells[0]]
