@@ -63,26 +63,11 @@ def heatmap(
         [f"{i} {plotly_token(token)}" for i, token in enumerate(side, start=1)]
         for side in (query_tokens, key_tokens)
     )
-    figure = go.Figure(
-        go.Heatmap(
-            z=np.asarray(weights, dtype=np.float32),
-            x=keys,
-            y=queries,
-            zmin=0,
-            zmax=1,
-            colorscale=attention_plotly(theme),
-            hovertemplate="query %{y}<br>key %{x}<br>weight %{z:.4f}<extra></extra>",
-            colorbar={
-                "title": {
-                    "text": f"weight: {scale_words(theme)}",
-                    "side": "right",
-                    "font": {"size": 14},
-                },
-                "thickness": 10,
-                "tickvals": list(WEIGHT_TICKS),
-            },
-        )
-    )
+    cells = plotly_cells(
+        weights, (0, 1), attention_plotly(theme), f"weight: {scale_words(theme)}",
+        "query %{y}<br>key %{x}<br>weight %{z:.4f}", tickvals=list(WEIGHT_TICKS),
+    )  # fmt: skip
+    figure = go.Figure(cells.update(x=keys, y=queries))
     for key in dimmed_keys:
         figure.add_vrect(
             x0=key - 0.5, x1=key + 0.5, fillcolor=chrome.rule, opacity=0.92, line_width=0
@@ -130,6 +115,20 @@ def head_table(values: Floats, theme: Theme, *, what: str = "weight") -> Drawn:
     )
     height = 26 * len(layers) + 46
     return quiet(alt.layer(cells, numbers), theme, width="container", height=height)
+
+
+def plotly_cells(
+    values: Floats, ends: tuple[float, float], scale: Any, title: str, hover: str, **colorbar: Any
+) -> go.Heatmap:
+    """Return a matrix as Plotly's cells, in float32; `ends` are those of the scale."""
+    return go.Heatmap(
+        z=np.asarray(values, dtype=np.float32), zmin=ends[0], zmax=ends[1], colorscale=scale,
+        hovertemplate=f"{hover}<extra></extra>",
+        colorbar={
+            "title": {"text": title, "side": "right", "font": {"size": 14}}, "thickness": 10,
+            **colorbar,
+        },
+    )  # fmt: skip
 
 
 def check_map(weights: Floats, query_tokens: Sequence[str], key_tokens: Sequence[str]) -> None:

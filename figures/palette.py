@@ -90,14 +90,16 @@ _CATEGORICAL: dict[Theme, tuple[str, ...]] = {
 }  # fmt: skip
 
 
+@cache
 def attention_table(theme: Theme) -> Bytes:
     """Return the attention scale, [256, 3] sRGB: entry i is the colour of weight (i / 255)²."""
-    return _tables()[f"attention-{theme}"]
+    return _sequential(_ATTENTION[theme])
 
 
+@cache
 def signed_table(theme: Theme) -> Bytes:
     """Return the diverging scale, [256, 3] sRGB: -1 is entry 0, 0 is 127 and 128, 1 is 255."""
-    return _tables()[f"signed-{theme}"]
+    return _diverging(*_SIGNED[theme])
 
 
 def weight_levels(weights: NDArray[np.floating]) -> Bytes:
@@ -114,7 +116,7 @@ def scale_words(theme: Theme) -> str:
 
 def as_plotly(table: Bytes, stops: int = 64) -> list[list[float | str]]:
     """Return a table as a Plotly colorscale with `stops` evenly spaced stops (at most 256)."""
-    picked = _picked(table, stops)
+    picked = as_altair(table, stops)
     return [[i / (len(picked) - 1), colour] for i, colour in enumerate(picked)]
 
 
@@ -126,7 +128,9 @@ def attention_plotly(theme: Theme) -> list[list[float | str]]:
 
 def as_altair(table: Bytes, stops: int = 64) -> list[str]:
     """Return a table as the `range` of an Altair scale; that of attention has `type="sqrt"`."""
-    return _picked(table, stops)
+    if not 2 <= stops <= 256:
+        raise ValueError(f"stops={stops}; expected 2 to 256")
+    return [hex_of(table[i]) for i in np.rint(np.linspace(0, 255, stops)).astype(int)]
 
 
 def categorical(n: int, theme: Theme) -> list[str]:
@@ -177,16 +181,6 @@ _RGB_TO_XYZ = np.array(
 _WHITE = _RGB_TO_XYZ.sum(axis=1)
 
 
-@cache
-def _tables() -> dict[str, Bytes]:
-    """Return all four tables, computed once and read-only."""
-    tables = {f"attention-{theme}": _sequential(_ATTENTION[theme]) for theme in THEMES}
-    tables |= {f"signed-{theme}": _diverging(*_SIGNED[theme]) for theme in THEMES}
-    for table in tables.values():
-        table.setflags(write=False)
-    return tables
-
-
 def _sequential(anchors: Sequence[tuple[float, float, float, float]]) -> Bytes:
     weights = np.linspace(0, 1, 256)
     at = np.array([anchor[0] for anchor in anchors])
@@ -228,6 +222,7 @@ def _to_srgb(lab: Reals) -> Bytes:
         linear <= 0.0031308, 12.92 * linear, 1.055 * np.power(linear, 1 / 2.4) - 0.055
     )
     table: Bytes = np.rint(encoded * 255).astype(np.uint8)
+    table.setflags(write=False)  # it is cached
     return table
 
 
@@ -250,22 +245,17 @@ def _linear(encoded: Reals) -> Reals:
 
 
 def _luminance(colour: str) -> float:
-    rgb = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
-    return float(_linear(rgb) @ _RGB_TO_XYZ[1])
-
-
-def _picked(table: Bytes, stops: int) -> list[str]:
-    if not 2 <= stops <= 256:
-        raise ValueError(f"stops={stops}; expected 2 to 256")
-    return [hex_of(table[i]) for i in np.rint(np.linspace(0, 255, stops)).astype(int)]
+    return float(_linear(_rgb_of(colour) / 255) @ _RGB_TO_XYZ[1])
 
 
 def mixed(colour: str, paper: str, share: float) -> str:
     """Return `share` of one hex colour over another, as a solid colour."""
-    one, other = (
-        np.array([int(each[i : i + 2], 16) for i in (1, 3, 5)]) for each in (colour, paper)
-    )
-    return hex_of(np.rint(share * one + (1 - share) * other).astype(np.uint8))
+    mean = share * _rgb_of(colour) + (1 - share) * _rgb_of(paper)
+    return hex_of(np.rint(mean).astype(np.uint8))
+
+
+def _rgb_of(colour: str) -> NDArray[np.int64]:
+    return np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)])
 
 
 def hex_of(rgb: NDArray[np.uint8]) -> str:

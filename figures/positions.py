@@ -12,7 +12,7 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from figures.attention import style
+from figures.attention import plotly_cells, style
 from figures.labels import escape_plotly
 from figures.palette import CHROME, Theme, as_plotly, categorical, signed_table
 from transformer.types import Floats
@@ -35,15 +35,8 @@ def encoding_heatmap(
     digits = ".4f" if limit is None else ".3g"
     if limit is None:
         limit = max(1.0, float(np.abs(table).max())) if table.size else 1.0
-    figure = go.Figure(
-        _signed_heatmap(
-            table,
-            limit,
-            theme,
-            hover=f"pos %{{y}}, dimension %{{x}}<br>value %{{z:{digits}}}<extra></extra>",
-            title="value",
-        )
-    )
+    hover = f"pos %{{y}}, dimension %{{x}}<br>value %{{z:{digits}}}"
+    figure = go.Figure(_signed_cells(table, limit, theme, hover=hover, title="value"))
     style(figure, theme, height=420)
     figure.update_xaxes(title_text="dimension of the encoding")
     figure.update_yaxes(title_text="position pos", autorange="reversed")
@@ -72,18 +65,13 @@ def curves(
             f"values of shape {values.shape} for {len(positions)} positions and {len(names)} lines"
         )
     figure = go.Figure()
-    for column, (name, colour) in enumerate(
-        zip(names, categorical(len(names), theme), strict=True)
-    ):
+    mode = "lines+markers" if len(positions) <= _MOST_MARKERS else "lines"
+    colours = categorical(len(names), theme)
+    for line, name, colour in zip(values.astype(np.float32).T, names, colours, strict=True):
         figure.add_scatter(
-            x=positions,
-            y=np.asarray(values[:, column], dtype=np.float32),
-            name=escape_plotly(name),
-            mode="lines+markers" if len(positions) <= _MOST_MARKERS else "lines",
-            marker={"size": 5},
-            line={"color": colour, "width": 2.5},
-            hovertemplate="%{y:.4f}",
-        )
+            x=positions, y=line, name=escape_plotly(name), mode=mode, marker={"size": 5},
+            line={"color": colour, "width": 2.5}, hovertemplate="%{y:.4f}",
+        )  # fmt: skip
     style(figure, theme, height=340)
     figure.update_layout(
         hovermode="x unified",
@@ -108,24 +96,12 @@ def products(
 
     Returns: a figure whose first trace is the heatmap, `z` equal to `matrix`.
     """
-    figure = go.Figure(
-        _signed_heatmap(
-            matrix,
-            limit,
-            theme,
-            hover="pos %{y} with pos %{x}<br>%{z:.3f}<extra></extra>",
-            title=escape_plotly(title),
-        )
-    )
+    hover = "pos %{y} with pos %{x}<br>%{z:.3f}"
+    cells = _signed_cells(matrix, limit, theme, hover=hover, title=escape_plotly(title))
+    figure = go.Figure(cells)
     style(figure, theme, height=height)
-    figure.update_traces(
-        colorbar={
-            "orientation": "h",
-            "y": -0.28,
-            "yanchor": "top",
-            "title": {"side": "bottom", "font": {"size": 14}},
-        }
-    )
+    below = {"orientation": "h", "y": -0.28, "yanchor": "top", "title": {"side": "bottom"}}
+    figure.update_traces(colorbar=below)
     figure.update_xaxes(title_text="position", constrain="domain")
     figure.update_yaxes(title_text="position", autorange="reversed", scaleanchor="x")
     return figure
@@ -139,10 +115,8 @@ def distance_heatmap(numbers: Floats, distances: Sequence[int], theme: Theme) ->
     """
     limit = max(float(np.abs(numbers).max()), 1e-6) if numbers.size else 1.0
     n_heads = len(numbers)
-    heatmap = _signed_heatmap(
-        numbers, limit, theme,
-        hover="head %{y}, distance %{x}<br>adds %{z:.3f}<extra></extra>", title="added",
-    )  # fmt: skip
+    hover = "head %{y}, distance %{x}<br>adds %{z:.3f}"
+    heatmap = _signed_cells(numbers, limit, theme, hover=hover, title="added")
     heatmap.update(x=list(distances), y=list(range(1, n_heads + 1)))
     figure = go.Figure(heatmap)
     style(figure, theme, height=150 + 26 * n_heads)
@@ -163,27 +137,13 @@ def cosines(table: Floats) -> Floats:
     return similarity
 
 
-def _signed_heatmap(
-    values: Floats,
-    limit: float,
-    theme: Theme,
-    *,
-    hover: str,
-    title: str,
+def _signed_cells(
+    values: Floats, limit: float, theme: Theme, *, hover: str, title: str
 ) -> go.Heatmap:
-    return go.Heatmap(
-        z=np.asarray(values, dtype=np.float32),
-        zmin=-limit,
-        zmax=limit,
-        colorscale=as_plotly(signed_table(theme)),
-        hovertemplate=hover,
-        colorbar={
-            "title": {"text": title, "side": "right", "font": {"size": 14}},
-            "thickness": 10,
-            "nticks": 5,
-            "exponentformat": "e",
-        },
-    )
+    scale = as_plotly(signed_table(theme))
+    return plotly_cells(
+        values, (-limit, limit), scale, title, hover, nticks=5, exponentformat="e"
+    )  # fmt: skip
 
 
 def _training_ends(
