@@ -5,9 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from ui.complexity.choice import VIEW, VIEWS
-from ui.complexity.layers import draw_layers
-from ui.complexity.maps import draw_maps
-from ui.complexity.travel import draw_path
+from ui.complexity.views import draw_layers, draw_maps, draw_path
 from ui.core import url_state
 from ui.core.view import current_view
 from ui.core.widgets import choose_one, draw_explained

@@ -8,8 +8,7 @@ from ui.core import url_state
 from ui.core.view import current_entries, current_view
 from ui.core.widgets import choose_one, draw_explained
 from ui.family.choice import PART, PARTS, ExpectsChoice, StacksChoice
-from ui.family.stacks import draw_stacks
-from ui.family.views import draw_changes, draw_expects
+from ui.family.views import draw_changes, draw_expects, draw_stacks
 from ui.frame.pages import require_frame
 
 require_frame()

@@ -10,10 +10,9 @@ from ui.core.widgets import choose_one, draw_explained
 from ui.frame.pages import require_frame
 from ui.frame.steering import use_checkpoint
 from ui.training.choice import RUN, VIEW, VIEWS
-from ui.training.form import draw_form
 from ui.training.jobs import find, refusal
 from ui.training.table3 import draw_table3
-from ui.training.views import draw_run
+from ui.training.views import draw_form, draw_run
 from ui.training.watch import draw_watch
 
 require_frame()

@@ -59,7 +59,8 @@ class Gate:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        common = headers_of(_encrypted(scope))
+        forwarded = dict(scope["headers"]).get(b"x-forwarded-proto", b"")
+        common = headers_of(scope.get("scheme") == "https" or forwarded == b"https")
 
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -116,11 +117,6 @@ def is_page(path: str) -> bool:
     """Return whether a path below the base is a page of the app, not a file or an endpoint."""
     last = path.split("/")[-1]
     return "." not in last and not last.startswith("_") and not path.startswith(("_", "static/"))
-
-
-def _encrypted(scope: Scope) -> bool:
-    forwarded = dict(scope["headers"]).get(b"x-forwarded-proto", b"")
-    return scope.get("scheme") == "https" or forwarded == b"https"
 
 
 async def _return(send: Send, link: str) -> None:

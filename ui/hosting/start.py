@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from streamlit import config
@@ -39,7 +40,9 @@ _KINDS = 200
 def problems() -> list[str]:
     """Return the errors in this server's settings, one line each."""
     found = []
-    for check in (most_visitors, idle_minutes, frames, metrics_address, _budget):
+    checks: list[Callable[[], object]] = [most_visitors, idle_minutes, frames, metrics_address]
+    checks += [partial(limit, unit) for unit in ("seconds", "tokens")]
+    for check in checks:
         try:
             check()
         except ValueError as error:
@@ -61,23 +64,22 @@ def prepare() -> None:
     Raises: `ValueError`, one line, if counters cannot be served.
     """
     VISITORS.most, VISITORS.idle = most_visitors(), 60.0 * idle_minutes()
-    quieten()
-    more_descriptors()
+    for name in LOGGERS:
+        logger = logging.getLogger(name)
+        if not any(isinstance(each, Sparse) for each in logger.filters):
+            logger.addFilter(Sparse())
+    with suppress(ImportError, ValueError, OSError):
+        import resource
+
+        # Files and sockets: the soft limit is raised, as each visitor needs three.
+        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     lines = clear_away(checkpoint_roots())
     if remove_stages(Path(tempfile.gettempdir()), RUNS, own=True):
         lines.append("Removed training runs of a killed process")
     for line in lines:
         log.warning("Headlight: %s", line)
     serve_counters()
-
-
-def more_descriptors() -> None:
-    """Raise the soft limit of open files and sockets to the hard one; each visitor needs three."""
-    with suppress(ImportError, ValueError, OSError):
-        import resource
-
-        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def disable_nagle() -> None:
@@ -124,16 +126,3 @@ class Sparse(logging.Filter):
             while len(self._seen) > _KINDS:
                 self._seen.pop(next(iter(self._seen)))
         return count < MOST
-
-
-def quieten() -> None:
-    """Install the filter, once for each logger."""
-    for name in LOGGERS:
-        logger = logging.getLogger(name)
-        if not any(isinstance(each, Sparse) for each in logger.filters):
-            logger.addFilter(Sparse())
-
-
-def _budget() -> None:
-    limit("seconds")
-    limit("tokens")

@@ -142,18 +142,12 @@ class Visitors:
 
 
 def most_visitors() -> int:
-    """Return the limit of visitors at once, 0 for none.
-
-    Raises: `ValueError`, one line, if the variable holds no whole number.
-    """
+    """Return the limit of visitors at once, 0 for none. Raises: `ValueError`, one line."""
     return whole_number(VARIABLE, 0, _PUBLIC)
 
 
 def idle_minutes() -> int:
-    """Return the idle minutes before an eviction, 0 for never.
-
-    Raises: `ValueError`, one line, if the variable holds no whole number.
-    """
+    """Return the idle minutes before an eviction, 0 for never. Raises: `ValueError`, one line."""
     return whole_number(IDLE_VARIABLE, 0, _PUBLIC_IDLE)
 
 
@@ -175,8 +169,12 @@ def watched(visitors: Visitors, place: Place, receive: Receive, send: Send) -> t
             await send(message)
 
     async def evict() -> None:
+        # Streamlit's client follows it at once. It is relative to the page, whose depth and prefix
+        # only the browser knows. Pages have one segment.
+        redirect = ForwardMsg()
+        redirect.auth_redirect.url = EXPIRED
         with suppress(OSError, RuntimeError):  # the visitor has left meanwhile
-            await send({"type": "websocket.send", "bytes": _redirect()})
+            await send({"type": "websocket.send", "bytes": redirect.SerializeToString()})
             await send({"type": "websocket.close", "code": 1000, "reason": "idle"})
 
     place.evict = evict
@@ -220,11 +218,3 @@ def _referrer(scope: Scope) -> str:
     except ValueError:
         return ""
     return f"{parts.path}?{parts.query}" if parts.query else parts.path
-
-
-def _redirect() -> bytes:
-    # Streamlit's client follows it at once, and it is relative to the page, whose depth and prefix
-    # only the browser knows. Pages have one segment.
-    message = ForwardMsg()
-    message.auth_redirect.url = EXPIRED
-    return bytes(message.SerializeToString())

@@ -19,17 +19,9 @@ from ui.core.public import is_public
 from ui.core.url_state import Param, one_of
 from ui.core.widgets import bound
 from ui.frame.import_access import admit, refusal, take_token, wants_token
+from ui.models import import_plan
 from ui.models.import_jobs import Import, begin
-from ui.models.import_plan import (
-    Plan,
-    cannot_write,
-    check_room,
-    folders_for,
-    free_disk,
-    free_name,
-    plan_folder,
-    plan_hub,
-)
+from ui.models.import_plan import Plan, plan_folder, plan_hub
 from ui.work.memory import free_memory
 from ui.work.roots import checkpoint_roots, without_root
 
@@ -51,19 +43,21 @@ def bring(entry: Entry) -> None:
     url_state.put(FROM, "folder")
     url_state.put(FOLDER, without_root(str(entry.path)))
     if not url_state.get(NEW_NAME):
-        url_state.put(NEW_NAME, free_name(entry.name))
+        url_state.put(NEW_NAME, import_plan.free_name(entry.name))
 
 
 def draw_import(use: Callable[[str], None]) -> None:
     """Draw the form, this session's import, or the reason why imports are not available."""
     take_token()
-    why = refusal() or cannot_write()
+    why = refusal() or import_plan.cannot_write()
     if why is not None:
         st.info(plain(why), icon=":material/lock:")
         if wants_token():
             _draw_token()
         if not is_public():  # a stranger has no command line there
-            _draw_command()
+            st.caption("You can still import on the server's command line:")
+            command = "python -m transformer import marian DIR --out checkpoints/NAME"
+            st.code(command, language="shell", wrap_lines=True)
         return
     job: Import | None = st.session_state.get(_JOB)
     if job is not None:
@@ -85,12 +79,6 @@ def _draw_token() -> None:
             st.toast("That is not this server's token.", icon=":material/error:")
 
     st.text_input("Token", type="password", max_chars=200, key=_TOKEN_BOX, on_change=take)
-
-
-def _draw_command() -> None:
-    st.caption("You can still import on the server's command line:")
-    command = "python -m transformer import marian DIR --out checkpoints/NAME"
-    st.code(command, language="shell", wrap_lines=True)
 
 
 def _draw_choices() -> tuple[Format, Plan | None]:
@@ -127,7 +115,7 @@ def _draw_choices() -> tuple[Format, Plan | None]:
 def _draw_folder(kind: Format) -> str:
     """Draw the choice of a folder on this server, listed or typed."""
     url_state.show(FOLDER)
-    found = folders_for(kind)
+    found = import_plan.folders_for(kind)
     if found:
         _draw_folder_box(found)
     else:
@@ -189,7 +177,7 @@ def _draw_hub(kind: Format) -> HubModel | None:
 def _draw_plan(plan: Plan) -> None:
     """Draw the cost of an import before anything is read, and the button that starts it."""
     verb = "Downloads" if isinstance(plan.source, HubModel) else "Reads"
-    free = [free_disk(), free_memory()]
+    free = [import_plan.free_disk(), free_memory()]
     disk, memory = (f" ({in_bytes(each)} free)" if each is not None else "" for each in free)
     st.markdown(
         f"{verb} **{in_bytes(plan.read)}** from {code(plan.called)}; takes up to "
@@ -197,7 +185,7 @@ def _draw_plan(plan: Plan) -> None:
         f"**{in_bytes(plan.memory)}** of memory{memory}."
     )
     try:
-        check_room(plan)
+        import_plan.check_room(plan)
     except CheckpointError as error:
         _say(error)
         return
@@ -211,7 +199,7 @@ def _begin(plan: Plan) -> None:
     try:
         st.session_state[_JOB] = begin(plan)
     except CheckpointError as error:
-        st.toast(plain(_line(error)), icon=":material/error:")
+        st.toast(plain(without_root(str(error))), icon=":material/error:")
 
 
 @st.fragment(run_every=0.5)
@@ -235,6 +223,11 @@ def _draw_running(job: Import) -> None:
 def _draw_end(job: Import, use: Callable[[str], None]) -> None:
     """Draw the outcome of an import, with a button to use the new checkpoint."""
     name = plain(job.plan.name)
+
+    def take() -> None:
+        use(job.plan.name)
+        _clear()
+
     if job.phase == "done":
         st.success(f"Imported {code(job.plan.called)} as **{name}**.", icon=":material/check:")
     elif job.phase == "stopped":
@@ -247,7 +240,7 @@ def _draw_end(job: Import, use: Callable[[str], None]) -> None:
         if job.phase == "done":
             st.button(
                 "Use it", type="primary", icon=":material/arrow_forward:", key="use_import",
-                on_click=_take, args=(job, use),
+                on_click=take,
             )  # fmt: skip
         st.button("Import another", key="again_import", on_click=_clear)
 
@@ -262,19 +255,10 @@ def _draw_conversion(kind: str) -> None:
         st.code(explanation(kind), language="python", height=240)
 
 
-def _take(job: Import, use: Callable[[str], None]) -> None:
-    use(job.plan.name)
-    _clear()
-
-
 def _clear() -> None:
     st.session_state.pop(_JOB, None)
     url_state.forget(FOLDER, HUB, NEW_NAME)
 
 
-def _line(error: CheckpointError) -> str:
-    return without_root(str(error))
-
-
 def _say(error: CheckpointError) -> None:
-    st.warning(f"{plain(_line(error))}.", icon=":material/error:")
+    st.warning(f"{plain(without_root(str(error)))}.", icon=":material/error:")

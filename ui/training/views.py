@@ -1,7 +1,8 @@
-"""A run on screen: controls, curves and maps, redrawn while it is live, and keeping its result."""
+"""A toy run on screen: the form that starts it, and its controls, curves and maps."""
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -10,18 +11,20 @@ import streamlit as st
 
 from figures.learning import curves, layer_maps
 from figures.markdown import plain
+from transformer.config import ConfigError
 from transformer.errors import CheckpointError
 from transformer.toys.files import KEPT, Wish, map_updates, read_maps, read_probe
-from transformer.toys.settings import CHANGES, ToySettings
+from transformer.toys.settings import BOUNDS, CHANGES, RATES, ToySettings
 from transformer.toys.tasks import TASKS
 from transformer.training.watching import read_metrics
 from ui.core import url_state
+from ui.core.glossary import term
 from ui.core.layout import current_theme, draw_chart, sized
-from ui.core.widgets import choose_one
+from ui.core.widgets import bound, choose_one
 from ui.frame.import_access import refusal
 from ui.models.import_plan import cannot_write, free_name
-from ui.training.choice import KIND, KINDS, RUN
-from ui.training.jobs import Training, keep
+from ui.training.choice import KIND, KINDS, RUN, ToyChoice
+from ui.training.jobs import BusyError, Training, begin, busy, keep, last_done
 
 #: Seconds between updates of a live run.
 EVERY = 1.0
@@ -56,15 +59,6 @@ def _draw(run: Training, live: bool) -> None:
     _draw_curves(lines)
     _draw_maps(run, list(lines))
     url_state.write_url()
-
-
-def draw_last(run: Training) -> None:
-    """Draw what a run that has ended learned."""
-    url_state.show(KIND)
-    lines = _lines(run)
-    st.subheader(f"Last run on this server: {TASKS[run.settings[0].task].title}")
-    _draw_curves(lines)
-    _draw_maps(run, list(lines))
 
 
 def _lines(run: Training) -> dict[str, list[dict[str, Any]]]:
@@ -142,12 +136,11 @@ def _draw_controls(run: Training) -> None:
             st.session_state.rate_training = asked.factor
         st.select_slider(
             "Learning rate, times the schedule's", _FACTORS, key="rate_training", width=260,
-            on_change=_change_rate, args=(run,), format_func=lambda factor: f"× {factor:g}",
+            on_change=lambda: run.job.ask(
+                replace(run.control, factor=float(st.session_state.rate_training))
+            ),
+            format_func=lambda factor: f"× {factor:g}",
         )  # fmt: skip
-
-
-def _change_rate(run: Training) -> None:
-    run.job.ask(replace(run.control, factor=float(st.session_state.rate_training)))
 
 
 def _draw_maps(run: Training, names: list[str]) -> None:
@@ -227,3 +220,105 @@ def _draw_keep_one(run: Training, index: int, name: str, use: Callable[[str], No
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.text_input(f"Keep “{name}” as a checkpoint named", key=key, max_chars=64, width=320)
         st.button("Keep", icon=":material/save:", key=f"keep_{index}", on_click=take)
+
+
+#: Seconds between checks while another's run is in progress.
+_LOOK = 2.0
+_EXAMPLES = 4
+
+
+def draw_form() -> None:
+    """Draw the choices and the button that starts the run."""
+    ToyChoice.show()
+    left, right = st.columns([3, 2])
+    with left:
+        st.pills(
+            "Task", tuple(TASKS), format_func=lambda name: TASKS[name].title, required=True,
+            wrap=True, **bound(ToyChoice.task),
+        )  # fmt: skip
+        st.caption(TASKS[url_state.get(ToyChoice.task)].about)
+    with right:
+        st.selectbox(
+            "Second run beside it", tuple(CHANGES), **bound(ToyChoice.change),
+            format_func=lambda name: name if name == "none" else CHANGES[name].capitalize(),
+            help="A second model, the same but for one change, with the same text and batches.",
+        )  # fmt: skip
+    with st.expander("Model and settings", icon=":material/tune:"):
+        _draw_settings()
+    try:
+        settings = ToyChoice.read().models()
+    except ConfigError as error:
+        st.error(plain(str(error)), icon=":material/error:")
+        return
+    if busy() is not None:
+        _draw_turn(settings)
+    else:
+        _draw_start(settings)
+    _draw_examples()
+    ended = last_done()
+    if ended is not None:
+        url_state.show(KIND)
+        lines = _lines(ended)
+        st.subheader(f"Last run on this server: {TASKS[ended.settings[0].task].title}")
+        _draw_curves(lines)
+        _draw_maps(ended, list(lines))
+
+
+def _draw_examples() -> None:
+    """Draw texts of the task beside their answers, and what to look for in the maps."""
+    task = TASKS[url_state.get(ToyChoice.task)]
+    rng = random.Random(url_state.get(ToyChoice.seed))
+    sources = [task.probe, *(task.source(rng) for _ in range(_EXAMPLES - 1))]
+    st.markdown(
+        "#### What it learns\n\n| Source | Target |\n|:--|:--|\n"
+        + "\n".join(f"| `{text}` | `{task.answer(text)}` |" for text in sources)
+        + "\n\nThe first is held out of training; the run draws its attention maps after every few "
+        f"updates. **What to look for:** {task.look}"
+    )
+
+
+def _draw_settings() -> None:
+    columns = st.columns(4)
+    names = {
+        "d_model": "d_model", "n_heads": "Heads", "n_layers": "Layers of each stack",
+        "warmup": "Warm-up, updates", "seed": "Random seed",
+    }  # fmt: skip
+    for index, (name, label) in enumerate(names.items()):
+        low, high = BOUNDS[name]
+        columns[index % 4].number_input(label, low, high, step=1, **bound(getattr(ToyChoice, name)))
+    columns[1].number_input(
+        "Peak learning rate", *RATES, step=0.001, format="%g", help=term("learning rate"),
+        **bound(ToyChoice.peak_lr),
+    )  # fmt: skip
+    columns[2].number_input(
+        "Updates", *BOUNDS["updates"], step=100, **bound(ToyChoice.updates),
+        placeholder=str(TASKS[url_state.get(ToyChoice.task)].updates),
+    )  # fmt: skip
+
+
+@st.fragment(run_every=_LOOK)
+def _draw_turn(settings: list[ToySettings]) -> None:
+    """Say that another run is in progress; the button comes back when it ends."""
+    other = busy()
+    if other is None:
+        st.rerun()
+    st.info(
+        f"{plain(other)} One run at a time: you can start yours as soon as it ends.",
+        icon=":material/hourglass_top:",
+    )
+    _draw_start(settings, disabled=True)
+
+
+def _draw_start(settings: list[ToySettings], *, disabled: bool = False) -> None:
+    label = "Start both" if len(settings) > 1 else "Start"
+    st.button(
+        label, type="primary", icon=":material/play_arrow:", key="start_training",
+        disabled=disabled, on_click=_begin, args=(settings,),
+    )  # fmt: skip
+
+
+def _begin(settings: list[ToySettings]) -> None:
+    try:
+        url_state.put(RUN, begin(settings).name)
+    except BusyError as error:
+        st.toast(plain(str(error)), icon=":material/error:")

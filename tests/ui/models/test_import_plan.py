@@ -11,17 +11,7 @@ from transformer.errors import CheckpointError
 from transformer.files.hub import HubFile, HubModel
 from transformer.importers.registry import FORMATS
 from ui.models import import_plan
-from ui.models.import_plan import (
-    MEMORY_PER_BYTE,
-    cannot_write,
-    check_name,
-    check_room,
-    folders_for,
-    free_disk,
-    free_name,
-    plan_folder,
-    plan_hub,
-)
+from ui.models.import_plan import MEMORY_PER_BYTE, check_name, check_room, plan_folder
 
 MARIAN = FORMATS["marian"]
 SIZES = {"config.json": 10, "vocab.json": 20, "source.spm": 30, "target.spm": 40,
@@ -53,7 +43,7 @@ def test_only_what_is_read_counts(root: Path) -> None:
 
 def test_what_is_fetched_takes_its_size_once_more(root: Path) -> None:
     files = tuple(HubFile(name, size, None, None) for name, size in SIZES.items())
-    plan = plan_hub(MARIAN, HubModel("owner/name", "0" * 40, files), "mine")
+    plan = import_plan.plan_hub(MARIAN, HubModel("owner/name", "0" * 40, files), "mine")
     assert plan.read == sum(SIZES.values())
     assert plan.disk == 2 * plan.read
     assert plan.memory == MEMORY_PER_BYTE * 1_000
@@ -67,7 +57,7 @@ def test_folders_of_a_format_are_found_in_the_roots_alone(root: Path, tmp_path: 
     make(root / "linked-weights")
     (root / "linked-weights" / "model.safetensors").unlink()
     (root / "linked-weights" / "model.safetensors").symlink_to(tmp_path / "elsewhere" / "notes.txt")
-    assert folders_for(MARIAN) == ["a/theirs", "b"]
+    assert import_plan.folders_for(MARIAN) == ["a/theirs", "b"]
 
 
 @pytest.mark.parametrize(
@@ -109,10 +99,10 @@ def test_a_name_in_any_root_is_taken(
 
 
 def test_a_free_name_is_made_of_a_folders(root: Path) -> None:
-    assert free_name("opus mt/<en>") == "opus-mt-en-imported"
+    assert import_plan.free_name("opus mt/<en>") == "opus-mt-en-imported"
     (root / "x-imported").mkdir()
-    assert check_name(free_name("x")) == "x-imported-2"
-    assert check_name(free_name("ä")) == "model-imported"
+    assert check_name(import_plan.free_name("x")) == "x-imported-2"
+    assert check_name(import_plan.free_name("ä")) == "model-imported"
 
 
 @pytest.mark.parametrize("resource", ["free_disk", "free_memory"])
@@ -129,15 +119,15 @@ def test_what_does_not_fit_is_refused(
 
 
 def test_this_disk_has_room() -> None:
-    assert (free_disk() or 0) > 0
+    assert (import_plan.free_disk() or 0) > 0
 
 
 def test_a_folder_that_cannot_be_written_to(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert cannot_write() is None
+    assert import_plan.cannot_write() is None
     monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(tmp_path / "new" / "root"))
-    assert cannot_write() is None  # it can be made
+    assert import_plan.cannot_write() is None  # it can be made
     monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", "/proc/1/root-of-models")
     monkeypatch.setattr("os.access", lambda *_: False)
-    assert "cannot be written to" in str(cannot_write())
+    assert "cannot be written to" in str(import_plan.cannot_write())

@@ -1,11 +1,10 @@
-"""Progress of background work, and the button that stops it."""
+"""Progress of background work."""
 
 from __future__ import annotations
 
 import threading
 
 import pytest
-from streamlit.testing.v1 import AppTest
 
 from transformer.types import Report
 from transformer.worker.job import UNKNOWN, StoppedError
@@ -61,37 +60,3 @@ def test_the_run_may_leave_and_the_work_ends_at_its_next_report() -> None:
         attended(make, Watched(leave_at=(1, 2)))
     left.set()
     assert ended.wait(PATIENCE)
-
-
-def _page() -> None:
-    import threading
-
-    import streamlit as st
-
-    from ui.work.progress import Progress, attended, place_for_progress, resume, stopped
-
-    shown = threading.Event()
-
-    class Shown(Progress):
-        def __call__(self, step: int, most: int) -> None:
-            super().__call__(step, most)
-            if self._slot is not None:
-                shown.set()
-
-    place_for_progress()
-    work = ("slow", 1)
-    if stopped(work):
-        st.text("stopped")
-        st.button("again", on_click=resume)
-    else:
-        st.text(attended(lambda report: shown.wait(60) and "made", Shown(work)))
-
-
-def test_stop_marks_the_work_on_screen_until_it_is_asked_for_again() -> None:
-    app = AppTest.from_function(_page, default_timeout=PATIENCE).run()
-    assert [text.value for text in app.text] == ["made"]
-    app.button(key="stop_work").click().run()
-    assert [text.value for text in app.text] == ["stopped"]
-    app.button[1].click().run()
-    assert [text.value for text in app.text] == ["made"]
-    assert not app.exception

@@ -40,10 +40,6 @@ def traces() -> int:
     return sum(isinstance(key, Request) for key in results.CACHE)
 
 
-def silent(step: int, most: int) -> None:
-    pass
-
-
 def test_every_choice_is_in_the_key(view: View, tmp_path: Path) -> None:
     shutil.copytree(view.path, tmp_path / "other")
     other = make_view(tmp_path / "other").entry
@@ -79,7 +75,7 @@ def test_steering_reaches_the_translator(view: View) -> None:
         ({"beam_size": 1, "sampling": sampling}, {"beam_size": 1, "sampling": sampling}),
     )
     for change, arguments in cases:
-        made = results.trace(dataclasses.replace(view, **change).request, silent)
+        made = results.trace(dataclasses.replace(view, **change).request)
         expected = model.trace(view.sentence, **arguments)
         assert made.predicted_ids == expected.predicted_ids
         assert (made.forced, made.n_forced) == (expected.forced, expected.n_forced)
@@ -116,10 +112,10 @@ def test_errors_pass_and_are_not_stored(view: View) -> None:
     long = dataclasses.replace(view, sentence="A dog runs. " * 300)
     for _ in range(2):
         with pytest.raises(InputError, match="tokens"):
-            results.trace(long.request, silent)
+            results.trace(long.request)
     (view.path / "model.safetensors").write_bytes(b"no")
     with pytest.raises(CheckpointError, match=r"model\.safetensors"):
-        results.trace(make_view(view.path).request, silent)
+        results.trace(make_view(view.path).request)
     assert traces() == 0
 
 
@@ -153,5 +149,5 @@ def test_a_process_of_its_own_is_asked_when_there_is_one(
             return Job[Trace]().start(lambda job: expected)
 
     monkeypatch.setattr(results, "WORKERS", Ready())
-    assert results.trace(request, silent) is expected
-    assert results.trace(request, silent) is expected
+    assert results.trace(request) is expected
+    assert results.trace(request) is expected

@@ -1,0 +1,408 @@
+"""The views of Cost: layers as measured, a signal's path, and the maps of a long text here."""
+
+from __future__ import annotations
+
+import math
+from typing import cast
+
+import numpy as np
+import streamlit as st
+
+from figures.layer_costs import cost_lines, path_picture
+from figures.markdown import code, plain
+from figures.numbers import count, signed
+from figures.training import bars
+from transformer.config import ModelConfig
+from transformer.experiments.maps import map_bytes, time_maps
+from transformer.experiments.records import (
+    COMPARED,
+    Measurement,
+    Row,
+    crossings,
+    exponents,
+    large,
+    shipped,
+)
+from transformer.measures.layer_costs import (
+    LAYER_COSTS,
+    PATHS,
+    Estimate,
+    PathKind,
+    Reals,
+    path_length,
+)
+from transformer.types import Report
+from transformer.worker.job import Job
+from ui.complexity import jobs
+from ui.complexity.choice import (
+    KINDS,
+    MEASURED,
+    QUANTITIES,
+    LayersChoice,
+    PathChoice,
+    ends,
+    size_of,
+)
+from ui.complexity.exhibits import AXES, bytes_of_maps, layer_costs, lines_of, path_lengths
+from ui.core import url_state
+from ui.core.layout import current_theme, draw_chart, section
+from ui.core.view import View
+from ui.core.widgets import bound, choose_one
+from ui.export.download import download_below
+from ui.work.cache import end_where_stopped, errors_on_page, get_translator
+from ui.work.progress import Progress, attended
+from ui.work.results import CACHE, OTHERS, once
+
+
+def draw_layers() -> None:
+    """Draw the view."""
+    LayersChoice.show()
+    own = jobs.measured()
+    made = own if own is not None and url_state.get(LayersChoice.source) == "here" else shipped()
+    if url_state.get(LayersChoice.width) not in made.widths:
+        url_state.put(LayersChoice.width, made.widths[-1])
+    d = url_state.get(LayersChoice.width) or made.widths[-1]
+    _draw_costs(made, d, made is own)
+    _draw_table(made, d)
+    _draw_crossings(made)
+    _draw_source(made)
+    draw_measuring()
+
+
+def _draw_costs(made: Measurement, d: int, own: bool) -> None:
+    left, right, more = st.columns([4, 4, 2], vertical_alignment="bottom")
+    quantity = choose_one("Quantity", LayersChoice.quantity, QUANTITIES, left)
+    choose_one("Width", LayersChoice.width, {each: f"d = {each}" for each in made.widths}, right)
+    measured = made.to_json() if own else ""
+    download_below(more, None, f"layer-costs-{d}", layer_costs, d=d, measured=measured)
+    lines, theme = lines_of(made, quantity, d), current_theme()
+    chart = once(
+        ("layer costs", made.made.date, quantity, d, theme),
+        lambda: cost_lines(made.lengths, lines, AXES[quantity][0], d, theme),
+    )
+    last = {name: line[-1] for name, line in lines.items() if math.isfinite(line[-1])}
+    draw_chart(
+        chart,
+        f"{QUANTITIES[quantity]} of {len(lines)} layers of width {d} by length; at "
+        f"n = {made.lengths[-1]} from {min(last.values(), default=0):.3g} to "
+        f"{max(last.values(), default=0):.3g} {AXES[quantity][0]}.",
+    )
+
+
+def _draw_table(made: Measurement, d: int) -> None:
+    rows = once(("exponents", made.made.date, d), lambda: exponents(made, d))
+    lengths = large(made)
+    place = section(
+        "Exponents",
+        "A quantity that grows like $n^p$ is a straight line of slope $p$ above. Slopes are "
+        f"least-squares fits to medians over n = {lengths[0]:,} to {lengths[-1]:,}, with the 95% "
+        f"interval of a bootstrap over {made.rounds} rounds; in d at n = {made.lengths[-1]:,}.\n\n"
+        "Table 1 counts $n^2 d$ for self-attention. A whole layer also projects to Q, K, V and "
+        "back, which is $4nd^2$: with that, *counted* falls below 2.",
+    )
+    place.table(
+        {
+            "layer": [LAYER_COSTS[row.kind].name for row in rows],
+            "table 1": [f"$O({LAYER_COSTS[row.kind].complexity})$" for row in rows],
+            "time in n": [_interval(row.in_n) for row in rows],
+            "counted": [_or_dash(row.expected) for row in rows],
+            "memory in n": [_or_dash(row.memory) for row in rows],
+            "time in d": [_interval(row.in_d) for row in rows],
+        },
+        hide_index=True,
+    )
+    place.caption(_fused_against_kept(made, rows, d))
+
+
+def _fused_against_kept(made: Measurement, rows: list[Row], d: int) -> str:
+    memory = {row.kind: row.memory for row in rows}
+    n = max((n for n in made.lengths if made.cell("explicit", n, d).seconds), default=None)
+    if n is None:
+        return ""
+    kept, fused = (made.cell(kind, n, d) for kind in ("explicit", "attention"))
+    times = [1e3 * float(np.median(each.seconds)) for each in (fused, kept)]
+    return (
+        f"A fused kernel makes the map in pieces and keeps none: at n = {n:,} it holds "
+        f"{fused.bytes / 1e6:,.0f} MB and takes {times[0]:,.0f} ms, where keeping the maps takes "
+        f"{kept.bytes / 1e6:,.0f} MB and {times[1]:,.0f} ms. Its memory grows with exponent "
+        f"{_or_dash(memory['attention'])} instead of {_or_dash(memory['explicit'])}."
+    )
+
+
+def _draw_crossings(made: Measurement) -> None:
+    place = section(
+        "Where self-attention gets slower",
+        "By table 1 self-attention is faster than a recurrent layer as long as $n < d$. That "
+        "compares operations. On a machine the recurrent layer also has to wait: its n steps come "
+        "one after the other, and each is too small to fill a processor.",
+    )
+    columns: dict[str, list[str]] = {"self-attention": [], "recurrent": []}
+    columns |= {f"d = {d}": [] for d in made.widths}
+    for first, second in COMPARED:
+        found = once(
+            ("crossings", made.made.date, first, second),
+            lambda: crossings(made, first, second),  # noqa: B023 - called at once
+        )
+        columns["self-attention"].append(LAYER_COSTS[first].name)
+        columns["recurrent"].append(LAYER_COSTS[second].name)
+        for d in made.widths:
+            columns[f"d = {d}"].append(_length(found.get(d), made))
+    place.table(columns, hide_index=True)
+    place.caption("From this length n on, with the 95% interval.")
+
+
+def _length(found: Estimate | None, made: Measurement) -> str:
+    if found is None:
+        return "–"
+
+    def say(n: float) -> str:
+        if math.isinf(n):
+            return f"beyond {made.lengths[-1]:,}"
+        return f"{n:,.0f}" if n else f"below {made.lengths[0]:,}"
+
+    if found.low == found.high or not 0 < found.value < math.inf:
+        return say(found.value)
+    return f"{say(found.value)} ({say(found.low)} to {say(found.high)})"
+
+
+def _interval(found: Estimate | None) -> str:
+    if found is None:
+        return "–"
+    return f"{signed(found.value)} ({signed(found.low)} to {signed(found.high)})"
+
+
+def _or_dash(value: float | None) -> str:
+    return "–" if value is None else signed(value)
+
+
+def _draw_source(made: Measurement) -> None:
+    by = made.made
+    st.caption(
+        f"Measured {by.date[:10]} on {plain(by.processor)}: {by.threads} of {by.cores} cores, "
+        f"PyTorch {plain(by.torch)}, float32, {made.rounds} rounds in one process, "
+        + (f"load {by.load:g} before it; " if by.load is not None else "")
+        + f"k = {made.kernel}, r = {made.window}, heads of width 64. Memory counts the bytes of "
+        "tensors that a forward pass makes and holds at once, without weights and the kernels' own "
+        f"scratch; layers that would hold more than {by.held / 2**20:,.0f} MiB are left out. "
+        f"{code(by.command)}"
+    )
+
+
+def draw_measuring() -> None:
+    """Draw the choice of a measurement, and a button to make one or its progress."""
+    job = jobs.current()
+    if jobs.measured() is not None:
+        choose_one("Measurement", LayersChoice.source, MEASURED, label_visibility="visible")
+    if job is not None and job.running:
+        _draw_progress(job)
+        return
+    if job is not None and job.phase == "failed":
+        st.error(f"Measuring failed: {plain(job.error)}.", icon=":material/error:")
+    why = jobs.refusal()
+    st.button(
+        "Measure again on this machine", icon=":material/timer:", key="measure_layers",
+        on_click=_begin, disabled=why is not None,
+        help="Takes two minutes on one core, and at most 1 GiB of memory. Other work on the "
+        "machine makes the times longer." if why is None else f"{why} The command does the same.",
+    )  # fmt: skip
+
+
+def _begin() -> None:
+    if jobs.refusal() is None:
+        jobs.begin()
+        url_state.put(LayersChoice.source, "here")
+
+
+@st.fragment(run_every=1.0)
+def _draw_progress(job: Job[Measurement]) -> None:
+    if not job.running:
+        st.rerun()
+    done, total = job.progress
+    starting = total <= 0
+    said = "Starting" if starting else f"Measured {done:,} of {total:,} layers"
+    st.progress(0.0 if starting else min(1.0, done / total), said)
+    if jobs.refusal() is None:
+        st.button("Stop", icon=":material/stop:", on_click=job.stop, key="stop_measuring")
+    st.caption("You can use other pages in the meantime.")
+
+
+@st.fragment
+def draw_path() -> None:
+    """Draw the view; a fragment, so a step reruns only this."""
+    PathChoice.show()
+    names = {kind: PATHS[kind][0] for kind in KINDS}
+    kind = cast(PathKind, choose_one("Layer", PathChoice.kind, names))
+    n = _draw_choices(kind)
+    start, end = ends(n)
+    steps = path_length(kind, end - start, size_of(kind))
+    chosen = url_state.get(PathChoice.walked)
+    walked = steps if chosen is None else min(steps, chosen)
+    _draw_walk(kind, n, start, end, walked, steps)
+    _draw_lengths(kind, end - start, n)
+    url_state.write_url()
+
+
+def _draw_choices(kind: PathKind) -> int:
+    places = st.columns([3, 5, 3], gap="large")
+    places[0].slider(
+        "Length n", 4, 32, help="Positions of the sequence.", **bound(PathChoice.length)
+    )
+    n = url_state.get(PathChoice.length)
+    start, end = ends(n)
+    url_state.put(PathChoice.between, (start + 1, end + 1))
+    places[1].slider("From one position to another", 1, n, **bound(PathChoice.between))
+    if kind in ("convolution", "dilated"):
+        places[2].select_slider(
+            "Kernel k", (3, 5, 7), help="Positions that one layer reads.",
+            **bound(PathChoice.kernel),
+        )  # fmt: skip
+    elif kind == "restricted":
+        places[2].select_slider(
+            "Window r", (2, 4, 6, 8), help="Neighbours that one layer reads, half on each side.",
+            **bound(PathChoice.window),
+        )  # fmt: skip
+    return n
+
+
+def _draw_walk(kind: PathKind, n: int, start: int, end: int, walked: int, steps: int) -> None:
+    def go(to: int) -> None:
+        url_state.put(PathChoice.walked, min(steps, max(0, to)))
+
+    with st.container(horizontal=True, vertical_alignment="center"):
+        for label, icon, to, disabled in (
+            ("Start", "first_page", 0, walked == 0),
+            ("Back", "chevron_left", walked - 1, walked == 0),
+            ("Step", "chevron_right", walked + 1, walked == steps),
+        ):
+            st.button(label, icon=f":material/{icon}:", key=f"path_{label.lower()}", on_click=go,
+                      args=(to,), disabled=disabled)  # fmt: skip
+        word = "step" if kind == "recurrent" else "layer"
+        st.markdown(f"**{walked}** of {count(steps, word)}")
+    draw_chart(
+        path_picture(kind, start, end, walked, n, size_of(kind), current_theme()),
+        f"{PATHS[kind][0]}: a signal from position {start + 1} to {end + 1} after {walked} of "
+        f"{count(steps, word)}.",
+    )
+    st.caption(_SAID[kind])
+
+
+_SAID: dict[PathKind, str] = {
+    "recurrent": "A state is computed from the one before it, so a signal passes through every "
+    "position between the two, in a layer that reads from left to right.",
+    "convolution": "A layer reads its k nearest positions, so a signal moves (k-1)/2 positions a "
+    "layer at most; the paper's n/k leaves out the factor 2.",
+    "dilated": "Layer by layer the positions read lie 1, k, k² apart, here to the left only. Each "
+    "layer carries one digit of the distance, written to the base k.",
+    "restricted": "A layer reads r neighbours, half of them on each side; the paper's n/r leaves "
+    "out the factor 2.",
+    "attention": "A layer reads every position, so one is enough, however far apart the two are.",
+}  # fmt: skip
+
+
+def _draw_lengths(kind: PathKind, distance: int, n: int) -> None:
+    place = section(
+        "Why short paths",
+        "What happens at one end has to be learned from an error at the other, through every node "
+        "between. The shorter that way, the easier it is to learn what belongs together far apart "
+        "(section 4): a pronoun and its noun, say.\n\n"
+        f"These are the ways over a distance of {distance}.",
+    )
+    lengths = {PATHS[each][0]: path_length(each, distance, size_of(each)) for each in KINDS}
+    chart = bars(lengths, "layers or steps", current_theme(), marked=(PATHS[kind][0],),
+                 written="d", height=220)  # fmt: skip
+    said = "; ".join(f"{name} {length}" for name, length in lengths.items())
+    draw_chart(chart, f"{said}.", place)
+    kernel, window = size_of("convolution"), size_of("restricted")
+    download_below(place, None, "path-lengths", path_lengths, n=n, kernel=kernel, window=window)
+
+
+LENGTHS = (32, 64, 128, 256, 512)
+
+
+def draw_maps(view: View, config: ModelConfig) -> None:
+    """Draw the view for a checkpoint of this project."""
+    bytes_at = {n: sum(map_bytes(config, n).values()) for n in LENGTHS}
+    most = map_bytes(config, LENGTHS[-1])
+    heads = config.n_decoder_heads or config.n_heads
+    place = section(
+        "Bytes of all maps",
+        "The app shows the weight of every pair of tokens, so it has to keep them. With "
+        f"{LENGTHS[-1]} tokens on either side, this checkpoint has\n\n"
+        f"- {config.n_encoder_layers} × {config.n_heads} maps of the source, "
+        f"{most['encoder'] / 1e6:,.1f} MB\n"
+        f"- {config.n_decoder_layers} × {heads} maps of the translation, "
+        f"{most['decoder'] / 1e6:,.1f} MB\n"
+        f"- {config.n_decoder_layers} × {heads} maps from one to the other, "
+        f"{most['cross'] / 1e6:,.1f} MB\n\n"
+        f"of {LENGTHS[-1]}² float32 numbers each. **Every token meets every token: twice the "
+        "tokens are four times the pairs.**",
+    )
+    chart = bars({f"{n} tokens": size / 1e6 for n, size in bytes_at.items()},
+                 "megabytes, layers × heads × n² × 4", current_theme(),
+                 marked=(f"{LENGTHS[-1]} tokens",), written=",.1f")  # fmt: skip
+    draw_chart(
+        chart,
+        f"All maps take {bytes_at[LENGTHS[0]] / 1e6:.1f} MB at {LENGTHS[0]} tokens and "
+        f"{bytes_at[LENGTHS[-1]] / 1e6:.1f} MB at {LENGTHS[-1]}.",
+        place,
+    )
+    download_below(
+        place, None, "bytes-of-maps", bytes_of_maps, config=config.to_json(), lengths=LENGTHS
+    )
+    _draw_times(view, config)
+
+
+def _draw_times(view: View, config: ModelConfig) -> None:
+    place = section(
+        "Seconds",
+        "One reading of random tokens by this checkpoint, source and translation of n tokens each, "
+        "with every map recorded and with fused attention, which makes none. Below a few hundred "
+        "tokens the projections and feed-forward networks, which grow with n, cost more than the "
+        "maps.",
+    )
+    key = ("time of maps", view.entry.ref.mark, view.device)
+    found: tuple[Reals, Reals] | None = CACHE.get(key)
+    if found is None:
+        if not place.button(
+            "Time this checkpoint", icon=":material/timer:", key="time_maps",
+            help="A few seconds; others' work on this machine adds to it.",
+        ) and not st.session_state.pop(_ASKED, False):  # fmt: skip
+            return
+        found = _timed(view, config, key)
+    recorded, fused = (np.median(each, axis=1) * 1e3 for each in found)
+    lengths = _reached(config)
+    chart = cost_lines(lengths, {"maps recorded": recorded, "fused": fused}, "milliseconds", 0,
+                       current_theme(), height=300)  # fmt: skip
+    said = (
+        f"At {lengths[-1]} tokens **{recorded[-1]:,.0f} ms** with all maps, {fused[-1]:,.0f} ms "
+        "without."
+    )
+    draw_chart(chart, said.replace("*", ""), place)
+    place.caption(f"{said} Medians of three rounds on this server.")
+
+
+_ASKED = "headlight_time_maps"
+
+
+def _timed(view: View, config: ModelConfig, key: tuple[str, ...]) -> tuple[Reals, Reals]:
+    end_where_stopped(key, "Time this checkpoint")
+    model = get_translator(view).model
+
+    def make(report: Report) -> tuple[Reals, Reals]:
+        with OTHERS.turn(lambda ahead: report(ahead, 0)):
+            made = time_maps(model, _reached(config), report=report)
+        CACHE.put(key, made)
+        return made
+
+    st.session_state[_ASKED] = True  # so that a rerun for another reason goes on with it
+    with errors_on_page():
+        made = attended(make, Progress(key, "Timing: pass {step} of {most}"))
+    st.session_state.pop(_ASKED, None)
+    return made
+
+
+def _reached(config: ModelConfig) -> tuple[int, ...]:
+    """Return the lengths that the model's positions reach."""
+    if config.positions in ("sinusoidal", "relative"):
+        return LENGTHS
+    return tuple(n for n in LENGTHS if n <= config.max_positions)
