@@ -19,11 +19,11 @@ from sacrebleu.metrics.chrf import CHRF
 from transformer.errors import InputError
 from transformer.one_stack.tracer import StackModel
 from transformer.search.decoding import Decoding
-from transformer.training.data import Pair, find_file, read_lines
+from transformer.training.data import Pair, read_parallel
 from transformer.translator import Translator
 
-#: Protocols that add a measure to BLEU and chrF.
-PROTOCOLS = ("multi30k-lc-tok",)
+#: The protocol that adds a measure to BLEU and chrF.
+PROTOCOL = "multi30k-lc-tok"
 
 #: Languages for which the Moses scripts handle punctuation as `multi30k-lc-tok` needs.
 MOSES_LANGUAGES = ("cs", "de", "en", "fr")
@@ -74,19 +74,13 @@ def _rounded(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def score(
-    hypotheses: Sequence[str],
-    references: Sequence[str],
-    *,
-    protocol: str | None = None,
-    language: str | None = None,
+    hypotheses: Sequence[str], references: Sequence[str], *, lc_tok_language: str | None = None
 ) -> Scores:
     """Measure translations against one reference each.
 
-    Args:
-        protocol: None or a name of `PROTOCOLS`.
-        language: two-letter code of the target, needed by `multi30k-lc-tok`.
+    Args: lc_tok_language: two-letter code of the target; adds `lc_tok_bleu`.
 
-    Raises: `InputError` for empty lists, unequal lengths, or an unknown protocol.
+    Raises: `InputError` for empty lists, unequal lengths, or a language without `lc_tok`.
     """
     if len(hypotheses) != len(references):
         raise InputError(
@@ -95,34 +89,19 @@ def score(
         )
     if not hypotheses:
         raise InputError("nothing to score: there are no sentences")
-    check_protocol(protocol, language)
     bleu, chrf = BLEU(), CHRF()
-    bleu_score = bleu.corpus_score(list(hypotheses), [list(references)]).score
-    chrf_score = chrf.corpus_score(list(hypotheses), [list(references)]).score
-    lc_tok = None
-    if protocol is not None and language is not None:
-        lc_tok = lc_tok_bleu(hypotheses, references, language)
     return Scores(
-        bleu=bleu_score,
+        bleu=bleu.corpus_score(list(hypotheses), [list(references)]).score,
         signature=str(bleu.get_signature()),
-        chrf=chrf_score,
+        chrf=chrf.corpus_score(list(hypotheses), [list(references)]).score,
         chrf_signature=str(chrf.get_signature()),
         sentences=len(hypotheses),
-        lc_tok_bleu=lc_tok,
+        lc_tok_bleu=(
+            None
+            if lc_tok_language is None
+            else lc_tok_bleu(hypotheses, references, lc_tok_language)
+        ),
     )
-
-
-def check_protocol(protocol: str | None, language: str | None) -> None:
-    """Raise `InputError` unless `score` supports this protocol for this language."""
-    if protocol is None:
-        return
-    if protocol not in PROTOCOLS:
-        raise InputError(f"protocol {protocol!r} is not one of: {', '.join(PROTOCOLS)}")
-    if language not in MOSES_LANGUAGES:
-        raise InputError(
-            f"{protocol} needs the target language, one of {', '.join(MOSES_LANGUAGES)}; "
-            f"got {language!r}"
-        )
 
 
 def lc_tok_bleu(hypotheses: Sequence[str], references: Sequence[str], language: str) -> float:
@@ -135,12 +114,17 @@ def lc_tok_bleu(hypotheses: Sequence[str], references: Sequence[str], language: 
     )
 
 
-def lc_tok(language: str) -> Callable[[str], str]:
+def lc_tok(language: str | None) -> Callable[[str], str]:
     """Return Multi30k's preparation of a line: lower-case, normalise punctuation, tokenise.
 
     The output for the raw references equals the published `*.lc.norm.tok.*` files, except that it
-    has no XML escapes (`&quot;`), which do not change BLEU.
+    has no XML escapes (`&quot;`), which do not change BLEU. Raises `InputError` for the language.
     """
+    if language not in MOSES_LANGUAGES:
+        raise InputError(
+            f"{PROTOCOL} needs the target language, one of {', '.join(MOSES_LANGUAGES)}; "
+            f"got {language!r}"
+        )
     from sacremoses import MosesPunctNormalizer, MosesTokenizer
 
     normalise = MosesPunctNormalizer(lang=language).normalize
@@ -179,13 +163,7 @@ def measure_test(
     Args: language: of the target; adds Multi30k's lc_tok_bleu.
     """
     hypotheses = hypotheses_of(translator, pairs, decoding)
-    scores = score(
-        hypotheses,
-        [tgt for _, tgt in pairs],
-        protocol=PROTOCOLS[0] if language else None,
-        language=language,
-    )
-    values = asdict(scores)
+    values = asdict(score(hypotheses, [tgt for _, tgt in pairs], lc_tok_language=language))
     values["exact_match"] = sum(
         text == tgt for text, (_, tgt) in zip(hypotheses, pairs, strict=True)
     ) / len(pairs)
@@ -233,26 +211,24 @@ def evaluate_files(
         language: of the target; None takes it from the name of `ref` (`test.de.gz`).
         on_translated: called with (sentences done, total).
 
-    Raises: `DataError` naming an unreadable file, `InputError` if the files do not match.
+    Raises: `DataError` naming an unreadable file or one of other length, `InputError`.
     """
-    language = language or language_of(ref)
-    check_protocol(protocol, language)
-    sentences, references = read_lines(find_file(Path(src))), read_lines(find_file(Path(ref)))
-    if len(sentences) != len(references):
-        raise InputError(
-            f"{src} has {len(sentences):,} lines and {ref} has {len(references):,}; "
-            "they must be parallel"
-        )
-    if not sentences:
+    if protocol not in (None, PROTOCOL):
+        raise InputError(f"protocol {protocol!r} is not {PROTOCOL}")
+    language = (language or language_of(ref)) if protocol else None
+    if protocol:
+        lc_tok(language)  # complains about it first
+    pairs = read_parallel(Path(src), Path(ref))
+    if not pairs:
         raise InputError(f"{src}: the file is empty")
     decoding = translator.decoding.resolve(beam_size, alpha, drawn=False)
     start = time.perf_counter()
     translations = translator.translate(
-        sentences, decoding.beam_size, decoding.alpha, on_translated=on_translated
+        [src for src, _ in pairs], decoding.beam_size, decoding.alpha, on_translated=on_translated
     )
     seconds = time.perf_counter() - start
     hypotheses = tuple(translation.text for translation in translations)
-    scores = score(hypotheses, references, protocol=protocol, language=language)
+    scores = score(hypotheses, [tgt for _, tgt in pairs], lc_tok_language=language)
     n_tokens = sum(len(translation.log_probs) for translation in translations)
     return Evaluation(scores, hypotheses, decoding, seconds, n_tokens)
 

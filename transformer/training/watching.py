@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from transformer.files.safe import json_object, modified
+
 #: Bytes read of metrics.jsonl at most; a line is about 150.
 _MOST_BYTES = 16 * 2**20
 
@@ -54,7 +56,7 @@ class WatchedRun:
 
 def list_runs(roots: Iterable[Path], most: int = 100) -> dict[str, Path]:
     """Return the run folders directly below the roots by name, those last written to first."""
-    found: dict[str, tuple[float, Path]] = {}
+    found: dict[str, tuple[int, Path]] = {}
     for root in roots:
         try:
             folders = [each for each in root.iterdir() if (each / "metrics.jsonl").is_file()]
@@ -62,8 +64,7 @@ def list_runs(roots: Iterable[Path], most: int = 100) -> dict[str, Path]:
             continue
         for each in folders:
             if each.name.isprintable() and "," not in each.name:
-                changed = (each / "metrics.jsonl").stat().st_mtime
-                found.setdefault(each.name, (changed, each))
+                found.setdefault(each.name, (modified(each / "metrics.jsonl"), each))
     newest = sorted(found.items(), key=lambda item: -item[1][0])
     return {name: path for name, (_, path) in newest[:most]}
 
@@ -71,15 +72,15 @@ def list_runs(roots: Iterable[Path], most: int = 100) -> dict[str, Path]:
 def read_run(folder: Path) -> WatchedRun:
     """Read a run's folder; missing or incomplete files are left out."""
     try:
-        changed = (folder / "metrics.jsonl").stat().st_mtime
-    except OSError:
-        changed = float("-inf")
+        recipe = json_object(folder / "recipe.json", _LARGEST_RECIPE)
+    except ValueError:
+        recipe = {}
     return WatchedRun(
         name=folder.name,
         lines=tuple(read_metrics(folder)),
-        recipe=_recipe(folder / "recipe.json"),
+        recipe=recipe,
         finished=(folder / "model.safetensors").exists(),
-        age=max(0.0, time.time() - changed),
+        age=max(0.0, time.time() - modified(folder / "metrics.jsonl") / 1e9),
     )
 
 
@@ -99,13 +100,3 @@ def read_metrics(folder: Path) -> list[dict[str, Any]]:
         if isinstance(values, dict) and isinstance(values.get("update"), int):
             found.append(values)
     return found
-
-
-def _recipe(file: Path) -> Mapping[str, Any]:
-    try:
-        if file.stat().st_size > _LARGEST_RECIPE:
-            return {}
-        values = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return values if isinstance(values, Mapping) else {}

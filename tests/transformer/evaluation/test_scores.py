@@ -31,7 +31,7 @@ def test_bleu_is_sacrebleus_and_the_case_counts_in_it_but_not_in_lc_tok_bleu() -
     assert score(worse, GERMAN).chrf == sacrebleu.corpus_chrf(worse, [GERMAN]).score
     assert score(worse, GERMAN).lc_tok_bleu is None
     for lines in (GERMAN, [line.lower() for line in GERMAN]):
-        scores = score(lines, GERMAN, protocol="multi30k-lc-tok", language="de")
+        scores = score(lines, GERMAN, lc_tok_language="de")
         assert (scores.bleu == pytest.approx(100)) == (lines is GERMAN)
         assert scores.lc_tok_bleu == pytest.approx(100) and scores.sentences == 5
     assert "case:mixed" in scores.signature and "tok:13a" in scores.signature
@@ -66,9 +66,7 @@ def test_lc_tok_bleu_counts_tokens() -> None:
     [
         (["a"], ["a", "b"], {}, "1 translations and 2 references"),
         ([], [], {}, "no sentences"),
-        (["a"], ["a"], {"protocol": "x"}, "protocol 'x' is not one of: multi30k-lc-tok"),
-        (["a"], ["a"], {"protocol": "multi30k-lc-tok"}, "target language.*None"),
-        (["a"], ["a"], {"protocol": "multi30k-lc-tok", "language": "xx"}, "'xx'"),
+        (["a"], ["a"], {"lc_tok_language": "xx"}, "needs the target language.*'xx'"),
     ],
 )
 def test_what_cannot_be_scored(
@@ -96,9 +94,7 @@ def test_files_are_translated_and_scored(
     )  # fmt: skip
     translations = tiny_translator.translate(ENGLISH, beam_size=2)
     assert result.hypotheses == tuple(each.text for each in translations)
-    assert result.scores == score(
-        result.hypotheses, GERMAN, protocol="multi30k-lc-tok", language="de"
-    )
+    assert result.scores == score(result.hypotheses, GERMAN, lc_tok_language="de")
     assert result.target_tokens == sum(len(each.log_probs) for each in translations)
     assert result.tokens_per_second > 0
     assert seen[-1] == (5, 5)
@@ -112,8 +108,14 @@ def test_files_that_do_not_fit(tiny_translator: Translator, files: tuple[Path, P
     with pytest.raises(DataError, match=r"nowhere\.de"):
         evaluate_files(tiny_translator, src, ref.with_name("nowhere.de"))
     ref.write_text("Eine Zeile.\n")
-    with pytest.raises(InputError, match=r"test\.en\.gz has 5 lines and .*test\.de has 1"):
+    with pytest.raises(DataError, match=r"test\.en\.gz has 5 lines but .*test\.de has 1"):
         evaluate_files(tiny_translator, src, ref)
+    for options, why in (
+        ({"protocol": "x"}, "protocol 'x' is not multi30k-lc-tok"),
+        ({"protocol": "multi30k-lc-tok", "language": "xx"}, "'xx'"),
+    ):
+        with pytest.raises(InputError, match=why):
+            evaluate_files(tiny_translator, src, ref, **options)
     for path in files:
         path.write_bytes(b"")
     with pytest.raises(InputError, match="empty"):
