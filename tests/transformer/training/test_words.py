@@ -2,64 +2,25 @@
 
 from __future__ import annotations
 
-import gzip
 import re
+import shutil
 from pathlib import Path
 
 import pytest
 
 from transformer.training.corpus import load_corpus
-from transformer.training.data import DataError, Pair
+from transformer.training.data import DataError, read_tsv
 from transformer.training.recipe import DataRecipe
 from transformer.training.synthetic.dictionary import wiktionary_pairs
 from transformer.training.synthetic.grammar import Noun, adjectives
 
-GERMAN = """
-bank n institution Bank f
-bank n edge_of_a_river Ufer n
-bear n animal Bär m
-cup n vessel Tasse f
-cup n trophy Pokal m
-run v to_flow fließen
-run v to_move_quickly laufen
-run n the_act Lauf m
-old adj aged alt
-arse n buttocks Arsch m
-thou pron obsolete du
-glasses n spectacles Brille f
-clerk n office Angestellter m
-Italy prop country Italien n
-dog n animal hund m
-go v to_move ging
-coffee_cup n cup Kaffeetasse m
-"""
-FRENCH = """
-tree n plant arbre m
-island n land île f
-old adj aged vieux m
-old adj aged vieille f
-wash v to_clean_oneself se_laver
-"""
-EVERYDAY: list[Pair] = [
-    ("The cup is old.", "Die Tasse ist alt."),
-    ("I have a cup.", "Ich habe eine Tasse."),
-    ("I run.", "Ich möchte laufen."),
-    ("We sat on the bank.", "Wir saßen am Ufer."),
-    ("A bear came.", "Es kam ein Bär."),
-    ("I see a bear.", "Ich sehe den Bären."),
-    ("Italy is old.", "Italien ist alt."),
-]
+FOLDER = Path(__file__).with_name("words")
+DICTIONARY = FOLDER / "wiktionary"
+EVERYDAY = read_tsv(FOLDER / "en-de.tsv")
 
 
-def dictionary(folder: Path, lines: str, tgt: str) -> Path:
-    rows = [line.split() for line in lines.strip().splitlines()]
-    text = "".join("\t".join([*row, *[""] * (5 - len(row))]) + "\n" for row in rows)
-    (folder / f"en-{tgt}.tsv.gz").write_bytes(gzip.compress(text.replace("_", " ").encode()))
-    return folder
-
-
-def test_the_translation_is_the_one_of_the_sentences(tmp_path: Path) -> None:
-    made = dict(wiktionary_pairs(dictionary(tmp_path, GERMAN, "de"), EVERYDAY, "de"))
+def test_the_translation_is_the_one_of_the_sentences() -> None:
+    made = dict(wiktionary_pairs(DICTIONARY, EVERYDAY, "de"))
     assert made["cup"] == "Tasse" and made["bank"] == "Ufer"
     assert made["run"] == made["to run"] == "laufen"
     assert made["old"] == "alt" and made["Italy"] == "Italien"
@@ -69,27 +30,31 @@ def test_the_translation_is_the_one_of_the_sentences(tmp_path: Path) -> None:
     text = "\n".join(f"{a}\t{b}" for a, b in made.items() if " " in a)
     assert "glasses" not in text and "clerk" not in text and " coffee cup" not in text
     assert made["coffee cup"] == "Kaffeetasse"
-    back = wiktionary_pairs(tmp_path, EVERYDAY, "de", backwards=True)
+    back = wiktionary_pairs(DICTIONARY, EVERYDAY, "de", backwards=True)
     assert len({source for source, _ in back}) == len(back) and ("Tasse", "cup") in back
 
 
 def test_articles_agree_in_every_sentence(tmp_path: Path) -> None:
     pairs = [pair for pair in EVERYDAY for _ in range(3)]
-    folder = dictionary(tmp_path, "bear n animal Bär m\ncup n vessel Tasse f", "de")
+    lines = (DICTIONARY / "en-de.tsv").read_text("utf-8").splitlines(keepends=True)
+    few = "".join(line for line in lines if "Bär" in line or "vessel" in line)
+    (tmp_path / "en-de.tsv").write_text(few, "utf-8")
     # A noun that is weak in other cases is only ever a subject.
     masculine = {"Bären", "den", "dem", "einen", "einem", "keinen", "ihn", "ihm"}
-    made = [pair for seed in range(60) for pair in wiktionary_pairs(folder, pairs, "de", seed=seed)]
+    made = [
+        pair for seed in range(60) for pair in wiktionary_pairs(tmp_path, pairs, "de", seed=seed)
+    ]
     for english, german in (pair for pair in made if " " in pair[0]):
         assert ("Tasse" in german) == ("cup" in english)
         assert not masculine & set(german.split()), german
         if "cup" in english:
             assert not re.search(r"\b(Der|[kmKM]?[Ee]in) |der (?!Tasse)", german), german
-    assert wiktionary_pairs(folder, pairs, "de") == wiktionary_pairs(folder, pairs, "de")
+    assert wiktionary_pairs(tmp_path, pairs, "de") == wiktionary_pairs(tmp_path, pairs, "de")
 
 
-def test_french_elides_and_keeps_masculine_adjectives(tmp_path: Path) -> None:
+def test_french_elides_and_keeps_masculine_adjectives() -> None:
     pairs = [("I see a tree.", "Je vois un arbre."), ("an island.", "une île.")]
-    made = dict(wiktionary_pairs(dictionary(tmp_path, FRENCH, "fr"), pairs, "fr"))
+    made = dict(wiktionary_pairs(DICTIONARY, pairs, "fr"))
     assert made["old"] == "vieux" and made["to wash"] == "se laver"
     for english, french in made.items():
         assert not any(f"{word} {noun}" in french for word in ("le", "la", "de", "que", "ma")
@@ -110,7 +75,7 @@ def test_adjectives_decline_before_their_noun() -> None:
 
 
 def test_the_corpus_needs_its_files_and_a_language(tmp_path: Path) -> None:
-    (tmp_path / "en-de.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in EVERYDAY), "utf-8")
+    shutil.copy(FOLDER / "en-de.tsv", tmp_path)
     (tmp_path / "en-nl.tsv").write_text("Hello.\tHallo.\n", "utf-8")
     (tmp_path / "wiktionary").mkdir()
     with pytest.raises(DataError, match="training"):
@@ -120,8 +85,6 @@ def test_the_corpus_needs_its_files_and_a_language(tmp_path: Path) -> None:
     (tmp_path / "wiktionary/en-de.tsv").write_text("cup\tn\tTasse\n", "utf-8")
     with pytest.raises(DataError, match="line 1 has 3 columns"):
         load_corpus(DataRecipe(("wiktionary",)), tmp_path)
-    dictionary(tmp_path / "wiktionary", GERMAN, "de")
-    (tmp_path / "wiktionary/en-de.tsv").unlink()
-    forth = load_corpus(DataRecipe(("wiktionary",)), tmp_path).train
-    back = load_corpus(DataRecipe(("wiktionary",), "de", "en"), tmp_path).train
+    forth = load_corpus(DataRecipe(("wiktionary",)), FOLDER).train
+    back = load_corpus(DataRecipe(("wiktionary",), "de", "en"), FOLDER).train
     assert ("cup", "Tasse") in forth and ("Tasse", "cup") in back
