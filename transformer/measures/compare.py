@@ -51,7 +51,8 @@ def divergence(one: Floats, other: Floats) -> Reals:
     if p.shape[-1] != q.shape[-1]:
         raise ValueError(f"rows over {p.shape[-1]} and {q.shape[-1]} keys cannot be compared")
     bits = entropy_bits((p + q) / 2) - (entropy_bits(p) + entropy_bits(q)) / 2
-    return _within_one(bits, p, q)
+    empty = (p.sum(axis=-1) == 0) ^ (q.sum(axis=-1) == 0)
+    return np.clip(np.where(empty, 1.0, bits), 0.0, 1.0)
 
 
 def similarity(one: Floats, other: Floats) -> Reals:
@@ -163,13 +164,6 @@ def _distributions(weights: Floats) -> Reals:
     total = wide.sum(axis=-1, keepdims=True)
     wide /= np.where(total > 0, total, 1)
     return wide
-
-
-def _within_one(bits: Reals, p: Reals, q: Reals) -> Reals:
-    """Clip rounding errors below 0, and set the divergences of rows of zeros."""
-    nothing = (p.sum(axis=-1) == 0) ^ (q.sum(axis=-1) == 0)
-    result: Reals = np.clip(np.where(nothing, 1.0, bits), 0.0, 1.0)
-    return result
 
 
 _Shape = tuple[int, int]

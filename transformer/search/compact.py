@@ -48,8 +48,3 @@ class Compact(Sequence[T], Generic[T]):
 
     def __eq__(self, other: Any) -> bool:
         return isinstance(other, Sequence) and tuple(self) == tuple(other)
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __repr__(self) -> str:
-        return f"Compact({self._kind.__name__}, {list(self)})"

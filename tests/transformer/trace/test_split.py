@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 import torch
@@ -18,6 +20,7 @@ from transformer.types import AttentionKind
 KINDS: tuple[AttentionKind, ...] = ("encoder_self", "decoder_self")
 
 
+@functools.cache
 def make(config: ModelConfig, tokenizer: Tokenizer) -> tuple[Transformer, Trace]:
     """A random model with biases of its own, and a trace with S != T."""
     model = random_model(config)
