@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
-from transformer.search.compact import Compact
 from transformer.search.records import (
+    Compact,
     Fate,
     PathAttention,
     SearchRecord,

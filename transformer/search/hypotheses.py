@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from transformer.search.compact import Compact
-from transformer.search.records import Candidate, Fate, Hypothesis, SearchStep
+from transformer.search.records import Candidate, Compact, Fate, Hypothesis, SearchStep
 from transformer.search.scoring import Continuations
 
 #: The length penalty of a number of tokens, `</s>` included.

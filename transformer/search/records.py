@@ -7,9 +7,10 @@ All log-probabilities are natural (nats). Indices are 0-based; screens show them
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar, overload
 
 import numpy as np
 
@@ -122,3 +123,41 @@ class SearchRecord:
     n_forced: int = 0  # number of steps forced by a prefix
     sampling: Sampling | None = None  # how tokens were sampled; None for beam search
     rule: BeamRule | None = None  # None is `transformer.search.rules.PAPER`
+
+
+T = TypeVar("T")
+
+
+class Compact(Sequence[T], Generic[T]):
+    """A sequence of dataclass records of one kind, whose fields are numbers and texts."""
+
+    __slots__ = ("_kind", "_rows")
+
+    def __init__(self, kind: type[T], records: Iterable[T]) -> None:
+        """Args: kind: the class of each of `records`."""
+        names = [each.name for each in fields(kind)]  # type: ignore[arg-type]
+        self._kind = kind
+        self._rows = tuple(tuple([getattr(record, name) for name in names]) for record in records)
+
+    @property
+    def nbytes(self) -> int:
+        """Approximate memory in bytes, without strings, which the vocabulary shares."""
+        if not self._rows:
+            return 0
+        numbers = sum(sys.getsizeof(each) for each in self._rows[0] if not isinstance(each, str))
+        return len(self._rows) * (sys.getsizeof(self._rows[0]) + numbers)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[T, ...]: ...
+    def __getitem__(self, index: int | slice) -> T | tuple[T, ...]:
+        if isinstance(index, slice):
+            return tuple(self._kind(*row) for row in self._rows[index])
+        return self._kind(*self._rows[index])
+
+    def __eq__(self, other: Any) -> bool:
+        return isinstance(other, Sequence) and tuple(self) == tuple(other)

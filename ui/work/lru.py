@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 from plotly.graph_objects import Figure
 
-from transformer.search.compact import Compact
+from transformer.search.records import Compact
 
 T = TypeVar("T")
 

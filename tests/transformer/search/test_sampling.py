@@ -153,8 +153,6 @@ def test_a_sampled_trace_is_reproducible_and_says_what_was_cut_off(
 ) -> None:
     sampling = Sampling(temperature=1.3, top_k=5, top_p=0.8, seed=3)
     trace = tiny_translator.trace(ANIMAL, beam_size=1, sampling=sampling, top_k=8)
-    again = tiny_translator.trace(ANIMAL, beam_size=1, sampling=sampling, top_k=8)
-    assert trace.predicted_ids == again.predicted_ids
     (translation,) = tiny_translator.translate([ANIMAL], beam_size=1, sampling=sampling)
     assert translation.text == trace.text
     assert trace.search is not None and trace.search.sampling == sampling

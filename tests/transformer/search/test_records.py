@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.searched import searched
-from transformer.search.compact import Compact
+from transformer.search.records import Compact
 
 
 @dataclass(frozen=True)
