@@ -16,7 +16,7 @@ from streamlit.proto.WidgetStates_pb2 import WidgetState
 from websockets.sync.client import connect
 from websockets.typing import Subprotocol
 
-from tests.messages import inflate
+from tests.messages import inflate, unpack
 
 #: Seconds between two messages of a run; generous, since many sessions wait for one machine.
 PATIENCE = 240
@@ -151,8 +151,7 @@ class Session:
             if element.WhichOneof("type") == "bidi_component"
             and element.bidi_component.component_name == component
         ]
-        end = 4 + int.from_bytes(data[:4], "little")
-        return json.loads(data[4:end]), data[end:]
+        return unpack(data)
 
     def grid(self) -> dict[str, Any]:
         """Return the grid's header for the maps that it shows first."""

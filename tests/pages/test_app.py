@@ -8,28 +8,12 @@ from pathlib import Path
 
 import pytest
 import safetensors.torch
-import streamlit
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.conftest import RunApp
 from tests.pages.links import ask, view_of
 from ui.frame import sidebar
-from ui.work import models
-from ui.work.lru import Lru
 from ui.work.roots import checkpoints_root
-
-
-def test_a_spinner_is_made_only_while_a_model_loads(
-    run_app: RunApp, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made: list[str] = []
-    spinner = streamlit.spinner
-    monkeypatch.setattr(streamlit, "spinner", lambda text: made.append(text) or spinner(text))
-    monkeypatch.setattr(models, "MODELS", Lru(models.MODEL_BYTES, models.model_bytes))
-    app = run_app()
-    assert made == ["Loading alpha"]
-    app.run()
-    assert len(made) == 1
 
 
 def test_broken_checkpoints_are_named_with_what_is_wrong(run_app: RunApp) -> None:

@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 from tests.pages.conftest import RunApp
 from tests.pages.links import said
 from tests.tiny_models import random_model
-from transformer.checkpoint.folder import save_checkpoint
+from transformer.checkpoint.folder import load_checkpoint, save_checkpoint
 from transformer.config import ModelConfig
 from transformer.text.tokenizer import Tokenizer
 from transformer.trace.position_vectors import distance_numbers
@@ -25,7 +25,7 @@ SHIPPED = Path(__file__).resolve().parents[2] / "checkpoints"
 def checkpoints(
     tmp_path_factory: pytest.TempPathFactory, tiny_config: ModelConfig, tiny_tokenizer: Tokenizer
 ) -> Path:
-    """A checkpoint that computes its positions, one that learned them, one that stores them."""
+    """A checkpoint for each kind of positions."""
     root = tmp_path_factory.mktemp("positions")
     metrics = {"training": {"longest_source": 31, "longest_target": 37}}
     concatenated = tiny_config.replace(position_layout="concatenated")
@@ -36,6 +36,8 @@ def checkpoints(
     stored.src_positions.table.copy_(stored.src_positions.table.half())
     stored.tgt_positions.table.copy_(stored.tgt_positions.table.bfloat16())
     save_checkpoint(root / "stored", stored, tiny_tokenizer)
+    distances = tiny_config.replace(positions="relative", n_heads=4, d_k=None, d_v=None)
+    save_checkpoint(root / "relative", random_model(distances), tiny_tokenizer)
     return root
 
 
@@ -107,12 +109,9 @@ def test_the_layer_1_split_adds_up_on_screen(
     assert not app.multiselect  # the rest of the page is not computed
 
 
-def test_distances_stand_first_where_nothing_is_added(
-    run_app: RunApp, tmp_path: Path, tiny_config: ModelConfig, tiny_tokenizer: Tokenizer
-) -> None:
-    model = random_model(tiny_config.replace(positions="relative", n_heads=4, d_k=None, d_v=None))
-    save_checkpoint(tmp_path / "relative", model, tiny_tokenizer)
-    app = run_app(tmp_path, at="positions", checkpoint="relative", side="Decoder")
+def test_distances_stand_first_where_nothing_is_added(run_app: RunApp, checkpoints: Path) -> None:
+    model = load_checkpoint(checkpoints / "relative").model
+    app = open_page(run_app, checkpoints, "relative", side="Decoder")
     drawn = json.loads(app.main.get("plotly_chart")[0].proto.spec)["data"][0]
     numbers = distance_numbers(model, np.arange(-40, 1))["Decoder"]
     assert numbers.shape == (4, 41)
@@ -120,5 +119,4 @@ def test_distances_stand_first_where_nothing_is_added(
     np.testing.assert_array_equal(numbers[:, 40], table[0])
     np.testing.assert_array_equal(numbers[:, 39], table[1])
     assert drawn["y"] == [1, 2, 3, 4] and drawn["x"][-1] == 0
-    app = run_app(tmp_path, at="positions", checkpoint="relative", part="model")
-    assert len(app.info) == 1  # nothing to split
+    assert len(open_page(run_app, checkpoints, "relative", part="model").info) == 1

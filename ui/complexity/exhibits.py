@@ -49,11 +49,9 @@ def _value(made: Measurement, quantity: str, kind: LayerKind, n: int, d: int) ->
 
 
 def layer_costs(d: int, measured: str = "") -> Exhibit:
-    """Return the time of one forward pass by length as a figure.
+    """Return the time of one forward pass of layers of width `d` by length as a figure.
 
-    Args:
-        d: width of the layers.
-        measured: a measurement as JSON; by default the one that comes with the project.
+    Args: measured: a measurement as JSON; by default the one that comes with the project.
     """
     made = Measurement.from_json(measured) if measured else shipped()
     lines = lines_of(made, "time", d)
@@ -91,10 +89,7 @@ def path_lengths(n: int, kernel: int, window: int) -> Exhibit:
 
 
 def bytes_of_maps(config: str, lengths: Sequence[int]) -> Exhibit:
-    """Return the bytes of all recorded maps by length as a figure.
-
-    Args: config: of a model, as JSON.
-    """
+    """Return the bytes of all maps of a model, its config given as JSON, by length as a figure."""
     by_length = [map_bytes(ModelConfig.from_json(config), n) for n in lengths]
     megabytes = np.array([[kinds[kind] / 1e6 for kinds in by_length] for kind in by_length[0]])
     lines = dict(zip(by_length[0], megabytes, strict=True))

@@ -23,10 +23,7 @@ def refusal() -> str | None:
 
 
 def begin(quick: bool = False) -> Job[Measurement]:
-    """Start measuring if no measurement runs; return the running job.
-
-    Args: quick: measure small shapes only, for seconds.
-    """
+    """Start measuring, if `quick` small shapes only; return the running job if there is one."""
     # Here, as it imports PyTorch.
     from transformer.experiments.complexity import QUICK, Plan, measure
 

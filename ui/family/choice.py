@@ -85,10 +85,7 @@ def view_of(view: View, entry: Entry) -> View:
 
 
 def best_aligner(metrics: Mapping[str, Any]) -> tuple[int, int, float] | None:
-    """Return layer and head of the best aligner of predicted words, from 0, and its error.
-
-    None where the checkpoint has no table.
-    """
+    """Return layer and head of the best aligner of predicted words, from 0, and its error."""
     table = metrics.get(ALIGNMENT)
     try:
         return best_head(table["predicting"])  # type: ignore[index]

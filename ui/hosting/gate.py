@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import asdict
 from html import escape
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -72,7 +73,7 @@ class Gate:
         path = below_base(scope["path"])
         if path == READY:
             found = state(needs_model=is_public())
-            body = json.dumps(found.to_dict()).encode()
+            body = json.dumps(asdict(found)).encode()
             status = 200 if found.ready else 503
             await _answer(with_headers, status, body, b"application/json", [_NO_STORE])
         elif is_public() and path.startswith(_HIDDEN):

@@ -26,10 +26,7 @@ Headers = list[tuple[bytes, bytes]]
 
 
 def headers_of(encrypted: bool) -> Headers:
-    """Return the headers of every answer.
-
-    Args: encrypted: whether the visitor came by https, as far as the server or its proxy knows.
-    """
+    """Return the headers of every answer to a visitor who came by https (`encrypted`) or not."""
     headers = [
         (b"x-content-type-options", b"nosniff"),
         (b"referrer-policy", b"same-origin"),
@@ -64,10 +61,7 @@ def policy_of(page: bytes) -> bytes:
 
 
 def frames() -> list[str]:
-    """Return the origins that may show the app in a frame.
-
-    Raises: `ValueError`, one line, if one of them is no origin such as `https://example.org`.
-    """
+    """Return the origins that may show the app in a frame. Raises: `ValueError`, one line."""
     origins = os.environ.get(FRAMES, "").split()
     for origin in origins:
         parts = urlsplit(origin)

@@ -59,9 +59,9 @@ def problems() -> list[str]:
 
 
 def prepare() -> None:
-    """Set limits, remove leftovers of a killed server, and serve counters if configured.
+    """Set limits, remove leftovers of a killed server, and serve counters.
 
-    Raises: `ValueError`, one line, if counters cannot be served.
+    Raises: `ValueError`, one line.
     """
     VISITORS.most, VISITORS.idle = most_visitors(), 60.0 * idle_minutes()
     for name in LOGGERS:

@@ -9,7 +9,7 @@ import importlib
 import os
 import threading
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from ui.hosting.visitors import VISITORS
@@ -23,14 +23,12 @@ broken: list[str] = []
 
 @dataclass(frozen=True)
 class State:
-    """The state of this server.
+    """The state of this server: why it cannot answer a first page, if it is not ready.
 
     Attributes:
-        ready: whether the server can answer a first page.
-        why: one line if it cannot.
         models: names of the models in memory.
         waiting: sentences and computations in the queues.
-        visitors, most_visitors: their number, and the limit, 0 for none.
+        most_visitors: the limit, 0 for none.
     """
 
     ready: bool
@@ -40,16 +38,9 @@ class State:
     visitors: int
     most_visitors: int
 
-    def to_dict(self) -> dict[str, object]:
-        """Return it for JSON."""
-        return asdict(self)
-
 
 def state(needs_model: bool) -> State:
-    """Return the state.
-
-    Args: needs_model: whether a model is loaded before the first visitor, as on a public server.
-    """
+    """Return the state; a public server `needs_model` before its first visitor."""
     names: list[str] = []
     waiting = 0
     why = "" if libraries.is_set() else "libraries are being loaded"
@@ -67,10 +58,7 @@ METRICS = "HEADLIGHT_METRICS"
 
 
 def metrics_address() -> tuple[str, int] | None:
-    """Return the address of the counters, None if they are not served.
-
-    Raises: `ValueError`, one line, if the variable holds neither a port nor `ADDRESS:PORT`.
-    """
+    """Return the address of the counters, None without one. Raises: `ValueError`, one line."""
     text = os.environ.get(METRICS, "").strip()
     if not text:
         return None

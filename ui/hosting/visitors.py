@@ -66,13 +66,7 @@ class Visitors:
     def __init__(
         self, most: int, idle: float = 0.0, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """Create an empty set.
-
-        Args:
-            most: limit; 0 for none.
-            idle: idle seconds before an eviction; 0 for never.
-            clock: returns seconds.
-        """
+        """Args: most: limit.  idle: idle seconds before an eviction.  0 for none."""
         self.most, self.idle = most, idle
         self.turned_away = self.evictions = 0
         self._clock = clock
@@ -121,7 +115,7 @@ class Visitors:
     def make_room(self) -> Place | None:
         """Evict the visitor who has been idle longest, and reserve the place for a new page.
 
-        Returns: the place, None if nobody has been idle for long enough.
+        Returns: the place, if somebody has been idle for long enough.
         """
         with self._lock:
             idlest = min(self._places, key=lambda each: each.acted, default=None)
@@ -198,10 +192,7 @@ def returns(scope: Scope) -> bool:
 
 
 def link_of(scope: Scope) -> str:
-    """Return the address of an evicted visitor's view, as the browser tells it.
-
-    It is relative to the server, or to `EXPIRED` if unknown.
-    """
+    """Return the address of an evicted visitor's view; if unknown, `_START`."""
     named = parse_qs(scope["query_string"].decode("latin-1")).get("link")
     link = named[0] if named else _referrer(scope)
     return link if _LOCAL.fullmatch(link) else _START

@@ -29,12 +29,7 @@ MOST_WAITING = 4
 
 
 class Import(Job[None]):
-    """One import.
-
-    Attributes:
-        plan: what is imported.
-        step: the current step, which `progress` counts.
-    """
+    """One import of a `plan`, whose current `step` is what `progress` counts."""
 
     def __init__(self, plan: Plan) -> None:
         super().__init__()

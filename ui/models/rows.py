@@ -52,10 +52,7 @@ def draw_rows(
 ) -> None:
     """Draw the usable checkpoints, then the others with the reason.
 
-    Args:
-        in_use: the name of the current checkpoint.
-        use: called with the name of a newly chosen one.
-        bring: called with an entry to import.
+    Args: use: called with a chosen name.  bring: called with an entry to import.
     """
     url_state.show(CARD)
     ordered = [*(each for each in entries if each.ok), *(each for each in entries if not each.ok)]
@@ -215,11 +212,7 @@ def size_of(path: Path) -> int:
 
 
 def figures_of(metrics: Mapping[str, Any], *, letters: bool = False) -> list[str]:
-    """Return the first few measured figures in Markdown; invalid numbers are left out.
-
-    Args:
-        letters: whether the model writes single letters, for which BLEU is meaningless.
-    """
+    """Return the first few measured figures in Markdown, of a model of `letters` without BLEU."""
     measures = _OF_LETTERS if letters else _OF_TEXTS
     lines = []
     for name, values in _mapping(metrics.get("tests")).items():

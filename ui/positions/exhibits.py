@@ -70,10 +70,7 @@ def position_curves(
     *,
     labels: Sequence[str] = (),
 ) -> Exhibit:
-    """Return dimensions of the encoding along `n` positions as a figure; with none, the first.
-
-    Args: labels: names of the lines; by default the dimensions' numbers.
-    """
+    """Return dimensions, with none the first, along `n` positions as a figure of named lines."""
     chosen = list(dimensions) or [0]
     values = encoding(n, d_model, layout)[:, chosen]
     names = list(labels) or list(map(str, chosen))
@@ -137,10 +134,7 @@ def positions_beyond(limit: int, d_model: int) -> Exhibit:
 def stored_positions_beyond(
     model: Translator, limit: int, d_model: int, *, kind: str = "learned"
 ) -> Exhibit:
-    """Return the same with curves of a model's tables.
-
-    Args: kind: of table, for its name.
-    """
+    """Return the same with curves of a model's tables, of this kind."""
     return _beyond(limit, d_model, tables_of(model.model), kind)
 
 
@@ -157,10 +151,7 @@ def _beyond(limit: int, d_model: int, tables: dict[str, Floats], kind: str) -> E
 
 
 def learned_positions(model: Translator, side: str = "Encoder") -> Exhibit:
-    """Return cosine similarities of learned positions, beside those of sinusoids, as a figure.
-
-    Args: side: "Encoder" or "Decoder".
-    """
+    """Return cosine similarities of learned positions ("Encoder", "Decoder") beside sinusoids'."""
     rows = tables_of(model.model)[side][:MOST_LEARNED]
     n, even = len(rows), rows.shape[1] + rows.shape[1] % 2
     tables = {"learned": cosines(rows), "formula": cosines(encoding(n, even, "interleaved"))}
@@ -178,10 +169,7 @@ def learned_positions(model: Translator, side: str = "Encoder") -> Exhibit:
 
 
 def stored_positions(model: Translator, side: str = "Encoder", *, n: int = 128) -> Exhibit:
-    """Return `n` rows of a stored table, and their difference from the formula, as a figure.
-
-    Args: side: "Encoder" or "Decoder".
-    """
+    """Return `n` rows of a table ("Encoder", "Decoder"), and their difference from the formula."""
     table = tables_of(model.model)[side][:n]
     exact: Floats = sinusoids(model.model.config, len(table)).numpy()
     return Exhibit(
@@ -197,11 +185,9 @@ def stored_positions(model: Translator, side: str = "Encoder", *, n: int = 128) 
 
 
 def relative_positions(model: Translator, side: str = "Encoder", *, reach: int = 40) -> Exhibit:
-    """Return what relative positions add to the logits, by head and distance, as a figure.
+    """Return what relative positions add, by head and distance up to `reach`, as a figure.
 
-    Args:
-        side: "Encoder" or "Decoder", whose later keys are masked.
-        reach: the largest distance.
+    Args: side: "Encoder" or "Decoder", whose later keys are masked.
     """
     distances = np.arange(-reach, (reach if side == "Encoder" else 0) + 1)
     numbers = position_vectors.distance_numbers(model.model, distances)[side]
@@ -259,10 +245,7 @@ def about(config: ModelConfig) -> str:
 
 
 def added_positions(model: Translator, stack: str = "Encoder", n: int = 100) -> Exhibit:
-    """Return the vectors that a stack adds for its first `n` positions, as a figure.
-
-    Args: stack: "Encoder" or "Decoder".
-    """
+    """Return the vectors that a stack ("Encoder", "Decoder") adds for its first `n` positions."""
     own = own_positions(model, STACKS[stack], n)
     n = len(own.table)
     return Exhibit(
@@ -317,10 +300,7 @@ def split_component(split: LogitSplit, trace: Trace) -> Component[None]:
 
 
 def within_rows(values: Floats, mask: NDArray[np.bool_]) -> float:
-    """Return how much a map varies among the keys of a query: the RMS deviation from row means.
-
-    A constant added to a whole row does not change its softmax.
-    """
+    """Return the RMS deviation of a map from its row means, which a softmax does not see."""
     seen = np.where(mask, values.astype(np.float64), np.nan)
     around = seen - np.nanmean(seen, axis=1, keepdims=True)
     return float(np.sqrt(np.nanmean(around**2)))

@@ -108,11 +108,7 @@ def _maps(view: View) -> None:
 
 
 def most_positional(maps: Floats) -> int:
-    """Return the head with the most weight at one distance, which shows the split best.
-
-    Args:
-        maps: [H, n, n].
-    """
+    """Return the head of maps [H, n, n] with the most weight at one distance."""
     n = maps.shape[-1]
     shares = [
         max(float(np.trace(each, offset=offset)) / n for offset in range(-min(3, n - 1), min(4, n)))

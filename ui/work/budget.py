@@ -122,9 +122,6 @@ def budget_of_visit() -> Budget:
 
 
 def limit(unit: str) -> float:
-    """Return the seconds or tokens of a session within `WINDOW`; infinite for no limit.
-
-    Raises: `ValueError`, one line, if the variable holds no whole number.
-    """
+    """Return a session's limit within `WINDOW`, infinite for none. Raises: `ValueError`."""
     variable, most = _VARIABLES[unit]
     return whole_number(variable, 0, most) or math.inf

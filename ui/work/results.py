@@ -59,8 +59,7 @@ class Computation(NamedTuple, Generic[T]):
 def trace(request: Request, report: Report = unreported) -> Trace:
     """Return the trace of a request, from the cache or made now.
 
-    Args:
-        report: progress callback; it may raise, which stops the work and leaves nothing behind.
+    Args: report: progress callback; it may raise, which leaves nothing behind.
 
     Raises: what `ui.work.models.load` and `Tracer.trace` raise.
     """
