@@ -1,9 +1,9 @@
-"""The Dockerfile's packages by hash, its files read-only, and its server as a visitor meets it.
+"""Servers without a network and without a home: the app's, and the image's as its Dockerfile says.
 
 There is no container engine here. The packages of `locks/cpu.txt` go into a fresh environment, the
-files that the Dockerfile copies into a folder; the server then runs as the compose file says: user
-1000 without capabilities, everything read-only but `/tmp`, no network but a loopback. Needs root,
-and a CPU build of torch that pip can find.
+files that the Dockerfile copies into a folder; the image's server then runs as the compose file
+says: user 1000 without capabilities, everything read-only but `/tmp`, no network but a loopback.
+That needs root, and a CPU build of torch that pip can find.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import re
 import shlex
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -26,12 +27,19 @@ import pytest
 import yaml
 
 from tests.forks import ROOT
+from tests.pages.session import Session
+from tests.servers import APP, serving
 from tests.soaking import note
 from tests.waiting import wait_until
 
 DOCKERFILE = re.sub(r"\\\n\s*", "", (ROOT / "Dockerfile").read_text("utf-8"))
 #: The only name that leads to a network without any other machine.
 NAME = "localhost"
+
+PAGES = (
+    "", "beam", "attention", "head", "floor", "tokens", "positions", "cost", "compare", "models",
+    "training", "tours", "glossary",
+)  # fmt: skip
 
 
 @pytest.fixture
@@ -131,19 +139,50 @@ def beside(server: subprocess.Popen[bytes], what: str) -> bool:
     return done.returncode == 0
 
 
-def main(what: str) -> None:
-    """Ask whether the server is ready, or open pages and read the counters."""
-    if what == "ready":
-        urlopen(f"http://{NAME}:8501/_headlight/ready", timeout=4)
-        return
-    from tests.pages.session import Session
+def test_the_app_serves() -> None:
+    tools = [shutil.which(name) for name in ("unshare", "ip")]
+    if not all(tools):
+        pytest.fail("unshare and ip are needed: on Debian, apt-get install util-linux iproute2")
+    namespace = ["unshare", "--net"] if os.geteuid() == 0 else ["unshare", "--net", "-r"]
+    inside = f"ip link set lo up && exec {shlex.quote(sys.executable)} -m tests.soak_image app"
+    done = subprocess.run(
+        [*namespace, "sh", "-c", inside], cwd=ROOT, capture_output=True, text=True, check=False,
+        env={**os.environ, "HOME": "/proc/no-home", "PYTHONDONTWRITEBYTECODE": "1"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
 
-    with Session(f"http://{NAME}:8501") as visitor:
-        for page in ("", "attention", "head", "models"):
+
+def visit(address: str) -> None:
+    """Open every page of a server; fail on an error on a page."""
+    with Session(address) as visitor:
+        for page in PAGES:
             visitor.open(page, sentence="The cat is here.")
             assert visitor.elements, page
+
+
+def serve() -> None:
+    """Serve the app in this namespace, and visit it."""
+    with pytest.raises(OSError, match="unreachable"):
+        socket.create_connection(("192.0.2.1", 80), timeout=5)
+    environment = {"HEADLIGHT_PUBLIC": "1", "HEADLIGHT_IMPORT": "", "HOME": "/proc/no-home"}
+    command = [*APP, "--server.allowedHosts", "127.0.0.1"]
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "log.txt"
+        with serving(log, command, importing=False, environment=environment) as (address, _):
+            visit(address)
+        assert "Traceback" not in log.read_text()
+
+
+def main(what: str) -> None:
+    """Ask whether the image's server is ready, visit it and read its counters, or serve."""
+    if what == "ready":
+        urlopen(f"http://{NAME}:8501/_headlight/ready", timeout=4)
+    elif what == "visit":
+        visit(f"http://{NAME}:8501")
         with urlopen(f"http://{NAME}:9100/metrics", timeout=10) as answer:
-            assert "headlight_visitors 1.0" in answer.read().decode().splitlines()
+            assert "headlight_visitors " in answer.read().decode()
+    else:
+        serve()
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ GIVEN_UP = "Your place went to someone waiting"
 def test_who_gave_a_place_up_reads_so_and_gets_the_view_back(
     browser: Browser, root: Path, tmp_path: Path
 ) -> None:
-    command = ["-m", "tests.browser.hasty_app"]
+    command = ["-m", "tests.pages.altered_server", "haste", "-"]
     few = {"HEADLIGHT_SESSIONS": "1"}
     with serving(tmp_path / "log.txt", command, checkpoints=root, environment=few) as (address, _):
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 import socket
@@ -16,11 +15,11 @@ import numpy as np
 import pytest
 
 from tests.factories import make_trace
+from tests.forks import ENVIRONMENT, ROOT
+from tests.servers import free_port
 from tests.waiting import wait_until
 from transformer.__main__ import main
 from transformer.arrays.trace_file import save_arrays
-
-ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture
@@ -56,16 +55,11 @@ def test_what_is_wrong_is_one_line_and_status_2(
 
 
 def test_the_app_is_started_on_the_file_and_ended(path: Path) -> None:
-    with socket.socket() as free:
-        free.bind(("localhost", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     command = [sys.executable, "-m", "transformer", "show", str(path), "--port", str(port)]
-    environment = dict(
-        os.environ, OMP_NUM_THREADS="1", HEADLIGHT_CHECKPOINTS=str(path.parent / "x")
-    )
     shown = subprocess.Popen(
-        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-        text=True,
+        command, cwd=ROOT, env={**ENVIRONMENT, "HEADLIGHT_CHECKPOINTS": str(path.parent / "x")},
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
     )  # fmt: skip
     try:
         assert shown.stdout is not None
@@ -83,9 +77,5 @@ def test_the_app_is_started_on_the_file_and_ended(path: Path) -> None:
     finally:
         shown.kill()
         shown.communicate()
-    assert wait_until(lambda: not answers(port))
-
-
-def answers(port: int) -> bool:
     with socket.socket() as tried:
-        return tried.connect_ex(("localhost", port)) == 0
+        assert wait_until(lambda: tried.connect_ex(("localhost", port)) != 0)

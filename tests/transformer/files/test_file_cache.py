@@ -59,14 +59,10 @@ def test_one_result_is_kept_for_each_path() -> None:
 
 def test_a_file_cache_may_be_shared_by_threads() -> None:
     cache: FileCache[int] = FileCache(max_paths=5)
-    wrong: list[object] = []
 
-    def work(offset: int) -> None:
-        for index in range(500):
-            number = (index * 7 + offset) % 11
-            if cache.get(Path(str(number)), number, lambda number=number: number) != number:  # type: ignore[misc]
-                wrong.append(number)
+    def work(offset: int) -> bool:
+        numbers = [(index * 7 + offset) % 11 for index in range(500)]
+        return numbers == [cache.get(Path(str(n)), n, lambda n=n: n) for n in numbers]  # type: ignore[misc]
 
     with ThreadPoolExecutor(6) as threads:
-        list(threads.map(work, range(6)))
-    assert not wrong
+        assert all(threads.map(work, range(6)))

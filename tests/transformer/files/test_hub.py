@@ -95,7 +95,7 @@ def test_a_model_of_the_library_is_fetched_loaded_and_gone(
         assert np.array_equal(before.attention(kind), after.attention(kind))
 
 
-def test_how_far_it_is_is_said_in_bytes(site: Hub, tmp_path: Path) -> None:
+def test_progress_is_said_in_bytes(site: Hub, tmp_path: Path) -> None:
     model, heard = hub.look_up(NAME, FILES), []
     with hub.fetched(model, tmp_path / "new", lambda *it: heard.append(it)) as folder:
         assert {each.name for each in folder.iterdir()} == {each.name for each in model.files}
@@ -120,65 +120,47 @@ def test_stopping_leaves_nothing(site: Hub, tmp_path: Path, kind: type[BaseExcep
     assert list((tmp_path / "new").iterdir()) == []
 
 
-def test_a_download_that_breaks_off_resumes_after_the_last_whole_chunk(
-    site: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("resumes", [True, False])
+def test_a_download_that_breaks_off_goes_on_after_the_last_whole_chunk_or_begins_again(
+    site: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, resumes: bool
 ) -> None:
     monkeypatch.setattr("huggingface_hub.constants.DOWNLOAD_CHUNK_SIZE", 4096)  # 10 MiB otherwise
-    data, starts = site.contents[LARGE], []
+    data, starts = site.contents[LARGE], list[int]()
 
     def falter(handler: BaseHTTPRequestHandler) -> None:
-        asked = handler.headers["Range"]
+        asked = handler.headers["Range"] if resumes else None
         starts.append(int(asked.removeprefix("bytes=").rstrip("-")) if asked else 0)
         rest = data[starts[-1] :]
-        answer(handler, rest[: len(data) // 2], 206 if asked else 200, len(rest))
+        sent = rest if len(starts) > 1 and not resumes else rest[: len(data) // 2]
+        answer(handler, sent, 206 if asked else 200, len(rest))
 
     site.files[site.path_of(LARGE)] = falter
     with hub.fetched(hub.look_up(NAME, FILES), tmp_path) as folder:
         assert (folder / LARGE).read_bytes() == data
-    assert starts[0] == 0 < starts[1] <= len(data) // 2 and starts == sorted(starts)
+    assert starts[0] == 0 and starts == sorted(starts) and (starts[1] > 0) == resumes
 
 
-def test_a_server_that_cannot_go_on_starts_again(site: Hub, tmp_path: Path) -> None:
-    data, lengths = site.contents[LARGE], iter([999, None])
-    site.files[site.path_of(LARGE)] = lambda handler: answer(
-        handler, data[: next(lengths)], 200, len(data)
-    )
-    with hub.fetched(hub.look_up(NAME, FILES), tmp_path) as folder:
-        assert (folder / LARGE).read_bytes() == data
-
-
-def swap(name: str, change: Callable[[bytes], bytes]) -> Callable[[Hub], object]:
-    return lambda site: site.files.update({site.path_of(name): change(site.contents[name])})
-
-
-def status(code: int) -> Callable[[Hub], object]:
-    return lambda site: site.files.update(
-        {site.path_of(LARGE): lambda handler: handler.send_error(code)}
-    )
-
-
-#: The fault in the hub's answers, and the message.
-DAMAGES: dict[str, tuple[Callable[[Hub], object], str]] = {
-    "a flipped byte": (
-        swap(LARGE, lambda data: data[:-1] + bytes([data[-1] ^ 1])), f"{LARGE}: wrong checksum",
-    ),
+#: File, what the hub sends in its place (or the status of its answer), and the message.
+DAMAGES: dict[str, tuple[str, Callable[[bytes], bytes] | int, str]] = {
+    "a flipped byte": (LARGE, lambda data: data[:-1] + bytes([data[-1] ^ 1]), "wrong checksum"),
     "a flipped byte in a small file": (
-        swap("vocab.json", lambda data: data[:-3] + b"X" + data[-2:]),
-        r"vocab\.json: wrong checksum",
+        "vocab.json", lambda data: data[:-3] + b"X" + data[-2:], "wrong checksum",
     ),
-    "cut short": (swap(LARGE, lambda data: data[:-100]), f"{LARGE}: broke off after"),
-    "longer than announced": (swap(LARGE, lambda data: data + b"x"), f"{LARGE}: larger than the"),
-    "gone": (status(404), f"{LARGE}: the hub answered 404"),
-    "not allowed": (status(403), f"{LARGE}: the hub answered 403"),
-    "a hub that fails": (status(503), f"{LARGE}: the hub answered 503"),
+    "cut short": (LARGE, lambda data: data[:-100], "broke off after"),
+    "longer than announced": (LARGE, lambda data: data + b"x", "larger than the"),
+    **{f"status {code}": (LARGE, code, f"the hub answered {code}") for code in (404, 403, 503)},
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", DAMAGES)
-def test_what_the_hub_does_wrong_is_one_line(name: str, site: Hub, tmp_path: Path) -> None:
-    damage, reason = DAMAGES[name]
-    damage(site)
-    refused(hub.opened(NAME, FILES, tmp_path / "new"), reason)
+def test_faults_of_the_hub_are_one_line(name: str, site: Hub, tmp_path: Path) -> None:
+    file, change, reason = DAMAGES[name]
+    site.files[site.path_of(file)] = (
+        change(site.contents[file])
+        if callable(change)
+        else lambda handler: handler.send_error(change)
+    )
+    refused(hub.opened(NAME, FILES, tmp_path / "new"), f"{file}: {reason}")
     assert list((tmp_path / "new").iterdir()) == []
 
 
@@ -206,12 +188,6 @@ def test_too_much_is_not_fetched(
     site.publish()
     with pytest.raises(CheckpointError, match=r"10,000,0.* at most 9,000,000,000 bytes"):
         hub.look_up(NAME, FILES)
-
-
-def test_models_that_are_not_there(site: Hub, tmp_path: Path) -> None:
-    refused(hub.opened("no/such", FILES, tmp_path), r"^no/such: no such folder; the hub did not")
-    with pytest.raises(CheckpointError, match=r"holds none of weights\.npz"):
-        hub.look_up(NAME, ("weights.npz",))
 
 
 def test_only_the_hub_itself_learns_who_asks(
@@ -265,9 +241,12 @@ def test_a_hub_that_cannot_be_reached_is_one_line(
     assert not (tmp_path / "ours").exists()
 
 
-def test_no_web_server_and_no_client(
+def test_no_such_model_no_web_server_and_no_client(
     site: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    refused(hub.opened("no/such", FILES, tmp_path), r"^no/such: no such folder; the hub did not")
+    with pytest.raises(CheckpointError, match=r"holds none of weights\.npz"):
+        hub.look_up(NAME, ("weights.npz",))
     monkeypatch.setenv("HF_ENDPOINT", "file:///etc")
     with pytest.raises(CheckpointError, match="not the address of a web server"):
         hub.look_up(NAME, FILES)

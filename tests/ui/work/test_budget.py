@@ -46,12 +46,17 @@ def test_nobody_uses_more_than_the_budget_and_one_work_in_a_window(
         assert used <= 60 + 100 + now[0] * 60 / WINDOW + 1e-6
 
 
-def test_work_ends_at_the_report_at_which_the_budget_is_used(
+def test_work_ends_at_the_report_at_which_the_budget_is_used_and_waiting_is_free(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now, reached = [0.0], []
     monkeypatch.setattr(budget.time, "monotonic", lambda: now[0])
-    mine = Budget(5, math.inf, lambda: now[0])
+    mine = Budget(12, math.inf, lambda: now[0])
+    with mine.metered(lambda *_: None) as report:
+        for most, seconds in ((0, 100), (0, 100), (5, 7)):  # waits twice, then computes
+            report(1, most)
+            now[0] += seconds
+    assert mine._used["seconds"] == pytest.approx(7)
 
     def work() -> None:
         with mine.metered(lambda *_: None) as report:
@@ -62,21 +67,7 @@ def test_work_ends_at_the_report_at_which_the_budget_is_used(
 
     with pytest.raises(OverBudgetError):
         work()
-    assert reached[-1] == 5  # a second at 5 in 600 restores little
-
-
-def test_waiting_is_not_charged(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = [0.0]
-    monkeypatch.setattr(budget.time, "monotonic", lambda: now[0])
-    mine = Budget(1_000, math.inf, lambda: now[0])
-    with mine.metered(lambda *_: None) as report:
-        report(0, 0)
-        now[0] += 100  # waits
-        report(3, 0)
-        now[0] += 100  # waits
-        report(1, 5)
-        now[0] += 7  # computes
-    assert mine._used["seconds"] == pytest.approx(7)
+    assert reached[-1] == 5  # a second at 12 in 600 restores little
 
 
 @pytest.mark.parametrize(

@@ -29,17 +29,13 @@ def folders(tmp_path: Path, tiny_checkpoint: Path, monkeypatch: pytest.MonkeyPat
 
 def test_the_least_recently_used_model_goes_first(folders: list[Path]) -> None:
     a, b, c = (inspect_entry(folder) for folder in folders)
+    views = [View(each, "cpu", "", beam_size=1) for each in (a, b, c)]
     first, second = models.load(a, "cpu"), models.load(b, "cpu")
     assert models.load(a, "cpu") is first
+    assert [models.in_memory(view) for view in views] == [True, True, False]
     models.load(c, "cpu")
     assert models.load(a, "cpu") is first
     assert models.load(b, "cpu") is not second
-
-
-def test_a_model_is_in_memory_once_it_is_loaded(folders: list[Path]) -> None:
-    views = [View(inspect_entry(folder), "cpu", "", beam_size=1) for folder in folders]
-    models.tracer(views[0])
-    assert [models.in_memory(view) for view in views] == [True, False, False]
 
 
 def test_models_make_room_where_memory_is_short(
