@@ -66,7 +66,7 @@ class RuleTokenizer(Numbered):
         self._check_merges()
         self._model, self._is_byte = b"", (False,) * len(table)
         self.byte_ids = frozenset()
-        self._kind = unit
+        self.kind = unit
 
     @classmethod
     def of(

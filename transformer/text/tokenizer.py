@@ -74,6 +74,7 @@ class Tokenizer:
         pad_id, bos_id, eos_id, unk_id: of padding, of the tokens that start the decoder and end
             source and target, and of the unknown token.
         byte_ids: of the 256 byte pieces; empty without byte fallback.
+        kind: of segmentation, inferred from the vocabulary.
     """
 
     pad_id, bos_id, eos_id, unk_id = PAD_ID, BOS_ID, EOS_ID, UNK_ID
@@ -93,7 +94,7 @@ class Tokenizer:
             raise TokenizerError(f"not a SentencePiece model ({error})") from None
         self._is_byte = tuple(map(self._processor.is_byte, range(count)))
         self.byte_ids = frozenset(index for index, is_byte in enumerate(self._is_byte) if is_byte)
-        self._kind: Kind = self._find_kind()
+        self.kind: Kind = self._find_kind()
 
     @classmethod
     def load(cls, path: str | Path) -> Tokenizer:
@@ -145,15 +146,6 @@ class Tokenizer:
         cleaned = clean(text)
         normalized: str = self._processor.normalize(cleaned) if cleaned else ""
         return normalized
-
-    @property
-    def kind(self) -> Kind:
-        """The kind of segmentation, inferred from the vocabulary.
-
-        "unigram" has piece probabilities, "bpe" merges, and "char" only single characters;
-        "merges" and "word" are not from SentencePiece.
-        """
-        return self._kind
 
     @cached_property
     def scores(self) -> tuple[float, ...]:

@@ -55,15 +55,6 @@ class Inspectable(Protocol):
         ...
 
 
-class HeadQuery(NamedTuple):
-    """A query in a head, 0-based."""
-
-    kind: AttentionKind
-    layer: int
-    head: int
-    query: int
-
-
 def inspect_head(
     model: Inspectable,
     trace: Trace,
@@ -90,7 +81,7 @@ def inspect_head(
         inside = record_block(model, trace, kind, layer, hooks=gates)
         table = None if gates is None else gates.of_layer(kind, layer)
         gate = 1.0 if table is None else float(table[head])
-        return _follow(inside, HeadQuery(kind, layer, head, query), trace, gate)
+        return _follow(inside, (kind, layer, head, query), trace, gate)
 
 
 def check_place(name: str, value: int, limit: int) -> None:
@@ -149,8 +140,10 @@ def record_block(
     )
 
 
-def _follow(inside: BlockValues, at: HeadQuery, trace: Trace, gate: float) -> HeadStages:
-    head, query, block = at.head, at.query, inside.block
+def _follow(
+    inside: BlockValues, at: tuple[AttentionKind, int, int, int], trace: Trace, gate: float
+) -> HeadStages:
+    (kind, _, head, query), block = at, inside.block
     q, keys, values = inside.q[head, query], inside.k[head], inside.v[head]  # [d_k], [m, d_k], ...
     row, root = inside.mask[query], math.sqrt(block.d_k)
     w_o = block.w_o.weight[:, head * block.d_v : (head + 1) * block.d_v]  # [d_model, d_v]
@@ -170,7 +163,7 @@ def _follow(inside: BlockValues, at: HeadQuery, trace: Trace, gate: float) -> He
     dots = (scores if relative is None else scores - relative) * root
     bare = dots if relative is None else dots + relative
     unscaled = bare.masked_fill(~row, -math.inf).softmax(0)
-    query_tokens, key_tokens = trace.axis_tokens(at.kind)
+    query_tokens, key_tokens = trace.axis_tokens(kind)
     bias = block.w_o.bias
     output = inside.output[query]
     return HeadStages(

@@ -108,15 +108,6 @@ class HeadStages:
     has_bias: bool = False  # whether the four projections have biases; the paper's have none
     relative: Floats | None = None  # [m], what relative positions add to the logits
 
-    @property
-    def shapes(self) -> dict[str, tuple[int, int]]:
-        """The head's slices of the projections, as (in, out): W_Q, W_K, W_V, W_O."""
-        d_model, d_k, d_v = len(self.x_query), len(self.q), self.values.shape[1]
-        return {
-            "W_Q": (d_model, d_k), "W_K": (d_model, d_k),
-            "W_V": (d_model, d_v), "W_O": (d_v, d_model),
-        }  # fmt: skip
-
 
 SPLIT_PARTS = ("content_content", "content_position", "position_content", "position_position")
 

@@ -66,9 +66,7 @@ def check(stages: HeadStages, trace: Trace) -> None:
     d_model, d_k, d_v = len(stages.x_query), len(stages.q), stages.values.shape[1]
     assert stages.x_keys.shape == (n_keys, d_model)
     assert stages.keys.shape == stages.products.shape == (n_keys, d_k)
-    assert stages.shapes == {
-        "W_Q": (d_model, d_k), "W_K": (d_model, d_k), "W_V": (d_model, d_v), "W_O": (d_v, d_model),
-    }  # fmt: skip
+    assert stages.w_o.shape == (d_v, d_model)
     close = {"rtol": 1e-5, "atol": 1e-5}
     np.testing.assert_allclose(stages.products, stages.q * stages.keys, rtol=1e-6)
     size = np.abs(stages.products).sum(axis=1).max()  # what rounding errors scale with
