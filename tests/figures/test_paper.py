@@ -8,7 +8,6 @@ import re
 import threading
 import xml.etree.ElementTree as ET
 from itertools import combinations
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,10 +15,9 @@ from PIL import Image
 
 from figures.exhibit import Exhibit, Panel
 from figures.palette import attention_table, signed_table, weight_levels
-from figures.paper import PRESETS, Preset, save, to_pdf, to_png, to_svg
+from figures.paper import PRESETS, Preset, to_pdf, to_png, to_svg
 from figures.paper.matrix import pooled
 from figures.paper.presets import DEFAULT, LEAST_TYPE
-from figures.tables import to_csv, to_npz
 from tests.figures.drawing import Drawing, drawing
 from tests.figures.exhibits import HOSTILE, bars, exhibit, hostile_panel, panel, series
 
@@ -197,16 +195,6 @@ def test_a_dark_slide_is_dark_and_paper_is_white() -> None:
         pixel = image.convert("RGB").getpixel((2, 2))
         assert isinstance(pixel, tuple) and "#{:02x}{:02x}{:02x}".format(*pixel) == colour
     assert DEFAULT is PRESETS["two-columns"]
-
-
-def test_save_goes_by_the_ending(tmp_path: Path) -> None:
-    made = exhibit(panel(2, 3))
-    assert save(made, tmp_path / "a.CSV").read_bytes() == to_csv(made)
-    assert save(made, str(tmp_path / "a.npz")).read_bytes() == to_npz(made)
-    assert save(made, tmp_path / "a.py").read_text() == made.snippet
-    assert save(made, tmp_path / "a.svg").read_bytes().startswith(b"<svg")
-    with pytest.raises(ValueError, match=r"'\.gif'.*\.png, \.svg, \.pdf, \.csv, \.npz, \.py"):
-        save(made, tmp_path / "a.gif")
 
 
 def test_equal_figures_are_equal_files_from_several_threads_at_once() -> None:

@@ -8,7 +8,7 @@ from inspect import Parameter, signature
 from typing import Any
 
 from figures.exhibit import Exhibit
-from transformer.catalogue import Kind
+from transformer.checkpoint.reference import Kind
 from transformer.trace.records import Trace
 
 #: The facts of a caption, in order.

@@ -6,7 +6,7 @@ import numpy as np
 
 from figures.exhibit import Exhibit, Offline, Panel, Series, file_stem
 from figures.labels import READS_PREDICTS, cell_name, query_labels
-from transformer.catalogue import Kind
+from transformer.checkpoint.reference import Kind
 from transformer.measures.entropy import nats_to_bits
 from transformer.measures.heads import combine
 from transformer.measures.words import group_labels, merge, word_groups

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from figures.exhibit import Offline
+from figures.tables import to_csv, to_npz
 from tests.figures.exhibits import HOSTILE, exhibit, hostile_panel, panel
 from ui.components.files import COMPONENTS, style
 from ui.components.packing import pack
@@ -165,5 +166,8 @@ def test_save_goes_by_the_ending(tmp_path: Path) -> None:
     made = exhibit(offline=Offline("lens", b"\x00"))
     assert save(made, tmp_path / "a.HTML").read_bytes() == to_html(made)
     assert save(made, str(tmp_path / "a.py")).read_text() == made.snippet
-    with pytest.raises(ValueError, match="can be saved as"):
+    assert save(made, tmp_path / "a.CSV").read_bytes() == to_csv(made)
+    assert save(made, tmp_path / "a.npz").read_bytes() == to_npz(made)
+    assert save(made, tmp_path / "a.svg").read_bytes().startswith(b"<svg")
+    with pytest.raises(ValueError, match=r"'\.gif'.*\.png, \.svg, \.pdf, \.csv, \.npz, \.py"):
         save(made, tmp_path / "a.gif")
