@@ -23,7 +23,7 @@ def train(
     quiet: Quiet = False,
 ) -> None:
     """Train a model."""
-    from transformer.training.stages import load_stages
+    from transformer.training.recipe import load_stages
 
     stages = load_stages(recipe)
     from transformer.evaluation.measure import Measuring

@@ -74,14 +74,11 @@ def publish(
     """Write the checkpoint of a run to `out`, with metrics.json and a model card.
 
     Args:
-        run: the output folder of `train`.
         dtype: type of the stored weights, which are also the ones measured.
-        made_by: the command that reproduces this model, for the card.
-        notes: sentences for the card's section on limits.
+        made_by: the command that reproduces this model, for the card.  notes: for its limits.
         mix: a checkpoint of the same shape and vocabulary, such as the start of this run.
-            Interpolated weights are often better than either (Wortsman et al. 2022); the share of
-            `mix`, possibly 0, is chosen on val.
-        share: of `mix`, 0 to 1, if something else than val chose it.
+            Interpolated weights are often better than either (Wortsman et al. 2022).
+        share: of `mix`, 0 to 1; None chooses it on val.
 
     Raises: `ConfigError` if `run` has no recipe, or `dtype`, `mix` or `share` is wrong,
         `CheckpointError` if there are no weights or `mix` has other shapes or pieces.

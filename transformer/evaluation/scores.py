@@ -203,13 +203,11 @@ def evaluate_files(
     language: str | None = None,
     on_translated: Callable[[int, int], None] | None = None,
 ) -> Evaluation:
-    """Translate a file and score it against another, line by line.
+    """Translate a file and score it against another, line by line, plain or gzipped.
 
     Args:
-        src, ref: UTF-8 text, one sentence a line, plain or gzipped.
         beam_size, alpha: see `Translator.translate`; None is the checkpoint's default.
         language: of the target; None takes it from the name of `ref` (`test.de.gz`).
-        on_translated: called with (sentences done, total).
 
     Raises: `DataError` naming an unreadable file or one of other length, `InputError`.
     """

@@ -20,20 +20,23 @@ def summary_table(entries: Sequence[Entry]) -> str:
     """
     lines = ["| checkpoint | shape | decoding | measured |", "|---|---|---|---|"]
     for entry in entries:
-        if entry.stack is not None and entry.error is None:
-            lines.append(_stack_row(entry, entry.stack))
-            continue
-        if entry.config is None or entry.error is not None:
+        model, metrics = entry.stack or entry.config, entry.metrics
+        if model is None or entry.error is not None:
             lines.append(f"| {entry.name} | cannot be loaded | | |")
             continue
-        config, metrics = entry.config, entry.metrics
-        shape = (
-            f"{config.n_encoder_layers}+{config.n_decoder_layers} layers, {config.heads_in_words}, "
-            f"d_model {config.d_model}, {config.n_parameters / 1e6:.1f}M parameters"
-        )
         # Older files have the figures of a tuned decoding under this key.
         before = metrics.get("decoding")
-        decoding = default_decoding(metrics) if before is None else _recorded(before)
+        decoding = str(default_decoding(metrics) if before is None else _recorded(before))
+        if isinstance(model, StackConfig):
+            kept = "encoder" if model.task == "fill" else "decoder"
+            layers = "1 layer" if model.n_layers == 1 else f"{model.n_layers} layers"
+            layers, heads = f"{layers}, {kept} only", model.blocks.heads_in_words
+            decoding = decoding if model.task == "translate" else ""
+        else:
+            layers = f"{model.n_encoder_layers}+{model.n_decoder_layers} layers"
+            heads = model.heads_in_words
+        millions = f"{model.n_parameters / 1e6:.1f}M parameters"
+        shape = f"{layers}, {heads}, d_model {model.d_model}, {millions}"
         measured = _measured(metrics) or "nothing measured"
         lines.append(f"| {entry.name} | {shape} | {decoding} | {measured} |")
         others = metrics.get(OTHER_DECODINGS)
@@ -41,18 +44,6 @@ def summary_table(entries: Sequence[Entry]) -> str:
             if figures := _measured(other):
                 lines.append(f"| | | {_recorded(other.get('decoding'))} | {figures} |")
     return "\n".join(lines)
-
-
-def _stack_row(entry: Entry, stack: StackConfig) -> str:
-    kept = "encoder" if stack.task == "fill" else "decoder"
-    layers = "1 layer" if stack.n_layers == 1 else f"{stack.n_layers} layers"
-    shape = (
-        f"{layers}, {kept} only, {stack.blocks.heads_in_words}, d_model {stack.d_model}, "
-        f"{stack.n_parameters / 1e6:.1f}M parameters"
-    )
-    decoding = default_decoding(entry.metrics) if stack.task == "translate" else ""
-    measured = _measured(entry.metrics) or "nothing measured"
-    return f"| {entry.name} | {shape} | {decoding} | {measured} |"
 
 
 def _measured(metrics: Mapping[str, Any]) -> str:

@@ -115,9 +115,6 @@ def measure(plan: Plan, report: Report = lambda done, total: None) -> Measuremen
     Rounds are interleaved: each times every cell once, in an order of its own, so that a machine
     that slows down for a while does not slow down one kind of layer.
 
-    Args:
-        report: called with (cells timed, cells to time) as it goes; may raise to stop.
-
     Raises: `InputError` if the device is missing or the limit leaves out everything.
     """
     device = resolve_device(plan.device)

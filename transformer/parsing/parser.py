@@ -71,14 +71,11 @@ def parse(
     on_parsed: Progress | None = None,
     max_length: int | None = None,
 ) -> list[Parse]:
-    """Parse sentences.
+    """Parse sentences, given as their words, as the Treebank splits them (see `split_words`).
 
     Args:
-        sentences: the words of each, as the Treebank splits them (see `split_words`).
         beam_size, alpha, max_length: see `Translator.translate`.
         on_parsed: called with (sentences done, sentences in all) after each batch.
-
-    Returns: one parse per sentence, in order.
 
     Raises: `InputError` for a sentence without words or of too many tokens (counted from 1).
     """

@@ -1,12 +1,8 @@
 """Download the public corpora, only at the user's request.
 
-    transformer data multi30k --out DIR      captions EN, DE, FR, into DIR/multi30k
-    transformer data tatoeba --out DIR       everyday sentences, DIR/tatoeba/en-de.tsv.gz
-
 Multi30k's texts are fixed, so each is checked against a checksum. Tatoeba's archives are rebuilt
 every few months: their content is checked, their checksum is saved beside the text, and `sha256`
-pins a version. Files are written atomically and existing ones are not fetched again, so an
-interrupted download can simply be repeated.
+pins a version. Files are written atomically and existing ones are not fetched again.
 
 The standard library fetches them: `requests` (2.34.2, in the lock) follows a redirect from https to
 http and reads bodies of any length, so the code below would be needed on top of it just the same.
@@ -77,16 +73,12 @@ def fetch(
     show_progress: bool = True,
     timeout: float = TIMEOUT,
 ) -> Path:
-    """Download a corpus to `out`/NAME, where recipes look for it.
+    """Download a corpus to `out`/NAME, where recipes look for it, and return the folder.
 
     Args:
-        corpus: a key of `HOMES`.
         tgt: Tatoeba's language besides English; Multi30k is fetched in all of its languages.
-        home: address of a mirror.
-        sha256: required checksum of Tatoeba's archive.
+        home: address of a mirror.  sha256: required checksum of Tatoeba's archive.
         timeout: seconds without data before giving up.
-
-    Returns: the folder.
 
     Raises: `DownloadError`.
     """

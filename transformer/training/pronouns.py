@@ -1,14 +1,11 @@
 """Training pairs in which a pronoun must agree with its noun.
 
 English "it" becomes "er", "sie" or "es" in German and "il" or "elle" in French, depending on the
-noun's gender. Everyday text has too few examples for a small model: 42 of 168,049 pairs of Tatoeba
-contain "because it". So clauses with known translations are appended to real pairs whose target
-shows the gender by its article: "The cup broke." and "Die Tasse zerbrach." become "The cup broke
-because it was too old." and "Die Tasse zerbrach, weil sie zu alt war." The noun is the subject, or
-the only object of a clause whose subject is a person.
-
-The clauses are fixed and the adjectives random, so the sentences may be implausible; they teach
-only agreement.
+noun's gender. Everyday text has too few examples: 42 of 168,049 pairs of Tatoeba contain "because
+it". So clauses with known translations are appended to real pairs whose target shows the gender by
+its article: "The cup broke." and "Die Tasse zerbrach." become "The cup broke because it was too
+old." and "Die Tasse zerbrach, weil sie zu alt war." The noun is the subject, or the only object of
+a clause whose subject is a person. Adjectives are random, so the sentences teach only agreement.
 """
 
 from __future__ import annotations
@@ -45,10 +42,7 @@ def agreement_pairs(
 ) -> list[Pair]:
     """Extend real English pairs with clauses whose pronoun agrees with a noun before it.
 
-    Args:
-        pairs: (English, target) sentences.
-        tgt: "de" or "fr".
-        copies: number of clauses for each suitable pair.
+    Args: tgt: "de" or "fr".  copies: number of clauses for each suitable pair.
 
     Returns: distinct new pairs, without the sources in `HELD_OUT`.
 

@@ -1,4 +1,9 @@
-"""Training recipes in TOML: model, tokenizer, data and optimisation (section 5)."""
+"""Training recipes in TOML: model, tokenizer, data and optimisation (section 5).
+
+A recipe may have stages, each a run from the weights of an earlier one or a mixture of two. Its
+file has tables that all stages share, and `[[stages]]`: each has a `name` and tables of its own
+that override the shared ones, or `mix`, the names of two earlier stages.
+"""
 
 from __future__ import annotations
 
@@ -148,12 +153,7 @@ class Recipe:
                 f"{preset_or_toml!r} is neither a preset ({', '.join(sorted(PRESETS))}) "
                 "nor the path of a .toml file"
             )
-        try:
-            values = tomllib.loads(path.read_text(encoding="utf-8"))
-        except OSError as error:
-            raise ConfigError(f"{path}: {error.strerror or error}") from None
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise ConfigError(f"{path}: not valid TOML: {error}") from None
+        values = _read_toml(path)
         try:
             return cls.from_dict(values)
         except ConfigError as error:
@@ -171,10 +171,9 @@ class Recipe:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Recipe:
         """Build a recipe from the tables of a TOML file."""
-        tables = ("model", "tokenizer", "data", "training", "stack")
         for name, table in values.items():
-            if name not in tables:
-                raise ConfigError(f"unknown table [{name}]; known: {', '.join(tables)}")
+            if name not in _TABLES:
+                raise ConfigError(f"unknown table [{name}]; known: {', '.join(_TABLES)}")
             if not isinstance(table, Mapping):
                 raise ConfigError(f"{name}={table!r} should be a table, [{name}]")
         tokenizer = _build(TokenizerRecipe, "tokenizer", values.get("tokenizer", {}))
@@ -209,6 +208,8 @@ class Recipe:
             raise ConfigError("[training] grow is for models of two stacks, not of one")
         return cls(config, tokenizer, data, training, stack)
 
+
+_TABLES = ("model", "tokenizer", "data", "training", "stack")
 
 #: Training settings of older versions, which records still hold.
 _RETIRED_SETTINGS = {"micro_tokens", "r_drop", "subword_alpha"}
@@ -260,3 +261,74 @@ def _checked(label: str, name: str, value: Any, hint: Any) -> Any:
     if wanted:
         raise ConfigError(f"{label}={value!r} {wanted}")
     return value
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror or error}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: not valid TOML: {error}") from None
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One stage. `recipe` trains it; without one, the weights of `mix` are interpolated."""
+
+    name: str  # folder of its result inside the run's; "" for the only stage of a plain recipe
+    recipe: Recipe | None
+    mix: tuple[str, str] | None = None  # names of the two stages, the trained one first
+    #: of the second stage's weights, 0 to 1; None picks the best on validation text
+    share: float | None = None
+
+    def started_from(self, out: Path) -> Recipe | None:
+        """Return the recipe with `init` as the folder of an earlier stage, where it names one."""
+        if self.recipe is None or not self.recipe.training.init.startswith("stage "):
+            return self.recipe
+        folder = out / self.recipe.training.init.removeprefix("stage ")
+        training = dataclasses.replace(self.recipe.training, init=str(folder))
+        return dataclasses.replace(self.recipe, training=training)
+
+
+def load_stages(preset_or_toml: str) -> tuple[Stage, ...]:
+    """Read a recipe as its stages; a preset and a plain recipe have one.
+
+    Raises: `ConfigError` naming the file, the stage and the setting.
+    """
+    path = Path(preset_or_toml)
+    values = _read_toml(path) if path.suffix == ".toml" else {}
+    if "stages" not in values:
+        return (Stage("", Recipe.load(preset_or_toml)),)
+    shared, listed = dict(values), values["stages"]
+    del shared["stages"]
+    if not isinstance(listed, list) or not all(isinstance(each, Mapping) for each in listed):
+        raise ConfigError(f"{path}: stages={listed!r} should be tables, [[stages]]")
+    found: list[Stage] = []
+    for number, each in enumerate(listed, 1):
+        try:
+            found.append(_stage(dict(each), shared, [stage.name for stage in found]))
+        except ConfigError as error:
+            raise ConfigError(f"{path}: stage {number}: {error}") from None
+    return tuple(found)
+
+
+def _stage(values: dict[str, Any], shared: Mapping[str, Any], earlier: list[str]) -> Stage:
+    name, mix, share = (values.pop(key, None) for key in ("name", "mix", "share"))
+    if not isinstance(name, str) or not name.replace("-", "").isalnum() or name in earlier:
+        raise ConfigError(f"name={name!r} should be letters, digits and hyphens, and its own")
+    if mix is not None:
+        if not isinstance(mix, list) or len(mix) != 2 or not set(mix) <= set(earlier) or values:
+            raise ConfigError(f"mix={mix!r} should be two of: {', '.join(earlier)}; alone")
+        if share is not None and not (isinstance(share, float) and 0 <= share <= 1):
+            raise ConfigError(f"share={share!r} should be a number from 0 to 1, such as 0.5")
+        return Stage(name, None, (mix[0], mix[1]), share)
+    tables = {**shared, **values}
+    for table in set(_TABLES) & shared.keys() & values.keys():
+        if isinstance(values[table], Mapping) and isinstance(shared[table], Mapping):
+            tables[table] = {**shared[table], **values[table]}
+    recipe = Recipe.from_dict(tables)
+    start = recipe.training.init
+    if start.startswith("stage ") and start.removeprefix("stage ") not in earlier:
+        raise ConfigError(f"[training] init={start!r}: the stages before are {', '.join(earlier)}")
+    return Stage(name, recipe)

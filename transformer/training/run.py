@@ -1,8 +1,5 @@
 """Training with the paper's recipe (section 5), resumable, on any number of processes.
 
-    transformer train recipes/multi30k-en-de.toml --data DIR --out DIR [--resume]
-    torchrun --nproc-per-node 2 -m transformer train ...
-
 This module sets up text, tokenizer and folder; `transformer.training.trainer` runs the updates.
 """
 
@@ -37,16 +34,13 @@ def train(
     show_progress: bool = True,
     stop_at: float = math.inf,
 ) -> Path:
-    """Run a recipe on the text under `data` and write a checkpoint to `out`.
+    """Run a recipe on the text under `data`, write a checkpoint to `out`, and return that.
 
     Args:
         resume: continue the run in `out`, or start one if there is none.
         download: first fetch the corpora that `data` lacks (see `transformer.training.download`).
-        device: "auto", "cpu" or "cuda".
-        tensorboard: also write events for TensorBoard.
+        device: "auto", "cpu" or "cuda".  tensorboard: also write events for TensorBoard.
         stop_at: see `Trainer.run`.
-
-    Returns: `out`.
 
     Raises: `ConfigError` if `out` holds a run of another recipe or text, `DataError` if text is
         missing, `InputError` if the device is not available, `TrainingError` if the loss diverges.

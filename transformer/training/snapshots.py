@@ -57,10 +57,7 @@ def keep_snapshots(
 
     They are as fine as `max_bytes` allows. The losses are those of the weights as stored.
 
-    Args:
-        run: the output folder of `train` with `snapshots` in its recipe.
-        checkpoint: of the same shape and pieces; it may have been trained otherwise.
-        data: folder of the text.
+    Args: checkpoint: of the same shape and pieces; it may have been trained otherwise.
 
     Raises: `ConfigError` if the run has no snapshots or they do not fit into the file,
         `CheckpointError` if shapes or pieces differ, `DataError` if text is missing.
