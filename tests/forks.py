@@ -9,15 +9,19 @@ from __future__ import annotations
 
 import atexit
 import functools
+import importlib
 import json
 import os
+import runpy
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -25,68 +29,55 @@ ROOT = Path(__file__).resolve().parents[1]
 #: The environment of every new process: as it was before any test changed it.
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
 
-#: Reads what a copy is to run, its environment, folder and log, and whether to wait for its end, a
-#: line each; says its exit status, or else its process. Children that ended are reaped at once, so
-#: that this process is charged for their time.
-COPIES = """
-import json, os, runpy, signal, sys, tempfile, traceback
-import altair, pandas, plotly.graph_objects
-import streamlit.testing.v1, streamlit.web.bootstrap, streamlit.web.cli
-import transformer.arrays.trace_file, transformer.trace.inspection, transformer.translator
+#: What the process imports whose copies are made.
+LOADED = (
+    "altair", "pandas", "plotly.graph_objects", "streamlit.testing.v1", "streamlit.web.bootstrap",
+    "streamlit.web.cli", "transformer.arrays.trace_file", "transformer.trace.inspection",
+    "transformer.translator",
+)  # fmt: skip
 
-ended = {}
 
-def reap(*_):
-    try:
-        while (child := os.waitpid(-1, os.WNOHANG))[0]:
-            ended[child[0]] = os.waitstatus_to_exitcode(child[1])
-    except ChildProcessError:
-        pass
+def copies() -> None:
+    """Fork what the lines of standard input ask for: command, environment, folder, log, wait.
 
-def run(arguments, environment, folder, log):
-    os.environ.update(environment)
-    tempfile.tempdir = None  # the environment may name another one
-    os.chdir(folder)
-    written = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    for theirs, ours in ((nothing, 0), (written, 1), (written, 2)):
-        os.dup2(theirs, ours)
-    if arguments[0] == "-m":
-        sys.argv = arguments[1:]
-        runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
-    else:
-        sys.argv = arguments
-        runpy.run_path(sys.argv[0], run_name="__main__")
+    Prints the exit status if it waits for the end, or else the process. Children that ended are
+    reaped at once, so that this process is charged for their time.
+    """
+    for module in LOADED:
+        importlib.import_module(module)
+    ended: dict[int, int] = {}
 
-signal.signal(signal.SIGCHLD, reap)
-for line in sys.stdin:
-    *asked, wait = json.loads(line)
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
-    child = os.fork()
-    if child:
+    def reap(*_: object) -> None:
+        with suppress(ChildProcessError):
+            while (child := os.waitpid(-1, os.WNOHANG))[0]:
+                ended[child[0]] = os.waitstatus_to_exitcode(child[1])
+
+    def run(arguments: list[str], environment: dict[str, str], folder: str) -> None:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
+        os.environ.update(environment)
+        tempfile.tempdir = None  # the environment may name another one
+        os.chdir(folder)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        if arguments[0] == "-m":
+            sys.argv = arguments[1:]
+            runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+        else:
+            sys.argv = arguments
+            runpy.run_path(sys.argv[0], run_name="__main__")
+
+    signal.signal(signal.SIGCHLD, reap)
+    for line in sys.stdin:
+        *asked, log, wait = json.loads(line)
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
+        child = os.fork()
+        if child == 0:
+            _as_child(partial(run, *asked), Path(log))
         while wait and child not in ended:
             signal.sigwait({signal.SIGCHLD})
             reap()
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
         print(ended[child] if wait else child, flush=True)
-        continue
-    status = 1
-    try:
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
-        run(*asked)
-        status = 0
-    except SystemExit as end:
-        status = end.code if isinstance(end.code, int) else int(end.code is not None)
-        if isinstance(end.code, str):
-            print(end.code, file=sys.stderr)
-    except BaseException:
-        traceback.print_exc()
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(status)
-"""
 
 
 def start(command: Sequence[str], environment: Mapping[str, str], log: Path) -> int:
@@ -127,7 +118,7 @@ def _ask(
 def _original() -> subprocess.Popen[str]:
     """Return the process that the others are forked from; it lives as long as the tests."""
     process = subprocess.Popen(
-        [sys.executable, "-c", COPIES], cwd=ROOT,
+        [sys.executable, "-c", "from tests.forks import copies; copies()"], cwd=ROOT,
         env={**ENVIRONMENT, "PYTHONPATH": str(ROOT)},
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
@@ -165,11 +156,11 @@ def _as_child(do: Callable[[], object], log: Path) -> None:
             os.dup2(written, ours)
         end = do()
         status = end if isinstance(end, int) else 0
-    except BaseException as error:  # noqa: BLE001 - shown, and the status tells
-        if isinstance(error, SystemExit):
-            status = error.code if isinstance(error.code, int) else 1
-        else:
-            os.write(2, traceback.format_exc().encode())
+    except SystemExit as end:
+        status = end.code if isinstance(end.code, int) else int(end.code is not None)
+        os.write(2, end.code.encode() if isinstance(end.code, str) else b"")
+    except BaseException:  # noqa: BLE001 - shown, and the status tells
+        os.write(2, traceback.format_exc().encode())
     finally:
         with suppress(Exception):
             sys.stdout.flush()

@@ -6,8 +6,8 @@ A case that finds a fault is written to tests/fuzzing/cases, where `make test` t
 from __future__ import annotations
 
 import hashlib
+import itertools
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import hypothesis
@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, Phase, given
 from hypothesis import strategies as st
 
 from tests.fuzzing.mutations import MUTATIONS, Mutation, mutated
-from tests.fuzzing.targets import NAMES, Bench, Target, check
+from tests.fuzzing.targets import NAMES, Bench, check
 from tests.soaking import FUZZ_SECONDS, LONG, SEED, note
 
 pytestmark = [
@@ -49,34 +49,23 @@ def test_broken_input_is_refused_in_one_line(name: str, bench: Bench) -> None:
     def refuses(example: bytes, changes: list[Mutation]) -> None:
         nonlocal tried
         tried += 1
-        _try(target, mutated(example, changes))
+        data = mutated(example, changes)
+        try:
+            check(target, data)
+        except Exception:
+            case = CASES / target.name / hashlib.sha256(data).hexdigest()[:12]
+            case.parent.mkdir(parents=True, exist_ok=True)
+            case.write_bytes(data)
+            raise
 
-    for seed in _seeds(lambda: time.process_time() - begun):
+    for seed in itertools.count(SEED):
         broken = given(example=st.sampled_from(target.examples), changes=MUTATIONS)(refuses)
         settled = hypothesis.settings(
             max_examples=count, database=None, derandomize=False, deadline=None,
             suppress_health_check=list(HealthCheck), phases=[Phase.generate, Phase.shrink],
         )(broken)  # fmt: skip
         hypothesis.seed(seed)(settled)()
-    note(fuzzed=name, cases=tried, seeds=[SEED, seed],
-         seconds=round(time.process_time() - begun, 1))  # fmt: skip
+        if (seconds := time.process_time() - begun) >= FUZZ_SECONDS:
+            break
+    note(fuzzed=name, cases=tried, seeds=[SEED, seed], seconds=round(seconds, 1))
     assert tried >= count // 2  # the same one twice is tried once
-
-
-def _seeds(spent: Callable[[], float]) -> Iterator[int]:
-    """Yield `SEED` and the seeds after it until the processor seconds `spent` are enough."""
-    seed = SEED
-    yield seed
-    while spent() < FUZZ_SECONDS:
-        seed += 1
-        yield seed
-
-
-def _try(target: Target, data: bytes) -> None:
-    try:
-        check(target, data)
-    except Exception:
-        folder = CASES / target.name
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / hashlib.sha256(data).hexdigest()[:12]).write_bytes(data)
-        raise

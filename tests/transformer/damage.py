@@ -8,7 +8,7 @@ import struct
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Concatenate, ParamSpec
 
 import safetensors.torch
 import torch
@@ -17,6 +17,8 @@ import yaml
 from tests.transformer.importers.foreign import written
 
 Damage = Callable[[Path], object]
+State = dict[str, torch.Tensor]
+P = ParamSpec("P")
 
 WEIGHTS = "model.safetensors"
 
@@ -38,42 +40,45 @@ class Evil(Call):
         super().__init__(Path.touch, mark)
 
 
-def edit(name: str, *where: str, **changes: object) -> Damage:
+def damaging(do: Callable[Concatenate[Path, P], object]) -> Callable[P, Damage]:
+    """Make a function of a folder and arguments one of the arguments alone, for tables."""
+    return lambda *given, **named: lambda folder: do(folder, *given, **named)
+
+
+@damaging
+def edit(folder: Path, name: str, *where: str, **changes: object) -> None:
     """Change values of a JSON or YAML file, in a group; `...` takes a key away."""
-
-    def change(folder: Path) -> None:
-        path = folder / name
-        text = path.read_text() if path.exists() else "{}"
-        values: Any = yaml.safe_load(text) if path.suffix == ".yaml" else json.loads(text)
-        group = values
-        for each in where:
-            group = group[each]
-        group |= changes
-        for key in [key for key, value in group.items() if value is ...]:
-            del group[key]
-        path.write_text((yaml.safe_dump if path.suffix == ".yaml" else json.dumps)(values))
-
-    return change
+    path = folder / name
+    text = path.read_text() if path.exists() else "{}"
+    values: Any = yaml.safe_load(text) if path.suffix == ".yaml" else json.loads(text)
+    group = values
+    for each in where:
+        group = group[each]
+    group |= changes
+    for key in [key for key, value in group.items() if value is ...]:
+        del group[key]
+    path.write_text((yaml.safe_dump if path.suffix == ".yaml" else json.dumps)(values))
 
 
-def twice(name: str, key: str, value: int = 7) -> Damage:
+@damaging
+def rewrite(folder: Path, name: str, change: Callable[[Any], object]) -> None:
+    """Replace the content of a JSON file."""
+    path = folder / name
+    path.write_text(json.dumps(change(json.loads(path.read_text()))))
+
+
+@damaging
+def twice(folder: Path, name: str, key: str, value: int = 7) -> None:
     """Append a key to a JSON object that has it already."""
-
-    def change(folder: Path) -> None:
-        text = (folder / name).read_text().rstrip().removesuffix("}")
-        (folder / name).write_text(f"{text}, {json.dumps(key)}: {value}}}")
-
-    return change
+    text = (folder / name).read_text().rstrip().removesuffix("}")
+    (folder / name).write_text(f"{text}, {json.dumps(key)}: {value}}}")
 
 
-def cut(name: str, share: float) -> Damage:
+@damaging
+def cut(folder: Path, name: str, share: float) -> None:
     """Keep the first part of a file."""
-
-    def change(folder: Path) -> None:
-        data = (folder / name).read_bytes()
-        (folder / name).write_bytes(data[: int(share * len(data))])
-
-    return change
+    data = (folder / name).read_bytes()
+    (folder / name).write_bytes(data[: int(share * len(data))])
 
 
 def write(name: str, data: bytes) -> Damage:
@@ -88,104 +93,83 @@ def remove(name: str) -> Damage:
     return lambda folder: (folder / name).unlink()
 
 
-def become(name: str, change: Callable[[Path], object]) -> Damage:
+@damaging
+def become(folder: Path, name: str, change: Callable[[Path], object]) -> None:
     """Replace a file with something else."""
-
-    def damage(folder: Path) -> None:
-        (folder / name).unlink()
-        change(folder / name)
-
-    return damage
+    (folder / name).unlink()
+    change(folder / name)
 
 
-def weights(change: Callable[[dict[str, torch.Tensor]], object]) -> Damage:
+@damaging
+def weights(folder: Path, change: Callable[[State], object]) -> None:
     """Change the tensors of model.safetensors."""
-
-    def damage(folder: Path) -> None:
-        state = safetensors.torch.load_file(folder / WEIGHTS)
-        change(state)
-        safetensors.torch.save_file(state, folder / WEIGHTS, {"format": "pt"})
-
-    return damage
+    state = safetensors.torch.load_file(folder / WEIGHTS)
+    change(state)
+    safetensors.torch.save_file(state, folder / WEIGHTS, {"format": "pt"})
 
 
-def content(change: Callable[[dict[str, Any]], object]) -> Damage:
+@damaging
+def content(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
     """Change the content of the folder's only torch file."""
-
-    def damage(folder: Path) -> None:
-        (path,) = [*folder.glob("*.pt"), *folder.glob("*.ckpt")]
-        values = written(path)
-        change(values)
-        torch.save(values, path)
-
-    return damage
+    (path,) = [*folder.glob("*.pt"), *folder.glob("*.ckpt")]
+    values = written(path)
+    change(values)
+    torch.save(values, path)
 
 
-def state_in(key: str, change: Callable[[dict[str, torch.Tensor]], object]) -> Damage:
+def state_in(key: str, change: Callable[[State], object]) -> Damage:
     """Change the state dict in a torch file."""
     return content(lambda values: change(values[key]))
 
 
-def header(change: Callable[[dict[str, Any]], object]) -> Damage:
+@damaging
+def header(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
     """Change the description of every tensor in model.safetensors, not the numbers."""
-
-    def damage(folder: Path) -> None:
-        data = (folder / WEIGHTS).read_bytes()
-        (size,) = struct.unpack("<Q", data[:8])
-        values = json.loads(data[8 : 8 + size])
-        for name, each in values.items():
-            if name != "__metadata__":
-                change(each)
-        (folder / WEIGHTS).write_bytes(safetensors_file(json.dumps(values), data[8 + size :]))
-
-    return damage
+    data = (folder / WEIGHTS).read_bytes()
+    (size,) = struct.unpack("<Q", data[:8])
+    values = json.loads(data[8 : 8 + size])
+    for name, each in values.items():
+        if name != "__metadata__":
+            change(each)
+    (folder / WEIGHTS).write_bytes(safetensors_file(json.dumps(values), data[8 + size :]))
 
 
 def safetensors_file(head: str, numbers: bytes = b"") -> bytes:
     return struct.pack("<Q", len(head)) + head.encode() + numbers
 
 
-def torch_file(make: Callable[[dict[str, torch.Tensor]], object], name: str) -> Damage:
+@damaging
+def torch_file(folder: Path, make: Callable[[State], object], name: str) -> None:
     """Put a torch file in the place of model.safetensors."""
-
-    def damage(folder: Path) -> None:
-        state = safetensors.torch.load_file(folder / WEIGHTS)
-        (folder / WEIGHTS).unlink()
-        torch.save(make(state), folder / name)
-
-    return damage
+    state = safetensors.torch.load_file(folder / WEIGHTS)
+    (folder / WEIGHTS).unlink()
+    torch.save(make(state), folder / name)
 
 
-def archive(name: str, compression: int = zipfile.ZIP_STORED, **more: bytes) -> Damage:
+@damaging
+def archive(folder: Path, name: str, compression: int = zipfile.ZIP_STORED, **more: bytes) -> None:
     """Zip a torch file again, with other members; `__` is a slash in their names."""
-
-    def damage(folder: Path) -> None:
-        with zipfile.ZipFile(folder / name) as old:
-            members = [(each.filename, old.read(each)) for each in old.infolist()]
-        members += [(each.replace("__", "/"), data) for each, data in more.items()]
-        with zipfile.ZipFile(folder / name, "w", compression) as new:
-            for member, data in members:
-                new.writestr(member, data)
-
-    return damage
+    with zipfile.ZipFile(folder / name) as old:
+        members = [(each.filename, old.read(each)) for each in old.infolist()]
+    members += [(each.replace("__", "/"), data) for each, data in more.items()]
+    with zipfile.ZipFile(folder / name, "w", compression) as new:
+        for member, data in members:
+            new.writestr(member, data)
 
 
-def split(ending: str = "safetensors") -> Damage:
+@damaging
+def split(folder: Path, ending: str = "safetensors") -> None:
     """Put the weights into two files, with an index."""
     save = safetensors.torch.save_file if ending == "safetensors" else torch.save
     stem = "model" if ending == "safetensors" else "pytorch_model"
     files = [f"{stem}-0000{part}-of-00002.{ending}" for part in (1, 2)]
-
-    def damage(folder: Path) -> None:
-        state = safetensors.torch.load_file(folder / WEIGHTS)
-        (folder / WEIGHTS).unlink()
-        placed = {name: files[at % 2] for at, name in enumerate(sorted(state))}
-        for file in files:
-            save({name: state[name] for name in placed if placed[name] == file}, folder / file)
-        index = {"metadata": {"total_size": 1}, "weight_map": placed}
-        (folder / f"{stem}.{ending}.index.json").write_text(json.dumps(index))
-
-    return damage
+    state = safetensors.torch.load_file(folder / WEIGHTS)
+    (folder / WEIGHTS).unlink()
+    placed = {name: files[at % 2] for at, name in enumerate(sorted(state))}
+    for file in files:
+        save({name: state[name] for name in placed if placed[name] == file}, folder / file)
+    index = {"metadata": {"total_size": 1}, "weight_map": placed}
+    (folder / f"{stem}.{ending}.index.json").write_text(json.dumps(index))
 
 
 def in_turn(*damages: Damage) -> Damage:

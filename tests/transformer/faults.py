@@ -7,7 +7,7 @@ import os
 import shutil
 import struct
 import zipfile
-from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -24,9 +24,11 @@ from tests.transformer.damage import (
     become,
     content,
     cut,
+    damaging,
     edit,
     in_turn,
     remove,
+    rewrite,
     safetensors_file,
     state_in,
     torch_file,
@@ -100,16 +102,6 @@ def not_text(name: str) -> Damage:
     return lambda folder: (folder / name).write_bytes(
         (folder / name).read_bytes().replace("▁".encode(), b"\xe2\x96\xff", 1)
     )
-
-
-def rewrite(name: str, change: Callable[[Any], object]) -> Damage:
-    """Replace the content of a JSON file."""
-
-    def damage(folder: Path) -> None:
-        path = folder / name
-        path.write_text(json.dumps(change(json.loads(path.read_text()))))
-
-    return damage
 
 
 def torch_of(value: object) -> Damage:
@@ -244,22 +236,21 @@ MARIAN: Faults = {
 }  # fmt: skip
 
 
-def args(**changes: Any) -> Damage:
+@damaging
+def args(folder: Path, **changes: Any) -> None:
     """Change settings of a fairseq model; `...` removes one."""
 
     def change(values: dict[str, Any]) -> None:
-        settings = vars(values["cfg"]["model"])
-        settings |= changes
-        for name in [name for name, value in settings.items() if value is ...]:
-            del settings[name]
+        settings = values["cfg"]["model"]
+        kept = vars(settings) | changes
+        settings.__dict__ = {name: value for name, value in kept.items() if value is not ...}
 
-    return content(change)
-
-
-def model(change: Any) -> Damage:
-    return state_in("model", change)
+    content(change)(folder)
 
 
+model = partial(state_in, "model")
+joey = partial(state_in, "model_state")
+config = partial(edit, "config.yaml")
 F_FC = "encoder.layers.0.fc1.weight"
 TINY = {
     f"{stack}_{name}": size
@@ -312,14 +303,6 @@ FAIRSEQ: Faults = {
                                 r"bpe\.codes: only 0 of the 2"),
     "two ways to cut": (write("spm.model", b"x"), r"spm\.model and bpe\.codes; keep"),
 }  # fmt: skip
-
-
-def joey(change: Any) -> Damage:
-    return state_in("model_state", change)
-
-
-def config(*where: str, **changes: Any) -> Damage:
-    return edit("config.yaml", *where, **changes)
 
 
 J_FC = "encoder.layers.0.feed_forward.pwff_layer.0.weight"
@@ -380,14 +363,11 @@ JOEYNMT: Faults = {
 PARTS = ("model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors")
 
 
-def place(file: object) -> Damage:
+@damaging
+def place(folder: Path, file: object) -> None:
     """Map the first tensor to another file."""
-
-    def change(folder: Path) -> None:
-        placed = json.loads((folder / INDEX).read_text())["weight_map"]
-        edit(INDEX, "weight_map", **{min(placed): file})(folder)
-
-    return change
+    placed = json.loads((folder / INDEX).read_text())["weight_map"]
+    edit(INDEX, "weight_map", **{min(placed): file})(folder)
 
 
 def poison(folder: Path) -> None:

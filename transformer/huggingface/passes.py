@@ -22,11 +22,6 @@ ROW_TOLERANCE = 1e-3
 #: Traces that might need more memory than this are refused.
 MAX_TRACE_BYTES = 2 * 2**30
 
-KINDS: dict[Family, tuple[AttentionKind, ...]] = {
-    "encoder_decoder": ("encoder_self", "decoder_self", "cross"),
-    "decoder": ("decoder_self",),
-    "encoder": ("encoder_self",),
-}
 #: The library's names of the maps.
 OUTPUTS: dict[Family, dict[AttentionKind, str]] = {
     "encoder_decoder": {
@@ -37,6 +32,7 @@ OUTPUTS: dict[Family, dict[AttentionKind, str]] = {
     "decoder": {"decoder_self": "attentions"},
     "encoder": {"encoder_self": "attentions"},
 }
+KINDS = {family: tuple(outputs) for family, outputs in OUTPUTS.items()}
 
 
 @dataclass(frozen=True, eq=False)

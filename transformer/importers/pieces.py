@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from google.protobuf.message import DecodeError
 from sentencepiece.sentencepiece_model_pb2 import ModelProto  # type: ignore[attr-defined]
@@ -15,7 +16,7 @@ from transformer.errors import CheckpointError
 from transformer.files.safe import is_folder, is_there, read_small
 from transformer.text.files import blaming
 from transformer.text.normalise import Preparation
-from transformer.text.rules import RuleTokenizer, read_codes
+from transformer.text.rules import RuleTokenizer, Unit, read_codes
 from transformer.text.table import Marks, Numbered, TableTokenizer
 from transformer.text.tokenizer import TokenizerError
 
@@ -65,6 +66,11 @@ def tokenizer_of(source: Segmenter, target: Segmenter, config: ModelConfig) -> N
 
 def _build(side: Segmenter, config: ModelConfig, target: Numbered | None = None) -> Numbered:
     at, table = side.table
+
+    def by_rules(unit: Unit, **rules: Any) -> RuleTokenizer:
+        prepared, marks = side.preparation, side.marks
+        return RuleTokenizer(unit, table, config, target, prepared, marks=marks, **rules)
+
     try:
         if side.model is not None:
             data = read_small(side.model)
@@ -76,26 +82,19 @@ def _build(side: Segmenter, config: ModelConfig, target: Numbered | None = None)
             data = read_small(side.codes)
             with blaming(str(side.codes)):
                 merges, apart = read_codes(data)
-                return RuleTokenizer(
-                    "merges", table, config, target, side.preparation,
-                    merges=merges, end_apart=apart, joint=side.joint, within=side.within,
-                    marks=side.marks,
-                )  # fmt: skip
+                return by_rules(
+                    "merges", merges=merges, end_apart=apart, joint=side.joint, within=side.within
+                )
         with blaming(str(at)):
             if side.unit == "char":
-                return RuleTokenizer(
-                    "char", table, config, target, side.preparation, marks=side.marks
-                )
+                return by_rules("char")
             if 20 * sum(piece.startswith("▁") for piece in table) > len(table):
                 raise TokenizerError(
                     f"its pieces are SentencePiece's; put the model into {at.parent}, "
                     f"named {MODELS[7]} for example"
                 )
-            marked = any(piece.endswith(side.joint) for piece in table) if side.joint else False
-            joint = side.joint if marked else ""
-            return RuleTokenizer(
-                "word", table, config, target, side.preparation, joint=joint, marks=side.marks
-            )
+            marked = side.joint and any(piece.endswith(side.joint) for piece in table)
+            return by_rules("word", joint=side.joint if marked else "")
     except TokenizerError as error:
         raise CheckpointError(str(error)) from None
 

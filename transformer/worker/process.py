@@ -60,9 +60,7 @@ class LostError(InputError):
 class Process:
     """A process that runs jobs, each in a thread of its own. Thread-safe.
 
-    Attributes:
-        pid: id of the process.
-        ended: whether the process has ended.
+    Attributes: ended: whether the process has ended.
     """
 
     def __init__(self) -> None:
