@@ -45,6 +45,7 @@ from transformer.files.safe import (
     parse_json,
     read_small,
 )
+from transformer.files.safetensors_file import DTYPES
 from transformer.model import Transformer
 from transformer.positions import make_positions
 from transformer.text.files import read_tokenizer
@@ -55,11 +56,7 @@ CONFIG, METRICS, CARD = "config.json", "metrics.json", "README.md"
 PARTS = (CONFIG, SAFETENSORS, TORCH_FILE, *TOKENIZER_FILES)
 
 #: Types in which weights may be stored; computation is in float32.
-STORED_DTYPES: dict[str, torch.dtype] = {
-    "float32": torch.float32,
-    "float16": torch.float16,
-    "bfloat16": torch.bfloat16,
-}
+STORED_DTYPES = {str(dtype).removeprefix("torch."): dtype for dtype in DTYPES.values()}
 
 #: Learned or stored position tables of the two stacks.
 POSITION_TABLES = ("src_positions.table", "tgt_positions.table")

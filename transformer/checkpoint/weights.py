@@ -21,7 +21,7 @@ from torch.overrides import TorchFunctionMode
 from transformer.config import ModelConfig
 from transformer.errors import CheckpointError
 from transformer.files.safe import check_file, check_unchanged, is_there, open_file
-from transformer.files.safetensors_file import MAX_HEADER, read_header, read_part
+from transformer.files.safetensors_file import DTYPES, MAX_HEADER, read_header, read_part
 from transformer.files.torch_file import read_torch
 from transformer.model import Transformer
 
@@ -191,14 +191,13 @@ def check_missing(path: Path, missing: Sequence[str]) -> None:
 
 def describe(tensor: Tensor) -> Described:
     """Return a tensor's shape and the name of its type, as safetensors files write it."""
-    return tuple(tensor.shape), {
-        torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16",
-    }.get(tensor.dtype, str(tensor.dtype))  # fmt: skip
+    names = {dtype: name for name, dtype in DTYPES.items()}
+    return tuple(tensor.shape), names.get(tensor.dtype, str(tensor.dtype))
 
 
 def check_type(path: Path, name: str, dtype: str) -> None:
     """Refuse a tensor that is not floating-point."""
-    if dtype not in ("F32", "F16", "BF16"):
+    if dtype not in DTYPES:
         raise CheckpointError(
             f"{path}: tensor {name!r} is stored as {dtype}; "
             "allowed are float32, float16 and bfloat16"

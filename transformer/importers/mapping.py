@@ -15,10 +15,9 @@ from transformer.checkpoint.shards import Stored
 from transformer.checkpoint.weights import Shape, check_memory, check_type, in_memory
 from transformer.config import ModelConfig
 from transformer.errors import CheckpointError
+from transformer.files.safetensors_file import DTYPES
 from transformer.positions import sinusoids
 from transformer.types import Report
-
-_STORED = {"F16": "float16", "BF16": "bfloat16"}
 
 #: Parts of a layer's tensor names here and in fairseq, whose names Marian models use too.
 LAYER_PARTS = {
@@ -150,7 +149,8 @@ def gather(
         for name, aliases in places.items() if name not in POSITION_TABLES
         for alias in aliases
     }  # fmt: skip
-    return state, _STORED.get(types.pop(), "float32") if len(types) == 1 else "float32"
+    dtype = DTYPES[types.pop()] if len(types) == 1 else torch.float32
+    return state, str(dtype).removeprefix("torch.")
 
 
 def _check(stored: Stored, alias: Alias, shape: Shape, said_by: str) -> None:
