@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import json
 import shutil
 from collections.abc import Callable, Iterator
@@ -179,6 +180,25 @@ def no_import_outlives_its_test() -> Iterator[None]:
     for job in list(import_jobs._RUNNING.values()):
         job.stop()
         job.ended(300)
+
+
+@pytest.fixture
+def recorded(monkeypatch: pytest.MonkeyPatch) -> Callable[[object, str], list[dict[str, Any]]]:
+    """Record the calls of a function from now on, their arguments by name."""
+
+    def record(owner: object, name: str) -> list[dict[str, Any]]:
+        calls: list[dict[str, Any]] = []
+        real = getattr(owner, name)
+        named = inspect.signature(real)
+
+        def call(*args: Any, **options: Any) -> Any:
+            calls.append(named.bind(*args, **options).arguments)
+            return real(*args, **options)
+
+        monkeypatch.setattr(owner, name, call)
+        return calls
+
+    return record
 
 
 @pytest.fixture

@@ -16,18 +16,12 @@ from transformer.translator import Translator
 from ui.work.lru import Lru
 
 SENTENCE = "The cat sat on the mat."
-ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
-def model(random_checkpoints: Path) -> Translator:
-    return Translator.load(random_checkpoints / "alpha", "cpu")
-
-
-@pytest.fixture(scope="module")
-def tree(model: Translator) -> Tree:
+def tree(random_checkpoints: Path) -> Tree:
     """The expected tree: the same sentence, searched the same way."""
-    return beam_tree(model.trace(SENTENCE))
+    return beam_tree(Translator.load(random_checkpoints / "alpha", "cpu").trace(SENTENCE))
 
 
 def open_page(run_app: RunApp, **query: str) -> AppTest:

@@ -15,36 +15,18 @@ from tests.tiny_models import random_model
 from transformer.checkpoint.folder import save_checkpoint
 from transformer.config import ModelConfig
 from transformer.text.tokenizer import Tokenizer
-from transformer.trace.records import Stream, Trace
 from transformer.translator import Translator
-from ui.components.plan import (
-    BLOCKS,
-    Limits,
-    Opened,
-    PlanChoice,
-    parse_choice,
-    parse_opened,
-    plan_component,
-    strongest,
-)
+from ui.components import plan
+from ui.components.plan import BLOCKS, Limits, Opened, PlanChoice, parse_choice, parse_opened
+from ui.floor import views
 
 SENTENCE = "The cat sat on the mat."
 
 
 @pytest.fixture
-def drawn(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """Record the page's calls of the drawing."""
-    import ui.floor.views as views
-
-    calls: list[dict[str, Any]] = []
-    real = views.plan_component
-
-    def record(stream: Stream, trace: Trace, config: ModelConfig, chosen: PlanChoice) -> Any:
-        calls.append({"stream": stream, "chosen": chosen})
-        return real(stream, trace, config, chosen)
-
-    monkeypatch.setattr(views, "plan_component", record)
-    return calls
+def drawn(recorded: Any) -> list[dict[str, Any]]:
+    """The page's calls of the drawing."""
+    return recorded(views, "plan_component")
 
 
 def open_page(run_app: RunApp, *root: Path, **query: str) -> AppTest:
@@ -66,9 +48,7 @@ def test_it_opens_on_the_last_network_and_a_link_on_any(
     assert len(app.main.get("vega_lite_chart")) == 1
 
 
-def test_the_stream_s_view_and_the_choice_in_the_drawing(
-    run_app: RunApp, drawn: list[dict[str, Any]]
-) -> None:
+def test_the_stream_s_view_and_the_choice_in_the_drawing(run_app: RunApp) -> None:
     app = open_page(run_app, layer="1", source="99", step="99")
     app.segmented_control(key="block_widget").set_value("decoder_stream").run()
     assert len(app.main.get("vega_lite_chart")) == 2
@@ -77,11 +57,8 @@ def test_the_stream_s_view_and_the_choice_in_the_drawing(
 
 @pytest.mark.parametrize(("page", "kind"), [("attention", "cross"), ("head", "encoder_self")])
 def test_a_block_opens_its_page(
-    run_app: RunApp, drawn: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch,
-    page: str, kind: str,
-) -> None:  # fmt: skip
-    import ui.floor.views as views
-
+    run_app: RunApp, monkeypatch: pytest.MonkeyPatch, page: str, kind: str
+) -> None:
     gone: list[str] = []
     app = open_page(run_app, source="2")
     opened = Opened(page, "encoder", kind, 1, 2)
@@ -122,7 +99,7 @@ def test_the_message_holds_the_numbers_of_every_block(tiny_translator: Translato
     trace = tiny_translator.trace(SENTENCE)
     stream = tiny_translator.stream(trace)
     chosen = PlanChoice(0, 0, 0, BLOCKS[0])
-    body = plan_component(stream, trace, tiny_translator.config, chosen).body
+    body = plan.plan_component(stream, trace, tiny_translator.config, chosen).body
     at = 0
     for held, layers, kinds in ((stream.encoder, 2, 1), (stream.decoder, 3, 2)):
         n, k = len(held.tokens), len(held.blocks)
@@ -135,7 +112,7 @@ def test_the_message_holds_the_numbers_of_every_block(tiny_translator: Translato
     strips = sum((1 + layers * k) * n * 24 for layers, k, n in
                  ((2, 2, len(trace.src_ids)), (3, 3, len(trace.tgt_ids))))  # fmt: skip
     assert len(body) == at + strips
-    head, key, weight = strongest(trace.cross)[1, 2]
+    head, key, weight = plan.strongest(trace.cross)[1, 2]
     assert trace.cross[1, int(head), 2, int(key)] == weight == trace.cross[1, :, 2].max()
 
 

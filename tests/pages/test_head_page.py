@@ -15,25 +15,15 @@ from transformer.trace.records import HeadStages
 from transformer.translator import Translator
 from transformer.types import ATTENTION_KINDS
 from ui.components.stages import Chosen
+from ui.head import views
 
 SENTENCE = "The cat sat on the mat."
-SHIPPED = Path(__file__).resolve().parents[2] / "checkpoints"
 
 
 @pytest.fixture
-def drawn(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """Record the page's calls of the component."""
-    import ui.head.views as component
-
-    calls: list[dict[str, Any]] = []
-    real = component.stages_component
-
-    def record(stages: HeadStages, **settings: Any) -> Any:
-        calls.append({"stages": stages, **settings})
-        return real(stages, **settings)
-
-    monkeypatch.setattr(component, "stages_component", record)
-    return calls
+def drawn(recorded: Any) -> list[dict[str, Any]]:
+    """The page's calls of the component."""
+    return recorded(views, "stages_component")
 
 
 def open_page(run_app: RunApp, *root: Path, **query: str) -> AppTest:

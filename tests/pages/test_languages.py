@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -13,12 +12,10 @@ from streamlit.testing.v1 import AppTest
 pytest.importorskip("transformers")
 
 from tests.pages.conftest import RunApp
+from tests.pages.links import trace_of
 from tests.transformer.huggingface import models as huggingface_models
 from tests.transformer.huggingface.models import make_folder
 from transformer.importers.registry import FORMATS
-from transformer.trace.records import Trace
-from ui.core.view import Request
-from ui.work import results
 
 SENTENCE = "A dog runs."
 BOXES = ("src_lang_box", "tgt_lang_box")
@@ -40,7 +37,7 @@ def root(tmp_path_factory: pytest.TempPathFactory, random_checkpoints: Path) -> 
 
 
 @pytest.fixture
-def open_app(run_app: RunApp, root: Path) -> Callable[..., AppTest]:
+def open_app(run_app: RunApp, root: Path) -> RunApp:
     def opened(name: str, **query: str) -> AppTest:
         return run_app(root=root, checkpoint=name, beam="1", **{"sentence": SENTENCE, **query})
 
@@ -52,21 +49,11 @@ def boxes(app: AppTest) -> dict[str, str]:
     return {key: found[key] for key in BOXES if key in found}
 
 
-def traces() -> list[Trace]:
-    """Return all traces in the cache, the most recently used last."""
-    return [results.CACHE.get(key) for key in results.CACHE if isinstance(key, Request)]
-
-
-def seen(app: AppTest) -> Trace:
-    """Return the trace that the app made last."""
-    return traces()[-1]
-
-
 def said(app: AppTest) -> str:
     return "\n".join(each.value for each in app.toast).replace("\\", "")
 
 
-def test_models_without_a_choice_show_none(open_app: Callable[..., AppTest]) -> None:
+def test_models_without_a_choice_show_none(open_app: RunApp) -> None:
     app = open_app("alpha", tgt_lang="de", src_lang="en")
     assert not boxes(app) and not app.toast
     assert "tgt_lang" not in app.query_params and "src_lang" not in app.query_params
@@ -81,7 +68,7 @@ def test_models_without_a_choice_show_none(open_app: Callable[..., AppTest]) -> 
     ],
 )  # fmt: skip
 def test_a_language_is_chosen_told_and_in_the_link(
-    open_app: Callable[..., AppTest],
+    open_app: RunApp,
     name: str,
     defaults: tuple[str, str],
     labels: tuple[str, str],
@@ -95,7 +82,7 @@ def test_a_language_is_chosen_told_and_in_the_link(
     for key, code in zip(BOXES, other, strict=True):
         app.sidebar.selectbox(key=key).set_value(code).run()
     assert not app.error
-    trace = seen(app)
+    trace = trace_of(app)
     # The source carries the one token, the decoder begins with the other.
     assert other[0] in trace.src_tokens
     begun = trace.tgt_tokens if name == "mbart" else trace.predicted_tokens
@@ -104,10 +91,10 @@ def test_a_language_is_chosen_told_and_in_the_link(
     assert link == {"src_lang": other[0], "tgt_lang": other[1]}
     again = open_app(name, **link)
     assert tuple(boxes(again).values()) == other and not again.toast
-    assert seen(again).predicted_ids == trace.predicted_ids
+    assert trace_of(again).predicted_ids == trace.predicted_ids
 
 
-def test_what_a_link_asks_for_in_vain_is_said(open_app: Callable[..., AppTest]) -> None:
+def test_what_a_link_asks_for_in_vain_is_said(open_app: RunApp) -> None:
     app = open_app("nllb", tgt_lang="klingon<b>", src_lang="fra_Latn")
     assert tuple(boxes(app).values()) == ("fra_Latn", "deu_Latn")
     assert "`klingon<b>`" in said(app) and "German · deu_Latn" in said(app)
@@ -116,7 +103,7 @@ def test_what_a_link_asks_for_in_vain_is_said(open_app: Callable[..., AppTest]) 
 
 
 def test_another_model_is_told_the_same_language_by_its_own_code(
-    open_app: Callable[..., AppTest],
+    open_app: RunApp,
 ) -> None:
     app = open_app("nllb", src_lang="deu_Latn", tgt_lang="arb_Arab")
     for name, codes in (("m2m100", ("de", "ar")), ("mbart", ("de_DE", "ar_AR"))):
@@ -128,32 +115,32 @@ def test_another_model_is_told_the_same_language_by_its_own_code(
     assert "`vi_VN` is not one of this model's" in said(app)
 
 
-def test_a_tag_is_put_in_front_whole(open_app: Callable[..., AppTest]) -> None:
+def test_a_tag_is_put_in_front_whole(open_app: RunApp) -> None:
     app = open_app("tagged")
     box = app.sidebar.selectbox(key="tgt_lang_box")
     assert list(boxes(app)) == ["tgt_lang_box"]  # it has one source language
     assert box.options == ["No tag: as typed", "French · fra", "German · deu"]
     assert box.value == "deu" == app.query_params["tgt_lang"]
-    plain = seen(app)
+    plain = trace_of(app)
     assert plain.src_tokens[0] == ">>deu<<" and not plain.src_unknown
     box.set_value("fra").run()
-    other = seen(app)
+    other = trace_of(app)
     assert other.src_tokens == (">>fra<<", *plain.src_tokens[1:])
     assert other.source == f">>fra<< {SENTENCE}"
     # The box holds what was typed.
     assert app.sidebar.text_area(key="sentence_box").value == SENTENCE
     assert app.query_params["sentence"] == SENTENCE
     app.sidebar.selectbox(key="tgt_lang_box").set_value("none").run()
-    assert seen(app).src_tokens == plain.src_tokens[1:]
+    assert trace_of(app).src_tokens == plain.src_tokens[1:]
     assert open_app("tagged", tgt_lang="none").query_params["tgt_lang"] == "none"
 
 
-def test_a_tag_that_is_typed_counts(open_app: Callable[..., AppTest]) -> None:
+def test_a_tag_that_is_typed_counts(open_app: RunApp) -> None:
     app = open_app("tagged", tgt_lang="deu", sentence=f">>fra<< {SENTENCE}")
     box = app.sidebar.selectbox(key="tgt_lang_box")
     assert box.disabled and box.value == "deu"
-    assert seen(app).src_tokens.count(">>deu<<") == 0
-    assert seen(app).src_tokens[0] == ">>fra<<"
+    assert trace_of(app).src_tokens.count(">>deu<<") == 0
+    assert trace_of(app).src_tokens[0] == ">>fra<<"
     captions = "\n".join(each.value for each in app.sidebar.caption).replace("\\", "")
     assert "The sentence says it itself: `>>fra<<`" in captions
 

@@ -5,7 +5,6 @@ Every page with every kind of model is opened in test_pages.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -30,7 +29,7 @@ needs_transformers = pytest.mark.skipif(not find_spec("transformers"), reason="n
 
 
 @pytest.fixture
-def open_page(run_app: RunApp, kinds: Path) -> Callable[..., AppTest]:
+def open_page(run_app: RunApp, kinds: Path) -> RunApp:
     def opened(name: str, page: str = "attention", **query: str) -> AppTest:
         return run_app(root=kinds, checkpoint=name, at=page, **{"sentence": SENTENCE, **query})
 
@@ -78,7 +77,7 @@ def test_the_list_names_what_can_be_opened_and_why_the_rest_cannot(
     ],
 )  # fmt: skip
 def test_attention_offers_the_kinds_that_are_there(
-    open_page: Callable[..., AppTest], name: str, offered: list[str]
+    open_page: RunApp, name: str, offered: list[str]
 ) -> None:
     app = open_page(name, kind="cross", display="matrix", units="words", dim="on", pin="q1")
     assert offered_kinds(app) == offered and app.get("download_button")
@@ -87,7 +86,7 @@ def test_attention_offers_the_kinds_that_are_there(
     assert bool(app.sidebar.text_area) == (not name.endswith(".npz"))
 
 
-def test_the_numbers_are_those_of_the_file(open_page: Callable[..., AppTest], kinds: Path) -> None:
+def test_the_numbers_are_those_of_the_file(open_page: RunApp, kinds: Path) -> None:
     maps = load_arrays(kinds / "text.npz").decoder_self
     app = open_page("text.npz", display="matrix", layer="3", head="2", keys="1-2", queries="none")
     values = maps[..., [0, 1]].sum(-1).mean(-1)
@@ -101,7 +100,7 @@ def test_the_numbers_are_those_of_the_file(open_page: Callable[..., AppTest], ki
 
 
 def test_a_recorded_translation_plays_and_takes_no_other_sentence(
-    open_page: Callable[..., AppTest], kinds: Path
+    open_page: RunApp, kinds: Path
 ) -> None:
     trace = load_arrays(kinds / "both.npz")
     app = open_page("both.npz", "translate", step="2", layer="1", head="3")
@@ -115,16 +114,14 @@ def test_a_recorded_translation_plays_and_takes_no_other_sentence(
 
 
 def test_a_file_that_only_looks_right_is_named_on_the_page(
-    open_page: Callable[..., AppTest],
+    open_page: RunApp,
 ) -> None:
     text = open_page("off.npz").error[0].value.replace("\\", "")
     assert text.startswith("off.npz: array 'attention' [1, 3, 3]: row (0, 0, 0) sums to 1.5")
 
 
 @needs_transformers
-def test_an_encoder_decoder_plays_its_own_translation(
-    open_page: Callable[..., AppTest], kinds: Path
-) -> None:
+def test_an_encoder_decoder_plays_its_own_translation(open_page: RunApp, kinds: Path) -> None:
     from transformer.huggingface.model import HuggingFaceModel
 
     app = open_page("t5", "translate", beam="2", alpha="1")

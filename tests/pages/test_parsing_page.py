@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.pages.conftest import RunApp
 from transformer.parsing.parser import load_parser, parse
-from ui.components.packing import Component
 from ui.components.parse import Drawing
 
 
@@ -21,27 +21,18 @@ def root(tmp_path: Path, tiny_parser: Path, tiny_checkpoint: Path) -> Path:
     return tmp_path
 
 
-def test_the_tree_and_its_brackets(
-    run_app: RunApp, root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    drawn: list[tuple[Drawing, int]] = []
-    real = Drawing.component
-
-    def record(drawing: Drawing, chosen: int) -> Component[int]:
-        drawn.append((drawing, chosen))
-        return real(drawing, chosen)
-
-    monkeypatch.setattr(Drawing, "component", record)
+def test_the_tree_and_its_brackets(run_app: RunApp, root: Path, recorded: Any) -> None:
+    drawn = recorded(Drawing, "component")
     app = run_app(
         root, at="parsing", checkpoint="parser", sentence="The cat didn't run.", layer="2", node="3"
     )
-    drawing, chosen = drawn[-1]
+    drawing, chosen = drawn[-1].values()
     assert drawing.words == ("The", "cat", "did", "n't", "run", ".")
     assert chosen == 2 and drawing.where == "layer 2, mean over heads"
     expected = parse(load_parser(root / "parser", "cpu"), [drawing.words], 2, 0.3)[0]
     assert str(drawing.reading.parse) == str(expected)
     assert drawing.weights.shape == (len(drawing.trace.tgt_tokens), len(drawing.trace.src_tokens))
-    shown = real(drawing, chosen)
+    shown = drawing.component(chosen)
     header = shown.header
     rows = np.frombuffer(shown.body, "<f4").reshape(len(header["nodes"]), len(drawing.words) + 1)
     assert np.allclose(rows.sum(1), 1, atol=1e-4)  # the words and `</s>` share all of it

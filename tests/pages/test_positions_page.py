@@ -18,8 +18,6 @@ from transformer.config import ModelConfig
 from transformer.text.tokenizer import Tokenizer
 from transformer.trace.position_vectors import distance_numbers
 
-SHIPPED = Path(__file__).resolve().parents[2] / "checkpoints"
-
 
 @pytest.fixture(scope="module")
 def checkpoints(

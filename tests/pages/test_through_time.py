@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +34,7 @@ def root(random_checkpoints: Path, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 @pytest.fixture
-def open_page(run_app: RunApp, root: Path) -> Callable[..., AppTest]:
+def open_page(run_app: RunApp, root: Path) -> RunApp:
     def opened(at: str = "", **query: str) -> AppTest:
         return run_app(root, at=at, **{"checkpoint": "alpha", "sentence": CAT} | query)
 
@@ -48,7 +47,7 @@ def slider(app: AppTest) -> Any:
 
 
 def test_the_bar_opens_on_the_finished_model_and_leads_to_each_moment(
-    open_page: Callable[..., AppTest], root: Path
+    open_page: RunApp, root: Path
 ) -> None:
     app = open_page()
     assert not app.main.select_slider
@@ -74,7 +73,7 @@ def test_the_bar_opens_on_the_finished_model_and_leads_to_each_moment(
 
 
 def test_playing_goes_from_moment_to_moment_and_stops_at_the_finished_model(
-    open_page: Callable[..., AppTest], root: Path, monkeypatch: pytest.MonkeyPatch
+    open_page: RunApp, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     app = press(open_page(time="on"), "play_time")
     assert app.query_params["checkpoint"] == "alpha@0"  # the finished model begins again
@@ -95,7 +94,7 @@ def test_playing_goes_from_moment_to_moment_and_stops_at_the_finished_model(
     assert app.button(key="play_time").label == "Stop"
 
 
-def test_a_held_translation_is_read_by_every_moment(open_page: Callable[..., AppTest]) -> None:
+def test_a_held_translation_is_read_by_every_moment(open_page: RunApp) -> None:
     app = open_page(time="on")
     held = trace_of(app)
     press(app, "hold_time")
