@@ -17,7 +17,7 @@ from transformer.models.foreign import format_of
 from ui.core import url_state
 from ui.core.public import is_public
 from ui.core.url_state import Param, one_of
-from ui.core.widgets import bound
+from ui.core.widgets import bound, fill
 from ui.frame.import_access import admit, refusal, take_token, wants_token
 from ui.models import import_plan
 from ui.models.import_jobs import Import, begin
@@ -115,29 +115,20 @@ def _draw_choices() -> tuple[Format, Plan | None]:
 def _draw_folder(kind: Format) -> str:
     """Draw the choice of a folder on this server, listed or typed."""
     url_state.show(FOLDER)
-    found = import_plan.folders_for(kind)
+    found, kept, key = import_plan.folders_for(kind), url_state.get(FOLDER), "folder_box"
     if found:
-        _draw_folder_box(found)
+        fill(key, kept or None)
+        st.selectbox(
+            "Folder", found if not kept or kept in found else [kept, *found], index=None, key=key,
+            accept_new_options=True, placeholder="Choose one, or type its name",
+            on_change=lambda: url_state.put(FOLDER, (st.session_state[key] or "")[:200]),
+        )  # fmt: skip
     else:
         st.text_input("Folder", max_chars=200, placeholder="folder name", **bound(FOLDER))
     roots = ", ".join(f"{root.name}/" for root in checkpoint_roots())
     count = f"{len(found)} found" if found else "None found"
     st.caption(f"{count} in {plain(roots)}. Other folders on the server cannot be opened.")
     return url_state.get(FOLDER)
-
-
-def _draw_folder_box(found: list[str]) -> None:
-    kept, key = url_state.get(FOLDER), "folder_box"
-    if st.session_state.get(key) != (kept or None):
-        st.session_state[key] = kept or None
-
-    def store() -> None:
-        url_state.put(FOLDER, (st.session_state[key] or "")[:200])
-
-    st.selectbox(
-        "Folder", found if not kept or kept in found else [kept, *found], index=None, key=key,
-        accept_new_options=True, on_change=store, placeholder="Choose one, or type its name",
-    )  # fmt: skip
 
 
 def _draw_hub(kind: Format) -> HubModel | None:

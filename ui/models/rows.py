@@ -108,27 +108,20 @@ def _draw_row(entry: Entry, chosen: bool, use: Callable[[str], None]) -> None:
     with figures:
         letters = examples_for(entry.name, entry.metrics).kind == "letters"
         st.caption("  \n".join(figures_of(entry.metrics, letters=letters)))
+    opened = url_state.get(CARD) == entry.name
     with buttons, st.container(horizontal=True, horizontal_alignment="right"):
         if card_path(entry) is not None:
-            _draw_card_button(entry)
+            st.button(
+                "Close card" if opened else "Card", key=f"card_{entry.name}", type="tertiary",
+                icon=":material/description:", on_click=url_state.put,
+                args=(CARD, "" if opened else entry.name),
+            )  # fmt: skip
         if chosen:
             st.button("In use", icon=":material/check:", disabled=True, key=f"use_{entry.name}")
         else:
             st.button("Use", key=f"use_{entry.name}", on_click=use, args=(entry.name,))
-    if url_state.get(CARD) == entry.name:
+    if opened:
         _draw_card(entry)
-
-
-def _draw_card_button(entry: Entry) -> None:
-    opened = url_state.get(CARD) == entry.name
-
-    def turn() -> None:
-        url_state.put(CARD, "" if opened else entry.name)
-
-    st.button(
-        "Close card" if opened else "Card", key=f"card_{entry.name}", type="tertiary",
-        icon=":material/description:", on_click=turn,
-    )  # fmt: skip
 
 
 def _draw_card(entry: Entry) -> None:

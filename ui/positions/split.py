@@ -16,8 +16,9 @@ from ui.core import url_state
 from ui.core.url_state import HEAD, Param
 from ui.core.view import View
 from ui.core.widgets import choose_one, numbered
-from ui.export.download import download_button, figure_for
+from ui.export.download import download_below
 from ui.positions.exhibits import (
+    KINDS,
     SPLIT_NAMES,
     content_and_position,
     split_component,
@@ -27,10 +28,7 @@ from ui.positions.exhibits import (
 from ui.work.cache import Computation, Plan, computed, get_trace, get_translator
 from ui.work.progress import fragment
 
-SIDES: dict[str, tuple[str, AttentionKind]] = {
-    "encoder": ("Encoder self-attention", "encoder_self"),
-    "decoder": ("Decoder self-attention", "decoder_self"),
-}
+SIDES: dict[str, AttentionKind] = {"encoder": "encoder_self", "decoder": "decoder_self"}
 SPLIT: Param[str] = Param("split", url_state.one_of(SIDES), "encoder")
 
 
@@ -48,13 +46,12 @@ def draw_split(view: View, config: ModelConfig) -> None:
 
 def _opening(trace: Trace) -> Plan:
     """Compute the section's first split in the same job as the trace."""
-    kind, head = _place_in(trace)
-    yield _split(kind, head)
+    yield _split(*_place_in(trace))
 
 
 def _place_in(trace: Trace) -> tuple[AttentionKind, int]:
     """Return the kind and head to split: as chosen, else the most positional head."""
-    kind = SIDES[url_state.get(SPLIT)][1]
+    kind = SIDES[url_state.get(SPLIT)]
     maps = trace.attention(kind)[0]  # [H, n, n]
     return kind, url_state.index(HEAD, len(maps), most_positional(maps))
 
@@ -72,26 +69,22 @@ def _maps(view: View) -> None:
         r"+p_iW^Q(p_jW^K)^{\top}\Big)"
     )
     kinds, heads, more = st.columns([5, 2, 2], vertical_alignment="bottom")
-    choose_one("Side", SPLIT, {side: name for side, (name, _) in SIDES.items()}, kinds)
+    choose_one("Side", SPLIT, {side: KINDS[kind] for side, kind in SIDES.items()}, kinds)
     kind, head = _place_in(trace)
     with heads:
         names = [f"Head {i + 1}" for i in range(trace.attention(kind).shape[1])]
         numbered("split", HEAD, "Head", names, head, label_visibility="collapsed")
     split = computed(view, *_split(kind, head))
-    with more.container(horizontal=True, horizontal_alignment="right"):
-        download_button(
-            lambda: figure_for(view, content_and_position, kind=kind, head=head), key="split_take",
-            name=split_name(kind, head),
-            n_numbers=split.logits.size * (len(split.parts) + 1),
-        )  # fmt: skip
+    n_numbers = split.logits.size * (len(split.parts) + 1)
+    name = split_name(kind, head)
+    download_below(more, view, name, content_and_position, n_numbers, kind=kind, head=head)
     show(split_component(split, trace), key="split")
     varied = ", ".join(
         f"{SPLIT_NAMES[name]} {within_rows(values, split.mask):.2f}"
         for name, values in split.parts.items()
     )
-    bias = (
-        "" if split.bias is None else " The fifth part is everything that biases of W_Q or W_K add."
-    )
+    fifth = " The fifth part is everything that biases of W_Q or W_K add."
+    bias = "" if split.bias is None else fifth
     st.caption(
         f"Within a row the parts vary by: {varied} (root mean square; the softmax ignores what is "
         f"constant in a row). This shows whether the head works by content or by position.{bias}"
