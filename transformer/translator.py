@@ -11,7 +11,6 @@ from torch.nn.utils.rnn import pad_sequence
 
 from transformer.checkpoint.folder import Checkpoint, load_checkpoint
 from transformer.checkpoint.reference import ModelRef
-from transformer.config import ModelConfig
 from transformer.device import available_devices, resolve_device
 from transformer.errors import CheckpointError, InputError
 from transformer.execution import Begin, EachLayer, Execution, Executions
@@ -63,6 +62,8 @@ class Translator:
       to write. Results are the same up to rounding, at two to five times the time.
     """
 
+    kinds: tuple[AttentionKind, ...] = ATTENTION_KINDS  # of the maps in a trace
+
     def __init__(
         self,
         model: Transformer,
@@ -85,8 +86,8 @@ class Translator:
                 otherwise.
             follow_grammar: a model that writes trees writes nothing but trees of its source.
         """
-        self._device = resolve_device(device)
-        self.model = model.to(self._device).eval()
+        self.device = resolve_device(device).type
+        self.model, self.config = model.to(self.device).eval(), model.config
         self._executions = Executions(self.model)
         self.tokenizer = tokenizer
         self.name, self.path, self.decoding = name, path, decoding
@@ -125,21 +126,6 @@ class Translator:
             decoding=default_decoding(checkpoint.metrics),
             extra_length=default_extra_length(checkpoint.metrics),
         )
-
-    @property
-    def config(self) -> ModelConfig:
-        """Shape of the model."""
-        return self.model.config
-
-    @property
-    def device(self) -> str:
-        """The device's name, "cpu" or "cuda"."""
-        return self._device.type
-
-    @property
-    def kinds(self) -> tuple[AttentionKind, ...]:
-        """The kinds of attention maps in a trace: all three."""
-        return ATTENTION_KINDS
 
     def repack(self) -> None:
         """Copy the model's weights anew, after writing to them in a way PyTorch does not count."""
@@ -289,8 +275,8 @@ class Translator:
         gap = ForcingGap(trace)
         begin = layer_progress(progress, self.config.n_decoder_layers)
         with torch.inference_mode():
-            src = torch.tensor([trace.src_ids], device=self._device)  # [1, S]
-            tgt_in = torch.tensor([trace.tgt_ids], device=self._device)  # [1, T]
+            src = torch.tensor([trace.src_ids], device=self.device)  # [1, S]
+            tgt_in = torch.tensor([trace.tgt_ids], device=self.device)  # [1, T]
             encoded = self._executions.choose(hooks).encode(src)
             every = Chain(EachLayer(begin), hooks, gap)
             self.model.decode(tgt_in, encoded, hooks=every)
@@ -367,7 +353,7 @@ class Translator:
         self, execution: Execution, sources: Sequence[Source], begin: Begin, *, need_weights: bool
     ) -> Encoded:
         rows = [torch.tensor(source.ids) for source in sources]
-        src = pad_sequence(rows, True, self.config.pad_id).to(self._device)  # [B, S]
+        src = pad_sequence(rows, True, self.config.pad_id).to(self.device)  # [B, S]
         return execution.encode(src, need_weights=need_weights, begin=begin)
 
     def _piece(self, token: int, before: int) -> str:

@@ -15,7 +15,6 @@ from transformer.checkpoint.reference import ModelRef
 from transformer.device import resolve_device
 from transformer.errors import InputError
 from transformer.hooks import Record, matching
-from transformer.one_stack.config import StackConfig
 from transformer.one_stack.files import MASK, load_stack, mask_id
 from transformer.one_stack.model import OneStack, StackSteps
 from transformer.search.beam import search
@@ -69,8 +68,9 @@ class StackModel:
         max_tokens: int = 512,
     ) -> None:
         """Args: max_tokens: longest text; less if the model has fewer positions."""
-        self._device = resolve_device(device)
-        self.model = model.to(self._device).eval()
+        self.device = resolve_device(device).type
+        self.model, self.config = model.to(self.device).eval(), model.config
+        self.kinds: tuple[AttentionKind, ...] = (model.config.kind,)
         self.tokenizer, self.name, self.path = tokenizer, name, path
         self.max_tokens = max_tokens
         if self.config.blocks.positions == "learned":
@@ -90,24 +90,9 @@ class StackModel:
         )  # fmt: skip
 
     @property
-    def config(self) -> StackConfig:
-        """Shape and task of the model."""
-        return self.model.config
-
-    @property
-    def device(self) -> str:
-        """The device's name, "cpu" or "cuda"."""
-        return self._device.type
-
-    @property
     def nbytes(self) -> int:
         """Bytes of the weights in memory."""
         return 4 * self.config.n_parameters
-
-    @property
-    def kinds(self) -> tuple[AttentionKind, ...]:
-        """The one kind of maps in a trace."""
-        return (self.config.kind,)
 
     def lacks(self, ability: Ability) -> str | None:
         """Return None for an ability the model has, else one plain sentence why it has not."""
@@ -241,7 +226,7 @@ class StackModel:
             places = [place for place, each in enumerate(ids) if each not in special]
             rows = [[*ids[:place], hidden, *ids[place + 1 :]] for place in places]
         with torch.inference_mode():
-            text = torch.tensor(rows, device=self._device)
+            text = torch.tensor(rows, device=self.device)
             states = self.model.read(text)  # [1 or P, T, d_model]
             chosen = states[range(len(places)), places] if alone else states[0, places]
             logits = self.model.logits(chosen).float()  # [P, V]
@@ -280,7 +265,7 @@ class StackModel:
                 f"at most {self.max_tokens} are allowed in all"
             )
         rows = [torch.tensor(source.ids) for source in sources]
-        src = pad_sequence(rows, True, self.config.pad_id).to(self._device)
+        src = pad_sequence(rows, True, self.config.pad_id).to(self.device)
         found = search(
             StackSteps(self.model, src), limits, request.settings,
             piece=lambda token, before: self.tokenizer.pieces[token], progress=progress,
@@ -302,7 +287,7 @@ class StackModel:
             )
         options: SearchOptions = {"sampling": sampling}
         settings = search_request(self._reader, 1, 0.0, options).settings
-        prompt, nothing = list(given[1:]), torch.zeros(1, 0, dtype=torch.long, device=self._device)
+        prompt, nothing = list(given[1:]), torch.zeros(1, 0, dtype=torch.long, device=self.device)
         (found,) = search(
             StackSteps(self.model, nothing), [len(prompt) + new_tokens], settings,
             prefixes=[prompt], progress=progress,
@@ -366,6 +351,6 @@ class StackModel:
                 f"the text has {len(ids):,} tokens; at most {self.max_tokens} are allowed"
             )
         record = Record(matching(name="weights"))
-        hidden = self.model.read(torch.tensor([ids], device=self._device), hooks=record)
+        hidden = self.model.read(torch.tensor([ids], device=self.device), hooks=record)
         maps = record.layers(self.config.kind)[:, 0]
         return to_array(maps), self.model.logits(hidden[0])
