@@ -29,7 +29,7 @@ sys.path[:0] = [] if str(ROOT) in sys.path else [str(ROOT)]
 
 from benchmarks.aims import Figure, ratio, report  # noqa: E402
 from benchmarks.train_contestants import CONTESTANTS, serve  # noqa: E402
-from benchmarks.turns import Process, in_turn, processors, say  # noqa: E402
+from benchmarks.turns import Process, processors, rounds, say  # noqa: E402
 
 #: Modules that each library needs.
 NEEDED = {"transformers": ("transformers", "accelerate"), "joeynmt": ("joeynmt",)}
@@ -55,20 +55,14 @@ def recipe(given: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def race(running: dict[str, Process], rounds: int, updates: int) -> tuple[Rates, dict[str, float]]:
-    """Run the updates of every process in turn; another one begins each round.
-
-    Returns: tokens a second by round, and the last loss, by library.
-    """
+def race(running: dict[str, Process], count: int, updates: int) -> tuple[Rates, dict[str, float]]:
+    """Return tokens a second by round, and the last loss, by library; a first round warms up."""
     rates: Rates = {name: [] for name in running}
     losses = {}
-    for each in range(rounds + 1):  # the first warms up
-        say(f"round {each} of {rounds} ...")
-        for name, process in in_turn(running, each):
-            done = process.do("update", count=updates)
-            if each:
-                rates[name].append(done["tokens"] / done["seconds"])
-            losses[name] = done["loss"]
+    for number, name, _, done in rounds(running, ("update",), count + 1, count=updates):
+        if number:
+            rates[name].append(done["tokens"] / done["seconds"])
+        losses[name] = done["loss"]
     return rates, losses
 
 

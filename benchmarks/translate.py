@@ -39,7 +39,7 @@ sys.path[:0] = [] if str(ROOT) in sys.path else [str(ROOT)]
 from benchmarks.aims import Figure, ratio, report  # noqa: E402
 from benchmarks.translate_contestants import CONTESTANTS, serve  # noqa: E402
 from benchmarks.translate_model import BASE, TINY, Shape, make, sources  # noqa: E402
-from benchmarks.turns import Process, in_turn, processors, say  # noqa: E402
+from benchmarks.turns import Process, processors, rounds, say  # noqa: E402
 
 SHAPES = {"base": BASE, "tiny": TINY}
 #: Tasks by name: those of one sentence, then those of a batch.
@@ -89,16 +89,6 @@ def differences(running: dict[str, Process], tasks: tuple[str, ...]) -> dict[str
                 if n_other:
                     found[f"{name}, {task}"] = f"{n_other} of {len(wanted)}"
     return found
-
-
-def race(running: dict[str, Process], tasks: tuple[str, ...], rounds: int, times: Times) -> None:
-    """Run every task in every process in turn; another one begins each round."""
-    for each in range(rounds):
-        say(f"round {each + 1} of {rounds} ...")
-        for task in tasks:
-            for name, process in in_turn(running, each):
-                if task in process.tasks:
-                    times.setdefault((name, task), []).append(process.do(task)["seconds"])
 
 
 def ratios(times: Times) -> list[Figure]:
@@ -214,8 +204,10 @@ def main() -> None:
                 ended.callback(running[name].close)
             say("comparing ids ...")
             other = differences(running, single + batch)
-            race(running, ("read memory", *single), given.rounds, times)
-            race(running, batch, given.batch_rounds, times)
+            races = ((("read memory", *single), given.rounds), (batch, given.batch_rounds))
+            for tasks, count in races:
+                for _, name, task, done in rounds(running, tasks, count):
+                    times.setdefault((name, task), []).append(done["seconds"])
             profiles = {}
             if given.profile:
                 for task in single[-2:] + batch[1:2]:

@@ -10,7 +10,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -73,11 +73,21 @@ def answer(tasks: Iterable[str], do: Callable[[dict[str, Any]], Any], output: Te
         print(json.dumps(do(json.loads(line))), file=output, flush=True)
 
 
-def in_turn(running: dict[str, Process], number: int) -> list[tuple[str, Process]]:
-    """Return the processes in the order of a round: another one begins each."""
+def rounds(
+    running: dict[str, Process], tasks: Sequence[str], number: int, /, **options: Any
+) -> Iterator[tuple[int, str, str, Any]]:
+    """Do every task in every process that has it, in turn; another one begins each round.
+
+    Yields: the round from 0, the process's name, the task, and the answer.
+    """
     items = list(running.items())
-    first = number % len(items)
-    return items[first:] + items[:first]
+    for each in range(number):
+        say(f"round {each + 1} of {number} ...")
+        first = each % len(items)
+        for task in tasks:
+            for name, process in items[first:] + items[:first]:
+                if task in process.tasks:
+                    yield each, name, task, process.do(task, **options)
 
 
 def say(text: str) -> None:

@@ -102,6 +102,8 @@ def test_training_is_compared_by_medians_and_in_turns() -> None:
     order: list[str] = []
 
     class Library:
+        tasks = ("update",)
+
         def __init__(self, name: str) -> None:
             self.name = name
 
@@ -110,7 +112,7 @@ def test_training_is_compared_by_medians_and_in_turns() -> None:
             return {"seconds": 2.0, "tokens": 100 * count, "loss": len(order)}
 
     running = {name: Library(name) for name in "ab"}
-    measured, losses = train.race(running, rounds=2, updates=3)  # type: ignore[arg-type]
+    measured, losses = train.race(running, count=2, updates=3)  # type: ignore[arg-type]
     assert "".join(order) == "abbaab"  # the first round warms up
     assert measured == {"a": [150.0, 150.0], "b": [150.0, 150.0]}
     assert losses == {"a": 5, "b": 6}
