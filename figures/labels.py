@@ -22,6 +22,13 @@ ARROW = " → "
 #: What a row's label is made of, as the title of an axis.
 READS_PREDICTS = f"reads{ARROW}predicts"
 
+#: Names of the kinds of attention (section 3.2.3).
+KIND_NAMES: dict[AttentionKind, str] = {
+    "encoder_self": "Encoder self-attention",
+    "decoder_self": "Decoder self-attention",
+    "cross": "Cross-attention",
+}
+
 _NAMED = {"\n": "↵", "\r": "␍", "\t": "⇥", "\u00a0": "⍽"}
 _ISOLATE, _POP = "\u2068", "\u2069"  # keep a right-to-left token from reordering its neighbours
 _RIGHT_TO_LEFT = frozenset({"R", "AL", "AN"})

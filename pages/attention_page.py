@@ -11,11 +11,9 @@ from ui.attention.choice import AttentionSettings, ensure_kind, get_maps, plan_o
 from ui.attention.find import draw_find
 from ui.attention.maps import kind_text_of, kinds_of
 from ui.core import url_state
-from ui.core.layout import draw_by_pointer
-from ui.core.units import units_control
 from ui.core.url_state import KIND
 from ui.core.view import View, current_view
-from ui.core.widgets import choose_one, draw_explained
+from ui.core.widgets import choose_one, draw_explained, draw_hint, units_control
 from ui.frame.pages import require_frame
 from ui.work.cache import Plan, get_trace, prepare
 from ui.work.progress import fragment
@@ -23,25 +21,6 @@ from ui.work.progress import fragment
 require_frame()
 
 VIEWS = {"grid": views.draw_grid, "heads": views.draw_heads, "matrix": views.draw_matrix}
-#: Of each view: what to do with a mouse, and with a finger.
-HINTS = {
-    "grid": (
-        "Each small map is one head. **Click one to enlarge it**, or shift-click several to "
-        "combine them.",
-        "Each small map is one head. **Tap one to enlarge it**; *Combine* puts several together.",
-    ),
-    "heads": (
-        "Each colour is a head in the legend. **Point at a token to see only its lines**; "
-        "click to keep them.",
-        "Each colour is a head in the legend. **Tap a token to see only its lines.**",
-    ),
-    "matrix": (
-        "One map with its numbers. **Click tokens on either axis** to add up their weight in "
-        "every head.",
-        "One map with its numbers. **Tap tokens on either axis** to add up their weight in "
-        "every head.",
-    ),
-}
 
 
 def draw_kinds(trace: Trace) -> None:
@@ -78,7 +57,7 @@ def maps(view: View) -> None:
     prepare(view, plan_of(trace, choice))
     chosen_maps = get_maps(view, trace, choice)
     with hint.container():
-        draw_by_pointer("hint", *HINTS[choice.display])
+        draw_hint(choice.display)
     if choice.display != "heads":
         with asides, st.popover("Combine", icon=":material/stacks:", type="tertiary"):
             views.draw_aggregate(choice, chosen_maps)

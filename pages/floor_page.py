@@ -8,9 +8,8 @@ import streamlit as st
 
 from transformer.trace.records import Trace
 from ui.core import url_state
-from ui.core.layout import draw_by_pointer
 from ui.core.view import View, current_view
-from ui.core.widgets import draw_explained
+from ui.core.widgets import draw_explained, draw_hint
 from ui.floor.choice import STREAM, FloorChoice, choice_now, network_at
 from ui.floor.views import draw_below, draw_plan
 from ui.frame.pages import require_frame
@@ -42,13 +41,7 @@ def body(view: View) -> None:
 FloorChoice.show()
 words, more = st.columns([6, 1], vertical_alignment="center")
 with words:
-    draw_by_pointer(
-        "hint",
-        "Figure 1 of the paper, with your sentence in it. **Point at a block, choose a token, "
-        "press Play;** a click opens it.",
-        "Figure 1 of the paper, with your sentence in it. **Tap a block to open it, choose a "
-        "token, press Play.**",
-    )
+    draw_hint("floor")
 draw_explained("floor", more)
 now = current_view()
 get_trace(now, partial(opening, now))

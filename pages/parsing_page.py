@@ -5,9 +5,8 @@ from __future__ import annotations
 import streamlit as st
 
 from transformer.parsing.parser import is_parser
-from ui.core.layout import draw_by_pointer
 from ui.core.view import current_entries, current_view
-from ui.core.widgets import draw_explained
+from ui.core.widgets import draw_explained, draw_hint
 from ui.frame.pages import require_frame
 from ui.parsing.choice import ParsingChoice, as_words, through_parser
 from ui.parsing.views import draw_borrowed, draw_parse, offer_parsers, reading_of
@@ -18,13 +17,7 @@ require_frame()
 ParsingChoice.show()
 words, more = st.columns([6, 1], vertical_alignment="center")
 with words:
-    draw_by_pointer(
-        "hint",
-        "The same Transformer, writing a tree. **Point at a phrase** to see where it looked when "
-        "it opened it.",
-        "The same Transformer, writing a tree. **Tap a phrase** to see where it looked when it "
-        "opened it.",
-    )
+    draw_hint("parsing")
 draw_explained("parsing", more)
 now, entries = current_view(), current_entries()
 parser = now if is_parser(get_translator(now)) else through_parser(now, entries)

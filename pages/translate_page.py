@@ -11,9 +11,8 @@ from ui.core import url_state
 from ui.core.glossary import word_start
 from ui.core.loops import headline
 from ui.core.side import Side
-from ui.core.units import UNITS, units_control
 from ui.core.view import View, current_view
-from ui.core.widgets import draw_explanation
+from ui.core.widgets import UNITS, draw_explanation, units_control
 from ui.frame.decoding import decoded_text
 from ui.frame.pages import require_frame
 from ui.frame.steering import draw_steer_form, out_of_date

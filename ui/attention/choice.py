@@ -30,9 +30,9 @@ from ui.components.lens import Selection
 from ui.components.lines import Drawing, Pin
 from ui.core import url_state
 from ui.core.choice import Choice
-from ui.core.units import UNITS
 from ui.core.url_state import HEAD, KIND, LAYER, Param
 from ui.core.view import View
+from ui.core.widgets import UNITS
 from ui.work.cache import Computation, Plan, computed
 
 T = TypeVar("T")

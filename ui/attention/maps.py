@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from figures.labels import READS_PREDICTS, cell_name, query_labels, row_labels
+from figures.labels import KIND_NAMES, READS_PREDICTS, cell_name, query_labels, row_labels
 from transformer.measures.heads import (
     Head,
     How,
@@ -122,7 +122,7 @@ class KindText:
 
 KIND_TEXTS: dict[AttentionKind, KindText] = {
     "encoder_self": KindText(
-        "Encoder self-attention",
+        KIND_NAMES["encoder_self"],
         "Every source token looks at every source token. Nothing is masked: the whole sentence is "
         "known from the start.",
         "source",
@@ -130,7 +130,7 @@ KIND_TEXTS: dict[AttentionKind, KindText] = {
         "Encoder",
     ),
     "decoder_self": KindText(
-        "Decoder self-attention",
+        KIND_NAMES["decoder_self"],
         "Every token of the translation looks at itself and at the tokens before it. Later tokens "
         "are masked (dots): during translation they do not exist yet.",
         "translation",
@@ -138,7 +138,7 @@ KIND_TEXTS: dict[AttentionKind, KindText] = {
         "Decoder",
     ),
     "cross": KindText(
-        "Cross-attention",
+        KIND_NAMES["cross"],
         "Every token of the translation looks at the whole source while the next token is being "
         "predicted. Nothing is masked.",
         "translation",

@@ -13,9 +13,9 @@ from ui.components.tree import TreeChoice, choice_in
 from ui.core import url_state
 from ui.core.choice import Choice
 from ui.core.side import Start, last_start, start_anew
-from ui.core.units import UNITS
 from ui.core.url_state import HEAD, LAYER, Param
 from ui.core.view import View
+from ui.core.widgets import UNITS
 
 #: A node in a link: its step and its rank, both from 1, as in "5.2".
 Mark = tuple[int, int]

@@ -8,7 +8,7 @@ import numpy as np
 
 from figures.exhibit import Exhibit, Panel, Series, file_stem
 from figures.graph import End, Graph
-from figures.labels import READS_PREDICTS, cell_name, row_labels
+from figures.labels import KIND_NAMES, READS_PREDICTS, cell_name, row_labels
 from figures.numbers import signed
 from transformer.measures.beam import (
     Comparison,
@@ -32,7 +32,7 @@ from ui.export.programs import facts_of
 _QUERIES = f"query: {READS_PREDICTS}"
 
 #: The maps of a search.
-LOOKS = {"cross": "Cross-attention", "decoder_self": "Decoder self-attention"}
+LOOKS = {"cross": KIND_NAMES["cross"], "decoder_self": KIND_NAMES["decoder_self"]}
 
 _KEPT = frozenset({"continued", "exhausted", "finished", "cut"})
 _ENDS: dict[str, End] = {"finished": "finished", "cut": "cut"}

@@ -36,10 +36,9 @@ from ui.core import url_state
 from ui.core.glossary import linked, term, word_start
 from ui.core.layout import current_theme, draw_chart, draw_map, text_scale
 from ui.core.side import Start
-from ui.core.units import UNITS, units_control
 from ui.core.url_state import Cell, Param
 from ui.core.view import View
-from ui.core.widgets import choose_one, fill, layer_and_head
+from ui.core.widgets import UNITS, choose_one, fill, layer_and_head, units_control
 from ui.export.download import download_button, figure_for
 from ui.frame.steering import begin_with
 from ui.work.cache import Computation, computed, get_translator
@@ -66,12 +65,7 @@ class Search:
 def search_of(view: View, trace: Trace) -> Search:
     """Return the search of a view whose trace recorded it."""
     decode = get_translator(view).tokenizer.target.decode
-    return Search(view, trace, tree_of(view), decode)
-
-
-def tree_of(view: View) -> Tree:
-    """Return the tree of the view's search."""
-    return computed(view, *TREE)
+    return Search(view, trace, computed(view, *TREE), decode)
 
 
 def draw_tree(

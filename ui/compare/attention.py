@@ -38,9 +38,8 @@ from ui.components.mount import show
 from ui.core import url_state
 from ui.core.layout import current_theme, sized
 from ui.core.side import OTHER_HEAD, OTHER_LAYER, Side
-from ui.core.units import UNITS, units_control
 from ui.core.url_state import HEAD, KIND, LAYER, Param
-from ui.core.widgets import choose_one, raw_box, refill
+from ui.core.widgets import UNITS, choose_one, raw_box, refill, units_control
 from ui.export.download import trace_for
 from ui.frame.twice import Changes, Download, Pair, Setup, Twice
 from ui.head.choice import kind_now, shared_kinds

@@ -57,10 +57,10 @@ class Explanation:
 
 
 _HERE = Path(__file__).parent
-EXPLANATIONS = {
-    page: Explanation(**said)
-    for page, said in tomllib.loads((_HERE / "explanations.toml").read_text("utf-8")).items()
-}
+_SAID = tomllib.loads((_HERE / "explanations.toml").read_text("utf-8"))
+#: Hints by name, each for a "mouse" and for "touch".
+HINTS: dict[str, dict[str, str]] = _SAID.pop("hints")
+EXPLANATIONS = {page: Explanation(**said) for page, said in _SAID.items()}
 _TABLES = tomllib.loads((_HERE / "glossary.toml").read_text("utf-8"))
 
 

@@ -32,16 +32,6 @@ def section(title: str, text: str) -> DeltaGenerator:
     return picture.container()
 
 
-def draw_by_pointer(name: str, mouse: str, touch: str) -> None:
-    """Draw the text that fits the pointer, which the browser knows (see style.css).
-
-    Args: name: unique on the page.
-    """
-    for pointer, text in (("mouse", mouse), ("touch", touch)):
-        with st.container(key=f"by_{pointer}_{name}"):
-            st.markdown(text)
-
-
 def sized(chart: T) -> T:
     """Return a chart or figure, ready to draw, with text of the page's current size."""
     if isinstance(chart, ReadyChart | ReadyFigure):

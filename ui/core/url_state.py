@@ -124,16 +124,6 @@ def switch(name: str, default: bool = False) -> Param[bool]:
     )  # fmt: skip
 
 
-def parse_layer(raw: str) -> int | None:
-    """Parse a layer or head: 1, 2, ..., or `mean`, which is None. Records count from 0."""
-    return None if raw == "mean" else whole(1, 999)(raw)
-
-
-def write_layer(value: int | None) -> str:
-    """Format a layer or head."""
-    return "mean" if value is None else str(value)
-
-
 def parse_pair(raw: str) -> tuple[int, int]:
     """Parse two numbers from 1, such as `5.2`."""
     first, _, second = raw.partition(".")
@@ -146,6 +136,14 @@ def write_pair(value: tuple[int, int]) -> str:
     return f"{value[0]}.{value[1]}"
 
 
+def place_or_mean(name: str) -> Param[int | None]:
+    """Return the setting of a layer or head: 1, 2, ..., or `mean`, which is None."""
+    return Param(
+        name, lambda raw: None if raw == "mean" else whole(1, 999)(raw), None,
+        lambda value: "mean" if value is None else str(value),
+    )  # fmt: skip
+
+
 def position(name: str, of: str = "") -> Param[int | None]:
     """Return the setting of a place counted from 1; None is the page's choice. See `index`."""
     return Param(name, whole(1, 99_999), None, of=of)
@@ -153,8 +151,7 @@ def position(name: str, of: str = "") -> Param[int | None]:
 
 #: Settings that pages share; each page adds its own.
 STEP = position("step")
-LAYER: Param[int | None] = Param("layer", parse_layer, None, write_layer)
-HEAD: Param[int | None] = Param("head", parse_layer, None, write_layer)
+LAYER, HEAD = place_or_mean("layer"), place_or_mean("head")
 SHIFTED: Param[bool] = switch("shifted")
 KIND: Param[str] = Param("kind", one_of(ATTENTION_KINDS), "cross")
 

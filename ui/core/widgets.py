@@ -8,11 +8,15 @@ from typing import Any, TypeVar
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from transformer.measures.words import WORD_RULE
 from ui.core import url_state
-from ui.core.glossary import EXPLANATIONS, linked, term
+from ui.core.glossary import EXPLANATIONS, HINTS, linked, term
 from ui.core.url_state import HEAD, LAYER, Cell, Param
 
 T = TypeVar("T")
+
+#: The unit of a map's rows and columns.
+UNITS: Param[str] = Param("units", url_state.one_of(("tokens", "words")), "tokens")
 
 
 def fill(key: str, value: object) -> None:
@@ -149,6 +153,25 @@ def _mean_or_one(
         name, range(count + 1), key=key, on_change=store, help=term(name),
         format_func=lambda value: f"{name} {value}" if value else all_of_them, **arguments,
     )  # fmt: skip
+
+
+def units_control() -> str:
+    """Draw the switch, with the rule as its help text; return "tokens" or "words"."""
+
+    def store() -> None:
+        url_state.put(UNITS, "words" if st.session_state["units_widget"] else "tokens")
+
+    url_state.show(UNITS)
+    fill("units_widget", url_state.get(UNITS) == "words")
+    st.toggle("Whole words", key="units_widget", on_change=store, help=WORD_RULE)
+    return url_state.get(UNITS)
+
+
+def draw_hint(name: str) -> None:
+    """Draw the hint that fits the pointer, which the browser knows (see style.css)."""
+    for pointer, text in HINTS[name].items():
+        with st.container(key=f"by_{pointer}_hint"):
+            st.markdown(text)
 
 
 def draw_explained(page: str, where: DeltaGenerator, *more: str) -> None:

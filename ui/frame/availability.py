@@ -5,7 +5,6 @@ from __future__ import annotations
 import streamlit as st
 
 from figures.markdown import code, plain
-from transformer.trace.tracer import Tracer
 from transformer.types import AttentionKind
 from ui.core.view import View
 from ui.frame.pages import PAGES, PageSpec
@@ -26,11 +25,7 @@ def why_not(view: View, spec: PageSpec) -> str | None:
     """
     if view.kind == "checkpoint" or not (spec.needs or spec.maps):
         return None
-    return lacking(get_tracer(view), spec)
-
-
-def lacking(tracer: Tracer, spec: PageSpec) -> str | None:
-    """Return the same for a model in memory."""
+    tracer = get_tracer(view)
     missing = [kind for kind in spec.maps if kind not in tracer.kinds]
     if missing:
         return (

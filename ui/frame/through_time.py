@@ -21,6 +21,7 @@ from ui.core import url_state
 from ui.core.glossary import linked
 from ui.core.url_state import Param
 from ui.core.view import CHECKPOINT, View, is_blank
+from ui.core.widgets import fill
 from ui.frame.steering import follow_target
 from ui.work import results
 
@@ -74,20 +75,28 @@ def draw_bar(view: View) -> None:
     name, now, stops = entry.whole, entry.updates, moments(entry)
     if now not in stops:  # the last snapshot, which is the finished model
         now = FINISHED
+
+    def show(moment: Moment) -> None:
+        st.session_state.pop(_PLAYING, None)
+        url_state.put(CHECKPOINT, at(name, moment))
+
+    def close() -> None:
+        show(FINISHED)
+        url_state.put(TIME, False)
+
     with st.container(key="time"):
         row = st.container(horizontal=True, vertical_alignment="center")
         playing = _playing(stops, now)
         row.button(
             "Stop" if playing else "Play",
             icon=":material/pause:" if playing else ":material/play_arrow:",
-            key="play_time", on_click=_stop if playing else _play,
-            args=() if playing else (name, stops),
+            key="play_time", on_click=st.session_state.pop if playing else _play,
+            args=(_PLAYING, None) if playing else (name, stops),
         )  # fmt: skip
-        if st.session_state.get("time_slider", ()) != now:
-            st.session_state["time_slider"] = now
+        fill("time_slider", now)
         row.select_slider(
-            "Trained for", stops, key="time_slider", format_func=in_updates, on_change=_move,
-            args=(name,), label_visibility="collapsed",
+            "Trained for", stops, key="time_slider", format_func=in_updates,
+            on_change=lambda: show(st.session_state["time_slider"]), label_visibility="collapsed",
         )  # fmt: skip
         if entry.stack is None and view.target is None and not is_blank(view.sentence):
             row.button(
@@ -98,7 +107,7 @@ def draw_bar(view: View) -> None:
             )  # fmt: skip
         row.button(
             "Finished model", icon=":material/close:", type="tertiary", key="close_time",
-            on_click=_close, args=(name,), help="Close this bar.",
+            on_click=close, help="Close this bar.",
         )  # fmt: skip
         st.caption(_about(entry, now))
         if playing:
@@ -188,12 +197,6 @@ def _now(name: str) -> Moment:
     return FINISHED if current == name else split_name(current)[1]
 
 
-def _close(name: str) -> None:
-    _stop()
-    url_state.put(TIME, False)
-    url_state.put(CHECKPOINT, name)
-
-
 def _hold(view: View) -> None:
     """Follow the translation on screen from now on, which Steer's Undo ends."""
     found: Trace | None = results.CACHE.get(view.request)
@@ -201,17 +204,8 @@ def _hold(view: View) -> None:
         follow_target(found.text)
 
 
-def _move(name: str) -> None:
-    _stop()
-    url_state.put(CHECKPOINT, at(name, st.session_state["time_slider"]))
-
-
 def _play(name: str, stops: Sequence[Moment]) -> None:
     st.session_state[_PLAYING] = True
     st.session_state.pop(_SINCE, None)
     if _now(name) is FINISHED:  # from the beginning
         url_state.put(CHECKPOINT, at(name, stops[0]))
-
-
-def _stop() -> None:
-    st.session_state.pop(_PLAYING, None)

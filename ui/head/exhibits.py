@@ -9,20 +9,13 @@ from typing import Any
 import numpy as np
 
 from figures.exhibit import Exhibit, Panel, Series, file_stem
-from figures.labels import counted, numbered, plain_token, query_labels
+from figures.labels import KIND_NAMES, counted, numbered, plain_token, query_labels
 from transformer.trace.inspection import inspect_head
 from transformer.trace.records import HeadStages, Trace
 from transformer.translator import Translator
 from transformer.types import AttentionKind
 from ui.components.stages import Chosen, stages_component
 from ui.export.programs import facts_of
-
-#: Each kind's name, and the text its keys come from (section 3.2.3).
-KINDS: dict[AttentionKind, tuple[str, str]] = {
-    "encoder_self": ("Encoder self-attention", "source"),
-    "decoder_self": ("Decoder self-attention", "translation"),
-    "cross": ("Cross-attention", "source"),
-}
 
 
 @dataclass(frozen=True)
@@ -38,13 +31,14 @@ class HeadChoice:
 def name_of_kind(kind: AttentionKind, trace: Trace) -> str:
     """Return the name of a kind in this trace; one stack is neither encoder nor decoder of two."""
     if trace.src_tokens and trace.tgt_tokens:
-        return KINDS[kind][0]
+        return KIND_NAMES[kind]
     return "Causal self-attention" if kind == "decoder_self" else "Self-attention"
 
 
 def names_of(place: HeadChoice, trace: Trace) -> tuple[str, str]:
     """Return the label of the query's row, and the text that the keys come from."""
-    keys = KINDS[place.kind][1] if trace.src_tokens and trace.tgt_tokens else "text"
+    keys = "translation" if place.kind == "decoder_self" else "source"
+    keys = keys if trace.src_tokens and trace.tgt_tokens else "text"
     return query_labels(trace, place.kind)[place.query], keys
 
 
@@ -64,7 +58,7 @@ def difference(stages: HeadStages, trace: Trace) -> float:
 def head_name(kind: AttentionKind, layer: int, head: int, query: int) -> str:
     """Return the file stem of a head's figure; indices count from 0."""
     place = ("layer", layer + 1, "head", head + 1, "query", query + 1)
-    return file_stem("inside", KINDS[kind][0], *place)
+    return file_stem("inside", KIND_NAMES[kind], *place)
 
 
 def arguments(place: HeadChoice, chosen: Chosen) -> dict[str, Any]:
@@ -107,7 +101,7 @@ def inside_head(
     )
     return Exhibit(
         name=head_name(kind, layer, head, query),
-        title=f"{KINDS[kind][0]}, {where}: query {query + 1} {plain_token(names[0])}",
+        title=f"{KIND_NAMES[kind]}, {where}: query {query + 1} {plain_token(names[0])}",
         caption=(
             f"q · k element by element, the logits before and after the division by √{d_k}, the "
             "softmax of both, and every value times its weight (section 3.2.1). Masked keys have "

@@ -9,7 +9,7 @@ from functools import partial
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from figures.labels import plain_token, query_labels
+from figures.labels import KIND_NAMES, plain_token, query_labels
 from figures.markdown import code
 from transformer.measures.entropy import divided, spread
 from transformer.trace.records import HeadStages, Trace
@@ -26,7 +26,6 @@ from ui.export.download import figure_for
 from ui.frame.twice import Changes, Download, Pair, Twice
 from ui.head.choice import HeadSettings, chosen_now, keep_chosen, kind_now, place_of, shared_kinds
 from ui.head.exhibits import (
-    KINDS,
     HeadChoice,
     arguments,
     difference,
@@ -43,7 +42,7 @@ def draw_kinds(where: DeltaGenerator, *traces: Trace) -> None:
     """Draw the control for the kinds of attention that all traces have, if there are several."""
     kinds = shared_kinds(traces)
     if len(kinds) > 1:
-        names = {kind: KINDS[kind][0] for kind in kinds}
+        names = {kind: KIND_NAMES[kind] for kind in kinds}
         choose_one("Kind of attention", KIND, names, where, *HeadSettings.of("request"))
 
 

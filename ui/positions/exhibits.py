@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from figures.exhibit import Exhibit, Panel, Series, file_stem
-from figures.labels import counted, numbered, query_labels
+from figures.labels import KIND_NAMES, counted, numbered, query_labels
 from figures.positions import cosines
 from transformer.checkpoint.position_tables import about_table
 from transformer.config import ModelConfig, PositionLayout
@@ -25,10 +25,6 @@ from ui.components.packing import Component
 from ui.components.parts import parts_component
 from ui.export.programs import facts_of
 
-#: Names of the kinds that can be split.
-KINDS: Mapping[AttentionKind, str] = {
-    "encoder_self": "Encoder self-attention", "decoder_self": "Decoder self-attention",
-}  # fmt: skip
 #: Titles of the parts of `LogitSplit`, the query's side first.
 SPLIT_NAMES = {
     "content_content": "content · content",
@@ -259,7 +255,7 @@ def added_positions(model: Translator, stack: str = "Encoder", n: int = 100) -> 
 
 def split_name(kind: AttentionKind, head: int) -> str:
     """Return the file stem of a split's figure; heads count from 0."""
-    return file_stem("logits", KINDS[kind], "layer 1 head", head + 1, "content position")
+    return file_stem("logits", KIND_NAMES[kind], "layer 1 head", head + 1, "content position")
 
 
 def content_and_position(
@@ -273,7 +269,7 @@ def content_and_position(
     where = f"layer 1, head {head + 1}"
     return Exhibit(
         name=split_name(kind, head),
-        title=f"{KINDS[kind]}, {where}: content and position",
+        title=f"{KIND_NAMES[kind]}, {where}: content and position",
         caption=(
             "Each part of the logits q · k / √d_k, the query's side named first. They add up to "
             f"the model's own logits within {split.residual:.1e}. {stored_note(model.model)}"

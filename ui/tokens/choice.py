@@ -48,15 +48,10 @@ def side_now() -> TextSide:
 
 
 def token_now(reading: Reading, vocab_size: int) -> int:
-    """Return the selected token, else the default."""
+    """Return the selected token, else the first of the longest pieces in the vocabulary."""
     chosen = url_state.get(TokensChoice.token)
     if chosen is not None and chosen < vocab_size:
         return chosen
-    return default_token(reading)
-
-
-def default_token(reading: Reading) -> int:
-    """Return the first of the longest pieces in the vocabulary, else the first piece."""
     known = [
         position
         for position in range(len(reading.ids))

@@ -23,11 +23,11 @@ from ui.core.presenter import PRESENT
 from ui.core.url_state import Param
 from ui.core.view import CHECKPOINT, DEVICE, SENTENCE, View
 from ui.frame.pages import PAGES, PageSpec
-from ui.tours import positions, trace_facts, training
+from ui.tours import checkpoint_facts, trace_facts
 from ui.tours.stops import Question, Scene, Stop, Tour
 from ui.work.cache import get_trace
 
-_MODULES = {"trace": trace_facts, "positions": positions, "training": training}
+_MODULES = {"trace": trace_facts, "checkpoint": checkpoint_facts}
 
 
 def _read_tours() -> tuple[Tour, ...]:

@@ -12,8 +12,8 @@ from ui.core.glossary import term
 from ui.core.layout import current_theme, draw_chart
 from ui.core.view import View
 from ui.export.download import download_button
+from ui.tours.checkpoint_facts import length_of
 from ui.tours.stops import Scene
-from ui.tours.training import length_of
 from ui.tours.training_exhibits import FIGURES, PAPER_AVERAGES, figure_of
 from ui.tours.training_facts import Part, TrainingFacts, how_long, training_facts, whose
 

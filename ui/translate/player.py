@@ -16,9 +16,9 @@ from ui.components.player import PlayerPlace, encode, place_in, taken_in, undone
 from ui.core import url_state
 from ui.core.examples import Example
 from ui.core.side import Side, Start, last_start, start_anew
-from ui.core.units import UNITS, units_control
 from ui.core.url_state import HEAD, LAYER, SHIFTED, STEP, Param
 from ui.core.view import View
+from ui.core.widgets import UNITS, units_control
 from ui.export.download import download_button, source_of, trace_for
 from ui.frame.decoding import decoded_text
 from ui.frame.steering import begin_with, undo

@@ -9,9 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.pages.links import entries, unlinked
+from tests.ui.core.test_layout import OF_A_MOUSE
 from ui.components.files import COMPONENTS, script
 from ui.core.glossary import (
     EXPLANATIONS,
+    HINTS,
     QUESTIONS,
     TERMS,
     find_term,
@@ -38,6 +40,12 @@ def test_entries_are_short_ordered_and_lead_to_pages() -> None:
     for entry in TERMS:  # the definition fits in a tooltip
         said = linked(f"x {entry.name} y", entry.name)
         assert unlinked(said) == f"x {entry.name} y" and said.count('"') == 2
+
+
+def test_hints_are_for_a_mouse_and_for_touch() -> None:
+    for said in HINTS.values():
+        assert [*said] == ["mouse", "touch"] and said["mouse"]
+        assert said["touch"] and not OF_A_MOUSE.search(said["touch"])
 
 
 def test_explanations_link_to_entries_and_show_them() -> None:

@@ -12,14 +12,10 @@ OF_A_MOUSE = re.compile(r"\b(?:click|hover|point at)", re.IGNORECASE)
 
 
 def strings(tree: ast.AST) -> Iterator[ast.Constant]:
-    """Yield all strings but docstrings and texts in both versions."""
+    """Yield all strings but docstrings."""
     for node in ast.iter_child_nodes(tree):
         match node:
             case ast.Expr(value=ast.Constant()):
-                continue
-            case ast.Call(func=ast.Name(id="draw_by_pointer")):
-                continue
-            case ast.Assign(targets=[ast.Name(id="HINTS")]):
                 continue
             case ast.Constant(value=str()):
                 yield node

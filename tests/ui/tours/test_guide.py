@@ -20,10 +20,10 @@ from transformer.config import ModelConfig
 from transformer.translator import Translator
 from ui.core.examples import examples_for
 from ui.frame.pages import PAGES
+from ui.tours.checkpoint_facts import AGE, length_of
 from ui.tours.guide import TOURS
 from ui.tours.stops import Question, Scene, Tour, counts, names, numbers, quarters, shown
 from ui.tours.trace_facts import offset_shares, unscaled
-from ui.tours.training import AGE, length_of
 from ui.tours.training_facts import PAPER_UPDATES, how_long, training_facts, whose
 
 ATTENTION, HEADS, MASKS, POSITIONS, DECODING, TRAINING = TOURS
