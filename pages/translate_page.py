@@ -63,7 +63,7 @@ def body(view: View) -> None:
     )
     with units.container(horizontal=True, horizontal_alignment="right"):
         words = units_control() == "words"
-    draw_player(Side(view, trace), words=words, steerable=view.kind == "checkpoint")
+    draw_player(Side(view, trace), words=words)
     st.caption(
         f"{len(trace.src_tokens)} source and {len(trace.predicted_tokens)} target tokens, "
         f"{decoded_text(view, trace)}. {word_start(trace.src_tokens)} "
@@ -79,7 +79,7 @@ def first_message(view: View, trace: Trace) -> Plan:
     if why_no_player(trace) is None:
         side, words = Side(view, trace), url_state.get(UNITS) == "words"
         prepare_player(side)
-        yield player_message(side, words=words, steerable=view.kind == "checkpoint")
+        yield player_message(side, words=words)
 
 
 def prepare_player(side: Side) -> None:

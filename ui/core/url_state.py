@@ -116,10 +116,10 @@ def one_of(allowed: Iterable[str]) -> Callable[[str], str]:
     return checked(str, tuple(allowed).__contains__)
 
 
-def switch(name: str, default: bool = False) -> Param[bool]:
+def switch(name: str) -> Param[bool]:
     """Return a setting that is "on" or "off"; off is written out so that a link can hold it."""
     return Param(
-        name, lambda raw: one_of(("on", "off"))(raw) == "on", default,
+        name, lambda raw: one_of(("on", "off"))(raw) == "on", False,
         lambda value: "on" if value else "off",
     )  # fmt: skip
 
@@ -201,11 +201,6 @@ def entered() -> bool:
 def opens_plainly() -> bool:
     """Return True on the session's first page if its address holds no setting."""
     return not _dict(_WRITTEN) and not _dict(_ARRIVED)
-
-
-def page() -> str:
-    """Return the url_path of the page on screen."""
-    return str(st.session_state.get(_PAGE, ""))
 
 
 def arrived(*params: Param[Any]) -> bool:

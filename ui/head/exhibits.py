@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -63,10 +63,7 @@ def head_name(kind: AttentionKind, layer: int, head: int, query: int) -> str:
 
 def arguments(place: HeadChoice, chosen: Chosen) -> dict[str, Any]:
     """Return the arguments of `inside_head` for a choice on screen."""
-    return {
-        "kind": place.kind, "layer": place.layer, "head": place.head, "query": place.query,
-        "key": chosen.key, "divisor": chosen.divisor,
-    }  # fmt: skip
+    return asdict(place) | asdict(chosen)
 
 
 def inside_head(

@@ -194,11 +194,11 @@ def numbers(right: float, wrong: Sequence[float], write: Callable[[float], str])
     return two(ordered), ordered.index(write(right))
 
 
-def counts(right: int, low: int, high: int, most: int = MOST_OPTIONS) -> Chosen:
+def counts(right: int, low: int, high: int) -> Chosen:
     """Return whole numbers around the right one as options, from `low` to `high`."""
     high = max(high, low + 1, right)
-    start = min(max(low, right - most // 2), max(low, high - most + 1))
-    values = range(start, min(high, start + most - 1) + 1)
+    start = min(max(low, right - MOST_OPTIONS // 2), max(low, high - MOST_OPTIONS + 1))
+    values = range(start, min(high, start + MOST_OPTIONS - 1) + 1)
     return tuple(str(value) for value in values), right - start
 
 

@@ -74,12 +74,13 @@ def open_player(side: Side, *, anew: bool = False) -> Start[PlayerPlace]:
     return start
 
 
-def player_message(
-    side: Side, *, words: bool, steerable: bool = False, group: str = "", follows: bool = False
-) -> Computation[bytes]:
-    """Return the computation of the player's message; see `draw_player`."""
+def player_message(side: Side, *, words: bool, follows: bool = False) -> Computation[bytes]:
+    """Return the computation of the player's message; two sides of Compare move together.
+
+    Args: see `ui.components.player.encode`.
+    """
     start, alpha, origin = open_player(side), side.view.alpha, origin_of(side.view.kind)
-    never = _never_taken(side.view, steerable)
+    never, steerable, group = _never_taken(side), _steerable(side), "compare" if side.letter else ""
     return Computation(
         "player", (start, words, alpha, never, origin, group, follows),
         lambda _, trace: encode(
@@ -89,24 +90,20 @@ def player_message(
     )  # fmt: skip
 
 
-def _never_taken(view: View, steerable: bool) -> tuple[int, ...]:
+def _steerable(side: Side) -> bool:
+    return side.view.kind == "checkpoint" and not side.letter
+
+
+def _never_taken(side: Side) -> tuple[int, ...]:
     """Return the ids of tokens that steering cannot choose."""
-    config = view.entry.config
-    return (config.pad_id, config.bos_id) if steerable and config is not None else ()
+    config = side.view.entry.config
+    return (config.pad_id, config.bos_id) if _steerable(side) and config is not None else ()
 
 
-def draw_player(
-    side: Side, *, words: bool, steerable: bool = False, group: str = "", follows: bool = False
-) -> None:
-    """Mount the player, store the places it reports, and steer when another token is chosen.
-
-    Args: see `ui.components.player.encode`.
-    """
-    start, key, never = open_player(side), side.key("player"), _never_taken(side.view, steerable)
-    message = computed(
-        side.view,
-        *player_message(side, words=words, steerable=steerable, group=group, follows=follows),
-    )
+def draw_player(side: Side, *, words: bool, follows: bool = False) -> None:
+    """Mount the player, store the places it reports, and steer when another token is chosen."""
+    start, key, never = open_player(side), side.key("player"), _never_taken(side)
+    message = computed(side.view, *player_message(side, words=words, follows=follows))
 
     def follow() -> None:
         reported = place_in(st.session_state.get(key), start.trace)
@@ -124,7 +121,7 @@ def draw_player(
             begin_with((*trace.predicted_ids[: taken.place.step - 1], taken.token))
 
     # `take` keeps the trace alive, so pass it only to players that can be steered.
-    steer = take if steerable else lambda: None
+    steer = take if _steerable(side) else lambda: None
     mount("player", message, key=key, on_view_change=follow, on_steer_change=steer)
 
 
@@ -163,7 +160,7 @@ def draw_twice(pair: Pair) -> Download | None:
     def draw(side: Side) -> None:
         st.caption(f"{side.lead}{decoded_text(side.view, side.trace)}")
         open_player(side, anew=pair.anew)
-        draw_player(side, words=words, group="compare", follows=side is not leader)
+        draw_player(side, words=words, follows=side is not leader)
 
     pair.rows(draw)
     pair.links()
