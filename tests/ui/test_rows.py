@@ -1,15 +1,12 @@
-"""Decoder rows have one name in every figure, table and message."""
+"""Decoder rows have one name in every figure and message."""
 
 from __future__ import annotations
-
-import csv
-import io
 
 import numpy as np
 import pytest
 
+from figures.exhibit import Exhibit
 from figures.labels import query_labels
-from figures.tables import to_csv
 from transformer.measures.beam import beam_tree
 from transformer.trace.records import Trace
 from transformer.translator import Translator
@@ -27,33 +24,29 @@ def trace(tiny_translator: Translator) -> Trace:
     return tiny_translator.trace(SENTENCE, beam_size=3)
 
 
-def rows_in(table: bytes, panel: int = 0) -> list[str]:
-    """Return the row names of a panel in a CSV, by its number."""
-    lines = list(csv.DictReader(io.StringIO(table.decode())))
-    name = list(dict.fromkeys(line["panel"] for line in lines))[panel]
-    rows = {line["row"]: line["row_token"] for line in lines if line["panel"] == name}
-    return list(rows.values())
+def rows_in(made: Exhibit, panel: int = 0) -> list[str]:
+    """Return the names of a panel's rows."""
+    return list(made.parts[panel].rows)  # type: ignore[union-attr]
 
 
 def test_figures_of_every_page_name_rows_alike(tiny_translator: Translator, trace: Trace) -> None:
     labels = list(query_labels(trace, "cross"))
     assert labels[0] == f"<s> → {trace.predicted_tokens[0]}"
     player = decoding(trace)
-    assert rows_in(to_csv(player)) == rows_in(to_csv(player), 1) == labels
+    assert rows_in(player) == rows_in(player, 1) == labels
     for kind in ("cross", "decoder_self"):
         maps = maps_of(trace, kind, "tokens")
         assert list(maps.queries) == labels
         assert maps.keys == (trace.src_tokens if kind == "cross" else trace.tgt_tokens)
     winner = beam_tree(trace).winner
     both = search_branches(trace, winner[-1], winner[-1])
-    assert rows_in(to_csv(both), 2) == labels
+    assert rows_in(both, 2) == labels
     node = search_node(trace, winner[1])
-    assert rows_in(to_csv(node)) == labels[1:2]
+    assert rows_in(node) == labels[1:2]
     head = inside_head(tiny_translator, trace, query=1)
     assert head.title.endswith(f"query 2 {labels[1].replace('▁', '_')}")
     split = content_and_position(tiny_translator, trace, "decoder_self")
-    named = rows_in(to_csv(split))
-    assert named == [f"{at} {label}" for at, label in enumerate(labels, start=1)]
+    assert rows_in(split) == [f"{at} {label}" for at, label in enumerate(labels, start=1)]
 
 
 def test_words_are_rows_by_what_they_read_on_every_page(trace: Trace) -> None:
@@ -67,4 +60,4 @@ def test_words_are_rows_by_what_they_read_on_every_page(trace: Trace) -> None:
     np.testing.assert_allclose(maps.weights.sum(axis=-1), 1, atol=1e-5)
     winner = beam_tree(trace).winner[-1]
     both = search_branches(trace, winner, winner, units="words")
-    assert rows_in(to_csv(both), 2) == list(maps_of(trace, "cross", "words").queries)
+    assert rows_in(both, 2) == list(maps_of(trace, "cross", "words").queries)

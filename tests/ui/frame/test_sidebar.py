@@ -9,13 +9,13 @@ from transformer.config import preset
 from ui.frame.sidebar import model_caption
 
 
-def entry(**metrics: object) -> Entry:
-    return Entry("everyday-en-de", ModelRef(Path("x")), preset("tiny"), metrics=metrics)
-
-
 def test_a_small_model_says_so_by_its_size_and_its_training_text() -> None:
     config = preset("tiny")
     record = {"kind": "everyday sentences", "src_tokens": 25}
+
+    def entry(**metrics: object) -> Entry:
+        return Entry("everyday-en-de", ModelRef(Path("x")), config, metrics=metrics)
+
     said = model_caption(entry(training_text=record), config)
     assert said.startswith("Small model (")
     assert " parameters), trained on everyday sentences; mistakes are part of the lesson." in said

@@ -9,7 +9,7 @@ import pytest
 
 from tests.riddles import ANIMAL, IT, NOUNS, STEP, STREET, aimed, scene
 from transformer.trace.records import Trace
-from ui.components.opening import Runs, Scene, opening_component
+from ui.components.opening import Scene, opening_component
 from ui.core.examples import Agreement, Example, Riddle, examples_for, languages_of_training
 from ui.translate.opening import Staged, first_scene, no_second, script, second_scene, stage
 
@@ -30,10 +30,6 @@ def beside(trace: Trace, first: Staged) -> tuple[Staged, Scene]:
     return found, second_scene(first, found, RIDDLE, AGREEMENT)
 
 
-def text(runs: Runs) -> str:
-    return "".join(runs)
-
-
 def translated(trace: Trace, pronoun: str, translation: str) -> Trace:
     tokens = list(trace.predicted_tokens)
     tokens[STEP] = f"▁{pronoun}"
@@ -48,9 +44,8 @@ def test_the_first_scene_names_the_head_and_what_it_gives_either_noun(
 ) -> None:
     first = staged(aimed(scene(), kind, 1, 3, ANIMAL))
     shown = first_scene(first, RIDDLE)
-    assert f"In {stack}, layer 2, head 4 gives animal 1.00 of its weight, street 0.00." in text(
-        shown.verdict
-    )
+    said = f"In {stack}, layer 2, head 4 gives animal 1.00 of its weight, street 0.00."
+    assert said in "".join(shown.verdict)
     assert shown.verdict[1::2] == (first.pronoun(), "animal", "street")
     assert shown.kind == kind and shown.light[first.referent.nouns[0]] == pytest.approx(1)
     assert "Of the 25 heads that read “it”" in shown.detail
@@ -66,21 +61,21 @@ def test_where_no_head_prefers_the_right_noun_the_first_scene_says_so() -> None:
     first = staged(dataclasses.replace(trace, encoder_self=encoder, cross=cross))
     assert first.look is None
     shown = first_scene(first, RIDDLE)
-    assert "no head looks more at animal than at street" in text(shown.verdict)
+    assert "no head looks more at animal than at street" in "".join(shown.verdict)
     np.testing.assert_allclose(shown.light, first.referent.weights["cross"].mean(axis=(0, 1)))
     _, then = beside(trace, first)
-    assert "the same mean gives animal" in text(then.verdict)
+    assert "the same mean gives animal" in "".join(then.verdict)
 
 
 def test_the_second_scene_follows_the_same_head_whether_its_light_moves_or_stays() -> None:
     first = staged(aimed(scene(), "cross", 1, 3, ANIMAL))
     found, moved = beside(aimed(scene(), "cross", 1, 3, (STREET,)), first)
     assert (found.look, first.look) != (None, None)
-    assert "The light moves: the same head gives animal 0.00" in text(moved.verdict)
+    assert "The light moves: the same head gives animal 0.00" in "".join(moved.verdict)
     assert "One head turns from animal to street, of 25." in moved.detail
     assert RIDDLE.known not in moved.detail
     _, stays = beside(first.trace, first)
-    assert "The light stays: the same head gives animal 1.00" in text(stays.verdict)
+    assert "The light stays: the same head gives animal 1.00" in "".join(stays.verdict)
     assert stays.detail == f"No head turns from animal to street, of 25. {RIDDLE.known}"
     assert stays.heading == "Now “it” is the street."
 
@@ -100,7 +95,7 @@ def test_the_second_scene_says_whether_the_pronoun_changes_and_what_its_noun_ask
     trace = aimed(scene(), "cross", 0, 0, ANIMAL)
     first = staged(translated(trace, "es", "Das Tier, weil es müde war."))
     _, then = beside(translated(trace, pronoun, translation), first)
-    assert text(then.verdict).endswith(end)
+    assert "".join(then.verdict).endswith(end)
     assert set(then.verdict[1::2]) <= {"animal", "street", "es", "er", "sie"}
 
 
