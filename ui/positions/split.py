@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import streamlit as st
 
+from figures.labels import KIND_NAMES
 from figures.markdown import plain
 from transformer.config import ModelConfig
 from transformer.trace.position_vectors import stored_note
@@ -18,7 +19,6 @@ from ui.core.view import View
 from ui.core.widgets import choose_one, numbered
 from ui.export.download import download_below
 from ui.positions.exhibits import (
-    KINDS,
     SPLIT_NAMES,
     content_and_position,
     split_component,
@@ -69,7 +69,7 @@ def _maps(view: View) -> None:
         r"+p_iW^Q(p_jW^K)^{\top}\Big)"
     )
     kinds, heads, more = st.columns([5, 2, 2], vertical_alignment="bottom")
-    choose_one("Side", SPLIT, {side: KINDS[kind] for side, kind in SIDES.items()}, kinds)
+    choose_one("Side", SPLIT, {side: KIND_NAMES[kind] for side, kind in SIDES.items()}, kinds)
     kind, head = _place_in(trace)
     with heads:
         names = [f"Head {i + 1}" for i in range(trace.attention(kind).shape[1])]
