@@ -116,7 +116,6 @@ def _extra(path: str) -> str:
 
 
 def _length(metrics: Mapping[str, Any]) -> list[str]:
-    """Return the line on the length of the training text."""
     text = training_text(metrics)
     if text is None:
         return []
@@ -178,7 +177,6 @@ def part_line(trained: Mapping[str, Any]) -> str:
 
 
 def _weights(metrics: Mapping[str, Any]) -> str:
-    """Describe the averaged epochs and the mixed-in weights."""
     chosen = metrics["chosen_on_val"]
     count, share = chosen["averaged_epochs"], chosen.get("mixed_share", 0.0)
     epochs = "the last epoch's" if count == 1 else f"the average of the last {count} epochs"
@@ -193,7 +191,6 @@ def _weights(metrics: Mapping[str, Any]) -> str:
 
 
 def _decoding(metrics: Mapping[str, Any]) -> list[str]:
-    """Describe the default decoding, the reason for it, and all settings tried."""
     default = default_decoding(metrics)
     tuning = metrics.get("decoding_on_val")
     if tuning is None:
@@ -233,7 +230,6 @@ def _toy_figures(metrics: Mapping[str, Any]) -> list[str]:
 
 
 def _translation_figures(metrics: Mapping[str, Any]) -> list[str]:
-    """Tabulate every test set and decoding, the default first."""
     tests = metrics["tests"]
     if not tests:
         return ["No text was held out for testing: nothing but the validation text was measured."]

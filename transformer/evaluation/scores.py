@@ -52,16 +52,11 @@ class Evaluation:
     seconds: float  # time spent translating
     target_tokens: int  # pieces generated, `</s>` included
 
-    @property
-    def tokens_per_second(self) -> float:
-        """Target pieces generated per second."""
-        return self.target_tokens / self.seconds if self.seconds else 0.0
-
     def to_dict(self) -> dict[str, Any]:
         """Return the figures for JSON."""
-        rates = {"tokens_per_second": round(self.tokens_per_second, 1),
-                 "seconds": round(self.seconds, 2)}  # fmt: skip
-        return _rounded(asdict(self.scores)) | self.decoding.to_dict() | rates
+        rate = self.target_tokens / self.seconds if self.seconds else 0.0
+        speed = {"tokens_per_second": round(rate, 1), "seconds": round(self.seconds, 2)}
+        return _rounded(asdict(self.scores)) | self.decoding.to_dict() | speed
 
 
 def _rounded(values: Mapping[str, Any]) -> dict[str, Any]:

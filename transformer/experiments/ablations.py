@@ -99,11 +99,6 @@ class Run:
     torch: str
     recipe: Mapping[str, Mapping[str, Any]]  # all its settings
 
-    @property
-    def perplexity(self) -> float:
-        """Per piece, so only comparable within one vocabulary."""
-        return math.exp(self.nll)
-
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Run:
         """Read what `asdict` wrote. Raises `InputError` for anything else."""
@@ -131,9 +126,8 @@ class Results:
         """Put runs in order; of two with one row and seed the last counts."""
         by_key = {(each.row, each.seed): each for each in runs}
         order = list(_BY_NAME)
-        return cls(
-            tuple(by_key[key] for key in sorted(by_key, key=lambda k: (order.index(k[0]), k[1])))
-        )
+        keys = sorted(by_key, key=lambda key: (order.index(key[0]), key[1]))
+        return cls(tuple(by_key[key] for key in keys))
 
     def row(self, name: str) -> tuple[Run, ...]:
         """Return the runs of one row."""

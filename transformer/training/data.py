@@ -12,7 +12,7 @@ import hashlib
 import itertools
 import random
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -271,12 +271,6 @@ def token_batches(
     if start < len(order):
         batches.append(order[start:])
     return [batches[index] for index in rng.permutation(len(batches))]
-
-
-def in_chunks(items: Sequence[int], size: int) -> Iterator[Sequence[int]]:
-    """Yield consecutive slices of at most `size` items."""
-    for start in range(0, len(items), size):
-        yield items[start : start + size]
 
 
 def _pad(rows: Sequence[Sequence[int]]) -> Tensor:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from transformer.model import Transformer
 from transformer.one_stack.model import OneStack
 from transformer.training.cross_entropy import projected_cross_entropy, smoothed_cross_entropy
-from transformer.training.data import Batch, collate, in_chunks
+from transformer.training.data import Batch, collate
 from transformer.training.recipe import TrainingRecipe
 
 
@@ -38,7 +38,8 @@ def tally(
     order = sorted(range(len(sources)), key=lambda row: len(targets[row]))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        for rows in in_chunks(order, 64):
+        for start in range(0, len(order), 64):
+            rows = order[start : start + 64]
             pairs = [sources[row] for row in rows], [targets[row] for row in rows]
             batch = prepare(collate(*pairs))
             with autocast():

@@ -96,7 +96,7 @@ def test_files_are_translated_and_scored(
     assert result.hypotheses == tuple(each.text for each in translations)
     assert result.scores == score(result.hypotheses, GERMAN, lc_tok_language="de")
     assert result.target_tokens == sum(len(each.log_probs) for each in translations)
-    assert result.tokens_per_second > 0
+    assert result.to_dict()["tokens_per_second"] > 0
     assert seen[-1] == (5, 5)
     assert {"bleu", "chrf", "signature", "sentences", "tokens_per_second", "lc_tok_bleu"} <= set(
         result.to_dict()
