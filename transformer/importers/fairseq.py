@@ -29,13 +29,13 @@ from transformer.importers.pieces import (
     MODELS,
     Segmenter,
     check_sides,
+    find_checkpoints,
     first_there,
-    named_checkpoint,
     tokenizer_of,
 )
 from transformer.importers.registry import Imported, code
 from transformer.importers.settings import ACTIVATIONS, Settings, model_config
-from transformer.importers.torch_content import plain, read_content, weights_in
+from transformer.importers.torch_content import plain, read_content
 from transformer.positions import sinusoids
 from transformer.text.normalise import LANGUAGE, Preparation
 from transformer.types import Report
@@ -83,9 +83,11 @@ def read(folder: Path, report: Report | None = None, moses: bool | None = None) 
         moses: whether the text was tokenised by Moses; default: as recorded in the checkpoint, or
             else only with byte-pair merges.
     """
-    path = find_checkpoint(folder)
-    content = read_content(path, "fairseq")
-    stored = weights_in(path, content, "model")
+    path, *others = find_checkpoints(folder, CHECKPOINTS, "*.pt")
+    if others:
+        several = ", ".join(each.name for each in (path, *others[:3]))
+        raise CheckpointError(f"{folder}: several checkpoints ({several}); name the file to import")
+    stored, content = read_content(path, "fairseq")
     settings = settings_of(path, content)
     sides = read_sides(path.parent, settings, moses)
     config = read_config(settings, len(sides[0].table[1]), len(sides[1].table[1]))
@@ -101,20 +103,6 @@ def read(folder: Path, report: Report | None = None, moses: bool | None = None) 
     )
     tokenizer = tokenizer_of(*sides, config)
     return Imported(config, state | computed, tokenizer, dtype, _notes(config, sides[0]))
-
-
-def find_checkpoint(folder: Path) -> Path:
-    """Return the checkpoint in a folder, or the path itself if it is a file."""
-    found = named_checkpoint(folder, CHECKPOINTS)
-    if found is not None:
-        return found
-    others = sorted(folder.glob("*.pt"))
-    if len(others) == 1:
-        return others[0]
-    if others:
-        names = ", ".join(each.name for each in others[:4])
-        raise CheckpointError(f"{folder}: several checkpoints ({names}); name the file to import")
-    raise CheckpointError(f"{folder / CHECKPOINTS[0]}: the file is missing")
 
 
 def settings_of(path: Path, content: dict[str, Any]) -> Settings:

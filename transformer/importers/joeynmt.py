@@ -32,13 +32,13 @@ from transformer.importers.pieces import (
     Segmenter,
     beside,
     check_sides,
+    find_checkpoints,
     first_there,
-    named_checkpoint,
     tokenizer_of,
 )
 from transformer.importers.registry import Imported
 from transformer.importers.settings import ACTIVATIONS, Settings, model_config
-from transformer.importers.torch_content import read_content, weights_in
+from transformer.importers.torch_content import read_content
 from transformer.text.normalise import LANGUAGE, Preparation
 from transformer.text.table import Marks
 from transformer.text.tokenizer import TokenizerError
@@ -86,10 +86,12 @@ def read(folder: Path, report: Report | None = None) -> Imported:
 
     Args: folder: the model's folder, or a *.ckpt file with the other files beside it.
     """
-    path = find_checkpoint(folder)
+    path, *others = find_checkpoints(folder, CHECKPOINTS, "*.ckpt")
+    if others:  # the one of most steps
+        path = max((path, *others), key=lambda each: int(each.stem) if each.stem.isdecimal() else 0)
     settings = read_settings(path.parent / CONFIG)
     sides = read_sides(settings)
-    stored = weights_in(path, read_content(path, "joeynmt"), "model_state")
+    stored, _ = read_content(path, "joeynmt")
     config = read_config(settings, len(sides[0].table[1]), len(sides[1].table[1]), stored.found)
     tied = "model.tied_embeddings=True" if config.tie_embeddings == "all" else ""
     check_sides(stored, sides, (SOURCE, TARGET), tied)
@@ -105,18 +107,6 @@ def read(folder: Path, report: Report | None = None) -> Imported:
         "biases on all projections."
     )
     return Imported(config, state, tokenizer_of(*sides, config), dtype, notes)
-
-
-def find_checkpoint(folder: Path) -> Path:
-    """Return a folder's best checkpoint, else that of most steps; or the path if it is a file."""
-    found = named_checkpoint(folder, CHECKPOINTS)
-    if found is not None:
-        return found
-    others = [each for each in folder.glob("*.ckpt") if each.stem.isdigit()]
-    others = others or sorted(folder.glob("*.ckpt"))[:1]
-    if not others:
-        raise CheckpointError(f"{folder / CHECKPOINTS[0]}: the file is missing")
-    return max(others, key=lambda each: int(each.stem) if each.stem.isdecimal() else 0)
 
 
 def read_settings(path: Path) -> Settings:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -142,16 +142,18 @@ def beside(folder: Path, named: str) -> Path:
     return folder / name
 
 
-def named_checkpoint(folder: Path, names: Iterable[str]) -> Path | None:
-    """Return the first of these files in a folder, or the path itself if it is a file.
+def find_checkpoints(folder: Path, names: Sequence[str], pattern: str) -> list[Path]:
+    """Return the first of these files in a folder, else those of a pattern; or the file itself.
 
-    Raises: `CheckpointError` if the path does not exist.
+    Raises: `CheckpointError` if there is none.
     """
-    if is_folder(folder):
-        return first_there(folder, names)
     if not is_there(folder):
         raise CheckpointError(f"{folder}: no such folder or file")
-    return folder
+    found = first_there(folder, names) if is_folder(folder) else folder
+    others = [found] if found else sorted(folder.glob(pattern))
+    if not others:
+        raise CheckpointError(f"{folder / names[0]}: the file is missing")
+    return others
 
 
 def check_sides(

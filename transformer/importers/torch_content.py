@@ -21,8 +21,8 @@ from transformer.files.torch_file import ALLOWED, read_torch
 _NAMES = re.compile(ALLOWED.pattern + r"|argparse Namespace|(__builtin__|builtins) set")
 
 
-def read_content(path: Path, kind: str) -> dict[str, Any]:
-    """Return the content of a torch file of a format.
+def read_content(path: Path, kind: str) -> tuple[Stored, dict[str, Any]]:
+    """Return the weights in a torch file of a format, described, and its whole content.
 
     Raises: `CheckpointError`, one line that names the file; it says how to convert one that holds
         more than data.
@@ -32,17 +32,12 @@ def read_content(path: Path, kind: str) -> dict[str, Any]:
     )
     if not isinstance(content, dict):
         raise CheckpointError(f"{path}: not a checkpoint (a dictionary)")
-    return content
-
-
-def weights_in(path: Path, content: dict[str, Any], key: str) -> Stored:
-    """Describe the state dict `key`. Raises `CheckpointError` unless it is tensors by name."""
-    state = content.get(key)
+    state = content.get(key := KEPT[kind][0])
     if not isinstance(state, dict) or not all(
         isinstance(name, str) and is_plain(tensor) for name, tensor in state.items()
     ):
         raise CheckpointError(f"{path}: {key!r} is not a state dict (plain tensors by name)")
-    return Stored.of(path, state)
+    return Stored.of(path, state), content
 
 
 def plain(value: object) -> dict[str, Any]:
