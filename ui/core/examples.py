@@ -134,6 +134,14 @@ def shared_example(one: Examples, other: Examples) -> str:
     return next((item.sentence for item in one.items if item.sentence in known), "")
 
 
+def data_of_training(metrics: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what a model was trained on, from its untrusted record; {} if unknown."""
+    match metrics:
+        case {"training": {"recipe": {"data": dict(data)}}}:
+            return data
+    return {}
+
+
 def languages_of_training(
     checkpoint: str, metrics: Mapping[str, Any] | None = None
 ) -> tuple[str, str]:

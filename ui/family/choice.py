@@ -10,6 +10,7 @@ from transformer.catalogue import Entry
 from transformer.evaluation.alignment import ALIGNMENT, best_head
 from ui.core import url_state
 from ui.core.choice import Choice
+from ui.core.examples import data_of_training
 from ui.core.url_state import Param
 from ui.core.view import View
 
@@ -67,12 +68,8 @@ def pair_of(entries: Sequence[Entry]) -> tuple[Entry, Entry] | None:
 
 def _data(metrics: Mapping[str, Any]) -> tuple[object, ...]:
     """Return what a model was trained on, in which direction; () if unknown."""
-    found: Any = metrics
-    for name in ("training", "recipe", "data"):
-        found = found.get(name) if isinstance(found, Mapping) else None
-    if not isinstance(found, Mapping):
-        return ()
-    return tuple(str(found.get(name)) for name in ("corpora", "src", "tgt"))
+    data = data_of_training(metrics)
+    return tuple(str(data.get(name)) for name in ("corpora", "src", "tgt")) if data else ()
 
 
 def view_of(view: View, entry: Entry) -> View:

@@ -17,7 +17,7 @@ from transformer.evaluation.card import PARSING, PREDICTIONS
 from transformer.files.safe import read_small
 from transformer.search.decoding import DEFAULT_DECODING, default_decoding
 from ui.core import url_state
-from ui.core.examples import examples_for
+from ui.core.examples import data_of_training, examples_for
 from ui.core.glossary import linked
 from ui.core.languages import name_of
 from ui.core.url_state import Param
@@ -165,9 +165,7 @@ def task_of(entry: Entry) -> str:
     if imported:
         source = str(imported.get("source", ""))
         return f"imported from {shorten(source, 60)}" if source else "imported"
-    data = entry.metrics
-    for name in ("training", "recipe", "data"):
-        data = _mapping(data.get(name))
+    data = data_of_training(entry.metrics)
     codes = [str(data.get(side)) for side in ("src", "tgt")]
     source, target = map(name_of, codes)
     examples = examples_for(entry.name, entry.metrics)

@@ -12,6 +12,7 @@ from transformer.training.treebank import TREE
 from transformer.trees.words import split_words
 from ui.core import url_state
 from ui.core.choice import Choice
+from ui.core.examples import data_of_training
 from ui.core.url_state import HEAD, LAYER, Param
 from ui.core.view import View
 
@@ -27,15 +28,7 @@ class ParsingChoice(Choice):
 
 def writes_trees(entry: Entry) -> bool:
     """Return True if a checkpoint's record, which is untrusted, says that it writes trees."""
-    return _side(entry, "tgt") == TREE
-
-
-def _side(entry: Entry, side: str) -> object:
-    """Return what a model was trained to read ("src") or write ("tgt"), None if unknown."""
-    value: object = entry.metrics
-    for name in ("training", "recipe", "data", side):
-        value = value.get(name) if isinstance(value, dict) else None
-    return value
+    return data_of_training(entry.metrics).get("tgt") == TREE
 
 
 def through_parser(view: View, entries: Sequence[Entry]) -> View | None:
@@ -43,7 +36,7 @@ def through_parser(view: View, entries: Sequence[Entry]) -> View | None:
 
     None where there is no parser, or the view's model reads another language than parsers do.
     """
-    if _side(view.entry, "src") not in (None, "en"):
+    if data_of_training(view.entry.metrics).get("src") not in (None, "en"):
         return None
     for entry in entries:
         if entry.error is None and writes_trees(entry):

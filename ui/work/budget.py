@@ -26,9 +26,8 @@ WINDOW = 600.0
 SECONDS, TOKENS = 60, 20_000
 
 _VARIABLES = {
-    "seconds": ("HEADLIGHT_BUDGET_SECONDS", SECONDS),
-    "tokens": ("HEADLIGHT_BUDGET_TOKENS", TOKENS),
-}
+    "seconds": ("HEADLIGHT_BUDGET_SECONDS", SECONDS), "tokens": ("HEADLIGHT_BUDGET_TOKENS", TOKENS),
+}  # fmt: skip
 _KEY = "headlight_budget"
 
 #: Totals since the server started: sentences, computations, over_budget.
