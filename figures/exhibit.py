@@ -20,9 +20,6 @@ Numbers = NDArray[Any]
 Scale = Literal["attention", "diverging"]
 Mark = Literal["line", "bar", "point"]
 
-SCALES: tuple[Scale, ...] = ("attention", "diverging")
-MARKS: tuple[Mark, ...] = ("line", "bar", "point")
-
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,98}[a-z0-9])?")
 
 
@@ -61,8 +58,6 @@ class Panel:
                 f"and {expected[1]} columns; expected {expected}, at least one of each"
             )
         _check_real(self.title, self.values)
-        if self.scale not in SCALES:
-            raise ValueError(f"scale {self.scale!r} is not one of {', '.join(SCALES)}")
         if self.scale == "attention":
             known = self.values[~np.isnan(self.values)]
             if known.size and not (known.min() >= -1e-3 and known.max() <= 1 + 1e-3):
@@ -102,8 +97,6 @@ class Series:
                     f"expected {(len(self.x),)} as in x"
                 )
             _check_real(self.title, values)
-        if self.mark not in MARKS:
-            raise ValueError(f"mark {self.mark!r} is not one of {', '.join(MARKS)}")
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import ceil
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -23,7 +22,7 @@ from figures.palette import (
     weight_levels,
 )
 from figures.paper.presets import Preset
-from figures.paper.style import fitted, label, widest, width
+from figures.paper.style import fitted, label, note, widest, width
 
 _APART = 1.05  # distance of labels in sizes of their type
 _MOST_SIDE = 512  # pixels of a picture before it is enlarged
@@ -83,15 +82,13 @@ class Matrix:
             axis.set_ticks([at + 0.5 for at in shown], [labels[at] for at in shown], size=small)
             axis.set_tick_params(length=0, pad=0.25 * small)
         ax.tick_params(axis="x", labelrotation=90)
-        look: dict[str, Any] = {"color": self.preset.chrome.muted, "size": small}
-        title = label(panel.column_title, 60) if panel.column_title else ""
-        if self.columns and width(title, small) <= room:
-            ax.annotate(title, (0, 1), (0, self.top - 1.2 * small), "axes fraction",
-                        "offset points", va="bottom", **look)  # fmt: skip
-        title = label(panel.row_title, 60) if panel.row_title else ""
-        if self.rows and width(title, small) <= size[1] + 0.1:
-            ax.annotate(title, (0, 0.5), (-self.left, 0), "axes fraction", "offset points",
-                        rotation=90, va="center", **look)  # fmt: skip
+        above, beside = (
+            label(title, 60) if title else "" for title in (panel.column_title, panel.row_title)
+        )
+        if self.columns and width(above, small) <= room:
+            note(ax, above, (0, 1), (0, self.top - 1.2 * small), self.preset, va="bottom")
+        if self.rows and width(beside, small) <= size[1] + 0.1:
+            note(ax, beside, (0, 0.5), (-self.left, 0), self.preset, rotation=90, va="center")
 
 
 def cell_size(

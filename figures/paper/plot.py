@@ -13,7 +13,7 @@ from figures.exhibit import Series
 from figures.numbers import signed
 from figures.palette import categorical
 from figures.paper.presets import Preset
-from figures.paper.style import fitted, label, widest
+from figures.paper.style import fitted, label, note, widest
 
 _MOST_MARKED = 60  # lines of more points have no dots
 
@@ -110,15 +110,15 @@ class Plot:
         ax.tick_params(length=0, pad=0.35 * small)
         ax.grid(axis="y")
         ax.spines[:].set_visible(False)
-        look: dict[str, Any] = {"color": self.preset.chrome.muted, "size": small}
         if series.x_title:
-            title = fitted(label(series.x_title, 80), small, size[0])
-            ax.annotate(title, (0.5, 0), (0, 0.3 * small - self.bottom), "axes fraction",
-                        "offset points", ha="center", va="bottom", **look)  # fmt: skip
+            title, off = (
+                fitted(label(series.x_title, 80), small, size[0]),
+                0.3 * small - self.bottom,
+            )
+            note(ax, title, (0.5, 0), (0, off), self.preset, ha="center", va="bottom")
         if series.y_title:
             title = fitted(label(series.y_title, 80), small, size[1] + 2 * small)
-            ax.annotate(title, (0, 0.5), (-self.left, 0), "axes fraction", "offset points",
-                        rotation=90, va="center", **look)  # fmt: skip
+            note(ax, title, (0, 0.5), (-self.left, 0), self.preset, rotation=90, va="center")
         if self.columns:
             ax.legend(
                 loc="lower left", bbox_to_anchor=(0, 1), ncols=self.columns, frameon=False,

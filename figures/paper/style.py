@@ -12,6 +12,7 @@ from typing import Any
 
 from cycler import cycler
 from matplotlib import rc_context
+from matplotlib.axes import Axes
 from matplotlib.font_manager import FontProperties, fontManager
 from matplotlib.textpath import text_to_path
 
@@ -113,6 +114,15 @@ def wrapped(words: str, size: float, room: float, *, bold: bool = False) -> list
             lines.append(line[:end])
             line = line[end:]
     return [*lines, line] if line else lines
+
+
+def note(
+    ax: Axes, words: str, at: tuple[float, float], off: tuple[float, float], preset: Preset,
+    **look: Any,
+) -> None:  # fmt: skip
+    """Write the title of an axis, so many points off a place that is a fraction of the axes."""
+    look |= {"color": preset.chrome.muted, "size": preset.small}
+    ax.annotate(words, at, off, "axes fraction", "offset points", **look)
 
 
 def label(token: str, limit: int = 24) -> str:
