@@ -20,35 +20,25 @@ NASTY = ("<script>alert(1)</script>", "<b>", "$x$", "שלום", "a\nb", "x" * 20
 
 @pytest.mark.parametrize("theme", THEMES)
 def test_the_figure_holds_the_map_as_it_is(theme: Theme) -> None:
-    weights = TRACE.cross[1, 2]
-    figure = heatmap(weights, TRACE.tgt_tokens, TRACE.src_tokens, theme)
+    """As float32 of queries by keys, rows running down, dimmed keys covered."""
+    weights = TRACE.cross[1, 2].astype(np.float16)
+    titles = {"query_title": "translation", "key_title": "source"}
+    figure = heatmap(weights, TRACE.tgt_tokens, TRACE.src_tokens, theme, dimmed_keys=(6,), **titles)
     drawn = figure.data[0]
     np.testing.assert_array_equal(drawn.z, weights)
-    assert drawn.z.dtype == np.float32
-    assert drawn.z.shape == (5, 7)  # queries by keys, never turned
+    sent = json.loads(figure.to_json())["data"][0]["z"]
+    assert (sent["dtype"], sent["shape"]) == ("f4", "5, 7")
     assert (drawn.zmin, drawn.zmax) == (0, 1)
     assert [list(stop) for stop in drawn.colorscale] == attention_plotly(theme)
-
-
-def test_float16_goes_out_as_float32_bytes() -> None:
-    weights = TRACE.cross[0, 0].astype(np.float16)
-    figure = heatmap(weights, TRACE.tgt_tokens, TRACE.src_tokens, "dark")
-    sent = json.loads(figure.to_json())["data"][0]["z"]
-    assert sent["dtype"] == "f4"
-    assert sent["shape"] == "5, 7"
-
-
-def test_axes_say_query_and_key_and_rows_run_down() -> None:
-    figure = heatmap(
-        TRACE.cross[0, 0], TRACE.tgt_tokens, TRACE.src_tokens, "light",
-        query_title="translation", key_title="source",
-    )  # fmt: skip
-    assert figure.layout.yaxis.title.text == "query: translation"
-    assert figure.layout.xaxis.title.text == "key: source"
-    assert figure.layout.yaxis.autorange == "reversed"
+    assert [(s.x0, s.x1) for s in figure.layout.shapes] == [(5.5, 6.5)]
+    rows, columns = figure.layout.yaxis, figure.layout.xaxis
+    assert (rows.title.text, columns.title.text) == ("query: translation", "key: source")
+    assert rows.autorange == "reversed"
     numbered = [f"{i} {token}" for i, token in enumerate(TRACE.tgt_tokens[1:], start=2)]
-    assert list(figure.layout.yaxis.tickvals) == ["1 &lt;s&gt;", *numbered]
-    assert figure.layout.xaxis.tickvals[-1] == "7 &lt;/s&gt;"
+    assert list(rows.tickvals) == ["1 &lt;s&gt;", *numbered]
+    assert columns.tickvals[-1] == "7 &lt;/s&gt;"
+    with pytest.raises(ValueError, match=r"\(7, 5\).*5 queries and 7 keys"):
+        heatmap(weights.T, TRACE.tgt_tokens, TRACE.src_tokens, theme)
 
 
 def test_tokens_are_text_and_not_markup() -> None:
@@ -60,13 +50,6 @@ def test_tokens_are_text_and_not_markup() -> None:
     assert "&lt;script&gt;" in figure.layout.xaxis.tickvals[0]
 
 
-def test_dimmed_keys_are_covered_and_keep_their_values() -> None:
-    weights = TRACE.cross[0, 0]
-    figure = heatmap(weights, TRACE.tgt_tokens, TRACE.src_tokens, "dark", dimmed_keys=(6,))
-    assert [(s.x0, s.x1) for s in figure.layout.shapes] == [(5.5, 6.5)]
-    np.testing.assert_array_equal(figure.data[0].z, weights)
-
-
 def test_512_tokens_thin_their_labels() -> None:
     n = 512
     tokens = [f"t{i}" for i in range(n)]
@@ -74,11 +57,6 @@ def test_512_tokens_thin_their_labels() -> None:
     assert len(figure.layout.xaxis.tickvals) == 64
     assert len(figure.to_json()) < 1_600_000  # 512 x 512 float32 in base64, and little more
     assert figure.data[0].z.shape == (n, n)
-
-
-def test_a_turned_map_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"\(7, 5\).*5 queries and 7 keys"):
-        heatmap(TRACE.cross[0, 0].T, TRACE.tgt_tokens, TRACE.src_tokens, "light")
 
 
 def test_description_names_size_peak_and_spread() -> None:

@@ -29,28 +29,21 @@ def test_each_side_says_where_it_looks_more() -> None:
     said = describe_difference(difference, QUERIES, KEYS)
     assert "A looks more by up to 0.50, from query 1 _a to key 1 _x" in said
     assert "B looks more by up to 0.50, from query 1 _a to key 2 <b>" in said
-
-
-def test_nothing_that_differs_is_said_as_such() -> None:
-    zero = np.zeros((2, 3), dtype=np.float32)
-    assert describe_difference(zero, QUERIES, KEYS) == "Every weight is the same on both sides"
-    assert scale_limit(zero) == LIMITS[0]
+    assert "the same" in describe_difference(0 * difference, QUERIES, KEYS)
     with pytest.raises(ValueError, match="rows are queries"):
-        describe_difference(zero.T, QUERIES, KEYS)
+        describe_difference(difference.T, QUERIES, KEYS)
 
 
 def figure(values: np.ndarray, title: str) -> Exhibit:
     return Exhibit(
-        name="one",
-        title=title,
-        caption="A figure.",
+        name="one", title=title, caption="A figure.",
         parts=(Panel("weights", values, QUERIES, KEYS),),
         arrays={"weights": values, "total": values.sum(axis=1)},
         snippet=f"import numpy as np\nweights = np.array({values.tolist()!r})\n"
         "rows = [weights[i] for i in range(len(weights))]\n"
         "total = np.array([row.sum() for row in rows])\n",
         offline=Offline("lens", b"message"),
-    )
+    )  # fmt: skip
 
 
 def test_two_figures_become_one_whose_program_makes_the_arrays_of_both() -> None:
@@ -65,11 +58,7 @@ def test_two_figures_become_one_whose_program_makes_the_arrays_of_both() -> None
     exec(compile(both.snippet, "snippet", "exec"), found)  # noqa: S102 - our own program
     for name, wanted in both.arrays.items():
         np.testing.assert_allclose(found[name], wanted)
-
-
-def test_a_side_without_a_figure_is_left_out() -> None:
-    values = np.zeros((2, 3))
-    both = beside("both", "Both", "Who.", {"B": figure(values, "b")})
-    assert set(both.arrays) == {"weights_b", "total_b"}
+    one = beside("both", "Both", "Who.", {"B": figure(values, "b")})
+    assert set(one.arrays) == {"weights_b", "total_b"}
     with pytest.raises(ValueError, match="no parts"):
         beside("both", "Both", "Who.", {})

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from figures.exhibit import Exhibit, Offline, Panel, Series, file_stem
 from tests.figures.exhibits import exhibit, panel
 
+PANEL = panel(2, 3)
+
 
 @pytest.mark.parametrize(
     ("values", "said"),
@@ -49,32 +51,20 @@ def test_a_series_says_what_is_wrong(x: object, lines: dict[str, np.ndarray], sa
         Series("s", x, lines)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    "name", ["", "../up", "a/b", "A", "a b", ".hidden", "a..b", "a.", "x" * 101]
-)
-def test_a_name_is_a_file_stem(name: str) -> None:
-    with pytest.raises(ValueError, match="stem"):
-        Exhibit(name, "t", "c", (panel(),))
-
-
 @given(st.lists(st.one_of(st.text(max_size=40), st.integers())))
 def test_any_words_make_a_file_stem(words: list[object]) -> None:
-    Exhibit(file_stem(*words), "t", "c", (panel(2, 3),))
+    assert Exhibit(file_stem(*words), "t", "c", (PANEL,)).views == ()
 
 
-@pytest.mark.parametrize("name", ["part_1", "two words", "a-b", "1a"])
-def test_arrays_are_named_like_variables(name: str) -> None:
-    with pytest.raises(ValueError, match="array name"):
-        Exhibit("a", "t", "c", (panel(),), arrays={name: np.ones(2)})
-
-
-def test_arrays_of_objects_are_refused() -> None:
+def test_names_arrays_and_views() -> None:
+    for name in ("", "../up", "a/b", "A", "a b", ".hidden", "a..b", "a.", "x" * 101):
+        with pytest.raises(ValueError, match="stem"):
+            Exhibit(name, "t", "c", (PANEL,))
+    for name in ("part_1", "two words", "a-b", "1a"):  # arrays are named like variables
+        with pytest.raises(ValueError, match="array name"):
+            Exhibit("a", "t", "c", (PANEL,), arrays={name: np.ones(2)})
     with pytest.raises(ValueError, match="numbers or text"):
-        Exhibit("a", "t", "c", (panel(),), arrays={"a": np.array([{}], dtype=object)})
-
-
-def test_views_are_none_one_or_several() -> None:
+        Exhibit("a", "t", "c", (PANEL,), arrays={"a": np.array([{}], dtype=object)})
     view = Offline("lens", b"")
-    assert exhibit().views == ()
     assert exhibit(offline=view).views == (view,)
     assert exhibit(offline=(view, view)).views == (view, view)

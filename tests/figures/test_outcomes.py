@@ -21,8 +21,8 @@ from figures.outcomes import (
 )
 from tests.searched import PIECES, searched
 from transformer.measures.beam import Tree, beam_tree
-from transformer.measures.finish import ranking, score_at, winning_ranges
-from transformer.search.rules import hugging_face, length_penalty
+from transformer.measures.finish import ranking, winning_ranges
+from transformer.search.rules import hugging_face
 from transformer.search.sampling import Sampling
 
 
@@ -112,45 +112,32 @@ def test_sampled_given_cut_and_lonely_ones_are_told_apart() -> None:
 
 @given(st.integers(0, 2_000), st.integers(1, 4), st.sampled_from([-30.0, 0.0, 2.0]))
 @settings(max_examples=40)
-def test_every_node_has_a_reason_with_true_numbers(seed: int, beam: int, end: float) -> None:
+def test_every_node_has_a_reason_with_true_numbers_and_tokens_are_code(
+    seed: int, beam: int, end: float
+) -> None:
     tree = beam_tree(searched(seed, beam, end=end, max_length=8))
+    texts = [explained(tree)]
     for node in tree.nodes:
         text = why_it_went(tree, node)
+        texts.append(text)
         assert text.startswith("**") and text.endswith(".")
         if node.outcome == "outranked":
             lack = tree.last_in_beam(node.step).total - node.total
             assert lack >= 0 and f"this one has {signed(lack)} less" in text
         if node.outcome == "finished":
             assert f"place {tree.leaves.index(node.index) + 1} of the {len(tree.leaves)}" in text
+    outside = re.sub(r"`[^`]*`", "", " ".join(texts))
+    assert "<b>" not in outside and "*a*" not in outside.replace("**", "")
 
 
-def test_tokens_are_code_and_never_markup() -> None:
-    for seed in range(8):
-        for beam in (1, 3):
-            tree = beam_tree(searched(seed, beam))
-            texts = [explained(tree), *(why_it_went(tree, node) for node in tree.nodes)]
-            for text in texts:
-                outside = re.sub(r"`[^`]*`", "", text)
-                assert "<b>" not in outside and "*a*" not in outside.replace("**", "")
-
-
-def test_the_penalty_is_written_with_its_numbers() -> None:
-    assert penalty_of(7, 1.0) == "((5 + 7) / 6)^1 = 2.000"
-    assert penalty_of(4, 0.5, hugging_face()) == "4^0.5 = 2.000"
-
-
-def test_places_with_another_alpha() -> None:
+def test_places_penalties_and_counts() -> None:
     tree = beam_tree(searched(4, 4, end=1.0))
     leaves = [tree.node(index) for index in tree.leaves]
     for place, node in enumerate(leaves):
         assert place_at(tree, place, tree.alpha) == (place + 1, pytest.approx(node.score))
-        rank, score = place_at(tree, place, 0.0)
-        assert score == score_at(node, 0.0) == node.total
-        assert rank == 1 + sum(other.total > node.total for other in leaves)
-    assert length_penalty(3, 0.0) == 1.0
-
-
-def test_the_summary_counts() -> None:
-    tree = beam_tree(searched(4, 3))
+        rank = 1 + sum(other.total > node.total for other in leaves)
+        assert place_at(tree, place, 0.0) == (rank, node.total)
+    assert penalty_of(7, 1.0) == "((5 + 7) / 6)^1 = 2.000"
+    assert penalty_of(4, 0.5, hugging_face()) == "4^0.5 = 2.000"
     kept = sum(node.fate != "dropped" for node in tree.nodes)
-    assert f"{len(tree.steps)} steps, beam 3, {kept} nodes kept" in summary(tree, decode)
+    assert f"{len(tree.steps)} steps, beam 4, {kept} nodes kept" in summary(tree, decode)

@@ -56,25 +56,32 @@ def to_rgb(colours: list[str]) -> np.ndarray:
 
 
 @pytest.mark.parametrize("theme", THEMES)
-def test_attention_scale_is_even_and_monotone(theme: Theme) -> None:
-    lightness = srgb_to_lab(palette.attention_table(theme))[:, 0]
-    line = np.linspace(lightness[0], lightness[-1], 256)
-    assert np.abs(lightness - line).max() < 0.5
-    steps = np.diff(lightness) * np.sign(lightness[-1] - lightness[0])
-    assert steps.min() > -0.2  # 8-bit rounding near white; 0.2 of L* is far below what eyes see
-    coarse = np.diff(lightness[::8]) * np.sign(lightness[-1] - lightness[0])
-    assert coarse.min() > 0
+def test_attention_scale_is_even_and_monotone_for_any_eyes(theme: Theme) -> None:
+    table = palette.attention_table(theme)
+    lightness = srgb_to_lab(table)[:, 0]
+    up = np.sign(lightness[-1] - lightness[0])
+    assert np.abs(lightness - np.linspace(lightness[0], lightness[-1], 256)).max() < 0.5
+    # 8-bit rounding near white; 0.2 of L* is far below what eyes see
+    assert (np.diff(lightness) * up).min() > -0.2 and (np.diff(lightness[::8]) * up).min() > 0
     # Steps of the square root: the plain scale would leave a mean weight of 0.05 near the page.
     small = lightness[palette.weight_levels(np.array([0, 0.05]))]
     assert abs(small[1] - small[0]) > 15
+    for eyes in COLOUR_BLIND:
+        steps = np.diff(srgb_to_lab(seen_by(eyes, table))[::8, 0])
+        assert (steps * up).min() > 1
 
 
 @pytest.mark.parametrize("theme", THEMES)
-@pytest.mark.parametrize("eyes", COLOUR_BLIND)
-def test_attention_scale_reads_the_same_with_any_eyes(theme: Theme, eyes: str) -> None:
-    lightness = srgb_to_lab(seen_by(eyes, palette.attention_table(theme)))[::8, 0]
-    steps = np.diff(lightness) * np.sign(lightness[-1] - lightness[0])
-    assert steps.min() > 1
+def test_one_table_for_plotly_altair_and_components(theme: Theme) -> None:
+    """On every colour of which text can be read."""
+    table = palette.attention_table(theme)
+    plotly, altair = palette.as_plotly(table, 256), palette.as_altair(table, 256)
+    flat = attention_colours()[theme]
+    assert len(flat) == 6 * 256 and not table.flags.writeable
+    for index, colour in enumerate(altair):
+        assert plotly[index] == [index / 255, colour] == [index / 255, "#" + flat[:6]]
+        assert max(palette.contrast(ink, colour) for ink in ("#000000", "#ffffff")) >= 4.5
+        flat = flat[6:]
 
 
 def test_light_is_attention_in_the_dark_and_ink_on_paper() -> None:
@@ -90,13 +97,6 @@ def test_light_is_attention_in_the_dark_and_ink_on_paper() -> None:
 
 
 @pytest.mark.parametrize("theme", THEMES)
-def test_text_on_any_colour_of_the_scale_can_be_read(theme: Theme) -> None:
-    inks = "#000000", "#ffffff"
-    for colour in palette.as_altair(palette.attention_table(theme), 256):
-        assert max(palette.contrast(ink, colour) for ink in inks) >= 4.5
-
-
-@pytest.mark.parametrize("theme", THEMES)
 def test_plotly_gives_every_weight_the_colour_of_the_table(theme: Theme) -> None:
     stops = palette.attention_plotly(theme)
     assert (stops[0][0], stops[-1][0]) == (0, 1)
@@ -105,20 +105,6 @@ def test_plotly_gives_every_weight_the_colour_of_the_table(theme: Theme) -> None
     drawn = np.stack([np.interp(weights, at, colours[:, i]) for i in range(3)], axis=1)
     expected = palette.attention_table(theme)[palette.weight_levels(weights)].astype(int)
     assert np.abs(drawn - expected).max() < 3
-
-
-@pytest.mark.parametrize("theme", THEMES)
-def test_one_table_for_plotly_altair_and_components(theme: Theme) -> None:
-    table = palette.attention_table(theme)
-    plotly = palette.as_plotly(table, 256)
-    altair = palette.as_altair(table, 256)
-    flat = attention_colours()[theme]
-    assert len(flat) == 6 * 256
-    for index in (0, 1, 100, 255):
-        colour = "#" + flat[6 * index : 6 * index + 6]
-        assert plotly[index] == [index / 255, colour]
-        assert altair[index] == colour
-    assert not table.flags.writeable
 
 
 @pytest.mark.parametrize("theme", THEMES)
@@ -140,14 +126,9 @@ def test_sixteen_categories_stay_apart(theme: Theme) -> None:
         lab = srgb_to_lab(view)
         nearest = min(np.linalg.norm(a - b) for a, b in itertools.combinations(lab, 2))
         assert nearest > 10
-
-
-@pytest.mark.parametrize("theme", THEMES)
-@pytest.mark.parametrize("n", [0, 8, 17, 40])
-def test_categories_never_repeat_and_keep_their_order(theme: Theme, n: int) -> None:
-    colours = palette.categorical(n, theme)
-    assert len(set(colours)) == n
-    assert palette.categorical(40, theme)[:n] == colours
+    many = palette.categorical(40, theme)
+    for n in (0, 8, 17, 40):  # they never repeat, and keep their order
+        assert palette.categorical(n, theme) == many[:n] and len(set(many[:n])) == n
 
 
 def test_bad_numbers_are_named() -> None:
@@ -155,6 +136,9 @@ def test_bad_numbers_are_named() -> None:
         palette.categorical(-1, "light")
     with pytest.raises(ValueError, match="stops=1"):
         palette.as_plotly(palette.attention_table("light"), 1)
+    for bad in (np.nan, 1.1, -0.1):
+        with pytest.raises(ValueError, match="attention weights"):
+            palette.to_weight_bytes(np.array([0.5, bad], dtype=np.float32))
 
 
 @given(
@@ -169,25 +153,14 @@ def test_weight_bytes_are_near_the_weights(weights: np.ndarray) -> None:
     np.testing.assert_allclose(packed / 255, weights, atol=0.5 / 255 + 1e-6)
 
 
-@pytest.mark.parametrize("bad", [np.nan, 1.1, -0.1])
-def test_what_is_no_weight_is_refused(bad: float) -> None:
-    with pytest.raises(ValueError, match="attention weights"):
-        palette.to_weight_bytes(np.array([0.5, bad], dtype=np.float32))
-
-
 @pytest.mark.parametrize("theme", THEMES)
-def test_text_and_accent_can_be_read(theme: Theme) -> None:
+def test_text_can_be_read_and_streamlit_wears_the_same_colours(theme: Theme) -> None:
+    settings = tomllib.loads((ROOT / ".streamlit/config.toml").read_text("utf-8"))["theme"][theme]
     chrome = CHROME[theme]
     assert palette.contrast(chrome.ink, chrome.surface) > 12
     assert palette.contrast(chrome.muted, chrome.surface) > 4.5
     assert palette.contrast(chrome.accent, chrome.surface) > 4.5
     assert palette.contrast("#000000", "#ffffff") == pytest.approx(21)
-
-
-@pytest.mark.parametrize("theme", THEMES)
-def test_streamlit_wears_the_same_colours(theme: Theme) -> None:
-    settings = tomllib.loads((ROOT / ".streamlit/config.toml").read_text("utf-8"))["theme"][theme]
-    chrome = CHROME[theme]
     assert settings["primaryColor"] == chrome.accent
     assert settings["backgroundColor"] == chrome.surface
     assert settings["textColor"] == chrome.ink

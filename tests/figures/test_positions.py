@@ -23,15 +23,12 @@ def test_the_table_is_drawn_as_it_is(theme: Theme) -> None:
     assert [list(stop) for stop in drawn.colorscale] == as_plotly(signed_table(theme))
     assert figure.layout.yaxis.title.text == "position pos"
     assert not figure.layout.shapes
+    marked = encoding_heatmap(TABLE, theme, trained=4).layout
+    assert marked.shapes[0].y0 == 3.5  # between the fourth row and the fifth
+    assert marked.annotations[0].text == "beyond training"
+    assert not encoding_heatmap(TABLE, theme, trained=9).layout.shapes
     wide = encoding_heatmap(TABLE * 5, theme).data[0]
     assert wide.zmax == -wide.zmin == pytest.approx(np.abs(TABLE * 5).max())
-
-
-def test_a_line_marks_where_training_ended() -> None:
-    figure = encoding_heatmap(TABLE, "light", trained=4)
-    assert figure.layout.shapes[0].y0 == 3.5  # between the fourth row and the fifth
-    assert figure.layout.annotations[0].text == "beyond training"
-    assert not encoding_heatmap(TABLE, "light", trained=9).layout.shapes
 
 
 @pytest.mark.parametrize("theme", THEMES)
@@ -46,18 +43,11 @@ def test_one_line_per_dimension(theme: Theme) -> None:
     shade = figure.layout.shapes[0]
     assert (shade.x0, shade.x1) == (5.5, 8)
     assert not curves(positions, TABLE, NAMES, theme, trained=9).layout.shapes
-
-
-def test_a_line_may_end_early() -> None:
-    values = np.full((9, 1), np.nan, dtype=np.float32)
-    values[:4] = 3
-    figure = curves(np.arange(9), values, ["learned"], "dark")
-    assert figure.layout.yaxis.range[1] == pytest.approx(3.24)
-
-
-def test_curves_and_names_must_fit() -> None:
+    short = np.full((9, 1), np.nan, dtype=np.float32)  # a line may end early
+    short[:4] = 3
+    assert curves(positions, short, ["x"], theme).layout.yaxis.range[1] == pytest.approx(3.24)
     with pytest.raises(ValueError, match="9 positions and 2 lines"):
-        curves(np.arange(9), TABLE[:, :3], ["a", "b"], "light")
+        curves(positions, TABLE[:, :3], ["a", "b"], theme)
 
 
 def test_cosines_of_known_rows() -> None:
