@@ -210,10 +210,7 @@ def test_what_is_impossible_is_left_out_unless_it_was_given() -> None:
     given = searched(0, beam_size=2, prefix=(6,))
     tree = beam_tree(with_last_of_step(given, 0, -math.inf))
     assert [tree.node(index).token_id for index in tree.steps[0]] == [6]
-
-
-def test_tokens_are_kept_as_they_are_and_no_record_is_an_error() -> None:
     tokens = {node.token for seed in range(6) for node in beam_tree(searched(seed)).nodes}
-    assert "▁<b>x</b>" in tokens and tokens <= set(PIECES)
+    assert "▁<b>x</b>" in tokens and tokens <= set(PIECES)  # as they are
     with pytest.raises(ValueError, match="no record"):
         beam_tree(make_trace())

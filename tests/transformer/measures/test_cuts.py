@@ -29,28 +29,25 @@ texts = st.one_of(st.sampled_from(HOSTILE), st.sampled_from(SENTENCES), st.text(
 
 
 @pytest.fixture(scope="module")
-def spelling() -> Tokenizer:
-    """A unigram tokenizer with byte fallback."""
-    return train_tokenizer(SENTENCES, 420, byte_fallback=True, fewer=True)
+def tokenizers() -> dict[str, Tokenizer]:
+    """Of every kind; "spelling" is a unigram tokenizer with byte fallback."""
+    return {
+        "unigram": train_tokenizer(SENTENCES, 110),
+        "spelling": train_tokenizer(SENTENCES, 420, byte_fallback=True, fewer=True),
+        "bpe": train_tokenizer(SENTENCES, 130, model_type="bpe"),
+        "char": train_tokenizer(SENTENCES, 60, model_type="char"),
+    }
 
 
 @pytest.fixture(scope="module")
-def merging() -> Tokenizer:
-    return train_tokenizer(SENTENCES, 130, model_type="bpe")
-
-
-@pytest.fixture(scope="module")
-def letters() -> Tokenizer:
-    return train_tokenizer(SENTENCES, 60, model_type="char")
+def spelling(tokenizers: dict[str, Tokenizer]) -> Tokenizer:
+    return tokenizers["spelling"]
 
 
 @given(text=texts)
 @settings(max_examples=40)
-def test_pieces_joined_are_the_normalised_text(
-    text: str, tiny_tokenizer: Tokenizer, spelling: Tokenizer, merging: Tokenizer,
-    letters: Tokenizer,
-) -> None:  # fmt: skip
-    for tokenizer in (tiny_tokenizer, spelling, merging, letters):
+def test_pieces_joined_are_the_normalised_text(text: str, tokenizers: dict[str, Tokenizer]) -> None:
+    for tokenizer in tokenizers.values():
         cut = tokenizer.tokenize(text)
         pieces = piece_texts(cut.pieces, cut.ids, tokenizer.byte_ids)
         assert "".join(pieces) == tokenizer.normalize(text)
@@ -118,7 +115,15 @@ def test_the_parting_stretches_hold_the_same_text_and_leave_nothing_out(
     assert one[at[0] :] == other[at[1] :]
 
 
-def test_merging_is_sentencepieces_and_dropout_leaves_merges_out(merging: Tokenizer) -> None:
+def test_merging_is_sentencepieces_and_dropout_leaves_merges_out(
+    tokenizers: dict[str, Tokenizer],
+) -> None:
+    merging = tokenizers["bpe"]
+    kinds = {name: each.kind for name, each in tokenizers.items()}
+    assert kinds == {"unigram": "unigram", "spelling": "unigram", "bpe": "bpe", "char": "char"}
+    assert len(tokenizers["spelling"].byte_ids) == 256
+    for each in (merging, tokenizers["char"]):  # of which each text has one cut
+        assert each.n_best(SENTENCES[0], 4) == []
     ranks = {piece: merging.scores[i] for i, piece in enumerate(merging.pieces) if i > 3}
     for sentence in SENTENCES:
         whole = merged(merging.normalize(sentence), ranks)
@@ -138,12 +143,3 @@ def test_changes_say_what_normalisation_did() -> None:
     assert changes("ﬁne Ⅳ", "fine IV") == (Replacement("ﬁ", "fi", 0), Replacement("Ⅳ", "IV", 4))
     assert changes("same", "same") == ()
     assert changes("a\u200bb", "ab") == (Replacement("\u200b", "", 1),)
-
-
-def test_the_kinds_of_vocabulary(
-    tiny_tokenizer: Tokenizer, spelling: Tokenizer, merging: Tokenizer, letters: Tokenizer
-) -> None:
-    kinds = [each.kind for each in (tiny_tokenizer, spelling, merging, letters)]
-    assert kinds == ["unigram", "unigram", "bpe", "char"]
-    assert len(spelling.byte_ids) == 256
-    assert merging.n_best(SENTENCES[0], 4) == [] == letters.n_best(SENTENCES[0], 4)

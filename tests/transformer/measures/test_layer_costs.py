@@ -153,13 +153,6 @@ def test_edges_are_those_of_the_real_layer(kind: PathKind, layer: LayerKind, siz
     assert reads(module, 12) == drawn
 
 
-@pytest.mark.parametrize("layer", ["recurrent", "lstm"])
-def test_a_recurrent_layer_connects_earlier_positions_with_later_ones(layer: LayerKind) -> None:
-    torch.manual_seed(0)
-    module = build(layer, 12, kernel=3, window=2)
-    assert reads(module, 12) == {(i, j) for i in range(N) for j in range(i, N)}
-
-
 @pytest.mark.parametrize("level", [0, 1, 2])
 def test_edges_of_dilated_convolutions_are_those_of_pytorch(level: int) -> None:
     kernel, step = 3, 3**level

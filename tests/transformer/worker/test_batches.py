@@ -114,23 +114,18 @@ def test_a_sentence_that_cannot_be_traced_leaves_the_others_theirs(people: Visit
     assert sorted(people.alone) == [" ", SENTENCES[0]]
 
 
-@pytest.mark.parametrize("who", [0, 1])
-def test_visitors_who_leave_are_not_waited_for(people: Visitors, who: int) -> None:
+@pytest.mark.parametrize("leaving", [{0}, {1}, {0, 1}])
+def test_visitors_who_leave_are_not_waited_for(people: Visitors, leaving: set[int]) -> None:
     with people.schedule.turn():
         asked = [
-            people.ask(sentence, leave if number == who else silent)
+            people.ask(sentence, leave if number in leaving else silent)
             for number, sentence in enumerate(SENTENCES[:2])
         ]
-        with pytest.raises(InterruptedError):
-            asked[who].result()
-    people.check(asked[1 - who], SENTENCES[1 - who])
-    assert not people.alone
-
-
-def test_a_batch_that_everybody_left_ends(people: Visitors) -> None:
-    with people.schedule.turn():
-        for each in [people.ask(each, leave) for each in SENTENCES]:
+        for number in leaving:
             with pytest.raises(InterruptedError):
-                each.result()
-        assert wait_until(lambda: people.schedule.waiting == 0)
-    assert not people.together and not people.alone and not people.batches._open
+                asked[number].result()
+        assert wait_until(lambda: people.schedule.waiting == int(len(leaving) < 2))
+    for number in {0, 1} - leaving:
+        people.check(asked[number], SENTENCES[number])
+    assert not people.alone and not people.batches._open
+    assert bool(people.together) == (len(leaving) < 2)

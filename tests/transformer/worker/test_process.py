@@ -95,18 +95,23 @@ def test_several_jobs_at_once_get_their_own_answers(worker: Process, tiny_checkp
         assert [each.source for each in found] == sentences
 
 
-def test_requests_and_progress_cross(worker: Process) -> None:
+def test_requests_and_progress_cross_and_outcomes_that_can_be_pickled(worker: Process) -> None:
     job = worker.start(_echo)
     assert wait_until(lambda: job.progress == (3, 4))
     job.ask("hello")
     assert job.result(lambda *_: None) == ("hello", worker.pid)
+    with pytest.raises(InputError, match="pickle"):
+        worker.start(_unpicklable).result(lambda *_: None)
 
 
-def test_a_process_alone_ends_with_its_job(monkeypatch: pytest.MonkeyPatch) -> None:
-    started: list[Process] = []
-    monkeypatch.setattr(process, "Process", lambda: started.append(Process()) or started[0])
+def test_a_process_ends_with_its_job_and_with_its_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    alone, other = Process(), Process()
+    monkeypatch.setattr(process, "Process", lambda: alone)
     assert start_alone(attrgetter("progress")).result(lambda *_: None) == UNKNOWN
-    assert wait_until(lambda: started[0].ended)
+    assert wait_until(lambda: alone.ended)
+    assert other._process.stdin is not None
+    other._process.stdin.close()  # as the system does when the server is killed
+    assert wait_until(lambda: other.ended) and other._process.returncode == 0
 
 
 def test_a_killed_process_fails_its_jobs_and_is_replaced_later(
@@ -132,12 +137,6 @@ def test_a_killed_process_fails_its_jobs_and_is_replaced_later(
     assert wait_until(lambda: second.ended)
 
 
-def test_an_outcome_that_cannot_be_pickled_is_an_error(worker: Process) -> None:
-    job = worker.start(_unpicklable)
-    with pytest.raises(InputError, match="pickle"):
-        job.result(lambda *_: None)
-
-
 def _echo(job: Job[tuple[object, int]]) -> tuple[object, int]:
     while job.request is None:
         job(3, 4)
@@ -146,14 +145,6 @@ def _echo(job: Job[tuple[object, int]]) -> tuple[object, int]:
 
 def _unpicklable(job: Job[object]) -> object:
     return lambda: None
-
-
-def test_a_process_ends_with_its_server() -> None:
-    started = Process()
-    assert started._process.stdin is not None
-    started._process.stdin.close()  # as the system does when the server is killed
-    assert wait_until(lambda: started.ended)
-    assert started._process.returncode == 0
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import given, settings
@@ -134,11 +135,9 @@ def test_one_computes_at_a_time(works: int, steps: int) -> None:
                 running.release()
                 turn.offer()
 
-    threads = [threading.Thread(target=run) for _ in range(works)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
+    with ThreadPoolExecutor(works) as threads:
+        for _ in range(works):
+            threads.submit(run)
     assert len(alone) == works * steps and all(alone)
     with schedule.turn(pytest.fail):
         pass

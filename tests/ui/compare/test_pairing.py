@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import pytest
 
 from tests.factories import make_trace
 from transformer.trace.records import Trace
@@ -35,25 +34,17 @@ def choice(
     return AttentionChoice(kind, "matrix", units, cell=cell)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("kind", ATTENTION_KINDS)
-def test_the_same_tokens_line_up_whatever_the_depths_are(kind: str) -> None:
-    assert fit_of(LEFT, right(WORDS), kind, "tokens").units == "tokens"  # type: ignore[arg-type]
-
-
-def test_other_pieces_of_the_same_words_line_up_as_words() -> None:
+def test_the_same_words_line_up_as_tokens_or_as_words() -> None:
+    for kind in ATTENTION_KINDS:  # whatever the depths are
+        assert fit_of(LEFT, right(WORDS), kind, "tokens").units == "tokens"
     other = right(("▁T", "he", "▁animal", "▁was", "▁tir", "ed"))
     fit = fit_of(LEFT, other, "encoder_self", "tokens")
-    assert fit.units == "words"
-    assert "over whole words" in fit.why
+    assert fit.units == "words" and "over whole words" in fit.why
     assert fit_of(LEFT, other, "encoder_self", "words") == replace(fit, why="")
     assert labels(LEFT, "source", "words") == labels(other, "source", "words")
-
-
-def test_another_number_of_words_never_lines_up_and_says_so() -> None:
-    other = right((*WORDS, "▁now"))
-    fit = fit_of(LEFT, other, "encoder_self", "tokens", by_place=True)
-    assert fit.units == ""
-    assert "4 and 5 words" in fit.why
+    longer = right((*WORDS, "▁now"))
+    fit = fit_of(LEFT, longer, "encoder_self", "tokens", by_place=True)
+    assert fit.units == "" and "4 and 5 words" in fit.why
     assert not fit.helps  # another translation does not change the source
 
 
