@@ -22,16 +22,11 @@ def test_branches_are_lines_over_their_own_steps() -> None:
     ]  # fmt: skip
     assert [r for r in rows_in(spec, "step") if "value" not in r] == [{"step": 1}]
     assert spec["layer"][-1]["encoding"]["x"]["scale"]["domain"] == [1, 3]
-
-
-def test_branches_that_never_part_have_no_mark() -> None:
-    spec = branch_curves({"A": [-1.0]}, {"A": ["x"]}, 1, ["#111111"], "light", title="").to_dict()
-    assert len(spec["layer"]) == 1
-
-
-def test_a_token_for_every_value() -> None:
+    line, options = {"A": [-1.0]}, {"theme": "light", "title": ""}
+    unmarked = branch_curves(line, {"A": ["x"]}, 1, ["#111111"], **options).to_dict()  # type: ignore[arg-type]
+    assert len(unmarked["layer"]) == 1  # they never part
     with pytest.raises(ValueError, match="1 values for 2 tokens"):
-        branch_curves({"A": [-1.0]}, {"A": ["x", "y"]}, 0, ["#111111"], "light", title="")
+        branch_curves(line, {"A": ["x", "y"]}, 0, ["#111111"], **options)  # type: ignore[arg-type]
 
 
 def test_leads_are_against_the_first() -> None:
@@ -44,8 +39,5 @@ def test_leads_are_against_the_first() -> None:
     lines = next(layer for layer in spec["layer"] if "color" in layer["encoding"])
     colours = lines["encoding"]["color"]["scale"]["range"]
     assert len(set(colours)) == 3
-
-
-def test_shapes_have_to_agree() -> None:
     with pytest.raises(ValueError, match="scores of shape"):
-        lead_by_alpha(np.zeros(2), np.zeros((2, 2)), ["#1"], 0.6, "light")
+        lead_by_alpha(alphas, scores, ["#1"], 0.6, "light")

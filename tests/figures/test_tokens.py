@@ -28,13 +28,9 @@ def test_neighbours_are_drawn_in_their_order() -> None:
     assert "\\n" not in text  # and line breaks shown as signs
     domain = spec["layer"][0]["encoding"]["x"]["scale"]["domain"]
     assert domain == [pytest.approx(-0.3), 1]
-
-
-def test_no_neighbours_and_uneven_input() -> None:
-    empty = np.zeros(0)
-    assert neighbour_bars(empty, (), empty, "light").to_dict()
-    with pytest.raises(ValueError, match="1 ids, 0 tokens"):
-        neighbour_bars(np.ones(1), (), empty, "light")
+    assert neighbour_bars(ids[:0], (), cosines[:0], "light").to_dict()
+    with pytest.raises(ValueError, match="8 ids, 0 tokens"):
+        neighbour_bars(ids, (), cosines, "light")
 
 
 def test_lengths_are_stacked_by_kind() -> None:
@@ -84,6 +80,10 @@ def test_both_axes_have_one_scale_and_hold_all_points() -> None:
     # An arrow's head points along the arrow, clockwise from upright.
     angles = [row["angle"] for row in rows_in(spec, layer=-1)]
     assert angles == pytest.approx([np.degrees(np.arctan2(3, -40)), 45])
+    with pytest.raises(ValueError, match=r"points of shape \(2, 2\) for 1 tokens"):
+        plane(content, moved, ("a",), [0, 0], "light")
+    with pytest.raises(ValueError, match="2 points for 0 background tokens"):
+        plane(content, moved, ("a", "b"), [0, 0], "light", background=content)
 
 
 def test_labels_never_cover_each_other_and_the_chosen_one_has_its_own() -> None:
@@ -101,11 +101,3 @@ def test_labels_never_cover_each_other_and_the_chosen_one_has_its_own() -> None:
     across, down = (np.abs(places[:, None, axis] - places[:, axis]) for axis in (0, 1))
     clash = (across < 40) & (down < 13) & ~np.eye(len(places), dtype=bool)
     assert not clash.any()
-
-
-def test_what_does_not_fit_together_is_refused() -> None:
-    points = np.zeros((2, 2), dtype=np.float32)
-    with pytest.raises(ValueError, match=r"points of shape \(2, 2\) for 1 tokens"):
-        plane(points, points, ("a",), [0, 0], "light")
-    with pytest.raises(ValueError, match="2 points for 0 background tokens"):
-        plane(points, points, ("a", "b"), [0, 0], "light", background=points)

@@ -42,30 +42,24 @@ def test_counts_grow_as_table_1_says() -> None:
         n, d = 10**9, 8
         doubled = counted(kind, Shape(2 * n, d)) / counted(kind, Shape(n, d))
         assert math.log2(doubled) == pytest.approx(cost.in_n, abs=1e-3), kind
-    products = [counted("products", Shape(48, d)) for d in (16, 32)]
-    recurrent = [counted("recurrent", Shape(48, d)) for d in (16, 32)]
-    assert products[1] == 2 * products[0] and recurrent[1] == 4 * recurrent[0]
-
-
-@pytest.mark.parametrize("d", [24, 512])
-def test_the_counts_of_table_1_cross_at_n_equal_d(d: int) -> None:
-    def order(n: int) -> int:
-        first, second = (counted(kind, Shape(n, d)) for kind in ("products", "recurrent"))
-        return (first > second) - (first < second)
-
-    assert [order(d - 1), order(d), order(d + 1)] == [-1, 0, 1]
-
-
-def test_window_and_kernel_count_once_each() -> None:
-    def more(kind: LayerKind, **change: int) -> int:
+    for d in (24, 512):  # they cross at n = d
+        for n in (d - 1, d, d + 1):
+            products, recurrent, twice, twice_recurrent = (
+                counted(kind, Shape(n, width))
+                for width in (d, 2 * d)
+                for kind in ("products", "recurrent")
+            )
+            assert np.sign(products - recurrent) == np.sign(n - d)
+            assert twice == 2 * products and twice_recurrent == 4 * recurrent
+    more: tuple[tuple[LayerKind, dict[str, int], int], ...] = (
+        ("convolution", {"kernel": 5}, 2 * 50 * 20**2),
+        ("restricted", {"window": 8}, 2 * (2 * 50 * 20)),
+        ("attention", {"kernel": 5, "window": 8}, 0),
+    )
+    for kind, change, count in more:
         before = {"kernel": 3, "window": 6}
-        return counted(kind, Shape(50, 20, **{**before, **change})) - counted(
-            kind, Shape(50, 20, **before)
-        )
-
-    assert more("convolution", kernel=5) == 2 * 50 * 20**2
-    assert more("restricted", window=8) == 2 * (2 * 50 * 20)
-    assert more("attention", kernel=5, window=8) == 0
+        grown = counted(kind, Shape(50, 20, **{**before, **change}))
+        assert grown - counted(kind, Shape(50, 20, **before)) == count
 
 
 def test_an_exponent_is_found_within_its_interval() -> None:

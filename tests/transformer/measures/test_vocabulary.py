@@ -86,15 +86,9 @@ def test_what_a_vocabulary_holds() -> None:
         "starts a word": {0: 1, 3: 2, 5: 1},
         "inside a word": {3: 1, 2: 1, 1: 1},
     }
+    wanted: dict[str, tuple[int, ...]] = {
+        "the": (6, 7, 8, 10), " the": (6, 7), "7": (7, 11), "HER": (10,), "o": (9, 10),
+        "nothing": (), "<0x": (4,), "": tuple(range(12)),
+    }  # fmt: skip
+    assert {text: find(PIECES, text) for text in wanted} == wanted
     assert [piece_length(piece) for piece in ("▁", "▁ab", "ab", "a▁")] == [0, 2, 2, 2]
-
-
-@pytest.mark.parametrize(
-    ("wanted", "found"),
-    [
-        ("the", (6, 7, 8, 10)), (" the", (6, 7)), ("7", (7, 11)), ("HER", (10,)), ("o", (9, 10)),
-        ("nothing", ()), ("<0x", (4,)), ("", tuple(range(12))),
-    ],
-)  # fmt: skip
-def test_finding_pieces(wanted: str, found: tuple[int, ...]) -> None:
-    assert find(PIECES, wanted) == found

@@ -53,19 +53,15 @@ def test_models_of_two_kinds_share_an_example(left: str, right: str, sentence: s
     assert better_known(replace(setup, pairing="sentences")) == ""
 
 
-@pytest.mark.parametrize("metrics", [
-    {}, {"training": 3}, {"training": {"recipe": {"data": {"src": ["de"]}}}},
-    {"training": {"recipe": {"data": {"src": "xx"}}}},
-])  # fmt: skip
-def test_examples_without_a_known_language_are_english(metrics: dict[str, Any]) -> None:
-    assert examples_for("mine", metrics).language == "en"
-
-
-@pytest.mark.parametrize("name", [EN_DE, CAPTIONS, LETTERS, DE_EN, "multi30k-de-en"])
-def test_every_example_has_a_counterpart_with_one_change(name: str) -> None:
-    for item in examples_for(name).items:
-        one, other = item.sentence.split(), item.beside.split()
-        assert sum(a != b for a, b in zip(one, other, strict=True)) == 1
+def test_examples_are_english_where_no_language_is_known_and_each_has_a_counterpart() -> None:
+    for source in (..., 3, ["de"], "xx"):
+        metrics = {} if source is ... else {"training": {"recipe": {"data": {"src": source}}}}
+        assert examples_for("mine", metrics).language == "en"
+    assert examples_for("mine", {"training": 3}).language == "en"
+    for name in (EN_DE, CAPTIONS, LETTERS, DE_EN, "multi30k-de-en"):
+        for item in examples_for(name).items:  # with one change
+            one, other = item.sentence.split(), item.beside.split()
+            assert sum(a != b for a, b in zip(one, other, strict=True)) == 1
 
 
 def test_sentences_to_match_over_are_the_examples_of_both_sides_once_each() -> None:

@@ -34,15 +34,16 @@ def test_only_named_origins_may_frame_the_app(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv(FRAMES, "https://huggingface.co  https://*.example.org:8443")
     named = rules(b"")["frame-ancestors"]
     assert named == ["'self'", "https://huggingface.co", "https://*.example.org:8443"]
-
-
-@pytest.mark.parametrize(
-    "origin", ["example.org", "https://a.b/path", "*", "'unsafe-inline'", "https://a.b;script-src"]
-)
-def test_what_is_no_origin_is_refused(origin: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(FRAMES, origin)
-    with pytest.raises(ValueError, match="must be origins such as"):
-        policy_of(b"")
+    for none in (
+        "example.org",
+        "https://a.b/path",
+        "*",
+        "'unsafe-inline'",
+        "https://a.b;script-src",
+    ):
+        monkeypatch.setenv(FRAMES, none)
+        with pytest.raises(ValueError, match="must be origins"):
+            policy_of(b"")
 
 
 @pytest.mark.parametrize("public", ["", "1"])

@@ -46,22 +46,14 @@ def test_a_bad_setting_is_named(
 def test_a_public_server_needs_its_names_and_lets_nobody_import(
     hosts: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(public.VARIABLE, "1")
+    for value in ("", "0", "OFF", "maybe", "1"):  # an unknown value counts as public
+        monkeypatch.setenv(public.VARIABLE, value)
+        assert public.is_public() == (value in ("maybe", "1"))
     monkeypatch.setenv("HEADLIGHT_IMPORT", "on")
     assert [line.partition(" ")[0] for line in start.problems()] == ["HEADLIGHT_PUBLIC=1"] * 2
     hosts.append("headlight.example.org")
     monkeypatch.setenv("HEADLIGHT_IMPORT", "")
     assert start.problems() == []
-
-
-@pytest.mark.parametrize(
-    ("value", "is_it"), [("", False), ("0", False), ("OFF", False), ("1", True), ("maybe", True)]
-)
-def test_an_unknown_value_counts_as_public(
-    value: str, is_it: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(public.VARIABLE, value)
-    assert public.is_public() is is_it
 
 
 def test_accepted_connections_send_at_once_and_other_files_stay(tmp_path: Path) -> None:
@@ -99,9 +91,5 @@ def test_a_flood_is_written_a_few_times_and_then_counted() -> None:
     assert f"({10_000 - MOST:,} similar lines omitted)" in later.getMessage()
     quiet = record(flood)
     assert sparse.filter(quiet) and "similar lines" not in quiet.getMessage()
-
-
-def test_a_flood_of_different_lines_takes_no_memory() -> None:
-    sparse = Sparse(lambda: 0.0)
     assert all(sparse.filter(record(f"line {number}")) for number in range(1_000))
-    assert len(sparse._seen) <= 200
+    assert len(sparse._seen) <= 200  # different lines take no memory
