@@ -26,8 +26,6 @@ def train(
     from transformer.training.recipe import load_stages
 
     stages = load_stages(recipe)
-    from transformer.evaluation.measure import Measuring
-    from transformer.evaluation.publish import publish
     from transformer.training import run
 
     logging.basicConfig(level=logging.INFO, format="%(message)s")
@@ -41,6 +39,9 @@ def train(
                 tensorboard=tensorboard, show_progress=not quiet,
             )  # fmt: skip
         elif leads and not folder.exists():
+            from transformer.evaluation.measure import Measuring
+            from transformer.evaluation.publish import publish
+
             assert stage.mix is not None
             trained, other = (out / name for name in stage.mix)
             how = Measuring(data, (4,), (0.6,), device)
