@@ -167,39 +167,30 @@ def test_a_full_pool_is_tidied_up(
 
 
 @pytest.mark.parametrize("most_real", [0.0, 1.0])
-@pytest.mark.parametrize("weights", [False, True])
-def test_the_packed_encoder_is_the_encoder(
-    model: Transformer, weights: bool, most_real: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With padding computed, and left out."""
-    monkeypatch.setattr("transformer.fast.packed.MOST_REAL", most_real)
-    with torch.inference_mode():
-        expected = model.encode(SOURCES, need_weights=weights)
-        found = PackedEncoder(model).encode(SOURCES, need_weights=weights)
-    real = (SOURCES != 0)[..., None]
-    assert not real.all()
-    torch.testing.assert_close(found.memory * real, expected.memory * real)
-    assert bool(found.memory[SOURCES == 0].any()) == (most_real == 0)
-    assert (found.attention is None) == (expected.attention is None) == (not weights)
-    if found.attention is not None and expected.attention is not None:
-        queries = real[:, None]
-        torch.testing.assert_close(found.attention * queries, expected.attention * queries)
-
-
-@pytest.mark.parametrize("most_real", [0.0, 1.0])
-def test_packed_teacher_forcing_is_that_of_the_model(
+def test_packed_passes_are_those_of_the_model(
     model: Transformer, most_real: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With keys and values of padding computed, and left out."""
+    """Encoder and teacher forcing, with padding computed, and left out."""
     monkeypatch.setattr("transformer.fast.packed.MOST_REAL", most_real)
     tgt_in = torch.tensor([[1, 7, 9, 4, 12], [1, 8, 8, 20, 5], [1, 4, 6, 7, 7], [1, 9, 8, 7, 6]])
+    real = (SOURCES != 0)[..., None]
     with torch.inference_mode():
-        encoded = model.encode(SOURCES)
+        encoded, found, plain = (
+            each.encode(SOURCES, need_weights=weights)
+            for each, weights in ((model, True), (PackedEncoder(model), True),
+                                  (PackedEncoder(model), False))
+        )  # fmt: skip
+        assert plain.attention is None
+        for each in (found, plain):
+            torch.testing.assert_close(each.memory * real, encoded.memory * real)
+            assert bool(each.memory[SOURCES == 0].any()) == (most_real == 0)
+        queries = real[:, None]
+        torch.testing.assert_close(found.attention * queries, encoded.attention * queries)
         expected = model.decode(tgt_in, encoded, need_weights=True)
-        found, logits = PackedDecoder(model).read(tgt_in, encoded)
+        decoded, logits = PackedDecoder(model).read(tgt_in, encoded)
         torch.testing.assert_close(logits, model.logits(expected.hidden))
-    torch.testing.assert_close(found.self_attention, expected.self_attention)
-    torch.testing.assert_close(found.cross_attention, expected.cross_attention)
+    torch.testing.assert_close(decoded.self_attention, expected.self_attention)
+    torch.testing.assert_close(decoded.cross_attention, expected.cross_attention)
 
 
 def test_nothing_is_written_to_the_model_or_the_encoder(model: Transformer) -> None:

@@ -88,35 +88,24 @@ def test_a_translation_follows_its_source_in_one_text(translator: StackModel) ->
     assert [each.text for each in translator.translate(many)] == alone and alone[1] == ""
 
 
-def test_guesses_at_hidden_places(reader: StackModel) -> None:
-    trace = reader.trace(f"The {MASK} sat on {MASK} mat.")
-    hidden = [place for place, token in enumerate(trace.src_tokens) if token == f"▁{MASK}"]
+@pytest.mark.parametrize("text", [f"The {MASK} sat on {MASK} mat.", "The cat sat."])
+def test_guesses_at_hidden_places_or_at_each_word_in_turn(reader: StackModel, text: str) -> None:
+    trace, hidden = reader.trace(text), reader.tokenizer.pieces.index(f"▁{MASK}")
+    masked = [place for place, token in enumerate(trace.src_ids) if token == hidden]
     guesses = reader.guesses(trace, top_k=4)
-    assert [each.position for each in guesses] == hidden and len(hidden) == 2
-    logits = reader.model.logits(reader.model.read(torch.tensor([trace.src_ids]))[0])
+    words = list(range(1, len(trace.src_ids) - 1))
+    assert [each.position for each in guesses] == (masked or words)
     for each in guesses:
-        assert len(each.tokens) == 4 and each.log_prob is None
-        assert (np.diff(each.log_probs) <= 0).all()
-        own = logits[each.position].clone()
-        assert each.tokens[0] != f"▁{MASK}"
-        best = own.argsort(descending=True).tolist()
-        shown = [reader.tokenizer.pieces[token] for token in best]
-        left_out = {f"▁{MASK}", "<pad>"}
-        assert [token for token in shown if token not in left_out][:4] == list(each.tokens)
-
-
-def test_guesses_hide_each_word_in_turn(reader: StackModel) -> None:
-    trace = reader.trace("The cat sat.")
-    guesses = reader.guesses(trace)
-    assert [each.position for each in guesses] == list(range(1, len(trace.src_ids) - 1))
-    one = guesses[1]
-    ids = list(trace.src_ids)
-    ids[one.position] = reader.tokenizer.pieces.index(f"▁{MASK}")
-    alone = reader.model.logits(reader.model.read(torch.tensor([ids]))[0, one.position])
-    alone[[ids[one.position], 0]] = -torch.inf
-    assert one.log_prob == pytest.approx(
-        float(alone.log_softmax(-1)[trace.src_ids[one.position]]), abs=1e-4
-    )
+        ids = list(trace.src_ids)
+        ids[each.position] = hidden
+        logits = reader.model.logits(reader.model.read(torch.tensor([ids]))[0, each.position])
+        logits[[hidden, 0]] = -torch.inf
+        every = logits.log_softmax(-1)
+        best = every.topk(4)
+        assert each.tokens == reader.tokenizer.shown(best.indices.tolist())
+        np.testing.assert_allclose(each.log_probs, best.values, atol=1e-4)
+        own = pytest.approx(float(every[trace.src_ids[each.position]]), abs=1e-4)
+        assert each.log_prob == (None if masked else own)
 
 
 def test_what_they_refuse(reader: StackModel, writer: StackModel) -> None:
