@@ -149,7 +149,7 @@ def _draw(pair: Pair) -> Download | None:
             for choice, at, shape in zip(both.choices, chosen, found.shapes, strict=True)
         ]
         shown = replace(both, choices=(choices[0], choices[1]))
-        pair.rows(lambda side: draw_lens(shown, side, side.key("compare_pair"), 380), gap="medium")
+        pair.rows(lambda side: draw_lens(shown, side, side.key("compare_pair"), 380))
     count = f"{found.sentences} example sentence{'' if found.sentences == 1 else 's'}"
     left_out = (
         f" {found.left_out} more were left out, because the two models see different words."

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -25,9 +25,6 @@ from ui.frame.pages import PAGES, PageSpec
 from ui.frame.steering import PREFIX, TARGET
 
 PAIRINGS = ("models", "sentences")
-
-#: The space between two columns.
-Gap = Literal["medium", "large"]
 
 #: Settings of a page that a link goes to.
 Changes = Mapping[Param[Any], Any]
@@ -130,18 +127,15 @@ class Pair:
         """The sides that have what the page needs."""
         return tuple(side for side in self.sides if side.letter not in self.reasons)
 
-    def rows(self, *draws: Callable[[Side], object], gap: Gap = "large") -> None:
+    def rows(self, *draws: Callable[[Side], object]) -> None:
         """Draw rows of two columns; the first row says why a side is not shown."""
         for number, draw in enumerate(draws):
-            self._row(draw, self._say_why if number == 0 else None, gap)
+            self._row(draw, self._say_why if number == 0 else None)
 
     def _row(
-        self,
-        draw: Callable[[Side], object],
-        absent: Callable[[Side], object] | None = None,
-        gap: Gap = "large",
+        self, draw: Callable[[Side], object], absent: Callable[[Side], object] | None = None
     ) -> None:
-        for side, column in zip(self.sides, st.columns(2, gap=gap), strict=True):
+        for side, column in zip(self.sides, st.columns(2, gap="large"), strict=True):
             with column.container():
                 if side.letter not in self.reasons:
                     draw(side)

@@ -193,7 +193,7 @@ def show_subject(here: TourStop, view: View, scene: Scene) -> None:
     if before == looked:
         return
     given = st.session_state.pop(_GIVEN, frozenset())
-    found = here.stop.look(scene)
+    found = here.stop.facts(scene).settings
     url_state.bring({name: value for name, value in found.items() if name not in given})
     if before is not None:
         url_state.forget(GUESS)  # it answered a question about another sentence

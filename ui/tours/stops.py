@@ -26,13 +26,9 @@ Chosen = tuple[tuple[str, ...], int]
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """The subject of questions: one sentence through one checkpoint.
+    """The subject of questions: one sentence through one checkpoint, with its metrics.json.
 
-    Attributes:
-        trace: of the sentence on the left.
-        config: the checkpoint's.
-        metrics: its metrics.json; may be empty.
-        trained: positions of the longest training sentence, None if unknown.
+    `trained` are the positions of the longest training sentence, None if unknown.
     """
 
     trace: Trace
@@ -111,10 +107,6 @@ class Stop:
             for name in ("ask", "because")
         )
         return Question(ask, found.options, found.answer, because)
-
-    def look(self, scene: Scene) -> Settings:
-        """Return the settings of a scene that show the subject of the question."""
-        return self.facts(scene).settings
 
 
 @dataclass(frozen=True)

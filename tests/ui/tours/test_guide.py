@@ -67,7 +67,7 @@ def test_every_stop_asks_something_of_the_shipped_models(shipped: Scene) -> None
     n_layers, n_heads = shipped.trace.cross.shape[:2]
     most = {"layer": n_layers, "head": n_heads, "step": len(shipped.trace.predicted_tokens)}
     for stop in STOPS:
-        asked, looked = stop.question(shipped), stop.look(shipped)
+        asked, looked = stop.question(shipped), stop.facts(shipped).settings
         assert 2 <= len(asked.options) <= 6 and asked.because, stop.title
         for said in (asked.ask, asked.because, *asked.options):
             assert not re.search(r"\de[+-]?\d|\b1 \w+s \(", said), "numbers as people write them"
@@ -86,7 +86,7 @@ def test_every_question_can_be_asked_of_any_trace(s: int, t: int, n_heads: int, 
 def test_where_the_decoder_looks_is_the_largest_mean_weight(shipped: Scene) -> None:
     trace = shipped.trace
     asked = question(ATTENTION, 1, shipped)
-    step = int(ATTENTION.stops[0].look(shipped)["step"]) - 1
+    step = int(ATTENTION.stops[0].facts(shipped).settings["step"]) - 1
     row = trace.cross.mean(axis=(0, 1))[step]
     assert asked.options[asked.answer] == names(trace.src_tokens)[int(row.argmax())]
     assert f"{row.max():.2f}" in asked.because
@@ -124,7 +124,7 @@ def test_the_score_and_the_length_penalty_agree(shipped: Scene) -> None:
 
 def test_the_decoder_reads_the_token_written_before(shipped: Scene) -> None:
     trace, asked = shipped.trace, question(DECODING, 2, shipped)
-    step = int(DECODING.stops[1].look(shipped)["step"]) - 1
+    step = int(DECODING.stops[1].facts(shipped).settings["step"]) - 1
     expected = shown(trace.predicted_tokens[step - 1]) if step else "<s>"
     assert asked.options[asked.answer].startswith(expected)
     assert query_labels(trace, "cross")[step].replace("▁", "_") in asked.because.replace("\\", "")
