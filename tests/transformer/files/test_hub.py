@@ -164,11 +164,9 @@ def test_faults_of_the_hub_are_one_line(name: str, site: Hub, tmp_path: Path) ->
     assert list((tmp_path / "new").iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    "evil", ["../../config.json", "/etc/config.json", "a/config.json", ".config.json", "c\0.json"]
-)
-def test_names_from_the_hub_are_no_paths(site: Hub, evil: str) -> None:
-    site.listed["evil"] = {"rfilename": evil, "size": 3, "blobId": "0" * 40}
+def test_names_from_the_hub_are_no_paths(site: Hub) -> None:
+    for evil in ("../../config.json", "/etc/config.json", "a/config.json", ".config.json", "c\0"):
+        site.listed[evil] = {"rfilename": evil, "size": 3, "blobId": "0" * 40}
     site.publish()
     names = {each.name for each in hub.look_up(NAME, ("*",)).files}
     assert "config.json" in names
@@ -215,13 +213,12 @@ def test_only_the_hub_itself_learns_who_asks(
     assert heard == [("hub", "Bearer hf_secret"), ("other", None)]
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["../../nowhere", "a/../b", "/etc/x/y", "a/b/c", "a b/c", "x", "~/m", "a/b\n", "", "a/\0",
-     "x" * 5_000, "a/" + "x" * 5_000],
-)  # fmt: skip
-def test_names_that_are_no_models(name: str, tmp_path: Path, site: Hub) -> None:
-    refused(hub.opened(name, FILES, tmp_path), r"no such folder$")
+def test_names_that_are_no_models(tmp_path: Path, site: Hub) -> None:
+    for name in (
+        "../../nowhere", "a/../b", "/etc/x/y", "a/b/c", "a b/c", "x", "~/m", "a/b\n", "", "a/\0",
+        "x" * 5_000, "a/" + "x" * 5_000,
+    ):  # fmt: skip
+        refused(hub.opened(name, FILES, tmp_path), r"no such folder$")
     assert not site.asked
 
 

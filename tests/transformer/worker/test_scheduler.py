@@ -143,7 +143,7 @@ def test_one_computes_at_a_time(works: int, steps: int) -> None:
         pass
 
 
-def test_paused_work_lets_others_run() -> None:
+def test_paused_work_and_work_that_runs_for_too_long_let_others_run() -> None:
     schedule = Scheduler()
     others = Others(schedule)
     with schedule.turn() as turn:
@@ -156,9 +156,6 @@ def test_paused_work_lets_others_run() -> None:
         with schedule.turn(pytest.fail):  # the place was given up
             pass
     assert others.order == ["other", "this"]
-
-
-def test_work_that_runs_for_too_long_is_joined_by_the_next() -> None:
     schedule = Scheduler(patience=0.0)
     others = Others(schedule)
     with schedule.turn() as turn:

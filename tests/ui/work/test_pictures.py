@@ -42,14 +42,18 @@ def spec_of(picture: Any) -> dict[str, Any]:
     return _convert_altair_to_vega_lite_spec(picture)
 
 
-def test_a_picture_is_made_once_for_equal_arguments() -> None:
+def test_a_picture_is_made_once_for_equal_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
     one = drawn(chart, np.arange(3.0), "a")
     assert drawn(chart, np.arange(3.0), "a") is one
     assert MADE == ["a"]
     drawn(chart, np.arange(4.0), "a")
     drawn(chart, np.arange(3.0), "b")
     drawn(chart, np.arange(3.0, dtype=np.float32), "b")
-    assert MADE == ["a", "a", "b", "b"]
+    small = drawn(figure, np.eye(2), title="c")
+    monkeypatch.setattr(pictures, "text_scale", lambda: 1.5)  # for projectors
+    large = drawn(figure, np.eye(2), title="c")
+    assert to_json(large.to_dict()) != to_json(small.to_dict())
+    assert MADE == ["a", "a", "b", "b", "c", "c"]
 
 
 def test_it_is_sent_as_it_would_be_without() -> None:
@@ -63,10 +67,3 @@ def test_it_is_sent_as_it_would_be_without() -> None:
     assert PICTURES.nbytes > before + 8 * values.size
     assert to_json(kept.to_dict()) == to_json(figure(values, title="b").to_dict())
     assert sized(kept) is kept
-
-
-def test_text_for_projectors_is_another_picture(monkeypatch: pytest.MonkeyPatch) -> None:
-    small = drawn(figure, np.eye(2), title="a")
-    monkeypatch.setattr(pictures, "text_scale", lambda: 1.5)
-    large = drawn(figure, np.eye(2), title="a")
-    assert MADE == ["a", "a"] and to_json(large.to_dict()) != to_json(small.to_dict())
