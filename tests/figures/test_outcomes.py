@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from figures.numbers import probability, signed
@@ -35,7 +35,6 @@ def explained(tree: Tree) -> str:
 
 
 @given(st.integers(0, 3_000), st.sampled_from([0.0, 0.6, 2.0]), st.integers(2, 5))
-@settings(max_examples=30)
 def test_the_winner_s_sentence_and_arithmetic_have_its_numbers(
     seed: int, alpha: float, beam: int
 ) -> None:
@@ -53,7 +52,6 @@ def test_the_winner_s_sentence_and_arithmetic_have_its_numbers(
 
 
 @given(st.integers(0, 3_000))
-@settings(max_examples=40)
 def test_a_rival_is_quoted_from_the_start_of_a_word_and_long_enough_to_be_told_apart(
     seed: int,
 ) -> None:
@@ -66,7 +64,6 @@ def test_a_rival_is_quoted_from_the_start_of_a_word_and_long_enough_to_be_told_a
 
 
 @given(st.integers(0, 3_000), st.sampled_from([0.0, 0.6, 2.0]))
-@settings(max_examples=30)
 def test_what_it_says_of_other_alphas_is_true(seed: int, alpha: float) -> None:
     tree = beam_tree(searched(seed, 4, alpha, end=1.0))
     leaves = [tree.node(index) for index in tree.leaves]
@@ -111,7 +108,6 @@ def test_sampled_given_cut_and_lonely_ones_are_told_apart() -> None:
 
 
 @given(st.integers(0, 2_000), st.integers(1, 4), st.sampled_from([-30.0, 0.0, 2.0]))
-@settings(max_examples=40)
 def test_every_node_has_a_reason_with_true_numbers_and_tokens_are_code(
     seed: int, beam: int, end: float
 ) -> None:

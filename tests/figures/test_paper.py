@@ -59,19 +59,22 @@ def test_hostile_tokens_are_text_in_the_svg() -> None:
         assert len(ax.get_yticks()) == len(HOSTILE)
 
 
-@_SIZES
+PLAYER, HARD = exhibit(panel(12, 14), panel(12, 9), series()), exhibit(hostile_panel())
+
+
 @pytest.mark.parametrize(
-    "made",
+    ("preset", "made"),
     [
-        exhibit(panel(12, 14), panel(12, 9), series()),
-        exhibit(*[panel(5, 5) for _ in range(16)], columns=8),
-        exhibit(series(), bars(), panel(2, 3)),
-        exhibit(panel(64, 14, signed=True), series(), columns=1),
-        exhibit(panel(60, 75)),
-        exhibit(hostile_panel()),
+        *((PRESETS["dark-slide"], made) for made in (PLAYER, HARD)),
+        *((PRESETS["one-column"], made) for made in (
+            PLAYER, HARD,
+            exhibit(*[panel(5, 5) for _ in range(16)], columns=8),
+            exhibit(series(), bars(), panel(2, 3)),
+            exhibit(panel(64, 14, signed=True), series(), columns=1),
+            exhibit(panel(60, 75)),
+        )),
     ],
-    ids=["player", "grid", "mixed", "tall", "long", "hostile"],
-)
+)  # fmt: skip
 def test_a_figure_is_as_wide_as_its_column_and_legible(preset: Preset, made: Exhibit) -> None:
     with drawing(made, preset) as seen:
         width, height = seen.size

@@ -97,13 +97,9 @@ def test_with_the_search_s_own_alpha_the_order_is_the_search_s(
         assert score_at(node, alpha) == pytest.approx(node.score)
         assert score_at(node, 0.0) == pytest.approx(node.total)
         assert node.total / length_penalty(node.length, alpha) == pytest.approx(node.score)
-
-
-def test_what_a_live_one_could_reach_and_what_it_needed() -> None:
-    tree = beam_tree(searched(0, beam_size=2, end=2.0, max_length=30))
-    last = len(tree.steps) - 1
-    scores = sorted((tree.node(leaf).score for leaf in tree.leaves), reverse=True)
-    assert needed_then(tree, last) == scores[1]
-    assert needed_then(tree, -1) is None
     for node in tree.nodes:
         assert could_reach(tree, node) >= node.score
+    scores = sorted((node.score for node in ended), reverse=True)
+    needed = needed_then(tree, len(tree.steps) - 1)
+    assert needed == (scores[beam - 1] if len(scores) >= beam else None)
+    assert needed_then(tree, -1) is None

@@ -50,12 +50,12 @@ def test_positions_are_those_of_the_model_and_differ_where_shapes_agree(
         "stored": {"positions": "stored"},
     }  # fmt: skip
     found = {}
+    config = ModelConfig(
+        vocab_size=tiny_tokenizer.vocab_size, d_model=16, n_heads=2, d_ff=20, n_encoder_layers=1,
+        n_decoder_layers=1, max_positions=40,
+    )  # fmt: skip
     for name, more in shapes.items():
-        sizes = {
-            "vocab_size": tiny_tokenizer.vocab_size, "d_model": 16, "n_heads": 2, "d_ff": 20,
-            "n_encoder_layers": 1, "n_decoder_layers": 1, "max_positions": 40,
-        }  # fmt: skip
-        model = random_model(ModelConfig(**{**sizes, **more}))  # type: ignore[arg-type]
+        model = random_model(config.replace(**more))
         if name == "stored":
             model.tgt_positions.table.copy_(model.tgt_positions.table.half())
         found[name] = own_positions(Translator(model, tiny_tokenizer), "translation", 20)

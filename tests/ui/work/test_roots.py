@@ -89,7 +89,7 @@ def test_messages_do_not_name_the_folders_of_the_machine(roots: tuple[Path, Path
     assert len(shown("x" * 200)) == 100
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.one_of(
         st.text(max_size=40),
