@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks.load import Crowd, gather
 from tests.pages.soak_faults import children
-from tests.pages.visits import CACHE_BYTES, check_isolation, small_caches
+from tests.pages.test_sessions import CACHE_BYTES, check_isolation, small_caches
 from tests.servers import Server
 from tests.soaking import LONG, SEED, note
 

@@ -36,7 +36,6 @@ class Drawing:
         return [
             each for each in self.figure.findobj(Text)
             if isinstance(each, Text) and each.get_visible() and each.get_text()
-            and not (isinstance(each.axes, Axes) and not each.axes.axison and each.get_text() == "")
         ]  # fmt: skip
 
     @property

@@ -1,4 +1,4 @@
-"""Overwriting a checkpoint, killed at any step, leaves the old one or the new one."""
+"""Checkpoints overwritten: killed at any step, and while they load."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ import torch
 
 from tests.forks import forked
 from tests.transformer.checkpoint.test_replaced import write
+from tests.transformer.importers.test_overwritten import WEIGHTS, check_survival
 from transformer.checkpoint.folder import Checkpoint, load_checkpoint, save_checkpoint
 from transformer.files import folders
 from transformer.text.tokenizer import Tokenizer
@@ -71,3 +72,10 @@ def test_killed_at_every_step(
     assert status == 0 and len(ends) >= 16 and {*ends} == {16, 24} and ends[-1] == 24
     write(path, tiny_tokenizer, 16)
     assert {each.name for each in tmp_path.iterdir()} == {"it", "new", "old", "log"}
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_process_survives_weights_overwritten_in_place(
+    tmp_path: Path, tiny_tokenizer: Tokenizer
+) -> None:
+    check_survival(tuple(WEIGHTS), 8, tmp_path, tiny_tokenizer)

@@ -58,20 +58,17 @@ def test_files_that_may_not_be_read(tiny_checkpoint: Path) -> None:
     assert all("Permission denied" in str(entry.error) for entry in listed)
 
 
-def test_json_says_everything_once() -> None:
+def test_json_says_everything_once_and_a_reason_is_one_line_of_bounded_length() -> None:
     assert parse_json('{"a": {"b": 1}, "b": [1, {"b": 2}]}') == {"a": {"b": 1}, "b": [1, {"b": 2}]}
-    with pytest.raises(ValueError, match="the key 'b' stands there twice"):
-        parse_json('{"a": {"b": 1, "b": 1}}')
-    with pytest.raises(ValueError, match="nested too deeply"):
-        parse_json("[" * 100_000)
-
-
-def test_a_reason_is_one_line_of_bounded_length() -> None:
-    error = CheckpointError("file\n\x1b[31m" + "x" * 10_000 + "\u202eend")
-    assert str(error).isprintable()
-    assert len(str(error)) <= 620
-    assert str(error).startswith("file")
-    assert str(error).endswith("end")
+    for text, why in (
+        ('{"a": {"b": 1, "b": 1}}', "the key 'b' stands there twice"),
+        ("[" * 100_000, "nested too deeply"),
+    ):
+        with pytest.raises(ValueError, match=why):
+            parse_json(text)
+    reason = str(CheckpointError("file\n\x1b[31m" + "x" * 10_000 + "\u202eend"))
+    assert reason.isprintable() and len(reason) <= 620
+    assert reason.startswith("file") and reason.endswith("end")
 
 
 def test_a_small_file_that_is_exchanged_for_a_pipe_or_grows(

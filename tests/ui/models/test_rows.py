@@ -33,6 +33,9 @@ def test_figures_are_measured_ones() -> None:
     many = {f"t{index}": {"bleu": index} for index in range(5)}
     assert figures_of({"tests": many})[-1] == "and 2 more in its card"
     assert len(figures_of({"tests": many})) == 4
+    (line,) = figures_of({"tests": {"<b>`x`\n$y$" + "z" * 100: {"bleu": 1}}})  # code, shortened
+    assert line.startswith(r"BLEU 1\.0 on ``<b>`x` $y$z")
+    assert "\n" not in line and len(line) < 60
 
 
 @pytest.mark.parametrize(
@@ -45,13 +48,6 @@ def test_what_is_no_number_is_no_figure(value: object) -> None:
     assert figures_of({"tests": value}) == ["No measured figures"]
     assert figures_of({"tests": {"a": value}}) == ["No measured figures"]
     assert task_of(entry(metrics={"training": value, "imported": value}))
-
-
-def test_names_of_tests_are_code() -> None:
-    (line,) = figures_of({"tests": {"<b>`x`\n$y$" + "z" * 100: {"bleu": 1}}})
-    assert "\n" not in line
-    assert line.startswith(r"BLEU 1\.0 on ``<b>`x` $y$z")
-    assert len(line) < 60
 
 
 def test_tasks_in_words() -> None:
