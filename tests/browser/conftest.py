@@ -19,7 +19,7 @@ from playwright.sync_api import (
 )
 
 from tests.browser.chromium import FLAGS, NoChromiumError, find_or_install
-from tests.browser.waiting import PATIENCE_MS, be_patient
+from tests.browser.waiting import PATIENCE_MS, be_patient, follow
 from tests.servers import free_port, serving
 from tests.tiny_models import SENTENCES, random_model, uneven_model
 from transformer.checkpoint.folder import save_checkpoint
@@ -114,29 +114,16 @@ def spare_port() -> int:
     return free_port()
 
 
-@pytest.fixture
-def unvisited_app(tmp_path: Path, spare_port: int) -> Iterator[str]:
-    """Address of an app that nobody has opened yet."""
-    with serving(tmp_path / "log.txt", port=spare_port) as (address, _):
-        yield address
-
-
-@pytest.fixture
-def cold_app(tmp_path: Path, spare_port: int) -> Iterator[str]:
-    """The same, while its libraries are still being loaded."""
-    with serving(tmp_path / "log.txt", fresh=True, port=spare_port) as (address, _):
-        yield address
-
-
 class Tab:
     """A tab that several tests use in turn; what goes wrong in it is written down.
 
-    A page opens in half the time in a tab that has shown the app before.
+    Attributes:
+        at: the address on screen without its settings, "" if they may not give way to others.
     """
 
     def __init__(self, window: BrowserContext, wrong: list[str]) -> None:
         self.page, self._wrong = window.new_page(), wrong
-        self._own = ""
+        self.at = self._own = ""
         self.page.on("pageerror", lambda error: wrong.append(f"error in the page: {error}"))
         self.page.on("request", self._request)
 
@@ -145,20 +132,29 @@ class Tab:
             self._wrong.append(f"the page asked for {request.url}")
 
     def open(self, address: str, theme: str, size: tuple[int, int]) -> Page:
-        """Go to an address, with nothing left of the page before."""
+        """Go to an address, with nothing left of the settings before."""
         self._own = "/".join(address.split("/")[:3])
         self.page.set_viewport_size({"width": size[0], "height": size[1]})
         self.page.emulate_media(color_scheme=theme, reduced_motion="no-preference")  # type: ignore[arg-type]
         self.page.bring_to_front()
-        self.page.goto(address)
+        at, _, settings = address.partition("?")
+        if settings and at == self.at:
+            follow(self.page, address)
+        else:
+            self.page.goto(address)
+        self.at = at
         return self.page
 
     def leave(self) -> None:
-        """End the session of the app, and forget what the browser keeps for it."""
+        """Forget what the browser keeps for the app, whose page stays if it is the same."""
+        stays = self.page.url.partition("?")[0] == self.at
+        self.page.mouse.move(0, 0)
         with suppress(Error):  # it may be on its way elsewhere
             self.page.evaluate("localStorage.clear(), sessionStorage.clear()")
-        self.page.mouse.move(0, 0)
-        self.page.goto("about:blank")
+            self.page.evaluate("document.activeElement.blur()")
+        if not stays:
+            self.at = ""
+            self.page.goto("about:blank")
 
 
 @pytest.fixture(scope="session")
@@ -175,7 +171,10 @@ def open_page(
     used: list[Tab] = []
 
     def opened(address: str, theme: str = "light", size: tuple[int, int] = (1280, 720)) -> Page:
-        used.append(tabs.pop() if tabs else Tab(window, _wrong))
+        here = [tab for tab in tabs if tab.at == address.partition("?")[0]]
+        used.append((here or tabs or [Tab(window, _wrong)])[-1])
+        if used[-1] in tabs:
+            tabs.remove(used[-1])
         return used[-1].open(address, theme, size)
 
     def dialog(shown: Dialog) -> None:

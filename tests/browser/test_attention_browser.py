@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from urllib.parse import quote
 
 import numpy as np
@@ -11,9 +10,11 @@ import pytest
 from numpy.typing import NDArray
 from playwright.sync_api import Locator, Page, expect
 
+from figures.labels import query_labels
 from figures.palette import Theme
 from tests.browser.pixels import grid_map, until_the_grid_shows, until_the_lens_shows
 from tests.browser.waiting import (
+    OpenPage,
     at_rest,
     eventually,
     point,
@@ -26,7 +27,6 @@ from transformer.measures.heads import information, kept_lines, widen
 from transformer.trace.records import Trace
 from transformer.translator import Translator
 
-OpenPage = Callable[..., Page]
 SENTENCE = "The cat <b>sat</b> on it."
 
 
@@ -142,9 +142,12 @@ def test_hover_reads_the_exact_weight_tokens_are_text_and_dimmed_columns_are_gre
 ) -> None:
     page = opened(open_page, address, kind="cross", layer="2", head="3", dim="on", keys="none")
     n, m = trace.cross.shape[-2:]
+    rows = query_labels(trace, "cross")
     for query, key in [(0, 0), (n - 1, 1), (1, m - 1)]:
         named = f"key {key + 1} {plain(trace.src_tokens[key])}"
-        lens_says(page, query, key, trace.cross[1, 2], named, f"query {query + 1} ")
+        row = f"query {query + 1} {plain(rows[query])}, "
+        lens_says(page, query, key, trace.cross[1, 2], named, row)
+    expect(page.locator(".row-label").nth(1)).to_have_attribute("title", plain(rows[1]))
     labels = page.locator(".column-label")
     eventually(page, lambda: texts(labels), [plain(token) for token in trace.src_tokens])
     assert page.locator(".lens b, .lens script").count() == 0
@@ -247,6 +250,9 @@ def test_lines_are_those_that_hold_the_share_and_the_legend_switches_heads(
     best = int(trace.cross[1, 2, 2].argmax())
     said = f"2.3 {best + 1} {plain(trace.src_tokens[best])} {trace.cross[1, 2, 2, best]:.2f}"
     expect(page.locator(".lines .readout")).to_contain_text(said)
+    label = plain(query_labels(trace, "cross")[2])
+    expect(page.locator(".token.query").nth(2)).to_have_attribute("title", label)
+    expect(page.locator(".lines .readout")).to_contain_text(f"query 3 {label}: ")
     page.locator(".token.key").nth(1).click()
     strokes(page, kept[:, 1].sum())
     until_the_url_says(page, pin="k2", heads="2.3")

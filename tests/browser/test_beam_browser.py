@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from figures.numbers import signed
-from tests.browser.waiting import until_idle
+from tests.browser.waiting import OpenPage, until_idle
 from transformer.measures.beam import Node, Tree, beam_tree, compare
 from transformer.translator import Translator
 
-OpenPage = Callable[..., Page]
 SENTENCE = "The cat <b>sat</b> on it."
 
 

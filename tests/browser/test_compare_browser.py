@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from figures.compare import describe_difference
 from tests.browser.waiting import (
+    OpenPage,
     at_rest,
     eventually,
     until_idle,
@@ -23,22 +24,28 @@ from tests.browser.waiting import (
 from transformer.trace.records import Trace
 from transformer.translator import Translator
 
-OpenPage = Callable[..., Page]
-
-pytestmark = pytest.mark.timeout(900)
 SENTENCE = "The <b>cat</b> sat."
 
 #: Layers and heads of the encoder on either side.
 LEFT, RIGHT = (2, 3), (1, 5)
 
 
+@pytest.fixture(scope="module")
+def sides(root: Path) -> tuple[Trace, Trace]:
+    """Traces of both sides, decoded greedily."""
+    left, right = (
+        Translator.load(root / name, "cpu").trace(SENTENCE, beam_size=1)
+        for name in ("tiny", "wide")
+    )
+    return left, right
+
+
 def test_a_pair_of_heads_is_chosen_and_subtracted(
-    open_page: OpenPage, address: str, root: Path
+    open_page: OpenPage, address: str, sides: tuple[Trace, Trace]
 ) -> None:
-    query = f"checkpoint=tiny&beam=1&sentence={quote(SENTENCE)}&kind=encoder_self&topic=heads"
-    page = open_page(f"{address}/compare?{query}", "dark")
+    page = open_page(address_of(address, "heads", kind="encoder_self"), "dark")
     table = page.locator(".match")
-    expect(table.locator(".readout")).to_contain_text("Shown:", timeout=180_000)
+    expect(table.locator(".readout")).to_contain_text("Shown:")
     # The last head of the left beside the last of the right, by mouse.
     canvas = table.locator("canvas.cells")
     box = at_rest(page, canvas.bounding_box)
@@ -60,8 +67,7 @@ def test_a_pair_of_heads_is_chosen_and_subtracted(
     page.get_by_test_id("stMain").get_by_text("Attention", exact=True).click()
     page.get_by_test_id("stMain").get_by_text("Difference", exact=True).click()
     expect(page.get_by_text("A − B: Layer 2, head 3 − Layer 1, head 4")).to_be_visible()
-    left, right = (Translator.load(root / name, "cpu").trace(SENTENCE, beam_size=1)
-                   for name in ("tiny", "wide"))  # fmt: skip
+    left, right = sides
     wanted = left.encoder_self[1, 2] - right.encoder_self[0, 3]
     lens = page.locator(".lens")
     expect(lens).to_have_count(1)
@@ -77,37 +83,26 @@ def test_a_pair_of_heads_is_chosen_and_subtracted(
     until_it_fits(page)
 
 
-def traces(root: Path) -> tuple[Trace, Trace]:
-    """Traces of both sides, decoded greedily."""
-    left, right = (
-        Translator.load(root / name, "cpu").trace(SENTENCE, beam_size=1)
-        for name in ("tiny", "wide")
-    )
-    return left, right
-
-
 def address_of(address: str, topic: str, **more: str) -> str:
     query = {"checkpoint": "tiny", "other": "wide", "beam": "1", "sentence": SENTENCE} | more
     return f"{address}/compare?" + urlencode(query | {"topic": topic})
 
 
 def test_a_cell_of_the_differences_opens_large(
-    open_page: OpenPage, address: str, root: Path
+    open_page: OpenPage, address: str, sides: tuple[Trace, Trace]
 ) -> None:
     page = open_page(
         address_of(address, "maps", beside="differences", kind="encoder_self"), "light"
     )
     grid = page.locator(".grid")
-    expect(grid.get_by_role("gridcell")).to_have_count(
-        (RIGHT[0] + 1) * (LEFT[1] + 1), timeout=180_000
-    )
+    expect(grid.get_by_role("gridcell")).to_have_count((RIGHT[0] + 1) * (LEFT[1] + 1))
     expect(grid.locator(".scale")).to_contain_text("A looks more")
     expect(page.get_by_text("A 2 layers of 3 and B 1 layer of 5 heads")).to_be_visible()
     # Layer 1, head 2: a row holds three heads and their mean.
     grid.get_by_role("gridcell").nth(1).click()
     expect(page).to_have_url(re.compile(r"[?&]layer=1&head=2"))
     expect(page.get_by_text("A − B: Layer 1, head 2")).to_be_visible()
-    left, right = traces(root)
+    left, right = sides
     wanted = left.encoder_self[0, 1] - right.encoder_self[0, 1]
     lens = page.locator(".lens")
     expect(lens).to_have_count(1)
@@ -124,12 +119,12 @@ def test_a_cell_of_the_differences_opens_large(
 
 
 def test_players_step_together_as_far_as_both_go(
-    open_page: OpenPage, address: str, root: Path
+    open_page: OpenPage, address: str, sides: tuple[Trace, Trace]
 ) -> None:
     page = open_page(address_of(address, "steps", step="1"), "dark")
-    lengths = [len(trace.predicted_tokens) for trace in traces(root)]
+    lengths = [len(trace.predicted_tokens) for trace in sides]
     leader = page.locator(".player:not(.follower)")
-    expect(leader).to_have_count(1, timeout=180_000)
+    expect(leader).to_have_count(1)
     expect(page.locator(".player.follower").get_by_label("Play (space)")).to_be_hidden()
     until_passes(page, lambda: check_one_bar_reaches_across(page))
     leader.get_by_label("One step forward (right arrow)").click()
@@ -137,8 +132,8 @@ def test_players_step_together_as_far_as_both_go(
     expect(count).to_have_text(f"A step 2 of {lengths[0]} · B step 2 of {lengths[1]}")
     expect(page).to_have_url(re.compile(r"[?&]step=2(&|$)"))
     leader.get_by_label("Last step (End)").click()
-    shorter = min((0, 1), key=lambda side: lengths[side])
     if lengths[0] != lengths[1]:
+        shorter = lengths.index(min(lengths))
         expect(count).to_contain_text(f"{'AB'[shorter]} ended after step {lengths[shorter]}")
     # Rows stand at one height although the two do not have as many heads and tokens.
     until_level(page, page.locator(".player .lower"))
@@ -146,34 +141,28 @@ def test_players_step_together_as_far_as_both_go(
 
 def check_one_bar_reaches_across(page: Page) -> None:
     """One bar of controls for both players."""
-    bar = page.locator(".player:not(.follower) .transport").bounding_box()
-    boxes = [each.bounding_box() for each in page.locator(".player").all()]
-    assert bar is not None and len(boxes) == 2
-    assert all(
-        box is not None
-        and bar["x"] <= box["x"] + 1
-        and box["x"] + box["width"] <= bar["x"] + bar["width"] + 1
-        for box in boxes
+    (bar,) = boxes(page.locator(".player:not(.follower) .transport"))
+    left, right = boxes(page.locator(".player"))
+    assert bar["left"] <= left["left"] + 1 and right["right"] <= bar["right"] + 1
+
+
+def boxes(found: Locator) -> list[dict[str, float]]:
+    """The places of elements in the window."""
+    places: list[dict[str, float]] = found.evaluate_all(
+        "all => all.map((each) => each.getBoundingClientRect().toJSON())"
     )
+    return places
 
 
 def until_level(page: Page, two: Locator) -> None:
     """Both begin at the same height."""
-    tops = "all => all.map((each) => Math.round(each.getBoundingClientRect().top))"
-
-    def check() -> None:
-        left, right = two.evaluate_all(tops)
-        assert left == right
-
-    until_passes(page, check)
+    eventually(page, lambda: len({round(box["top"]) for box in boxes(two)}), 1)
 
 
-def test_a_node_of_one_tree_and_what_was_dropped_in_both(
-    open_page: OpenPage, address: str, root: Path
-) -> None:
+def test_a_node_of_one_tree_and_what_was_dropped_in_both(open_page: OpenPage, address: str) -> None:
     page = open_page(address_of(address, "beam", beam="3"), "light")
     trees = page.locator(".tree canvas.nodes")
-    expect(trees).to_have_count(2, timeout=180_000)
+    expect(trees).to_have_count(2)
     for side in (0, 1):
         expect(trees.nth(side)).to_have_attribute("data-painted", re.compile(r"^\d+$"))
     until_idle(page)
@@ -201,27 +190,26 @@ def test_a_node_of_one_tree_and_what_was_dropped_in_both(
     expect(page.get_by_text(f"B · step {name.split('.')[0]}:")).to_be_visible()
 
 
+def weight_in(readout: Locator) -> float:
+    return float((readout.text_content() or "").split("weight ")[1].replace("−", "-"))
+
+
 def test_a_key_that_both_have_is_followed_in_both_heads(
-    open_page: OpenPage, address: str, root: Path
+    open_page: OpenPage, address: str, sides: tuple[Trace, Trace]
 ) -> None:
     page = open_page(
         address_of(address, "head", kind="encoder_self", layer="1", head="2", query="2", key="1"),
         "dark",
     )
     stages = page.locator(".stages")
-    expect(stages).to_have_count(2, timeout=180_000)
+    expect(stages).to_have_count(2)
     until_idle(page)
     stages.nth(0).focus()
     page.keyboard.press("ArrowRight")
     expect(page).to_have_url(re.compile(r"[?&]key=2(&|$)"))
-    for side, trace in enumerate(traces(root)):
+    for side, trace in enumerate(sides):
         readout = stages.nth(side).locator(".stage.softmax .readout")
+        weight = pytest.approx(float(trace.encoder_self[0, 1, 1, 1]), rel=0.1, abs=6e-4)
         expect(readout).to_contain_text("key 2")
-        weight = float(trace.encoder_self[0, 1, 1, 1])
-
-        def check(readout: Locator = readout, weight: float = weight) -> None:
-            shown = float((readout.text_content() or "").split("weight ")[1].replace("−", "-"))
-            assert shown == pytest.approx(weight, rel=0.1, abs=6e-4)
-
-        until_passes(page, check)
+        eventually(page, partial(weight_in, readout), weight)
     until_level(page, stages.locator(".stage.output"))

@@ -4,7 +4,6 @@ serious."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from importlib.resources import files
 from typing import Literal
@@ -14,7 +13,6 @@ from playwright.sync_api import BrowserContext, Page, expect
 from tests.browser.waiting import eventually, until_at, until_passes, until_settled
 from ui.frame.pages import PAGES
 
-OpenPage = Callable[..., Page]
 QUERY = "checkpoint=reverse-toy&sentence=abcde"
 
 #: Deque's checker of what readers with a screen reader or a keyboard alone meet.
@@ -22,10 +20,14 @@ AXE = (files("axe_playwright_python") / "axe.min.js").read_text("utf-8")
 
 #: What axe finds serious or critical, and where.
 SERIOUS = """async () => {
-    const { violations } = await axe.run(document, { resultTypes: ["violations"] });
+    const { violations } = await axe.run(%s, { resultTypes: ["violations"] });
     return violations.filter((each) => ["serious", "critical"].includes(each.impact))
         .flatMap((each) => each.nodes.map((node) => `${each.id}: ${node.html.slice(0, 160)}`));
 }"""
+
+#: Charts of Plotly, and of Vega.
+CHARTS = {"positions": (4, 2)}
+VEGA = ".stVegaLiteChart canvas, .stVegaLiteChart svg"
 
 #: A theme, and width and height of the window.
 Look = tuple[Literal["light", "dark"], int, int]
@@ -95,59 +97,59 @@ def check_places(page: Page, where: str) -> None:
         assert inside <= 0, f"{where}: its main part scrolls sideways"
 
 
+def check_links(page: Page) -> None:
+    """Every page has its link, all in one row beside the menu's button."""
+    links = page.get_by_test_id("stTopNavLink")
+    expect(links).to_have_text([spec.title for spec in PAGES])
+    boxes = links.evaluate_all("all => all.map((each) => each.getBoundingClientRect())")
+    assert len({round(box["y"]) for box in boxes}) == 1
+    assert max(box["right"] for box in boxes) <= 1280 - 60
+
+
 def test_no_page_says_anything_wrong_or_is_too_wide(app: str, window: BrowserContext) -> None:
     """All are seen in both themes and sizes; in which of them a page is opened takes turns."""
     wrong: list[str] = []
     page = window.new_page()
     looks: list[Look] = [("light", 1280, 720), ("dark", 390, 844)]
     where = ""
-    page.on("pageerror", lambda error: wrong.append(f"{where}: {error}"))
-    page.on(
-        "console",
-        lambda said: (
-            wrong.append(f"{where}: {said.text} {said.location.get('url', '')}")
-            if said.type == "error"
-            else None
-        ),
-    )
-    page.on(
-        "response",
-        lambda got: wrong.append(f"{where}: {got.status} {got.url}") if got.status >= 400 else None,
-    )
+
+    def note(what: str) -> None:
+        wrong.append(f"{where}: {what}")
+
+    page.on("pageerror", lambda error: note(str(error)))
+    page.on("console", lambda said: said.type == "error" and note(f"{said.text} {said.location}"))
+    page.on("response", lambda got: got.status >= 400 and note(f"{got.status} {got.url}"))
+    page.on("requestfailed", lambda asked: note(f"{asked.failure} {asked.url}"))
+    for spec in PAGES:
+        where = spec.url_path
+        look_at(page, looks[0])
+        if spec is PAGES[0]:
+            page.goto(f"{app}/{spec.url_path}?{QUERY}")
+        else:  # by the menu, which a phone hides: the browser keeps the scripts
+            page.get_by_role("link", name=spec.title, exact=True).first.dispatch_event("click")
+            until_at(page, f"/{spec.url_path}")
+        settled(page)
+        if spec is PAGES[0]:
+            until_passes(page, lambda: check_links(page))
+            page.evaluate(AXE)
+        eventually(page, lambda: page.evaluate(UNNAMED), [])
+        if where in CHARTS:
+            for kind, count in zip((".js-plotly-plot", VEGA), CHARTS[where], strict=True):
+                expect(page.locator(kind)).to_have_count(count)
+        for look in looks:
+            if look is not looks[0]:
+                look_at(page, look)
+                settled(page)
+            expect(page.get_by_test_id("stException")).to_have_count(0)
+            until_passes(page, partial(check_places, page, f"{where}, {look}"))
+        page.keyboard.press("Tab")  # makes what scrolls reachable
+        # What stands around every page is looked at once in each theme.
+        part = "document" if spec in PAGES[:2] else "document.querySelector('[data-testid=stMain]')"
+        wrong += [f"{where}, {looks[1]}: {each}" for each in page.evaluate(SERIOUS % part)]
+        looks.reverse()
+    page.close()
     # A page that is left takes its unfinished requests with it.
-    page.on(
-        "requestfailed",
-        lambda asked: (
-            wrong.append(f"{where}: {asked.failure} {asked.url}")
-            if "ERR_ABORTED" not in (asked.failure or "")
-            else None
-        ),
-    )
-    try:
-        for spec in PAGES:
-            where = spec.url_path
-            look_at(page, looks[0])
-            if spec is PAGES[0]:
-                page.goto(f"{app}/{spec.url_path}?{QUERY}")
-            else:  # by the menu, which a phone hides: the browser keeps the scripts
-                page.get_by_role("link", name=spec.title, exact=True).first.dispatch_event("click")
-                until_at(page, f"/{spec.url_path}")
-            settled(page)
-            eventually(page, lambda: page.evaluate(UNNAMED), [])
-            for look in looks:
-                if look is not looks[0]:
-                    look_at(page, look)
-                    settled(page)
-                expect(page.get_by_test_id("stException")).to_have_count(0)
-                until_passes(page, partial(check_places, page, f"{where}, {look}"))
-            page.keyboard.press("Tab")  # makes what scrolls reachable
-            if not page.evaluate("'axe' in window"):
-                page.evaluate(AXE)
-            wrong += [f"{where}, {looks[1]}: {each}" for each in page.evaluate(SERIOUS)]
-            looks.reverse()
-    finally:
-        page.close()
-    assert not wrong
+    assert not [each for each in wrong if "ERR_ABORTED" not in each]
 
 
 #: Pictures on the page, in shadow roots too, that a screen reader would meet without a name.

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import xml.etree.ElementTree as ET
-from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import quote
 
@@ -14,20 +12,13 @@ from playwright.sync_api import Browser, BrowserContext, ElementHandle, Page, ex
 
 from figures.paper import PRESETS, to_svg
 from tests.browser.pixels import pixels
-from tests.browser.waiting import eventually, point, until_idle, until_passes
-from tests.figures.exhibits import exhibit, hostile_panel, panel
+from tests.browser.waiting import eventually, until_idle, until_passes
 from tests.searched import searched
-from transformer.trace.records import Trace
-from transformer.translator import Translator
 from ui.beam.exhibits import search_tree
-from ui.components.grid import grid_component, grid_sheet
-from ui.components.lens import Map
-from ui.export.html import save
 
 #: Its tokens want to be markup, a formula, or to turn the line around.
-SENTENCE = "<script>document.title='run'</script> =1+1 \"a\" שלום e\u0301 The cat " + "l" * 60
+SENTENCE = "<script>document.title='run'</script> =1+1 \"a\" שלום e\u0301 The cat " + "l" * 24
 
-PAGES_TO_TRY = ("attention", "translate")
 FORMATS = {
     "png": "Picture, PNG",
     "svg": "Drawing, SVG",
@@ -38,43 +29,37 @@ FORMATS = {
     "py": "Program, Python",
 }
 
-OpenPage = Callable[..., Page]
-parse = ET.fromstring  # what is read here was written here
-
-
-@pytest.fixture(scope="module")
-def trace(tiny_translator: Translator) -> Trace:
-    return tiny_translator.trace(SENTENCE)
+#: What is taken from which page: every format is of one figure, and made alike of the others.
+TO_TRY = {"attention": tuple(FORMATS), "translate": ("svg", "html")}
 
 
 @pytest.fixture(scope="module")
 def files(
     window: BrowserContext, address: str, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, dict[str, Path]]:
-    """Every format of the first figure of the pages, by page and ending."""
+    """Files of the first figure of the pages, by page and ending."""
     folder = tmp_path_factory.mktemp("files")
     taken: dict[str, dict[str, Path]] = {}
-    for name in PAGES_TO_TRY:
-        page = window.new_page()
-        page.set_default_timeout(120_000)
-        page.goto(f"{address}/?sentence={quote(SENTENCE)}&layer=2&head=1")
-        page.locator("[data-testid=stMain] canvas").first.wait_for()
-        if name != "translate":
-            page.get_by_role("link", name=name.capitalize()).first.click()
+    page = window.new_page()
+    page.goto(f"{address}/translate?sentence={quote(SENTENCE)}&layer=2&head=1")
+    for name in ("translate", "attention"):
+        if name == "attention":
+            page.get_by_role("link", name="Attention").first.click()
             page.get_by_role("gridcell").first.wait_for()
+        page.locator("[data-testid=stMain] canvas").first.wait_for()
         # The page before has such a button too, and goes with it when the new one is through.
         until_idle(page)
         page.get_by_role("button", name="Download").first.click()
         taken[name] = {}
-        for ending, label in FORMATS.items():
+        for ending in TO_TRY[name]:
             with page.expect_download() as waiting:
-                page.get_by_role("button", name=label).click()
+                page.get_by_role("button", name=FORMATS[ending]).click()
             file = waiting.value
             assert file.suggested_filename.endswith(f".{ending}")
-            assert file.suggested_filename.startswith(("cross-attention", "translat", "decod"))
+            assert file.suggested_filename.startswith(("cross-attention", "decod"))
             taken[name][ending] = folder / f"{name}.{ending}"
             file.save_as(taken[name][ending])
-        page.close()
+    page.close()
     return taken
 
 
@@ -93,9 +78,8 @@ def test_drawings_and_papers_open_with_their_texts_inside(
     browser: Browser, files: dict[str, dict[str, Path]], tmp_path: Path
 ) -> None:
     """As a browser sets them, which has a font of its own."""
-    trace = searched(3, 4)
-    tree = search_tree(trace)
-    drawings = [files[name]["svg"] for name in PAGES_TO_TRY]
+    tree = search_tree(searched(3, 4))
+    drawings = [each["svg"] for each in files.values()]
     for name, preset in PRESETS.items():
         drawings.append(tmp_path / f"{name}.svg")
         drawings[-1].write_bytes(to_svg(tree, preset))
@@ -105,9 +89,7 @@ def test_drawings_and_papers_open_with_their_texts_inside(
         assert page.locator("text").count() > 10
         eventually(page, lambda: page.evaluate(OUTSIDE), [])
     page.close()
-    for name in PAGES_TO_TRY:
-        paper = files[name]["pdf"].read_bytes()
-        assert paper.startswith(b"%PDF")
+    assert files["attention"]["pdf"].read_bytes().startswith(b"%PDF")
 
 
 def open_offline(browser: Browser, path: Path, *, ready: bool = True) -> tuple[Page, list[str]]:
@@ -153,7 +135,7 @@ def check_colours(page: Page) -> None:
     assert len(np.unique(pixels(largest_canvas(page)).reshape(-1, 3), axis=0)) > 10
 
 
-@pytest.mark.parametrize("name", PAGES_TO_TRY)
+@pytest.mark.parametrize("name", TO_TRY)
 def test_the_page_opens_offline_and_draws(
     browser: Browser, files: dict[str, dict[str, Path]], name: str
 ) -> None:
@@ -176,30 +158,4 @@ def test_the_page_opens_offline_and_draws(
     page.wait_for_load_state("networkidle")
     assert heard == [files[name]["html"].as_uri()]
     assert "run" not in page.title()
-    page.context.close()
-
-
-def test_a_view_follows_what_is_chosen_in_the_one_before(browser: Browser, tmp_path: Path) -> None:
-    """The lens shows the map whose cell is clicked, without a server."""
-    maps = np.stack([panel(3, 4).values, panel(3, 4).values[::-1]])[None]  # [1, 2, 3, 4]
-    rows, columns = panel(3, 4).rows, panel(3, 4).columns
-    lenses = [Map(each, rows, columns, "a map", "t", "s").lens() for each in maps[0]]
-    views = (
-        grid_component(grid_sheet(maps, rows, columns, label="both"), (0, 0)).offline(),
-        lenses[0].offline({"[0,1]": lenses[1].message()}),
-    )
-    path = save(exhibit(hostile_panel(), offline=views), tmp_path / "a.html")
-    page, heard = open_offline(browser, path)
-    lens = page.locator(".view").nth(1)
-    largest = f"{panel(3, 4).values.max():.4f}"
-    at = np.unravel_index(panel(3, 4).values.argmax(), (3, 4))
-
-    def check(row: int, column: int) -> None:
-        point(lens.locator("canvas.cells"), column, row, 4, 3)
-        assert lens.get_by_role("status").inner_text().endswith(largest)
-
-    until_passes(page, lambda: check(int(at[0]), int(at[1])))
-    page.locator(".view").first.get_by_role("gridcell").nth(1).click()
-    until_passes(page, lambda: check(2 - int(at[0]), int(at[1])))
-    assert heard == [path.as_uri()]
     page.context.close()

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
-from tests.browser.waiting import at_rest, eventually, note, noted, until_idle
+from tests.browser.waiting import OpenPage, at_rest, eventually, note, noted, until_idle
 from transformer.translator import Translator
-
-OpenPage = Callable[..., Page]
 
 
 def test_blocks_show_their_numbers_play_and_open_their_views(
@@ -62,14 +59,10 @@ def test_blocks_show_their_numbers_play_and_open_their_views(
     expect(play).to_have_text("Play")
     expect(plan.locator(".dot.on")).to_have_count(0)
     page.emulate_media(reduced_motion="reduce")
-    try:
+    for block in ("Encoder: Embedding", "Encoder: + Position"):
         play.click()
-        expect(plan.locator(".details")).to_contain_text("Encoder: Embedding")
-        play.click()
-        expect(plan.locator(".details")).to_contain_text("Encoder: + Position")
-        expect(plan.locator(".dot.on")).to_have_count(0)
-    finally:
-        page.emulate_media(reduced_motion="no-preference")
+        expect(details).to_contain_text(block)
+    expect(plan.locator(".dot.on")).to_have_count(0)
     plan.get_by_role("button", name="Decoder layer 1: V K Q").last.click()
     expect(page).to_have_url(re.compile("/head.*layer=1"))
     expect(page.get_by_text("Cross-attention, layer 1")).to_be_visible()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
-from playwright.sync_api import Page, Request, expect
+from playwright.sync_api import BrowserContext, Request, expect
 
-OpenPage = Callable[..., Page]
+from tests.browser.waiting import OpenPage
+
 CARD = """# It <b id="card-bold">bold</b>
 <script>document.title = "taken"</script>
 <img src="/_stcore/health?card" onerror="document.title = 'taken'">
@@ -16,16 +16,17 @@ CARD = """# It <b id="card-bold">bold</b>
 """
 
 
-def test_a_card_is_text(open_page: OpenPage, address: str, root: Path) -> None:
+def test_a_card_is_text(
+    window: BrowserContext, open_page: OpenPage, address: str, root: Path
+) -> None:
     (root / "tiny" / "README.md").write_text(CARD)
-    page = open_page(f"{address}/models?card=tiny")
     asked: list[str] = []
 
     def note(request: Request) -> None:
         asked.append(request.url)
 
-    page.on("request", note)
-    page.reload()
+    window.on("request", note)
+    page = open_page(f"{address}/models?card=tiny")
     card = page.locator(".st-key-model_card")
     expect(card).to_contain_text('<b id="card-bold">bold</b>')
     expect(card).to_contain_text("<script>")
@@ -41,4 +42,4 @@ def test_a_card_is_text(open_page: OpenPage, address: str, root: Path) -> None:
                 return main.clientWidth <= innerWidth && main.scrollWidth <= main.clientWidth;
             }"""
         )
-    page.remove_listener("request", note)
+    window.remove_listener("request", note)

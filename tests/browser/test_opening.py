@@ -41,6 +41,7 @@ def new_visitor(browser: Browser) -> Iterator[NewVisitor]:
         contexts.append(context)
         page = context.new_page()
         page.on("pageerror", lambda error: pytest.fail(f"error in the page: {error}"))
+        page.clock.install()
         page.goto(address)
         return page
 
@@ -62,6 +63,7 @@ def test_a_first_visit_plays_it_whole_by_keyboard_and_the_next_one_does_not(
     # The page stands behind it, and is not seen.
     expect(page.locator(".player .count")).to_be_attached()
     expect(page.locator(".player .count")).not_to_be_visible()
+    page.clock.fast_forward(60_000)  # it is written
     question = page.get_by_role("heading", name="What is “it”?")
     expect(question).to_be_focused()
 
@@ -79,6 +81,7 @@ def test_a_first_visit_plays_it_whole_by_keyboard_and_the_next_one_does_not(
     expect(page.get_by_role("button", name="animal", exact=True)).to_be_focused()
     page.keyboard.press("ArrowRight")  # the player behind does not hear it
     page.keyboard.press("Enter")
+    page.clock.fast_forward(10_000)
     shares = page.locator(".opening .share")
     given = [f"{best.weights[at]:.2f}" for at in found.nouns]
     expect(shares.filter(has_text=".")).to_have_text(given)
@@ -88,6 +91,7 @@ def test_a_first_visit_plays_it_whole_by_keyboard_and_the_next_one_does_not(
 
     expect(page.get_by_role("button", name="Swap tired for wide")).to_be_focused()
     page.keyboard.press("Enter")
+    page.clock.fast_forward(10_000)
     look = second.weights_of(best.kind, best.layer, best.head)
     given = [f"{look.weights[at]:.2f}" for at in second.nouns]
     expect(shares.filter(has_text=".")).to_have_text(given)

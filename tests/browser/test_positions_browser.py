@@ -1,32 +1,15 @@
-"""The Positions page in a real browser: every picture is drawn, and controls redraw them."""
+"""The Positions page in a real browser: logits are split into a sum."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
-from tests.browser.waiting import until_idle, until_passes
+from tests.browser.waiting import OpenPage, until_idle, until_passes
 from transformer.trace.split import split_logits
 from transformer.translator import Translator
-
-OpenPage = Callable[..., Page]
-
-
-def test_the_story_is_drawn_and_a_shift_turns_the_hands(open_page: OpenPage, address: str) -> None:
-    page = open_page(f"{address}/positions?d=32", "dark")
-    plots = page.locator(".js-plotly-plot")
-    expect(plots).to_have_count(4)  # table, curves, products, beyond training
-    expect(page.locator(".stVegaLiteChart canvas, .stVegaLiteChart svg")).to_have_count(2)
-    first_row = page.locator("table tbody tr").first
-    expect(first_row).to_contain_text("+0.9894, -0.1455")  # sin 8, cos 8
-    until_idle(page)
-    page.get_by_role("spinbutton", name="Offset k").fill("-5")
-    page.keyboard.press("Enter")
-    expect(first_row).to_contain_text("+0.0000, +1.0000")  # position 0
-    expect(page).to_have_url(re.compile("k=-5"))
 
 
 def test_the_split_writes_a_sum_out(
@@ -37,9 +20,7 @@ def test_the_split_writes_a_sum_out(
     view = page.locator(".parts")
     expect(view.locator("canvas")).to_have_count(5)
     until_idle(page)
-    view.focus()
-    for key in ("ArrowDown",):
-        page.keyboard.press(key)
+    view.press("ArrowDown")
     trace = tiny_translator.trace("A dog runs.")
     split = split_logits(tiny_translator.model, trace, "decoder_self", 1)
     readout = view.locator(".readout")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from urllib.parse import quote
 
 import numpy as np
@@ -12,13 +11,12 @@ from numpy.typing import NDArray
 from playwright.sync_api import Page, expect
 
 from tests.browser.test_translate import ENTRIES, REVERSE, player_is_ready
-from tests.browser.waiting import eventually, texts, until_passes, until_the_url_says
+from tests.browser.waiting import OpenPage, eventually, texts, until_passes, until_the_url_says
 from tests.shipped import TRANSLATORS
 from transformer.trace.records import Trace
 from transformer.translator import Translator
 from ui.core.examples import examples_for
 
-OpenPage = Callable[..., Page]
 #: A model of words, whose sentences leave room for another choice.
 WORDS = next(name for name in TRANSLATORS if name != REVERSE)
 SENTENCE = examples_for(WORDS).items[2].sentence

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from urllib.parse import parse_qs, urlsplit
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
-from tests.browser.waiting import eventually, until_at, until_settled, until_the_url_says
+from tests.browser.waiting import OpenPage, eventually, until_at, until_settled, until_the_url_says
 
-OpenPage = Callable[..., Page]
 QUERY = "checkpoint=reverse-toy&sentence=abcde"
 
 
 def test_the_keyboards_place_is_seen_and_the_sentence_stays_readable(
     app: str, open_page: OpenPage
 ) -> None:
-    page = open_page(f"{app}/glossary?{QUERY}")
+    page = open_page(f"{app}/attention?{QUERY}")
     until_settled(page)
     page.keyboard.press("Tab")  # from here on the browser shows what has focus
     for kind in ("stTopNavLink", "stPageLink-NavLink"):

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import quote
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
-from tests.browser.waiting import until_idle, until_it_fits, until_the_url_says
+from tests.browser.waiting import OpenPage, until_idle, until_it_fits, until_the_url_says
 from transformer.translator import Translator
 from ui.tokens.views import cuts_of
-
-OpenPage = Callable[..., Page]
 
 #: Marked up, right to left, combining, an emoji, a ligature, and 200 letters without a space.
 SENTENCE = f"The <b>cat</b> שלום e\u0301\u0323 🐕 ﬁne {'x' * 200}"

@@ -5,62 +5,27 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
 from urllib.parse import quote
 
 import pytest
-from playwright.sync_api import BrowserContext, Page, WebSocket, expect
+from playwright.sync_api import BrowserContext, Page, expect
 
 from tests.browser.waiting import at_rest, eventually
+from tests.browser.wire import Wire
 
 SENTENCE, OTHER = "The cat sat on it.", "A dog runs."
 
 
-class Traffic(NamedTuple):
-    """Messages over the line to the server, and addresses requested beside it."""
-
-    sent: list[bytes]
-    received: list[bytes]
-    requests: list[str]
-
-    @property
-    def received_bytes(self) -> int:
-        return sum(map(len, self.received))
-
-    def counts(self) -> list[int]:
-        """Return the number of each."""
-        return [len(each) for each in self]
-
-    def clear(self) -> None:
-        for each in self:
-            each.clear()
-
-    def carries(self, part: bytes) -> int:
-        """Count the messages from the server that hold this."""
-        return sum(part in message for message in self.received)
-
-
 @pytest.fixture(scope="module")
-def watched(window: BrowserContext) -> Iterator[tuple[Page, Traffic]]:
+def watched(window: BrowserContext) -> Iterator[tuple[Page, Wire]]:
     """A tab whose traffic is counted."""
-    page, traffic = window.new_page(), Traffic([], [], [])
-
-    def connected(socket: WebSocket) -> None:
-        socket.on("framesent", lambda data: traffic.sent.append(_bytes(data)))
-        socket.on("framereceived", lambda data: traffic.received.append(_bytes(data)))
-
-    page.on("websocket", connected)
-    page.on("request", lambda request: traffic.requests.append(request.url))
-    yield page, traffic
+    page = window.new_page()
+    yield page, Wire(page)
     page.close()
 
 
-def _bytes(data: str | bytes) -> bytes:
-    return data if isinstance(data, bytes) else data.encode()
-
-
 @contextmanager
-def settled(page: Page, traffic: Traffic) -> Iterator[None]:
+def settled(page: Page, traffic: Wire) -> Iterator[None]:
     """Count what happens within; it begins and ends while no script runs and nothing arrives."""
     at_rest(page, traffic.counts)
     traffic.clear()
@@ -68,7 +33,7 @@ def settled(page: Page, traffic: Traffic) -> Iterator[None]:
     at_rest(page, traffic.counts)
 
 
-def show(page: Page, traffic: Traffic, address: str, **query: str) -> None:
+def show(page: Page, traffic: Wire, address: str, **query: str) -> None:
     """Open the Attention page, and wait until all of it is there."""
     words = "&".join(f"{name}={quote(value)}" for name, value in query.items())
     page.goto(f"{address}/attention?sentence={quote(SENTENCE)}&kind=cross&beam=1&{words}")
@@ -77,12 +42,12 @@ def show(page: Page, traffic: Traffic, address: str, **query: str) -> None:
 
 
 def test_a_click_on_a_cell_brings_its_map_and_a_sentence_brings_the_grid_once(
-    watched: tuple[Page, Traffic], address: str
+    watched: tuple[Page, Wire], address: str
 ) -> None:
     page, traffic = watched
     traffic.clear()
     show(page, traffic, address, layer="1", head="1")
-    opening = traffic.received_bytes
+    opening = traffic.bytes_arrived()
     assert traffic.carries(b"headlight.grid") == 1
     # The maps and the scale: a canvas for each cell would be a layer for each cell.
     expect(page.locator(".grid canvas")).to_have_count(2)
@@ -92,7 +57,7 @@ def test_a_click_on_a_cell_brings_its_map_and_a_sentence_brings_the_grid_once(
         expect(page.get_by_text("Layer 2, head 3", exact=True)).to_be_visible()
     assert len(traffic.sent) == 1 and not traffic.requests
     assert traffic.carries(b"headlight.grid") == 0 and traffic.carries(b"headlight.lens") == 1
-    assert traffic.received_bytes < opening / 2
+    assert traffic.bytes_arrived() < opening / 2
 
     with settled(page, traffic):
         page.locator("textarea").first.fill(OTHER)
@@ -100,16 +65,16 @@ def test_a_click_on_a_cell_brings_its_map_and_a_sentence_brings_the_grid_once(
         expect(page).to_have_url(re.compile("dog"))
     assert len(traffic.sent) == 1 and not traffic.requests
     assert traffic.carries(b"headlight.grid") == 1 and traffic.carries(b"headlight.lens") == 1
-    assert traffic.received_bytes < 1.2 * opening
+    assert traffic.bytes_arrived() < 1.2 * opening
 
 
-def test_steps_are_drawn_in_the_page(watched: tuple[Page, Traffic], address: str) -> None:
+def test_steps_are_drawn_in_the_page(watched: tuple[Page, Wire], address: str) -> None:
     """The server only hears where the player stands."""
     page, traffic = watched
     page.goto(f"{address}/?sentence={quote(SENTENCE)}&step=1&beam=1")
     expect(page.locator(".player .count")).to_contain_text("step 1 of")
     at_rest(page, traffic.counts)
-    opening = traffic.received_bytes
+    opening = traffic.bytes_arrived()
     page.locator(".player").focus()
     with settled(page, traffic):
         for step in (2, 3, 4):
@@ -118,7 +83,7 @@ def test_steps_are_drawn_in_the_page(watched: tuple[Page, Traffic], address: str
         expect(page).to_have_url(re.compile(r"step=4(&|$)"))
     assert 1 <= len(traffic.sent) <= 3 and not traffic.requests
     assert traffic.carries(b"headlight.player") == 0
-    assert traffic.received_bytes < len(traffic.sent) * opening / 3
+    assert traffic.bytes_arrived() < len(traffic.sent) * opening / 3
 
 
 #: Ways in which text that became markup would run as a script.
@@ -139,7 +104,7 @@ INJECT = """() => new Promise((tell) => {
 })"""
 
 
-def test_what_is_injected_does_not_run(watched: tuple[Page, Traffic], address: str) -> None:
+def test_what_is_injected_does_not_run(watched: tuple[Page, Wire], address: str) -> None:
     """Scripts in the page, handlers in attributes, text as code: the policy refuses each."""
     page, _ = watched
     page.goto(f"{address}/glossary")

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from pathlib import Path
 from urllib.parse import parse_qs, quote, urlsplit
 
 import numpy as np
-import pytest
 from numpy.typing import NDArray
 from playwright.sync_api import Locator, Page, expect
 
+from figures.labels import query_labels
 from figures.palette import Theme, attention_table
 from tests.browser.waiting import (
+    OpenPage,
     eventually,
     note,
     noted,
+    starting_with,
     texts,
     until_idle,
     until_passes,
     until_the_url_says,
 )
+from tests.servers import serving
 from transformer.catalogue import list_entries
 from transformer.text.tokenizer import clean
 from transformer.translator import Translator
@@ -27,7 +30,6 @@ from transformer.types import Floats
 from ui.core import url_state
 from ui.work.roots import checkpoints_root
 
-OpenPage = Callable[..., Page]
 ENTRIES = {entry.name: entry for entry in list_entries([checkpoints_root()])}
 REVERSE = "reverse-toy"
 
@@ -47,12 +49,10 @@ def type_and_translate(page: Page, sentence: str) -> None:
 
 
 def until_the_matrix_shows(page: Page, theme: Theme, weights: Floats) -> None:
-    until_passes(
-        page,
-        lambda: np.testing.assert_allclose(
-            heatmap(page, theme, weights.shape), weights, atol=0.01
-        ),
-    )  # fmt: skip
+    def check() -> None:
+        np.testing.assert_allclose(heatmap(page, theme, weights.shape), weights, atol=0.01)
+
+    until_passes(page, check)
 
 
 def heatmap(page: Page, theme: Theme, shape: tuple[int, ...]) -> NDArray[np.float64]:
@@ -221,6 +221,47 @@ def test_keys_buttons_and_tokens_step_and_the_link_reopens_the_view(
     until_the_url_says(again, step=str(steps))
 
 
+#: Counts what is moved by the script of a component.
+COUNT_MOVES = """() => {
+    window.moves = 0;
+    const animate = Element.prototype.animate;
+    Element.prototype.animate = function (...how) {
+        window.moves += 1;
+        return animate.apply(this, how);
+    };
+}"""
+
+
+def test_a_row_says_what_it_reads_and_predicts_and_the_output_drops_into_the_input(
+    app: str, open_page: OpenPage
+) -> None:
+    step = 3
+    page = open_page(f"{app}/?checkpoint={REVERSE}&sentence=abcdef&step={step}&shifted=on")
+    label = query_labels(trace(REVERSE, "abcdef"), "cross")[step - 1]
+    reads, predicts = label.split(" → ")
+    player, now = page.locator(".player"), page.locator(".position.now")
+    expect(player.locator("[aria-live]")).to_contain_text(f"Step {step}: {label},")
+    point_at_matrix(player.locator("canvas.matrix"), step - 1, 1)
+    expect(player.locator(".tip")).to_contain_text(f"query {step} {label}")
+    expect(now).to_have_attribute("aria-label", f"{step}: {label}")
+    expect(now.locator(".output")).to_have_text(predicts)
+    # What is read was written one step before: shifted right.
+    expect(page.locator(".position .output").nth(step - 2)).to_have_text(reads)
+    opener = page.get_by_role("button", name="shifted right")
+    page.evaluate(COUNT_MOVES)
+    opener.press("ArrowRight")
+    eventually(page, lambda: page.evaluate("window.moves > 0"), True)  # it drops into its place
+    expect(page.locator(".position.now .input")).to_have_text(predicts)
+    page.emulate_media(reduced_motion="reduce")
+    page.evaluate("window.moves = 0")
+    for key, at in (("ArrowLeft", step), ("ArrowRight", step + 1)):
+        opener.press(key)
+        expect(now).to_have_attribute("aria-label", starting_with(f"{at}: "))
+    assert page.evaluate("window.moves") == 0
+    opener.press("Enter")
+    expect(page.locator(".shift")).to_be_hidden()
+
+
 def test_back_brings_the_earlier_view(app: str, open_page: OpenPage) -> None:
     page = open_page(f"{app}/?checkpoint={REVERSE}&sentence=abc")
     player_is_ready(page)
@@ -262,31 +303,22 @@ def test_hostile_text_is_shown_and_not_run_and_too_long_a_sentence_is_refused(
     expect(page.get_by_test_id("stAlert")).to_have_count(0)
 
 
-@pytest.mark.parametrize("path", ["translate_page", "attention"])
-def test_an_address_opens_its_page_on_a_fresh_server(
-    unvisited_app: str, open_page: OpenPage, path: str
+def test_the_name_of_a_pages_file_opens_it_on_a_fresh_server(
+    tmp_path: Path, spare_port: int, open_page: OpenPage
 ) -> None:
-    """Also that of a page's file; Streamlit's dialog that there is no such page does not stay."""
-    page = open_page(f"{unvisited_app}/{path}?checkpoint={REVERSE}&sentence=abc")
-    expect(page.get_by_role("link", name="Attention")).to_be_visible()
-    expect(page.locator("textarea")).to_have_value("abc")
-    if path == "translate_page":
+    with serving(tmp_path / "log.txt", port=spare_port) as (fresh, _):
+        page = open_page(f"{fresh}/translate_page?checkpoint={REVERSE}&sentence=abc")
+        expect(page.locator("textarea")).to_have_value("abc")
         expect(page.locator(".st-key-headline")).to_have_text("cba")
-    else:
-        expect(page.get_by_role("grid").first).to_be_visible()
-    if path == "attention":
-        expect(page.get_by_role("dialog")).to_have_count(0)
-        page.wait_for_url("**/attention?**sentence=abc**")
-    page.get_by_role("link", name="Glossary").click()
-    page.wait_for_url("**/glossary?**sentence=abc**")
-    expect(page.get_by_role("textbox", name="Find a word")).to_be_visible()
-    expect(page.get_by_test_id("stException")).to_have_count(0)
+        page.get_by_role("link", name="Glossary").click()
+        page.wait_for_url("**/glossary?**sentence=abc**")
+        expect(page.get_by_role("textbox", name="Find a word")).to_be_visible()
 
 
 def test_the_file_name_and_the_title_of_a_page_open_it_once_there_are_visitors(
     app: str, open_page: OpenPage
 ) -> None:
-    page = open_page(app)
+    page = open_page(f"{app}/?checkpoint={REVERSE}&sentence=abcd")
     player_is_ready(page)  # the server is not fresh any more
     for path, title in (("attention_page", "Attention"), ("inside-a-head", "Inside a head")):
         page.goto(f"{app}/{path}?checkpoint={REVERSE}&sentence=abc")

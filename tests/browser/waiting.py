@@ -17,6 +17,9 @@ from tests.waiting import PATIENCE, wait_until
 
 T = TypeVar("T")
 
+#: What `open_page` in conftest.py gives.
+OpenPage = Callable[..., Page]
+
 PATIENCE_MS = PATIENCE * 1000
 
 #: Matches while the browser is connected and no script runs.
@@ -124,6 +127,32 @@ def until_the_url_says(page: Page, **wanted: str | None) -> str:
     """Wait until the URL says what is wanted; None: says nothing of it. Returns: the URL."""
     # Hidden tabs have no frames to ask in.
     return str(page.wait_for_function(_URL_SAYS, arg=wanted, polling=50).json_value())
+
+
+def follow(page: Page, address: str) -> None:
+    """Go to an address of the app as the browser's buttons do, for a third of opening it.
+
+    Settings of the same page that the address lacks are as if they had never been made.
+    """
+    page.wait_for_timeout(600)  # until then a changed address may be a late one (url_state)
+    until_idle(page)
+    page.evaluate(_FOLLOW, address)
+    until_idle(page)
+
+
+#: Resolves once the script runs for it; a run may be too short to be seen.
+_FOLLOW = """address => new Promise((runs) => {
+    setTimeout(runs, 3000);
+    const app = document.querySelector("[data-testid=stApp]");
+    const watcher = new MutationObserver(() => {
+        if (app.dataset.testScriptState !== "running") return;
+        watcher.disconnect();
+        runs();
+    });
+    watcher.observe(app, { attributes: true });
+    history.pushState(null, "", address);
+    dispatchEvent(new PopStateEvent("popstate"));
+})"""
 
 
 def until_at(page: Page, path: str) -> None:

@@ -1,0 +1,77 @@
+"""A page's line to its server."""
+
+from __future__ import annotations
+
+import re
+
+from playwright.sync_api import Page, WebSocketRoute
+
+
+class Wire:
+    """The messages between a page and its server, which can be held for a while.
+
+    Attributes:
+        sent, arrived: messages to the server and from it.
+        requests: addresses requested beside the line.
+        wrong: errors of the page's scripts.
+    """
+
+    def __init__(self, page: Page) -> None:
+        self.holding = False
+        self.sent: list[bytes] = []
+        self.arrived: list[bytes] = []
+        self.requests: list[str] = []
+        self.wrong: list[str] = []
+        self._waiting: list[str | bytes] = []
+        page.route_web_socket(re.compile("_stcore/stream"), self._open)
+        page.on("request", lambda request: self.requests.append(request.url))
+        page.on("pageerror", lambda error: self.wrong.append(str(error)))
+
+    def _open(self, route: WebSocketRoute) -> None:
+        self._server = route.connect_to_server()
+
+        def sent(message: str | bytes) -> None:
+            self.sent.append(_bytes(message))
+            if self.holding:
+                self._waiting.append(message)
+            else:
+                self._server.send(message)
+
+        def received(message: str | bytes) -> None:
+            self.arrived.append(_bytes(message))
+            route.send(message)
+
+        route.on_message(sent)
+        self._server.on_message(received)
+
+    def counts(self) -> list[int]:
+        """Return the number of messages and requests."""
+        return [len(self.sent), len(self.arrived), len(self.requests)]
+
+    def bytes_arrived(self) -> int:
+        return sum(map(len, self.arrived))
+
+    def carries(self, part: bytes) -> int:
+        """Count the messages from the server that hold this."""
+        return sum(part in message for message in self.arrived)
+
+    def clear(self) -> None:
+        """Count anew."""
+        for each in (self.sent, self.arrived, self.requests):
+            each.clear()
+
+    def hold(self) -> None:
+        """Hold messages to the server, and count anew."""
+        self.holding = True
+        self.clear()
+
+    def release(self) -> None:
+        """Send what has waited."""
+        self.holding = False
+        for message in self._waiting:
+            self._server.send(message)
+        self._waiting.clear()
+
+
+def _bytes(data: str | bytes) -> bytes:
+    return data if isinstance(data, bytes) else data.encode()
