@@ -15,6 +15,7 @@ from ui.components.packing import (
     Component,
     attention_colours,
     deflate,
+    fields,
     index_pair,
     is_index,
     pack,
@@ -44,14 +45,20 @@ def test_what_is_deflated_in_parts_is_one_message(
     assert inflate(deflate(header, *parts)) == (header, b"".join(parts))
 
 
-def test_half_a_surrogate_pair_does_not_stop_the_page() -> None:
-    header, _ = unpack(pack({"token": "a\ud800"}, b""))
-    assert header == {"token": "a?"}
-
-
-def test_what_json_cannot_carry_is_refused() -> None:
+def test_half_a_surrogate_pair_does_not_stop_the_page_and_no_number_is_refused() -> None:
+    assert unpack(pack({"token": "a\ud800"}, b""))[0] == {"token": "a?"}
     with pytest.raises(ValueError, match="JSON"):
         pack({"x": float("nan")}, b"")
+
+
+@given(JSON | st.floats())
+def test_a_field_is_of_the_wanted_type_and_size(value: Any) -> None:
+    found = fields({"a": value, "b": 2, "c": 1}, a=(None, "x", range(1, 3), False), b=range(3))
+    fine = (
+        value is None or value is False or (type(value) is int and value in (1, 2)) or value == "x"
+    )
+    assert found == ({"a": value, "b": 2} if fine else None)
+    assert fields({}, a=range(3)) is None and fields(value, b=range(3)) is None
 
 
 def test_colours_are_the_palette() -> None:

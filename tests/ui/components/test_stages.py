@@ -53,7 +53,6 @@ def test_only_the_decoder_has_a_picture_of_the_mask(kind: str) -> None:
     ("reported", "chosen"),
     [
         ({"key": 0, "divisor": None}, Chosen(0)),
-        ({"key": 1}, Chosen(1)),
         ({"key": 6, "divisor": 3.25}, Chosen(6, 3.25)),
         ({"key": 7, "divisor": None}, None),
         ({"key": 1, "divisor": True}, None),

@@ -106,7 +106,7 @@ def test_the_message_holds_both_scenes_and_the_light_of_every_token_before_the_p
     alone = opening_component(words, first_scene(first, RIDDLE)).header
     assert len(alone["scenes"]) == 1 and not alone["covers"] and not alone["missing"]
     header = opening_component(words, first_scene(first, RIDDLE), then, covers=True).header
-    assert header["changed"] == ["tired", "wide"] and header["covers"]
+    assert header["changed"] == ("tired", "wide") and header["covers"]
     assert (header["source"]["name"], header["target"]["code"]) == ("English", "de")
     one, other = header["scenes"]
     assert " ".join(one["words"]) == "The animal left the street as it was tired. </s>"
