@@ -1,5 +1,5 @@
-// Two paths of a search tree as two rows of tokens. The shared prefix is written once,
-// across both rows; the step at which they diverge is marked. Token text is only ever textContent.
+// Two paths of a search tree as two rows of tokens. The shared prefix is written once, across both
+// rows; the step at which they diverge is marked.
 
 function component({ root, header }) {
   const { a, b, shared } = header;

@@ -6,7 +6,7 @@ Token text travels as JSON and becomes `textContent`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from figures.labels import show_token
@@ -74,17 +74,20 @@ def pieces_component(
         chosen: the id to outline at every occurrence.
         label: for screen readers.
     """
-    shown = [asdict(each) | _labels(each.piece) | {"note": _plain(each.note)} for each in pieces]
-    header = {
-        "pieces": shown,
-        "changed": [[_plain(before), _plain(after)] for before, after in changed],
-    }
+    shown = [
+        {
+            **vars(each), "piece": show_token(each.piece, _LONGEST),
+            "whole": show_token(each.piece, 400), "note": _plain(each.note),
+        }
+        for each in pieces
+    ]  # fmt: skip
+    header = {"pieces": shown, "changed": [[*map(_plain, both)] for both in changed]}
     return _component(header, chosen, label, 1 + max((each.id for each in pieces), default=0))
 
 
 def cuts_component(cuts: Sequence[Cut], *, chosen: int, label: str) -> Component[int]:
     """Return a list of segmentations and what differs in them; `chosen` counts from 0."""
-    rows = [asdict(cut) | {"stretches": [labels(part, _LONGEST) for part in cut.stretches]}
+    rows = [vars(cut) | {"stretches": [labels(part, _LONGEST) for part in cut.stretches]}
             for cut in cuts]  # fmt: skip
     return _component({"cuts": rows}, chosen, label, len(cuts))
 
@@ -96,10 +99,6 @@ def _component(header: dict[str, Any], chosen: int, label: str, length: int) -> 
         "cut", header, choice=chosen,
         parse=lambda reported: reported if is_index(reported, length) else None,
     )  # fmt: skip
-
-
-def _labels(piece: str) -> dict[str, str]:
-    return {"piece": show_token(piece, _LONGEST), "whole": show_token(piece, 400)}
 
 
 def _plain(text: str) -> str:

@@ -1,8 +1,5 @@
-// A sentence in pieces (header.pieces) or a list of other segmentations (header.cuts).
-//
-// Input: one message of ui/components/packing.py; there is only a header. Text only ever
-// becomes textContent. The choice is a piece's id, or the 0-based number of a segmentation; it is sent
-// to Python (shared/choice.js).
+// A sentence in pieces (header.pieces), or a list of other segmentations (header.cuts). The choice is a
+// piece's id, or the 0-based number of a segmentation.
 
 function component({ root, header }, host) {
   const choice = syncChoice(host, header);

@@ -1,16 +1,12 @@
 // The grid of all layers and heads of a kind of attention: a small map each, click to choose.
 //
-// Input: a message of ui/components/packing.py. Its header says which kinds there are (kinds.js);
-// each is deflated, with a header of its own that names its maps and the colours, and a body that
-// holds them as bytes, 255 = weight 1, in the order of `fold` in __init__.py. Text only ever
-// becomes textContent. With a limit above 0 the bytes are differences, 0 to 255 for -limit to
-// limit, and `summaries` holds the sentence about each cell.
+// With a limit above 0 the maps' bytes are differences, 0 to 255 for -limit to limit, and `summaries`
+// holds the sentence about each cell.
 //
 // The choice is [layer, head, marks, kind], 0-based, null for all layers or heads combined; marks are
-// the heads marked with Shift, as [layer, head]. It is sent to Python (shared/choice.js) and means the
-// same for every kind: a layer that one kind lacks is kept for one that has it. Another kind is drawn
-// at once and then reported. Offline, the report is the cell on screen, [layer, head], with the kind
-// if there are several.
+// the heads marked with Shift, as [layer, head]. It means the same for every kind: a layer that one
+// kind lacks is kept for one that has it. Another kind is drawn at once and then reported. Offline,
+// the report is the cell on screen, [layer, head], with the kind if there are several.
 
 // How long a kind stays on screen before the others are unpacked, in milliseconds.
 const STAY_MS = 400;

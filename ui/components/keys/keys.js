@@ -1,8 +1,5 @@
 // The frame's keyboard shortcuts, the hint that lists them, and the link to the view. Shortcuts are
-// ignored while someone types.
-//
-// Input: {presenting, title, keys: [[pressed, label, does, go]], more: [[label, does]], clicker}.
-// A shortcut is sent to Python as the trigger `go`.
+// ignored while someone types; one is sent to Python as the trigger `go`.
 
 const STOPS = "a[href], button, input, select, textarea, summary, [tabindex]";
 const MODIFIERS = new Set(["Shift", "Control", "Alt", "Meta"]);

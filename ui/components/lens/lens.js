@@ -1,10 +1,8 @@
 // One attention map, large: labels on both axes, the exact value under the pointer or the cursor.
 //
-// Input: one message of ui/components/packing.py. The header holds the labels and colours, the body
-// the weights as float32, row by row: rows are queries, columns are keys. Token text only ever
-// becomes textContent. If labels can be selected, [queries, keys] is sent to Python
-// (shared/choice.js). With a limit above 0 the weights are differences, and the colours run from
-// -limit to limit.
+// The body holds the weights as float32, row by row: rows are queries, columns are keys. If labels can
+// be selected, the choice is [queries, keys]. With a limit above 0 the weights are differences, and
+// the colours run from -limit to limit.
 
 const LARGEST_CELL = 46;
 const SMALLEST_LABEL = 12; // px of cell side below which labels are thinned out
@@ -84,14 +82,8 @@ function build(root, map, choice) {
 // Lays everything out.
 function layOut(root, map, parts) {
   const style = getComputedStyle(root);
-  const pen = parts.canvas.getContext("2d");
   const fontSize = parseFloat(style.fontSize);
-  pen.font = `${fontSize}px ${style.fontFamily}`;
-  const measured = new Map();
-  const wide = (text) => {
-    if (!measured.has(text)) measured.set(text, pen.measureText(text).width);
-    return measured.get(text);
-  };
+  const wide = widthsIn(`${fontSize}px ${style.fontFamily}`);
   // Labels are as large as their rows allow, and smaller ones leave more room for the rows.
   for (let size = fontSize; size > SMALLEST_TYPE; size -= 1) {
     const frame = frameOf(root, map, parts, wide, fontSize, size);

@@ -1,8 +1,4 @@
-// Attention as lines between tokens, a colour for each head.
-//
-// Input: one message of ui/components/packing.py. The header holds tokens, colours and which heads
-// are drawn; the body the lines that hold most of each query's weight (see __init__.py). Token text
-// only ever becomes textContent. {heads, pin} is sent to Python (see shared/choice.js).
+// Attention as lines between tokens, a colour for each head. The choice is {heads, pin}.
 //
 // The canvas covers the visible part of the tokens and stays in place while they scroll. It is
 // redrawn every frame, so 512 tokens cost no more than those on screen.
@@ -117,9 +113,7 @@ function layOut(root, lines, parts, view) {
   const width = parts.scroll.clientWidth;
   const style = getComputedStyle(root);
   const size = parseFloat(style.fontSize);
-  const pen = parts.canvas.getContext("2d");
-  pen.font = `${size}px ${style.fontFamily}`;
-  const wide = (text) => pen.measureText(text).width;
+  const wide = widthsIn(`${size}px ${style.fontFamily}`);
   const limit = width * 0.36;
   const right = Math.min(limit, widestRow(lines.key_tokens, wide) + size * 1.2);
   const left = fitRows(parts.sheet, lines.query_tokens, wide, limit - size * 1.2) + size * 1.2;

@@ -1,8 +1,5 @@
-// How alike each head of one model (rows) is to each head of another (columns).
-//
-// Input: one message of ui/components/packing.py. The header holds names, the marked pairs and the
-// colours, the body the similarities as float32, row by row. Text only ever becomes textContent. The
-// chosen pair is sent to Python as [row, column], 0-based (see shared/choice.js).
+// How alike each head of one model (rows) is to each head of another (columns). The body holds the
+// similarities as float32, row by row; the choice is the pair [row, column], 0-based.
 
 const GAP = 4; // px after each layer
 const LARGEST = 26;

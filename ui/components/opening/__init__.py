@@ -86,17 +86,11 @@ def opening_component(
         missing: why there is none.
         covers: whether the page stands behind it; if not, the browser asks for it at once.
     """
-    (source, source_code), (target, target_code) = script.languages
+    source, target = ({"name": name, "code": code} for name, code in script.languages)
     header = {
-        "lead": script.lead,
-        "question": script.question,
-        "why": script.why,
-        "nouns": list(script.nouns),
-        "answer": script.answer,
-        "replies": list(script.replies),
-        "changed": list(script.changed),
-        "source": {"name": source, "code": source_code},
-        "target": {"name": target, "code": target_code},
+        **vars(script),
+        "source": source,
+        "target": target,
         "scenes": [_scene(each) for each in (first, second) if each is not None],
         "missing": missing,
         "covers": covers,
@@ -114,7 +108,11 @@ def _scene(scene: Scene) -> Mapping[str, Any]:
         "special": [group[0] in trace.src_special for group in referent.words],
         "pronoun": referent.pronoun,
         "nouns": list(referent.nouns),
-        "tokens": [_written(token) for token in trace.predicted_tokens[:end]],
+        # As in running text: whether a space precedes the token.
+        "tokens": [
+            {"text": show_token(token.removeprefix("▁")), "apart": token.startswith("▁")}
+            for token in trace.predicted_tokens[:end]
+        ],
         "step": referent.step,
         "written": _rounded(written),
         "kind": scene.kind,
@@ -123,11 +121,6 @@ def _scene(scene: Scene) -> Mapping[str, Any]:
         "verdict": list(scene.verdict),
         "detail": scene.detail,
     }
-
-
-def _written(token: str) -> Mapping[str, Any]:
-    """A target token as it stands in running text: whether a space precedes it."""
-    return {"text": show_token(token.removeprefix("\u2581")), "apart": token.startswith("\u2581")}
 
 
 def _rounded(weights: Floats) -> Any:

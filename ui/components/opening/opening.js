@@ -1,7 +1,6 @@
 // The opening: a sentence is translated token by token, stops before the pronoun, and asks what it
-// stands for. Every text arrives in one message; a second scene is asked for once, when it is
-// wanted. Where motion is unwelcome, each stage stands there at once.
-// Tokens are untrusted: they are only ever set as textContent.
+// stands for. A second scene is asked for once, when it is wanted. Where motion is unwelcome, each
+// stage stands there at once.
 
 const PACE = 430; // ms that one token takes
 const ALONE = 1100; // ms in which the source stands alone, to be read
@@ -135,16 +134,15 @@ class Opening {
     this.tokens[this.scene.step].classList.add("slot");
     this.words[this.scene.pronoun].classList.add("asked");
     const heading = make("h2", "", question, { tabindex: -1 });
+    const take = (guess) => {
+      this.guess = guess;
+      this.show(0);
+    };
     const answers = make("div", "choices",
-      nouns.map((noun, i) => make("button", "answer", { onclick: () => this.take(i) }, noun)));
+      nouns.map((noun, i) => make("button", "answer", { onclick: () => take(i) }, noun)));
     this.below.replaceChildren(heading, make("p", "", why), answers);
     if (document.activeElement === document.body) heading.focus({ preventScroll: true });
     else this.live.textContent = `${question} ${why}`;
-  }
-
-  take(guess) {
-    this.guess = guess;
-    this.show(0);
   }
 
   /** Let the light of a scene fall: from where it was, if the other scene was lit before. */

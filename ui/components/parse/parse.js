@@ -1,8 +1,6 @@
 // A sentence under its tree. The chosen bracket (header.choice, a node) lights the words that the
-// model looked at when it wrote that bracket; the panel beside names them.
-//
-// Input: one message of ui/components/packing.py; the body has one row of float32 a node, over the
-// words and `</s>`, -1 where the model did not write the node. Text only ever becomes textContent.
+// model looked at when it wrote that bracket; the panel beside names them. The body has one row of
+// float32 a node, over the words and `</s>`, -1 where the model did not write the node.
 
 const LEVEL = 2.6; // from one level of the tree to the next, in em
 const [SMALLEST, LARGEST] = [0.8, 1.45]; // of an em, to fit the view; a longer sentence scrolls
@@ -32,12 +30,11 @@ function fitting(view) {
 // The level of every node above the words, and where it stands; `unit` is an em in pixels.
 function placed(view, unit) {
   const { nodes, words } = view.header;
-  const pen = document.createElement("canvas").getContext("2d");
-  pen.font = `${unit}px ${getComputedStyle(view.root).fontFamily}`;
+  const wide = widthsIn(`${unit}px ${getComputedStyle(view.root).fontFamily}`);
   const tags = new Map(nodes.filter((node) => node.word).map((node) => [node.first, node.label]));
   let x = 0.3 * unit;
   const columns = words.map((word, at) => {
-    const width = Math.max(pen.measureText(word).width, 0.85 * pen.measureText(tags.get(at) ?? "").width) + 0.7 * unit;
+    const width = Math.max(wide(word), 0.85 * wide(tags.get(at) ?? "")) + 0.7 * unit;
     const column = { x: x + width / 2, width };
     x += width + unit / 2;
     return column;

@@ -1,8 +1,5 @@
-// A matrix as a sum of others: the parts as small maps, their sum as a large one with labels.
-//
-// Input: one message of ui/components/packing.py: names, tokens and colours in the header, then the
-// maps as float32 [map][query][key] and the mask as bytes [query][key]. Token text only ever
-// becomes textContent or is drawn on a canvas. Nothing is sent back to Python.
+// A matrix as a sum of others: the parts as small maps, their sum as a large one with labels. The body
+// holds the maps as float32 [map][query][key] and the mask as bytes [query][key].
 
 const LARGEST_SUM_CELL = 34; // px
 const LONGEST_TOKEN = 96; // px
@@ -50,11 +47,9 @@ function build(root, { names, label }) {
 // Cells of the small maps and of the sum, and the room for the sum's labels, in px.
 function layOut(root, view) {
   const { tokens } = view.header;
-  const pen = document.createElement("canvas").getContext("2d");
-  pen.font = `${view.look.size}px ${view.look.font}`;
-  const widest = Math.max(...tokens.map((token) => pen.measureText(plain(token)).width));
-  const label = Math.min(LONGEST_TOKEN, widest) + 8;
-  const columns = rowColumns(view.header.rows, (text) => pen.measureText(text).width, LONGEST_ROW);
+  const wide = widthsIn(`${view.look.size}px ${view.look.font}`);
+  const label = Math.min(LONGEST_TOKEN, widestRow(tokens, wide)) + 8;
+  const columns = rowColumns(view.header.rows, wide, LONGEST_ROW);
   const width = root.clientWidth;
   const narrow = width < 640;
   const smallSide = narrow ? (width - 24) / 2 : Math.min(200, width * 0.24);

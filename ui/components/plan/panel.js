@@ -61,35 +61,32 @@ function showBlock(view, id) {
 function factsOf(view, block) {
   const { header } = view;
   const stack = header.stacks[block.stack];
-  const shapes = [["tensor", `${stack.tokens.length} × ${header.d_model}`]];
-  if (block.words === "linear" || block.words === "softmax") {
-    const p = header.probabilities[view.chosen.row];
-    const next = plain(header.predicted[view.chosen.row]);
-    const leaving = view.numbers[1].leaving[view.chosen.row];
-    if (block.words === "linear") return [...shapes, ["length in", fourDigits(leaving)]];
-    return [["predicts", next], ["probability", `${(100 * p).toFixed(1)}%`]];
+  const tensor = ["tensor", `${stack.tokens.length} × ${header.d_model}`];
+  const length = (name, value) => [name, fourDigits(value)];
+  const norm = (step) => normOf(view, block.stack, step);
+  const leaving = view.numbers[block.stack].leaving[positionIn(view, block.stack)];
+  if (block.words === "linear") return [tensor, length("length in", leaving)];
+  if (block.words === "softmax") {
+    const [p, next] = [header.probabilities, header.predicted].map((each) => each[view.chosen.row]);
+    return [["predicts", plain(next)], ["probability", `${(100 * p).toFixed(1)}%`]];
   }
   if (block.look === "main") {
-    const facts = [
-      ...shapes,
-      ["length in", fourDigits(normOf(view, block.stack, block.step))],
-      ["length added", fourDigits(numberOf(view, block, "added"))],
+    return [
+      tensor,
+      length("length in", norm(block.step)),
+      length("length added", numberOf(view, block, "added")),
       ["share of the sum", `${(100 * numberOf(view, block, "shares")).toFixed(1)}%`],
-      ["length out", fourDigits(normOf(view, block.stack, block.step + 1))],
+      length("length out", norm(block.step + 1)),
+      block.kind === undefined
+        ? ["neurons above 0", `${numberOf(view, block, "fired")} of ${header.neurons[block.stack]}`]
+        : ["looks most", mostSeen(view, block)],
     ];
-    if (block.kind === undefined) {
-      const fired = numberOf(view, block, "fired");
-      return [...facts, ["neurons above 0", `${fired} of ${header.neurons[block.stack]}`]];
-    }
-    return [...facts, ["looks most", mostSeen(view, block)]];
   }
   if (block.look === "ports") return [["looks most", mostSeen(view, block)]];
-  if (block.ends && block.words === "final") {
-    const out = view.numbers[block.stack].leaving[positionIn(view, block.stack)];
-    return [...shapes, ["length in", fourDigits(normOf(view, block.stack, block.step))], ["length out", fourDigits(out)]];
+  if (block.words === "final") {
+    return [tensor, length("length in", norm(block.step)), length("length out", leaving)];
   }
-  if (block.step === undefined) return shapes;
-  return [...shapes, ["length", fourDigits(normOf(view, block.stack, block.step))]];
+  return block.step === undefined ? [tensor] : [tensor, length("length", norm(block.step))];
 }
 
 function mostSeen(view, block) {

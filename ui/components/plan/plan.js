@@ -1,9 +1,5 @@
-// Figure 1 of the paper for one checkpoint: blocks, arrows, the sentence's tokens, real numbers.
-//
-// Input: one message of ui/components/packing.py; `read` has the order of the body. A choice of
-// layer, token or view redraws here and is reported through shared/choice.js; a click on a block with
-// a page of its own is reported as "open". Token text only ever becomes textContent. Positions are
-// computed in layout.js, the numbers beside the drawing in panel.js, the motion in travel.js.
+// Figure 1 of the paper for one checkpoint: blocks, arrows, the sentence's tokens, real numbers. A click
+// on a block with a page of its own is reported as "open".
 
 const SCALES = [1.35, 1.25, 1.15, 1.05, 1, 0.95, 0.9, 0.85, 0.8, 0.75]; // of type, largest first
 

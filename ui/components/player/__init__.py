@@ -7,7 +7,6 @@ another token than the model did is reported, and Python continues decoding from
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +18,6 @@ from figures.numbers import decimal
 from transformer.measures.entropy import nats_to_bits
 from transformer.measures.words import Groups, group_labels, word_groups
 from transformer.trace.records import Trace
-from transformer.types import Bools
 from ui.components.packing import attention_look, fields, labels, pack
 
 #: Up to this many weights are sent as 16-bit integers (four exact decimals), more as 8-bit ones.
@@ -161,9 +159,12 @@ def encode(
         "top": _alternatives(trace),
         "drawn": None if trace.n_allowed is None else trace.n_allowed.tolist(),
         "chosen": [
-            {"rank": _rank(chosen, ids.tolist()), "probability": round(math.exp(log_prob), 6)}
-            for chosen, ids, log_prob in zip(
-                trace.predicted_ids, trace.top_ids, trace.log_probs.tolist(), strict=True
+            {"rank": ids.index(chosen) if chosen in ids else -1, "probability": probability}
+            for chosen, ids, probability in zip(
+                trace.predicted_ids,
+                trace.top_ids[:, :MOST_ALTERNATIVES].tolist(),
+                np.exp(trace.log_probs.astype(np.float64)).round(6).tolist(),
+                strict=True,
             )
         ],
         "entropy": np.round(nats_to_bits(trace.entropy.astype(np.float64)), 4).tolist(),
@@ -210,27 +211,13 @@ def _spans(groups: Groups) -> list[list[int]]:
 
 def _alternatives(trace: Trace) -> list[list[list[Any]]]:
     """Return [token, probability, id, whether sampling excluded it] of the best of each step."""
-    n_steps, width = trace.top_ids.shape
-    allowed: Bools = (
-        np.ones((n_steps, width), dtype=np.bool_) if trace.allowed is None else trace.allowed
-    )
+    ids = trace.top_ids[:, :MOST_ALTERNATIVES]
+    kept = np.ones_like(trace.top_ids, dtype=np.bool_) if trace.allowed is None else trace.allowed
+    p = np.exp(trace.top_log_probs.astype(np.float64)).round(6)
+    rows = zip(trace.top_tokens, p.tolist(), ids.tolist(), (~kept).tolist(), strict=True)
     return [
-        [
-            [show_token(token), round(math.exp(log_prob), 6), token_id, not kept]
-            for token, log_prob, token_id, kept in zip(
-                tokens, row.tolist(), ids.tolist(), keeps.tolist(), strict=True
-            )
-        ][:MOST_ALTERNATIVES]
-        for tokens, row, ids, keeps in zip(
-            trace.top_tokens, trace.top_log_probs, trace.top_ids, allowed, strict=True
-        )
+        [[show_token(token), *rest] for token, *rest in zip(*row, strict=False)] for row in rows
     ]
-
-
-def _rank(chosen: int, ids: list[int]) -> int:
-    """Return the index of the chosen token among the alternatives shown, or -1."""
-    shown = ids[:MOST_ALTERNATIVES]
-    return shown.index(chosen) if chosen in shown else -1
 
 
 def _reported(state: Any, name: str, trace_id: str) -> Mapping[str, Any]:

@@ -14,14 +14,12 @@ Object.assign(Player.prototype, {
     const { rows, source, keys } = this.message.header;
     const T = rows.length;
     const width = this.matrix.parentElement.clientWidth;
-    const ctx = this.matrix.getContext("2d");
-    ctx.font = this.labelFont();
-    const longest = (texts) => Math.max(...texts.map((text) => ctx.measureText(plain(text)).width));
+    const wide = widthsIn(this.labelFont());
     const scale = this.labelSize() / LABEL;
     const room = Math.max(84 * scale, 0.26 * width);
-    const rowLabels = rowColumns(rows, (text) => ctx.measureText(text).width, room);
+    const rowLabels = rowColumns(rows, wide, room);
     const wantLeft = 26 * scale + rowLabels.width;
-    const wantTop = Math.min(78 * scale, 20 * scale + longest([...source, ...keys]) * 0.72);
+    const wantTop = Math.min(78 * scale, 20 * scale + widestRow([...source, ...keys], wide) * 0.72);
     const label = this.labelSize();
     const most = MOST_CELL * tallness();
     const scrolls = onPhone() && T <= MOST_SCROLLED;
@@ -37,10 +35,7 @@ Object.assign(Player.prototype, {
     // Slanted labels of the last columns lean out to the right.
     const right = columnsFit ? Math.min(44, top * 0.6) : 8;
     const fits = Math.min(2 * most, (width - left - right - BLOCK_GAP) / columns);
-    const cell = {
-      w: scrolls ? Math.max(FINGER, fits) : fits,
-      h: Math.min(most, (height - top - 6) / T),
-    };
+    const cell = { w: scrolls ? Math.max(FINGER, fits) : fits, h: Math.min(most, (height - top - 6) / T) };
     const whole = left + columns * cell.w + BLOCK_GAP + right; // of which a phone shows a part
     this.whole.style.width = scrolls && whole > width ? `${whole}px` : "0";
     const away = this.scroller.scrollLeft;
@@ -78,9 +73,7 @@ Object.assign(Player.prototype, {
     const { T, left, top, cell, blocks, width, height } = frame;
     const ctx = sharp(this.matrix, width, height);
     this.frame = frame;
-    this.matrix.dataset.frame = JSON.stringify({
-      left, top, w: cell.w, h: cell.h, own: blocks[1].left,
-    });
+    this.matrix.dataset.frame = JSON.stringify({ left, top, ...cell, own: blocks[1].left });
     const { ink, accent } = this.look;
     let shrunk = false;
     this.drawRowLabels(ctx, frame, ink);
@@ -92,11 +85,9 @@ Object.assign(Player.prototype, {
     ctx.lineWidth = 2;
     for (const block of blocks) {
       const w = cell.w * block.labels.length;
-      ctx.strokeRect(
-        block.left - 1, top + this.step * cell.h - 1, w + 2, Math.max(3, cell.h + 2),
-      );
+      ctx.strokeRect(block.left - 1, top + this.step * cell.h - 1, w + 2, Math.max(3, cell.h + 2));
     }
-    if (this.hover && this.hover.onMatrix) {
+    if (this.hover?.onMatrix) {
       ctx.strokeStyle = ink;
       ctx.lineWidth = 1;
       const { t, column, kind } = this.hover;
@@ -190,7 +181,7 @@ Object.assign(Player.prototype, {
 
   /** Show the exact weight of one cell beside the pointer. */
   setHover(hover) {
-    const redraw = (this.hover && this.hover.onMatrix) || (hover && hover.onMatrix);
+    const redraw = this.hover?.onMatrix || hover?.onMatrix;
     this.hover = hover;
     this.tip.classList.toggle("shown", Boolean(hover));
     if (hover) {
@@ -209,8 +200,8 @@ Object.assign(Player.prototype, {
       const at = hover.chip ? hover.chip.getBoundingClientRect() : null;
       const x = (at ? at.left : hover.x + 14) - box.left;
       const y = (at ? at.bottom + 4 : hover.y + 14) - box.top;
-      this.tip.style.left = `${Math.min(x, box.width - this.tip.offsetWidth - 4)}px`;
-      this.tip.style.top = `${y + this.tip.offsetHeight > box.height && !at ? y - this.tip.offsetHeight - 24 : y}px`;
+      const { offsetWidth: w, offsetHeight: h } = this.tip;
+      setBox(this.tip, Math.min(x, box.width - w - 4), y + h > box.height && !at ? y - h - 24 : y);
     }
     if (redraw) this.drawMatrix();
   },

@@ -50,12 +50,8 @@ Object.assign(Player.prototype, {
     if (possible) title.push("choose it to take it instead");
     const line = make(possible ? "button" : "div", "candidate", { title: title.join("; ") },
       name, make("span", "track", fill), make("span", "value", percent(probability)));
-    if (possible) {
-      extend(line, {
-        "aria-label": `Take ${text} instead, probability ${percent(probability)}`,
-        onclick: () => this.send({ token: id }),
-      });
-    }
+    const label = `Take ${text} instead, probability ${percent(probability)}`;
+    if (possible) extend(line, { "aria-label": label, onclick: () => this.send({ token: id }) });
     return make("li", `${taken ? "taken" : ""} ${cut ? "cut" : ""}`.trim(), line);
   },
 

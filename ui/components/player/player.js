@@ -1,6 +1,5 @@
-// The decoding player. Everything it shows arrives in one message; stepping, playing, and
-// changing layer or head happen here without the server, which is told once the user pauses.
-// Tokens are untrusted: they are only ever set as textContent or drawn on a canvas.
+// The decoding player. Stepping, playing, and changing layer or head happen here without the server,
+// which is told once the user pauses.
 
 const REPORT_MS = 300;
 const FAINT = 0.05; // weights below this get no number and no line
@@ -13,16 +12,7 @@ function component(given, host) {
 class Player {
   constructor(root) {
     this.root = root;
-    this.step = 0;
-    this.layer = null;
-    this.head = null;
-    this.hover = null;
-    this.message = null;
-    this.steer = null;
-    this.units = null;
     this.timer = null;
-    this.reportTimer = null;
-    this.seen = null;
     this.maps = new Map();
     this.build();
     this.onKey = (event) => this.key(event);
@@ -163,14 +153,10 @@ class Player {
     this.draw();
     this.moveOthers();
     clearTimeout(this.reportTimer);
-    if (this.timer === null) this.reportTimer = setTimeout(() => this.reportPlace(), REPORT_MS);
+    if (this.timer === null) this.reportTimer = setTimeout(() => this.report(this.place()), REPORT_MS);
   }
 
-  /** Report the place to Python for the link; steps are 1-based there. */
-  reportPlace() {
-    this.report(this.place());
-  }
-
+  /** The place, as Python reads it; steps are 1-based there. */
   place() {
     const number = (value) => (value === null ? null : value + 1);
     return {
@@ -224,11 +210,9 @@ class Player {
     const before = strongest(own);
     const name = (value, what) => (value === null ? `mean over ${what}s` : `${what} ${value + 1}`);
     const where = `${name(this.layer, "layer")}, ${name(this.head, "head")}`;
-    this.matrix.setAttribute(
-      "aria-label",
-      `${where}, ${rows.length} decoder positions (queries): cross-attention onto ` +
-        `${source.length} source columns, self-attention onto ${keys.length} prefix columns`,
-    );
+    const label = `${where}, ${rows.length} decoder positions (queries): cross-attention onto ` +
+      `${source.length} source columns, self-attention onto ${keys.length} prefix columns`;
+    this.matrix.setAttribute("aria-label", label);
     if (this.timer === null) {
       this.live.textContent =
         `Step ${this.step + 1}: ${plain(rows[this.step])}, probability ` +

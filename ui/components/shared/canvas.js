@@ -12,6 +12,17 @@ function sharp(canvas, width, height) {
   return pen;
 }
 
+// The width of text in a font, by a function that remembers.
+function widthsIn(font) {
+  const pen = make("canvas").getContext("2d");
+  pen.font = font;
+  const known = new Map();
+  return (text) => {
+    if (!known.has(text)) known.set(text, pen.measureText(text).width);
+    return known.get(text);
+  };
+}
+
 // Text shortened to a width in the pen's font, with an ellipsis.
 function fitted(pen, text, width) {
   if (pen.measureText(text).width <= width) return text;

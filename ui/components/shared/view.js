@@ -1,5 +1,6 @@
 // What every view needs: its message, its elements, and when to draw. Python prepends the functions
-// that a component calls, since a component is one module without imports (see files.py).
+// that a component calls, since a component is one module without imports (see files.py). Text from a
+// message is untrusted: it only ever becomes textContent, or is drawn on a canvas.
 
 // A message of packing.py as {header, body}; the body is a view, not a copy.
 function unpack(data) {

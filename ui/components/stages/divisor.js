@@ -55,11 +55,8 @@ function divisorSlider(place, view, { move, choose }) {
     const value = Math.min(2 * root, Number(Number(input.value).toFixed(2)));
     return Math.abs(value - root) <= (dragged ? near : near / 7) ? root : value;
   };
-  input.onpointerdown = () => {
-    dragged = true;
-  };
-  input.onkeydown = () => {
-    dragged = false; // no value: a handler that returns false takes the key away
+  input.onpointerdown = input.onkeydown = ({ type }) => {
+    dragged = type === "pointerdown";
   };
   input.oninput = () => move(read());
   input.onchange = () => choose({ divisor: read() });

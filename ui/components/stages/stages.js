@@ -1,10 +1,5 @@
-// Inside a head: the stages of attention for one query, from the tokens' vectors to W_O.
-//
-// Input: one message of ui/components/packing.py; the body holds float32 arrays in the order of
-// `read`. Choosing a key or moving the divisor redraws every stage here and is reported
-// to Python through shared/choice.js. Token text only ever becomes textContent or is drawn on a
-// canvas. Each stage's picture is in pictures.js, its equation in equations.js, and what another
-// divisor makes of the logits in divisor.js.
+// Inside a head: the stages of attention for one query, from the tokens' vectors to W_O. Choosing a key
+// or moving the divisor redraws every stage here.
 
 function component({ root, header, body }, host) {
   const choice = syncChoice(host, header);

@@ -1,5 +1,5 @@
-// Words or tokens in a row, each above its log-probability. Those the other side lacks are
-// underlined; the first difference is marked. Token text only ever becomes textContent.
+// Words or tokens in a row, each above its log-probability. Those the other side lacks are underlined;
+// the first difference is marked.
 
 function component({ root, header }) {
   const tokens = header.tokens.map((token, i) => {

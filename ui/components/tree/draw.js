@@ -57,9 +57,8 @@ function rectOf(header, size, index) {
 
 /** The size of the whole tree. */
 function extent(header, size, shown) {
-  let rank = 0;
-  for (const index of shown) rank = Math.max(rank, header.rank[index]);
-  const steps = header.step.length ? header.step[header.step.length - 1] + 1 : 0;
+  const rank = shown.reduce((most, index) => Math.max(most, header.rank[index]), 0);
+  const steps = 1 + (header.step.at(-1) ?? -1);
   return {
     width: size.gutter + size.root + steps * size.column,
     height: size.top(rank) + size.height(rank) + 10 * size.unit,
@@ -72,9 +71,7 @@ function paintTree(view, state) {
   const pen = sharp(canvas, width, height);
   const first = Math.floor((left - size.gutter - size.root) / size.column) - 1;
   const last = Math.ceil((left + width - size.gutter - size.root) / size.column);
-  const inSight = view.shown.filter(
-    (index) => header.step[index] >= first && header.step[index] <= last,
-  );
+  const inSight = view.shown.filter((at) => header.step[at] >= first && header.step[at] <= last);
   pen.save();
   pen.translate(-left, -top);
   paintFence(pen, view, left, width);
@@ -240,7 +237,7 @@ function paintRulers(pen, view, first, last) {
   pen.textBaseline = "middle";
   pen.textAlign = "center";
   const every = Math.max(1, Math.ceil((22 * view.type) / size.column));
-  const steps = header.step.length ? header.step[header.step.length - 1] : -1;
+  const steps = header.step.at(-1) ?? -1;
   for (let step = Math.max(0, first); step <= Math.min(last, steps); step += 1) {
     const x = size.gutter + size.root + step * size.column + size.width / 2 - left;
     if (step % every || x < size.gutter + 8) continue;
@@ -270,26 +267,11 @@ function shortened(pen, view, text, font, room) {
 /** The colours of the current theme, also as variables for the bar above the tree. */
 function inkOf(root, header) {
   const look = themed(root);
-  const over = (colour, share) => solid(`color-mix(in srgb, ${colour} ${share}%, ${look.paper})`);
+  const over = (colour, share) => `color-mix(in srgb, ${colour} ${share}%, ${look.paper})`;
   const [a, b] = header.colours[look.theme];
   for (const [name, value] of Object.entries({ a, b, "on-a": inkOn(a), "on-b": inkOn(b) })) {
     root.style.setProperty(`--${name}`, value);
   }
   const [rule, quiet, lit] = [over(look.ink, 22), over(look.ink, 66), over(look.accent, 16)];
   return { ...look, a, b, text: look.ink, rule, quiet, lit };
-}
-
-/** Any CSS colour as "#rrggbb", the fastest for a canvas; cached. */
-const solids = new Map();
-function solid(colour) {
-  if (!solids.has(colour)) {
-    const canvas = document.createElement("canvas");
-    canvas.width = canvas.height = 1;
-    const pen = canvas.getContext("2d");
-    pen.fillStyle = colour;
-    pen.fillRect(0, 0, 1, 1);
-    const [word] = new Uint32Array(pen.getImageData(0, 0, 1, 1).data.buffer);
-    solids.set(colour, cssOf(word));
-  }
-  return solids.get(colour);
 }

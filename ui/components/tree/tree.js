@@ -1,8 +1,5 @@
-// The view of a search tree: what is chosen, hidden, zoomed to and scrolled to.
-//
-// Input: one message of ui/components/packing.py, see `tree_component` in __init__.py. The choice is
-// sent to Python as the state `view` once the user pauses. Token text is only ever drawn on the
-// canvas or set as textContent.
+// The view of a search tree: what is chosen, hidden, zoomed to and scrolled to. The choice is sent to
+// Python as the state `view` once the user pauses.
 
 const REST_MS = 250;
 const ZOOMS = [0.35, 0.5, 0.7, 0.85, 1, 1.2, 1.45];
@@ -88,18 +85,14 @@ class TreeView {
     this.view.setAttribute("aria-label", `${header.label}. Arrow keys move between nodes.`);
     this.derive();
     watch(this.root, () => this.layOut());
-    this.reveal(this.state[this.state.slot] ?? this.state.a);
+    this.reveal(this.chosen());
   }
 
   /** Derive from the choice which nodes are shown and which paths are marked. */
   derive() {
     const { header, state } = this;
-    this.shown = [];
-    for (let i = 0; i < header.step.length; i += 1) {
-      if (state.dropped || header.kind[i] <= CUT || i === state.a || i === state.b) {
-        this.shown.push(i);
-      }
-    }
+    const isShown = (i) => state.dropped || header.kind[i] <= CUT || i === state.a || i === state.b;
+    this.shown = [...header.step.keys()].filter(isShown);
     state.onA = new Set(this.path(state.a));
     state.onB = new Set(this.path(state.b));
     const hidden = header.kind.filter((kind) => kind > CUT).length;
@@ -111,7 +104,12 @@ class TreeView {
     }
     this.clear.hidden = state.b === null;
     this.slots.a.hidden = this.slots.b.hidden = Boolean(header.single);
-    this.describe(state[state.slot] ?? state.a);
+    this.describe(this.chosen());
+  }
+
+  /** The node that arrows move. */
+  chosen() {
+    return this.state[this.state.slot] ?? this.state.a;
   }
 
   path(index) {
@@ -137,10 +135,8 @@ class TreeView {
 
   paint() {
     if (!this.size) return;
-    this.left = this.view.scrollLeft;
-    this.top = this.view.scrollTop;
-    this.width = this.view.clientWidth;
-    this.height = this.view.clientHeight;
+    const { scrollLeft: left, scrollTop: top, clientWidth: width, clientHeight: height } = this.view;
+    Object.assign(this, { left, top, width, height });
     const inSight = paintTree(this, this.state);
     this.canvas.dataset.painted = String(this.shown.length);
     // Where to click a node, for tests: "step.rank" to [x, y].
@@ -168,20 +164,12 @@ class TreeView {
   at(event) {
     const box = this.canvas.getBoundingClientRect();
     const [x, y] = [event.clientX - box.left, event.clientY - box.top];
-    const { size, header } = this;
-    const across = x + this.view.scrollLeft - size.gutter - size.root;
-    const step = Math.floor(across / size.column);
-    return (
-      this.shown.find((index) => {
-        if (header.step[index] !== step) return false;
-        const place = this.placeOf(index);
-        const near = 2;
-        return (
-          x >= place.x && x <= place.x + place.w &&
-          y >= place.y - near && y <= place.y + place.h + near
-        );
-      }) ?? null
-    );
+    const near = 2;
+    const found = this.shown.find((index) => {
+      const { x: left, y: top, w, h } = this.placeOf(index);
+      return x >= left && x <= left + w && y >= top - near && y <= top + h + near;
+    });
+    return found ?? null;
   }
 
   listen() {
@@ -206,12 +194,12 @@ class TreeView {
       if (index === this.hover) return;
       this.hover = index;
       view.classList.toggle("on-node", index !== null);
-      this.describe(index ?? this.state[this.state.slot] ?? this.state.a);
+      this.describe(index ?? this.chosen());
       this.soon();
     };
     view.onpointerleave = () => {
       this.hover = null;
-      this.describe(this.state[this.state.slot] ?? this.state.a);
+      this.describe(this.chosen());
       this.soon();
     };
     view.onclick = (event) => {
@@ -300,11 +288,9 @@ class TreeView {
   }
 
   zoomBy(by) {
-    const nearest = ZOOMS.reduce((best, zoom) =>
-      Math.abs(zoom - this.zoom) < Math.abs(best - this.zoom) ? zoom : best,
-    );
-    const next = ZOOMS[Math.min(ZOOMS.length - 1, Math.max(0, ZOOMS.indexOf(nearest) + by))];
-    this.zoomTo(next);
+    const far = (zoom) => Math.abs(zoom - this.zoom);
+    const nearest = ZOOMS.reduce((best, zoom) => (far(zoom) < far(best) ? zoom : best));
+    this.zoomTo(ZOOMS[ZOOMS.indexOf(nearest) + by] ?? nearest);
   }
 
   /** Show all steps: shorten the columns before the words become too small to read. */
@@ -328,7 +314,7 @@ class TreeView {
     this.narrow = narrow;
     this.fits.clear();
     this.layOut();
-    this.reveal(this.state[this.state.slot] ?? this.state.a);
+    this.reveal(this.chosen());
   }
 
   /** Scroll the view, never the page, until a node is visible. */
