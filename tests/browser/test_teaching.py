@@ -17,8 +17,8 @@ def test_the_keyboards_place_is_seen_and_the_sentence_stays_readable(
     page = open_page(f"{app}/attention?{QUERY}")
     until_settled(page)
     page.keyboard.press("Tab")  # from here on the browser shows what has focus
-    for kind in ("stTopNavLink", "stPageLink-NavLink"):
-        link = page.get_by_test_id(kind).last
+    in_sidebar = page.get_by_test_id("stSidebar").get_by_test_id("stPageLink-NavLink")
+    for link in (page.get_by_test_id("stTopNavLink").last, in_sidebar.last):
         link.focus()
         expect(link).to_have_css("outline-width", "2px")
         expect(link).to_have_css("outline-style", "solid")
