@@ -84,7 +84,8 @@ def test_a_pair_of_heads_is_chosen_and_subtracted(
 
 
 def address_of(address: str, topic: str, **more: str) -> str:
-    query = {"checkpoint": "tiny", "other": "wide", "beam": "1", "sentence": SENTENCE} | more
+    query = {"checkpoint": "tiny", "other": "wide", "beam": "1", "sentence": SENTENCE}
+    query |= {"other_layer": "same", "other_head": "same"} | more  # as if no test had chosen others
     return f"{address}/compare?" + urlencode(query | {"topic": topic})
 
 
