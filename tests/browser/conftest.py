@@ -131,14 +131,14 @@ class Tab:
         if not request.url.startswith((self._own, "data:", "blob:", "about:")):
             self._wrong.append(f"the page asked for {request.url}")
 
-    def open(self, address: str, theme: str, size: tuple[int, int]) -> Page:
+    def open(self, address: str, theme: str, size: tuple[int, int], *, anew: bool) -> Page:
         """Go to an address, with nothing left of the settings before."""
         self._own = "/".join(address.split("/")[:3])
         self.page.set_viewport_size({"width": size[0], "height": size[1]})
         self.page.emulate_media(color_scheme=theme, reduced_motion="no-preference")  # type: ignore[arg-type]
         self.page.bring_to_front()
         at, _, settings = address.partition("?")
-        if settings and at == self.at:
+        if settings and at == self.at and not anew:
             follow(self.page, address)
         else:
             self.page.goto(address)
@@ -170,12 +170,18 @@ def open_page(
     """Open an address in a tab of its own; what goes wrong in it fails the test."""
     used: list[Tab] = []
 
-    def opened(address: str, theme: str = "light", size: tuple[int, int] = (1280, 720)) -> Page:
+    def opened(
+        address: str,
+        theme: str = "light",
+        size: tuple[int, int] = (1280, 720),
+        *,
+        anew: bool = False,
+    ) -> Page:
         here = [tab for tab in tabs if tab.at == address.partition("?")[0]]
         used.append((here or tabs or [Tab(window, _wrong)])[-1])
         if used[-1] in tabs:
             tabs.remove(used[-1])
-        return used[-1].open(address, theme, size)
+        return used[-1].open(address, theme, size, anew=anew)
 
     def dialog(shown: Dialog) -> None:
         _wrong.append(f"dialog: {shown.message}")

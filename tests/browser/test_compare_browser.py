@@ -83,9 +83,14 @@ def test_a_pair_of_heads_is_chosen_and_subtracted(
     until_it_fits(page)
 
 
+@pytest.fixture
+def open_page(open_page: OpenPage) -> OpenPage:
+    """Open a page anew: its topics keep settings for each other that the address does not show."""
+    return partial(open_page, anew=True)
+
+
 def address_of(address: str, topic: str, **more: str) -> str:
-    query = {"checkpoint": "tiny", "other": "wide", "beam": "1", "sentence": SENTENCE}
-    query |= {"other_layer": "same", "other_head": "same"} | more  # as if no test had chosen others
+    query = {"checkpoint": "tiny", "other": "wide", "beam": "1", "sentence": SENTENCE} | more
     return f"{address}/compare?" + urlencode(query | {"topic": topic})
 
 
