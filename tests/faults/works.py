@@ -30,31 +30,6 @@ from transformer.toys.run import ToyRun
 from transformer.toys.settings import ToySettings
 from transformer.worker.job import Job
 
-#: Text that a small recipe can hold sentences out of.
-_RECIPE = """
-[model]
-d_model = 12
-d_ff = 16
-n_heads = 1
-n_encoder_layers = 1
-n_decoder_layers = 1
-max_positions = 40
-
-[tokenizer]
-vocab_size = 40
-model_type = "char"
-
-[data]
-corpora = ["pairs.tsv"]
-
-[training]
-epochs = 2
-batch_tokens = 2000
-average = 2
-precision = "float32"
-snapshots = 3
-"""
-
 _TOY = ToySettings(d_model=16, n_heads=2, n_layers=1, updates=30, warmup=4)
 _DECODING = ("--device", "cpu", "--beam", "1", "--alpha", "0.6")
 
@@ -145,13 +120,13 @@ class Publishing(Work):
     writes = 80_000
 
     def prepare(self) -> None:
-        lines = [f"w{n % 19} x{n}\tv{n} y{n % 19}" for n in range(160)]
-        (self.inputs / "pairs.tsv").write_text("\n".join(lines) + "\n")
-        (self.inputs / "tiny.toml").write_text(_RECIPE)
-        run, more = self.inputs / "run", ("--data", self.inputs, "--out")
-        train = ("train", self.inputs / "tiny.toml", "--quiet", "--device", "cpu")
-        assert command(*train, *more, run) == 0
-        assert command("publish", run, *_DECODING, *more, self.inputs / "published") == 0
+        data = parallel_text(self.inputs / "data")
+        path = recipe(data, "snapshots = 3")
+        run(path, self.inputs / "run")
+        out = self.inputs / "published"
+        assert (
+            command("publish", self.inputs / "run", *_DECODING, "--data", data, "--out", out) == 0
+        )
 
     def begin(self, place: Path, number: int) -> None:
         if number % 2:
@@ -159,7 +134,7 @@ class Publishing(Work):
 
     def run(self, place: Path, number: int) -> int:
         return command(
-            "publish", self.inputs / "run", "--data", self.inputs, "--out", place / "it",
+            "publish", self.inputs / "run", "--data", self.inputs / "data", "--out", place / "it",
             *_DECODING, "--note", f"Of trial {number}.",
         )  # fmt: skip
 
@@ -175,7 +150,7 @@ class Measuring(Publishing):
     """`measure`, a corpus job: it writes figures and the card of a published checkpoint."""
 
     name = "measure"
-    writes = 12_000
+    writes = 6_000
 
     def begin(self, place: Path, number: int) -> None:
         if not (place / "it").exists():
@@ -184,7 +159,7 @@ class Measuring(Publishing):
 
     def run(self, place: Path, number: int) -> int:
         return command(
-            "measure", place / "it", "--data", self.inputs, *_DECODING, "--note",
+            "measure", place / "it", "--data", self.inputs / "data", *_DECODING, "--note",
             f"Of trial {number}.",
         )  # fmt: skip
 
@@ -202,7 +177,12 @@ class Snapshots(Publishing):
 
     def run(self, place: Path, number: int) -> int:
         return command(
-            "snapshots", self.inputs / "run", "--checkpoint", place / "it", "--data", self.inputs
+            "snapshots",
+            self.inputs / "run",
+            "--checkpoint",
+            place / "it",
+            "--data",
+            self.inputs / "data",
         )
 
     def check(self, place: Path) -> str:

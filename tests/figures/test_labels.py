@@ -63,13 +63,10 @@ def test_a_decoder_row_is_named_by_what_it_reads_and_predicts() -> None:
     label = row_labels(["a" * 60], ["\u05d0" * 3])[0]  # both are shown, and both of their ends
     assert show_token(label, 5) == "aa…aa → \u2068\u05d0\u05d0\u05d0\u2069"
     assert plain_token("▁weil → ▁es") == "_weil → _es"
-
-
-def test_the_rows_of_a_trace_and_what_they_read_in_turn() -> None:
     trace = make_trace(S=5, T=4)
     labels = {kind: query_labels(trace, kind) for kind in ATTENTION_KINDS}
     assert labels["encoder_self"] == trace.src_tokens
     assert labels["cross"] == labels["decoder_self"]
-    reads, predicts = zip(*(each.split(ARROW) for each in labels["cross"]), strict=True)
-    assert (reads, predicts) == (trace.tgt_tokens, trace.predicted_tokens)
-    assert reads[1:] == predicts[:-1]  # shifted right
+    shown, next_ones = zip(*(each.split(ARROW) for each in labels["cross"]), strict=True)
+    assert (shown, next_ones) == (trace.tgt_tokens, trace.predicted_tokens)
+    assert shown[1:] == next_ones[:-1]  # shifted right

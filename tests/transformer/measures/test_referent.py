@@ -35,7 +35,7 @@ def test_the_best_head_is_the_one_with_the_most_weight_among_those_that_prefer_t
         assert ((found.preferred == noun) == (this > that)).all()
 
 
-def test_there_is_no_best_head_where_all_look_as_much_at_the_other_noun() -> None:
+def test_heads_that_look_as_much_at_the_other_noun_or_turn_to_it() -> None:
     trace = scene()
     encoder, cross = trace.encoder_self.copy(), trace.cross.copy()
     for maps, row in ((encoder, IT), (cross, STEP)):
@@ -43,13 +43,12 @@ def test_there_is_no_best_head_where_all_look_as_much_at_the_other_noun() -> Non
     even = find_referent(dataclasses.replace(trace, encoder_self=encoder, cross=cross), "it", NOUNS)
     assert even is not None and even.best(0) is None and even.best(1) is None
     assert set(even.preferred.tolist()) == {-1}
-
-
-def test_heads_that_turn_to_the_other_noun_are_counted() -> None:
-    one = find_referent(aimed(scene(), "cross", 1, 2, ANIMAL), "it", NOUNS)
-    other = find_referent(aimed(scene(), "cross", 1, 2, (STREET,)), "it", NOUNS)
-    assert turned(one, other, 0, 1) == 1 and turned(one, other, 1, 0) == 0
-    assert turned(one, one, 0, 1) == 0
+    one, other = (
+        find_referent(aimed(scene(), "cross", 1, 2, noun), "it", NOUNS)
+        for noun in (ANIMAL, (STREET,))
+    )
+    assert one is not None and other is not None
+    assert turned(one, other, 0, 1) == 1 and turned(one, other, 1, 0) == turned(one, one, 0, 1) == 0
 
 
 def test_what_is_not_in_the_sentence_or_not_translated_is_not_found() -> None:

@@ -84,13 +84,8 @@ def test_rows_still_sum_to_one_and_means_and_sums_are_what_the_rule_says(
     np.testing.assert_allclose(merged[..., i, j], block.sum(-1).mean(-1), atol=1e-6)
     # Averaging heads and merging words can be done in either order.
     np.testing.assert_allclose(merged.mean(1), merge(maps.mean(1), queries, keys), atol=1e-6)
-
-
-@given(st.data(), st.integers(2, 9), st.integers(0, 2**16))
-def test_a_word_never_sees_a_later_word(data: st.DataObject, T: int, seed: int) -> None:  # noqa: N803
-    groups = data.draw(groups_of(T))
-    merged = merge(make_trace(T=T, seed=seed).decoder_self, groups, groups)
-    assert not np.triu(merged, k=1).any()
+    own = merge(make_trace(T=T + 1, seed=seed).decoder_self, queries, queries)
+    assert not np.triu(own, k=1).any()  # a word never sees a later word
 
 
 def test_single_pieces_leave_the_map_as_it_is_and_gaps_are_refused() -> None:
@@ -109,13 +104,10 @@ def test_single_pieces_leave_the_map_as_it_is_and_gaps_are_refused() -> None:
             merge(maps, None, groups)
 
 
-def test_a_target_word_is_linked_to_the_word_it_looks_at_most() -> None:
-    words = np.array([[0.65, 0.35], [0.2, 0.8]], np.float32)
-    assert links(words) == {(0, 0), (1, 1)} and links(words[:, :0]) == frozenset()
-
-
 @given(st.sets(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1))
-def test_error_rates(sure: set[tuple[int, int]]) -> None:
+def test_links_and_their_error_rates(sure: set[tuple[int, int]]) -> None:
+    words = np.array([[0.65, 0.35], [0.2, 0.8]], np.float32)  # linked to where it looks most
+    assert links(words) == {(0, 0), (1, 1)} and links(words[:, :0]) == frozenset()
     known = frozenset(sure)
     assert alignment_error([known], [Gold(known, known)]) == 0
     gold = [Gold(frozenset({(0, 0)}), frozenset({(0, 0), (1, 1)}))]

@@ -1,4 +1,4 @@
-"""Runs as processes: compiled, killed at random moments, in two that torchrun starts.
+"""Runs as processes: compiled, killed within saves, in two that torchrun starts.
 
 They take a minute: see `make soak`.
 """
@@ -7,11 +7,8 @@ from __future__ import annotations
 
 import json
 import os
-import random
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -27,7 +24,6 @@ from tests.transformer.training.runs import (
     run,
     weights,
 )
-from transformer.__main__ import main
 from transformer.config import ModelConfig
 from transformer.model import Transformer
 from transformer.training.objective import Objective
@@ -120,25 +116,6 @@ def test_killed_in_the_middle_of_saves(data: Path, tmp_path: Path) -> None:
     assert status == 0, done.stderr
     assert kills == 12
     assert_same_bits(tmp_path / "whole", tmp_path / "cut")
-
-
-def test_the_command_killed_at_a_random_moment(data: Path, tmp_path: Path) -> None:
-    path = recipe(data, "word_dropout = 0.2", epochs=20, save_every=3)
-    run(path, tmp_path / "whole")
-    out = tmp_path / "cut"
-    command = [sys.executable, "-m", "transformer", "train", str(path), "--data", str(data)]
-    command += ["--out", str(out), "--device", "cpu", "--quiet"]
-    process = subprocess.Popen(command, env=environment(), cwd=ROOT, stderr=subprocess.PIPE)
-    deadline = time.monotonic() + 120
-    while not (out / "state.pt").exists() and time.monotonic() < deadline:
-        assert process.poll() is None, process.communicate()[1]
-        time.sleep(0.01)
-    time.sleep(random.uniform(0, 0.3))
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
-    assert not (out / "model.safetensors").exists()
-    assert main([*command[3:], "--resume"]) == 0
-    assert_same_bits(tmp_path / "whole", out)
 
 
 @pytest.fixture
