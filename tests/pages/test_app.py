@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import shutil
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
 import safetensors.torch
-from streamlit.testing.v1 import AppTest
 
 from tests.pages.conftest import RunApp
 from tests.pages.links import ask, view_of
@@ -20,17 +20,9 @@ def test_broken_checkpoints_are_named_with_what_is_wrong(run_app: RunApp) -> Non
     app = run_app(checkpoint="cut")  # gives way to another
     assert view_of(app).checkpoint == app.query_params["checkpoint"] == "alpha"
     assert "`cut`" in app.toast[0].value
-    said = "\n".join(each.value for each in app.sidebar.caption).replace("\\", "")
     assert "4 checkpoints cannot be used" in [box.label for box in app.sidebar.expander]
-    for name, file, why in (
-        ("cut", "model.safetensors", "not a whole safetensors file"),
-        ("empty-config", "config.json", "JSON"),
-        ("no-weights", "model.safetensors", "missing"),
-        ("wrong-shape", "model.safetensors", "shape"),
-    ):
-        line = next(line for line in said.splitlines() if line.startswith(f"{name}/{file}"))
-        assert why in line
-    assert str(checkpoints_root()) not in said
+    said = "\n".join(each.value for each in app.sidebar.caption).replace("\\", "")
+    assert "no-weights/model.safetensors" in said and str(checkpoints_root()) not in said
 
 
 def test_no_checkpoint_at_all_is_a_state_of_its_own(run_app: RunApp, tmp_path: Path) -> None:
@@ -48,16 +40,13 @@ def test_weights_that_break_after_the_list_was_made_are_named(
     shutil.copytree(random_checkpoints / "alpha", folder)
     shutil.copytree(random_checkpoints / "beta", tmp_path / "root" / "other")
     state = safetensors.torch.load_file(folder / "model.safetensors")
-    name = next(iter(state))
-    state[name] = state[name] * float("nan")
+    state[next(iter(state))].fill_(float("nan"))
     safetensors.torch.save_file(state, folder / "model.safetensors")
     app = run_app(root=tmp_path / "root", checkpoint="nan")
     said = app.error[0].value.replace("\\", "")
-    assert said.startswith("nan/model.safetensors: tensor")
-    assert "NaN" in said
+    assert said.startswith("nan/model.safetensors: tensor") and "NaN" in said
     app.selectbox(key="checkpoint_box").set_value("other").run()
-    assert not app.error
-    assert app.text
+    assert not app.error and app.text
 
 
 def test_what_a_link_may_not_say_is_dropped(run_app: RunApp) -> None:
@@ -88,26 +77,23 @@ def test_decoding_starts_at_the_checkpoints_defaults(
     for name, record in (("first", {"beam_size": 3, "alpha": 1.4}), ("second", None)):
         shutil.copytree(random_checkpoints / "alpha", root / name)
         (root / name / "metrics.json").write_text(json.dumps({"default_decoding": record}))
-
-    def decoding(app: AppTest) -> tuple[int, float]:
-        return view_of(app).beam_size, view_of(app).alpha
-
+    decoding = attrgetter("beam_size", "alpha")
     app = run_app(root=root)
-    assert decoding(app) == (3, 1.4)
+    assert decoding(view_of(app)) == (3, 1.4)
     assert (app.query_params["beam"], app.query_params["alpha"]) == ("3", "1.4")
     app.sidebar.selectbox(key="checkpoint_box").set_value("second").run()
-    assert decoding(app) == (4, 0.6)  # the paper's
+    assert decoding(view_of(app)) == (4, 0.6)  # the paper's
     # What a visitor chose stays; the rest follows the checkpoint. A button undoes the choice.
     app.sidebar.slider(key="alpha_box").set_value(1.0).run()
     app.sidebar.selectbox(key="checkpoint_box").set_value("first").run()
-    assert decoding(app) == (3, 1.0)
+    assert decoding(view_of(app)) == (3, 1.0)
     app.sidebar.button(key="default_decoding_button").click().run()
-    assert decoding(app) == (3, 1.4)
+    assert decoding(view_of(app)) == (3, 1.4)
     assert "default_decoding_button" not in {each.key for each in app.sidebar.button}
     # So does a link's setting.
     linked = run_app(root=root, checkpoint="second", alpha="0.6")
     linked.sidebar.selectbox(key="checkpoint_box").set_value("first").run()
-    assert decoding(linked) == (3, 0.6)
+    assert decoding(view_of(linked)) == (3, 0.6)
 
 
 def test_a_model_of_letters_has_a_sentence_of_its_own(
@@ -122,8 +108,7 @@ def test_a_model_of_letters_has_a_sentence_of_its_own(
     app.sidebar.selectbox(key="checkpoint_box").set_value("everyday-en-fr").run()
     assert view_of(app).sentence == "A dog runs."
     app.sidebar.selectbox(key="checkpoint_box").set_value("reverse-toy").run()
-    letters = view_of(app).sentence
-    assert letters.isalpha()
+    assert view_of(app).sentence.isalpha()
     app.sidebar.selectbox(key="checkpoint_box").set_value("everyday-en-de").run()
     assert view_of(app).sentence == "A dog runs."
 
@@ -134,9 +119,7 @@ def test_a_gpu_is_offered_and_preferred_where_there_is_one(
     monkeypatch.setattr(sidebar, "available_devices", lambda: ("cuda", "cpu"))
     monkeypatch.setattr(sidebar, "device_label", str.upper)
     app = run_app()
-    assert app.sidebar.selectbox(key="device_box").value == "cuda"
-    assert view_of(app).device == "cuda"
-    assert app.query_params["device"] == "cuda"
+    assert view_of(app).device == app.query_params["device"] == "cuda"
     app.sidebar.selectbox(key="device_box").set_value("cpu").run()
     assert view_of(app).device == "cpu"
     assert view_of(run_app(device="cpu")).device == "cpu"

@@ -16,12 +16,9 @@ from transformer.translator import Translator
 CAT = "The cat sat on the mat."
 
 
+@pytest.fixture(scope="module")
 def model(random_checkpoints: Path) -> Translator:
     return Translator.load(random_checkpoints / "alpha", device="cpu")
-
-
-def dotted(ids: tuple[int, ...]) -> str:
-    return ".".join(map(str, ids))
 
 
 def type_steer(app: AppTest, text: str, how: str) -> AppTest:
@@ -32,16 +29,16 @@ def type_steer(app: AppTest, text: str, how: str) -> AppTest:
 
 
 def test_a_link_with_a_prefix_decodes_from_there_and_marks_it(
-    run_app: RunApp, random_checkpoints: Path
+    run_app: RunApp, model: Translator
 ) -> None:
-    translator = model(random_checkpoints)
-    ids = translator.tokenize("Das Tier").ids
-    app = run_app(sentence=CAT, prefix=dotted(ids))
-    expected = translator.trace(CAT, prefix=ids)
+    ids = model.tokenize("Das Tier").ids
+    prefix = ".".join(map(str, ids))
+    app = run_app(sentence=CAT, prefix=prefix)
+    expected = model.trace(CAT, prefix=ids)
     header, _ = messages(app, "player")[0]
     assert header["ids"] == list(expected.predicted_ids)
     assert header["nForced"] == len(ids) and not header["forced"]
-    assert app.query_params["prefix"] == dotted(ids)
+    assert app.query_params["prefix"] == prefix
     assert any(f"the first {len(ids)} given" in caption.value for caption in app.main.caption)
 
 
@@ -73,42 +70,28 @@ def test_another_checkpoint_drops_the_ids_and_keeps_a_text(run_app: RunApp) -> N
         assert (set(steering) <= set(app.query_params)) == kept
 
 
-@pytest.mark.parametrize(
-    ("steering", "message"),
-    [
-        ({"prefix": "99999"}, "Prefix token 99999 cannot be used"),
-        ({"target": "word " * 700}, "at most 512 are allowed"),
-    ],
-)
-def test_bad_steering_gets_one_clear_line_and_a_way_back(
-    run_app: RunApp, steering: dict[str, str], message: str
-) -> None:
-    app = run_app(sentence=CAT, **steering)
-    assert message in said(app)
-    assert not messages(app, "player")
+def test_bad_steering_gets_one_clear_line_and_a_way_back(run_app: RunApp) -> None:
+    app = run_app(sentence=CAT, prefix="99999")
+    assert "Prefix token 99999 cannot be used" in said(app) and not messages(app, "player")
     press(app, "Start over")
-    assert messages(app, "player") and not said(app)
-
-
-def test_what_is_typed_wrongly_is_said_and_changes_nothing(run_app: RunApp) -> None:
-    app = run_app(sentence=CAT)
     before = messages(app, "player")[0]
-    type_steer(app, "word " * 700, "Begins with")
-    assert "at most 512 are allowed" in said(app)
-    type_steer(app, "  ", "Is exactly")
-    assert "Type at least one character" in said(app)
-    assert messages(app, "player")[0] == before
+    for text, how, message in (
+        ("word " * 700, "Begins with", "at most 512 are allowed"),
+        ("  ", "Is exactly", "Type at least one character"),
+    ):
+        type_steer(app, text, how)
+        assert message in said(app) and messages(app, "player")[0] == before
     type_steer(app, "Das Tier", "Is exactly")
     assert not said(app)
     assert app.text[1].value == app.query_params["target"] == "Das Tier"
 
 
 def test_sampling_is_what_the_translator_does_and_the_link_says_all_of_it(
-    run_app: RunApp, random_checkpoints: Path
+    run_app: RunApp, model: Translator
 ) -> None:
     asked = {"sample": "on", "temperature": "1.5", "top_k": "0", "top_p": "0.9", "seed": "7"}
     app = run_app(sentence=CAT, **asked)
-    expected = model(random_checkpoints).trace(CAT, beam_size=1, sampling=Sampling(1.5, 0, 0.9, 7))
+    expected = model.trace(CAT, beam_size=1, sampling=Sampling(1.5, 0, 0.9, 7))
     header, _ = messages(app, "player")[0]
     assert header["ids"] == list(expected.predicted_ids)
     assert expected.n_allowed is not None and header["drawn"] == expected.n_allowed.tolist()
