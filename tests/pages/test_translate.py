@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
+from functools import partialmethod
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -100,26 +99,8 @@ def test_any_input_gets_a_clear_message_or_a_translation(run_app: RunApp) -> Non
 def test_a_translation_cut_at_the_limit_says_so(
     run_app: RunApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = Translator.trace
-
-    def cut(self: Translator, sentence: str, **settings: Any) -> Trace:
-        settings["max_length"] = 2
-        return dataclasses.replace(real(self, sentence, **settings), complete=False)
-
-    monkeypatch.setattr(Translator, "trace", cut)
+    monkeypatch.setattr(Translator, "trace", partialmethod(Translator.trace, max_length=2))
     assert "Cut at the length limit" in said(run_app())
-
-
-def test_stopped_work_can_be_taken_up_again(run_app: RunApp) -> None:
-    app = run_app()
-    key = app.session_state["headlight_view"].request
-    results.CACHE.clear()
-    app.session_state["headlight_stopped"] = key
-    app.run()
-    assert said(app) == "Stopped."
-    assert not messages(app, "player")
-    app.button(key="resume_work").click().run()
-    assert messages(app, "player")
 
 
 @pytest.mark.usefixtures("nothing_cached")
