@@ -55,17 +55,12 @@ _TIMES = ("today", "every morning", "on Sunday", "after dinner", "again", "this 
 
 @dataclass
 class Crowd:
-    """Measurements of simultaneous visitors.
+    """Measurements of simultaneous visitors."""
 
-    Attributes:
-        seconds: answer times by kind of action.
-        errors: actions that failed.
-        lasted: seconds from the first action to the last answer.
-    """
-
+    #: answer times by kind of action
     seconds: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
-    errors: int = 0
-    lasted: float = 0.0
+    errors: int = 0  # actions that failed
+    lasted: float = 0.0  # seconds from the first action to the last answer
 
     @property
     def pace(self) -> float:

@@ -78,20 +78,15 @@ WATCH = (ROOT / "benchmarks" / "pace.js").read_text("utf-8")
 
 @dataclass(frozen=True)
 class Result:
-    """One contestant at one length.
+    """One contestant at one length."""
 
-    Attributes:
-        sent: bytes.  prepared, first, change: seconds; None if it did not get that far.
-        failed: the reason of a failure, or "".
-        waited: time limit in seconds of a drawing that exceeded it.
-    """
-
-    sent: int | None = None
+    sent: int | None = None  # bytes
+    #: prepared, first, change: seconds; None if it did not get that far
     prepared: float | None = None
     first: float | None = None
     change: float | None = None
-    failed: str = ""
-    waited: float | None = None
+    failed: str = ""  # the reason of a failure, or ""
+    waited: float | None = None  # time limit in seconds of a drawing that exceeded it
 
 
 def make_tensors(

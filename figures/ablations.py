@@ -17,21 +17,15 @@ _ROW = 24
 
 @dataclass(frozen=True)
 class Change:
-    """One row of the figure.
+    """One row of the figure."""
 
-    Attributes:
-        name: its label.
-        ours, reach: difference to base and half the width of its 95% interval; NaN where it was
-            not run.
-        theirs: the paper's difference.
-        verdict: shown with the pointer on the row.
-    """
-
-    name: str
+    name: str  # its label
+    #: ours, reach: difference to base and half the width of its 95% interval; NaN where it was not
+    #: run
     ours: float
     reach: float
-    theirs: float
-    verdict: str
+    theirs: float  # the paper's difference
+    verdict: str  # shown with the pointer on the row
 
 
 def differences(changes: Sequence[Change], title: str, theme: Theme) -> Drawn:

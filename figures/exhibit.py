@@ -27,28 +27,22 @@ _NAME = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,98}[a-z0-9])?")
 class Panel:
     """A matrix with a name for every row and every column.
 
-    Attributes:
-        title: above the matrix.
-        values: [n, m] real numbers; NaN if missing.
-        rows: [n] tokens, top to bottom.  columns: [m] tokens, left to right.
-        row_title, column_title: names of the axes ("query: translation", "key: source").
-        scale: "attention" is 0 to 1, the same in every figure; "diverging" is symmetric about 0.
-        quantity: name of the values with their unit, "" for weights of attention; diverging panels
-            of one quantity share a scale.
-        short: the title where there is no room for it.
-
     Raises: `ValueError` if shapes and names do not agree, or weights lie outside 0 to 1.
     """
 
-    title: str
-    values: Numbers
-    rows: tuple[str, ...]
-    columns: tuple[str, ...]
+    title: str  # above the matrix
+    values: Numbers  # [n, m] real numbers; NaN if missing
+    rows: tuple[str, ...]  # [n] tokens, top to bottom
+    columns: tuple[str, ...]  # [m] tokens, left to right
+    #: row_title, column_title: names of the axes ("query: translation", "key: source")
     row_title: str = ""
     column_title: str = ""
+    #: "attention" is 0 to 1, the same in every figure; "diverging" is symmetric about 0
     scale: Scale = "attention"
+    #: name of the values with their unit, "" for weights of attention; diverging panels of one
+    #: quantity share a scale
     quantity: str = ""
-    short: str = ""
+    short: str = ""  # the title where there is no room for it
 
     def __post_init__(self) -> None:
         expected = (len(self.rows), len(self.columns))
@@ -68,22 +62,16 @@ class Panel:
 class Series:
     """Lines or bars over one axis.
 
-    Attributes:
-        title: above the plot.
-        x: [n] numbers, or labels (a tuple of text, in this order).
-        lines: name to [n] numbers.
-        x_title, y_title: names of the axes.
-        mark: "line", "bar" or "point"; bars of several lines stand side by side.
-
     Raises: `ValueError` if the lengths do not agree.
     """
 
-    title: str
-    x: tuple[str, ...] | Numbers
-    lines: Mapping[str, Numbers]
+    title: str  # above the plot
+    x: tuple[str, ...] | Numbers  # [n] numbers, or labels (a tuple of text, in this order)
+    lines: Mapping[str, Numbers]  # name to [n] numbers
+    #: x_title, y_title: names of the axes
     x_title: str = ""
     y_title: str = ""
-    mark: Mark = "line"
+    mark: Mark = "line"  # "line", "bar" or "point"; bars of several lines stand side by side
 
     def __post_init__(self) -> None:
         if not self.lines or not len(self.x):
@@ -101,48 +89,35 @@ class Series:
 
 @dataclass(frozen=True, eq=False)
 class Offline:
-    """A canvas view for a page without a server: a component and the message that it draws.
+    """A canvas view for a page without a server: a component and the message that it draws."""
 
-    Attributes:
-        component: its folder in `ui/components`, such as "player".
-        message: the `data` that Streamlit passes to it (see `ui.components.packing`).
-        follows: messages to show instead when the view before this one reports a choice, by that
-            choice as compact JSON ("[0,2]").
-        title: a heading above this view, for pages with several; "" for none.
-    """
-
-    component: str
-    message: bytes
+    component: str  # its folder in `ui/components`, such as "player"
+    message: bytes  # the `data` that Streamlit passes to it (see `ui.components.packing`)
+    #: messages to show instead when the view before this one reports a choice, by that choice as
+    #: compact JSON ("[0,2]")
     follows: Mapping[str, bytes] = field(default_factory=lambda: MappingProxyType({}))
-    title: str = ""
+    title: str = ""  # a heading above this view, for pages with several; "" for none
 
 
 @dataclass(frozen=True, eq=False)
 class Exhibit:
     """A figure that can be downloaded.
 
-    Attributes:
-        name: file stem in lower case, digits, dots and hyphens: "cross-attention-layer-2-head-3".
-        title: one line above the figure.  caption: one or two sentences below it.
-        parts: panels and series, in reading order.
-        arrays: further arrays of the NPZ, by name; running the snippet defines variables of these
-            names with these values.
-        snippet: Python that computes them through the public API.
-        offline: the interactive views of the page, if any, in reading order.
-        columns: parts per row of the picture; 0 chooses automatically.
-        facts: what the figure was made from, for its caption: "Sentence", "Checkpoint", ...
-
     Raises: `ValueError` if the name is not a valid file stem, or there are no parts.
     """
 
-    name: str
-    title: str
-    caption: str
-    parts: tuple[Panel | Series, ...]
+    name: str  # file stem in lower case, digits, dots and hyphens: "cross-attention-layer-2-head-3"
+    title: str  # one line above the figure
+    caption: str  # one or two sentences below it
+    parts: tuple[Panel | Series, ...]  # panels and series, in reading order
+    #: further arrays of the NPZ, by name; running the snippet defines variables of these names with
+    #: these values
     arrays: Mapping[str, Numbers] = field(default_factory=lambda: MappingProxyType({}))
-    snippet: str = ""
+    snippet: str = ""  # Python that computes them through the public API
+    #: the interactive views of the page, if any, in reading order
     offline: Offline | tuple[Offline, ...] | None = None
-    columns: int = 0
+    columns: int = 0  # parts per row of the picture; 0 chooses automatically
+    #: what the figure was made from, for its caption: "Sentence", "Checkpoint", ...
     facts: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
     def __post_init__(self) -> None:

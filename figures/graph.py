@@ -14,24 +14,18 @@ End = Literal["", "finished", "cut"]
 class Graph(Panel):
     """A search tree: `values` has a row per node, `rows` the tokens, `columns` the quantities.
 
-    Attributes:
-        parents: [n] row of each node's parent, -1 for the root.
-        lines: [n] 2 on the winning path, 1 on those of others that finished, else 0.
-        beam: ranks from 0 to beam - 1 are drawn tall.
-        kept: [n] whether a node was in the beam; the others have no box.
-        ends: [n] how a path ends at a node, "" if it goes on.
-
     The columns "step" and "rank", both from 1, place a node; "log P" and "score" are written below
     its token.
 
     Raises: `ValueError` as for `Panel`, and if a node comes before its parent.
     """
 
-    parents: tuple[int, ...] = ()
+    parents: tuple[int, ...] = ()  # [n] row of each node's parent, -1 for the root
+    #: [n] 2 on the winning path, 1 on those of others that finished, else 0
     lines: tuple[int, ...] = ()
-    beam: int = 1
-    kept: tuple[bool, ...] = ()
-    ends: tuple[End, ...] = ()
+    beam: int = 1  # ranks from 0 to beam - 1 are drawn tall
+    kept: tuple[bool, ...] = ()  # [n] whether a node was in the beam; the others have no box
+    ends: tuple[End, ...] = ()  # [n] how a path ends at a node, "" if it goes on
 
     def __post_init__(self) -> None:
         super().__post_init__()

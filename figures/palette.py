@@ -34,18 +34,13 @@ Reals = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Chrome:
-    """Colours around a picture, as hex; they match the Streamlit theme.
+    """Colours around a picture, as hex; they match the Streamlit theme."""
 
-    Attributes:
-        surface: page background.  ink: text.  muted: secondary text and axes.
-        rule: hairlines.  accent: the only accent, for selections.
-    """
-
-    surface: str
-    ink: str
-    muted: str
-    rule: str
-    accent: str
+    surface: str  # page background
+    ink: str  # text
+    muted: str  # secondary text and axes
+    rule: str  # hairlines
+    accent: str  # the only accent, for selections
 
 
 CHROME: dict[Theme, Chrome] = {

@@ -14,27 +14,20 @@ LEAST_TYPE = 6.0
 
 @dataclass(frozen=True)
 class Preset:
-    """The size of a figure, and of its type.
+    """The size of a figure, and of its type."""
 
-    Attributes:
-        name: of the choice.  label: on its button.
-        width, height: inches; a height of 0 is as tall as the figure needs.
-        title, text, small: type in points: of the title, of captions and tokens, of numbers.
-        margin: points around everything.
-        cell: the largest side of a matrix's cell in points.
-        theme: of the colours; light figures stand on white.
-    """
-
-    name: str
-    label: str
+    name: str  # of the choice
+    label: str  # on its button
+    #: width, height: inches; a height of 0 is as tall as the figure needs
     width: float
     height: float
+    #: title, text, small: type in points: of the title, of captions and tokens, of numbers
     title: float
     text: float
     small: float
-    margin: float
-    cell: float
-    theme: Theme = "light"
+    margin: float  # points around everything
+    cell: float  # the largest side of a matrix's cell in points
+    theme: Theme = "light"  # of the colours; light figures stand on white
 
     @property
     def room(self) -> float:

@@ -73,15 +73,10 @@ Model = TypeVar("Model", bound=nn.Module)
 
 @dataclass(frozen=True, eq=False)
 class Loaded(Generic[Config, Model]):
-    """A checkpoint in memory: the model is in evaluation mode, float32, on the CPU.
+    """A checkpoint in memory: the model is in evaluation mode, float32, on the CPU."""
 
-    Attributes:
-        ref: where it was read, as a checkpoint or as one of its snapshots.
-        config: shape of the model.
-    """
-
-    ref: ModelRef
-    config: Config
+    ref: ModelRef  # where it was read, as a checkpoint or as one of its snapshots
+    config: Config  # shape of the model
     model: Model
     tokenizer: Tokenizer
     metrics: Mapping[str, Any] = field(default_factory=dict)
@@ -102,21 +97,13 @@ Kept = TypeVar("Kept", bound=Loaded[Any, Any])
 
 @dataclass(frozen=True)
 class ModelClass(Generic[Config, Model, Kept]):
-    """Models of one class, as checkpoint folders hold them.
+    """Models of one class, as checkpoint folders hold them."""
 
-    Attributes:
-        read_config: reads a folder's config and tokenizer.
-        outline: builds the model of a config on the meta device.
-        layout: the tensors of that model.
-        complete: computes positions that are not stored.
-        kept: a checkpoint in memory.
-    """
-
-    read_config: Callable[[Path], tuple[Config, Tokenizer]]
-    outline: Callable[[Config], Model]
-    layout: Callable[[Config], Layout]
-    complete: Callable[[Config, Model], None]
-    kept: Callable[..., Kept]
+    read_config: Callable[[Path], tuple[Config, Tokenizer]]  # reads a folder's config and tokenizer
+    outline: Callable[[Config], Model]  # builds the model of a config on the meta device
+    layout: Callable[[Config], Layout]  # the tensors of that model
+    complete: Callable[[Config, Model], None]  # computes positions that are not stored
+    kept: Callable[..., Kept]  # a checkpoint in memory
 
     def load(self, path: str | Path | ModelRef) -> Kept:
         """Read a checkpoint folder, or one of its snapshots as `PATH@UPDATES`.

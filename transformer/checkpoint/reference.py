@@ -29,19 +29,12 @@ _MOST_COUNTED = 200
 
 @dataclass(frozen=True)
 class ModelRef:
-    """A model on disk.
+    """A model on disk."""
 
-    Attributes:
-        folder: its folder, or its file of arrays.
-        updates: of one of its snapshots, None for the model as it is stored.
-        kind: its format.
-        mark: `fingerprint` of its files when the reference was resolved, "" if not resolved.
-    """
-
-    folder: Path
-    updates: int | None = None
-    kind: Kind = "checkpoint"
-    mark: str = ""
+    folder: Path  # its folder, or its file of arrays
+    updates: int | None = None  # of one of its snapshots, None for the model as it is stored
+    kind: Kind = "checkpoint"  # its format
+    mark: str = ""  # `fingerprint` of its files when the reference was resolved, "" if not resolved
 
     @classmethod
     def of(cls, path: str | Path | ModelRef) -> ModelRef:

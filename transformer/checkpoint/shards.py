@@ -21,20 +21,13 @@ _NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,200}", re.ASCII)
 
 @dataclass(frozen=True)
 class Stored:
-    """Description of weights on disk.
+    """Description of weights on disk."""
 
-    Attributes:
-        path: the file, or the index of several, for messages.
-        files: the file that holds each tensor.
-        found: shape and type of each tensor.
-        size: total bytes.
-        read: the tensors, if reading the file's settings has read them too.
-    """
-
-    path: Path
-    files: Mapping[str, Path]
-    found: Mapping[str, Described]
-    size: int
+    path: Path  # the file, or the index of several, for messages
+    files: Mapping[str, Path]  # the file that holds each tensor
+    found: Mapping[str, Described]  # shape and type of each tensor
+    size: int  # total bytes
+    #: the tensors, if reading the file's settings has read them too
     read: Mapping[str, Tensor] | None = None
 
     @classmethod

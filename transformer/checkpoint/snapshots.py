@@ -47,27 +47,18 @@ _LARGEST_STEP = 1e30
 
 @dataclass(frozen=True)
 class Snapshot:
-    """One moment of training.
+    """One moment of training."""
 
-    Attributes:
-        updates: made before it was taken; 0 is the model with its first weights.
-        val_nll: loss on the validation text in nats per token, NaN if it was not measured.
-    """
-
-    updates: int
-    val_nll: float
+    updates: int  # made before it was taken; 0 is the model with its first weights
+    val_nll: float  # loss on the validation text in nats per token, NaN if it was not measured
 
 
 @dataclass(frozen=True)
 class History:
-    """Snapshots of a checkpoint.
+    """Snapshots of a checkpoint."""
 
-    Attributes:
-        snapshots: in the order of training; empty if there are none.
-        continues: whether the checkpoint itself is the end of that training, not of another one.
-    """
-
-    snapshots: tuple[Snapshot, ...] = ()
+    snapshots: tuple[Snapshot, ...] = ()  # in the order of training; empty if there are none
+    #: whether the checkpoint itself is the end of that training, not of another one
     continues: bool = False
 
 

@@ -18,15 +18,11 @@ COVERED = 0.99
 
 @dataclass(frozen=True)
 class TrainingText:
-    """The text that a model was trained on.
+    """The text that a model was trained on."""
 
-    Attributes:
-        kind: of the text, a value of `KINDS`.
-        src_tokens: tokens of the longest source, leaving out the longest 1%; without `</s>`. A
-            source counts once.
-    """
-
-    kind: str
+    kind: str  # of the text, a value of `KINDS`
+    #: tokens of the longest source, leaving out the longest 1%; without `</s>`. A source counts
+    #: once.
     src_tokens: int
 
 

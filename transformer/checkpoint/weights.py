@@ -61,17 +61,11 @@ def outline(config: ModelConfig) -> Transformer:
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Tensors of a model, as its weight file holds them.
+    """Tensors of a model, as its weight file holds them."""
 
-    Attributes:
-        shapes: shape of every tensor in the model's state dict.
-        tied: tied tensors, each with the name under which it is stored.
-        n_numbers: all parameters and tables, tied ones counted once.
-    """
-
-    shapes: Mapping[str, Shape]
-    tied: Mapping[str, str]
-    n_numbers: int
+    shapes: Mapping[str, Shape]  # shape of every tensor in the model's state dict
+    tied: Mapping[str, str]  # tied tensors, each with the name under which it is stored
+    n_numbers: int  # all parameters and tables, tied ones counted once
 
     @cached_property
     def stored(self) -> dict[str, Shape]:

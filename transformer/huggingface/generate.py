@@ -33,22 +33,14 @@ NUMBERS: dict[str, tuple[float, float]] = {
 
 @dataclass(frozen=True)
 class Generation:
-    """A model's own generation settings; tokens are ids of the vocabulary.
+    """A model's own generation settings; tokens are ids of the vocabulary."""
 
-    Attributes:
-        start: the decoder's first input; None for a model without an encoder.
-        eos: tokens that end a text.
-        pad: padding.
-        forced_first: the first generated token, None if it is free.
-        length_penalty: the exponent of |Y|.
-        rules: further settings of the library's search by name.
-    """
-
-    start: int | None
-    eos: tuple[int, ...]
-    pad: int
-    forced_first: int | None
-    length_penalty: float = 1.0
+    start: int | None  # the decoder's first input; None for a model without an encoder
+    eos: tuple[int, ...]  # tokens that end a text
+    pad: int  # padding
+    forced_first: int | None  # the first generated token, None if it is free
+    length_penalty: float = 1.0  # the exponent of |Y|
+    #: further settings of the library's search by name
     rules: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -134,17 +126,11 @@ def read_generation(
 
 @dataclass(frozen=True)
 class Search:
-    """Settings of one call of the library's beam search.
+    """Settings of one call of the library's beam search."""
 
-    Attributes:
-        beam_size: 1 is greedy.
-        alpha: the library's `length_penalty`: hypotheses are ranked by log P / |Y|^alpha.
-        progress: called with (step, longest step); may raise to stop.
-    """
-
-    beam_size: int
-    alpha: float
-    progress: Progress | None
+    beam_size: int  # 1 is greedy
+    alpha: float  # the library's `length_penalty`: hypotheses are ranked by log P / |Y|^alpha
+    progress: Progress | None  # called with (step, longest step); may raise to stop
 
 
 def generate(

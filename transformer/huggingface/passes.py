@@ -37,15 +37,10 @@ KINDS = {family: tuple(outputs) for family, outputs in OUTPUTS.items()}
 
 @dataclass(frozen=True, eq=False)
 class PassOutput:
-    """The output of one pass.
+    """The output of one pass."""
 
-    Attributes:
-        maps: by kind, [L, H, queries, keys].
-        logits: [T, V] on the model's device; None without a decoder.
-    """
-
-    maps: dict[AttentionKind, Floats]
-    logits: Tensor | None
+    maps: dict[AttentionKind, Floats]  # by kind, [L, H, queries, keys]
+    logits: Tensor | None  # [T, V] on the model's device; None without a decoder
 
 
 def run(

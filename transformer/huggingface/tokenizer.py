@@ -31,17 +31,13 @@ PREFERRED = ("de", "deu_Latn", "de_DE", "fr", "fra_Latn", "fr_XX")
 
 @dataclass(frozen=True)
 class TokenizedText:
-    """A text as the model reads it.
+    """A text as the model reads it."""
 
-    Attributes:
-        text: cleaned (`transformer.text.tokenizer.clean`).
-        ids, pieces: including special tokens added by the tokenizer.
-        unknown, special: positions of unknown pieces, and of special tokens.
-    """
-
-    text: str
+    text: str  # cleaned (`transformer.text.tokenizer.clean`)
+    #: ids, pieces: including special tokens added by the tokenizer
     ids: tuple[int, ...]
     pieces: tuple[str, ...]
+    #: unknown, special: positions of unknown pieces, and of special tokens
     unknown: tuple[int, ...]
     special: tuple[int, ...]
 

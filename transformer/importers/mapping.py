@@ -36,18 +36,13 @@ LAYER_PARTS = {
 
 
 class Alias(NamedTuple):
-    """A place where a tensor may be stored.
+    """A place where a tensor may be stored."""
 
-    Attributes:
-        name: in the file.
-        first, total: if only a part, the rows from `first` of a tensor of `total` rows.
-        leading: it has a first axis of one entry.
-    """
-
-    name: str
+    name: str  # in the file
+    #: first, total: if only a part, the rows from `first` of a tensor of `total` rows
     first: int = 0
     total: int | None = None
-    leading: bool = False
+    leading: bool = False  # it has a first axis of one entry
 
 
 def renamed(name: str, parts: Mapping[str, str]) -> str:

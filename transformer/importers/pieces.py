@@ -34,27 +34,18 @@ CODES = (
 
 @dataclass(frozen=True)
 class Segmenter:
-    """Rules that cut one side's text into pieces.
+    """Rules that cut one side's text into pieces."""
 
-    Attributes:
-        table: the vocabulary's file, and its pieces in the order of their ids.
-        model: a SentencePiece model.  codes: a file of merges. Without either, the text already
-            is segmented.
-        preparation: applied to text before segmentation.
-        joint: suffix of a piece that does not end its word.
-        within: use only pieces in the table.
-        marks: pieces that are not text.
-        unit: without model and codes, "char" splits everywhere and "word" at spaces.
-    """
-
+    #: the vocabulary's file, and its pieces in the order of their ids
     table: tuple[Path, tuple[str, ...]]
-    model: Path | None = None
-    codes: Path | None = None
+    model: Path | None = None  # a SentencePiece model
+    codes: Path | None = None  # a file of merges. Without either, the text already is segmented.
+    #: applied to text before segmentation
     preparation: Preparation = field(default_factory=Preparation)
-    joint: str = "@@"
-    within: bool = False
-    marks: Marks = field(default_factory=Marks)
-    unit: str = "word"
+    joint: str = "@@"  # suffix of a piece that does not end its word
+    within: bool = False  # use only pieces in the table
+    marks: Marks = field(default_factory=Marks)  # pieces that are not text
+    unit: str = "word"  # without model and codes, "char" splits everywhere and "word" at spaces
 
 
 def tokenizer_of(source: Segmenter, target: Segmenter, config: ModelConfig) -> Numbered:

@@ -22,38 +22,24 @@ from transformer.types import Report
 
 @dataclass(frozen=True, eq=False)
 class Imported:
-    """A model of another library, read and checked.
-
-    Attributes:
-        state: weights in float32 by this project's names.
-        dtype: the type to store them in.
-        notes: for the model card, in Markdown: departures from the paper.
-    """
+    """A model of another library, read and checked."""
 
     config: ModelConfig
-    state: Mapping[str, Tensor]
+    state: Mapping[str, Tensor]  # weights in float32 by this project's names
     tokenizer: Tokenizer
-    dtype: str
-    notes: str
+    dtype: str  # the type to store them in
+    notes: str  # for the model card, in Markdown: departures from the paper
 
 
 @dataclass(frozen=True)
 class Format:
-    """A format of models, read by the module of its name.
+    """A format of models, read by the module of its name."""
 
-    Attributes:
-        name: on the command line.
-        title: in words.
-        files: patterns of the files that may be read.
-        marks: patterns of file names, all of which occur in a folder of this format.
-        holds: the content of such a folder, in words.
-    """
-
-    name: str
-    title: str
-    files: tuple[str, ...]
-    marks: tuple[str, ...]
-    holds: str
+    name: str  # on the command line
+    title: str  # in words
+    files: tuple[str, ...]  # patterns of the files that may be read
+    marks: tuple[str, ...]  # patterns of file names, all of which occur in a folder of this format
+    holds: str  # the content of such a folder, in words
 
     def fits(self, folder: Path) -> bool:
         """Return whether a folder looks like this format, by the names of its files alone."""

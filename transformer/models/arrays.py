@@ -37,19 +37,12 @@ LACKS: dict[Ability, str] = {
 
 @dataclass(frozen=True, eq=False)
 class ArchivedTrace:
-    """One sentence recorded elsewhere.
+    """One sentence recorded elsewhere."""
 
-    Attributes:
-        name: the file's name.
-        record: the file's trace.
-        device: always the CPU.
-        max_tokens: the limit of every archive.
-    """
-
-    name: str
-    record: Trace
-    device: str = "cpu"
-    max_tokens: int = MAX_TOKENS
+    name: str  # the file's name
+    record: Trace  # the file's trace
+    device: str = "cpu"  # always the CPU
+    max_tokens: int = MAX_TOKENS  # the limit of every archive
 
     @classmethod
     def load(cls, path: str | Path) -> ArchivedTrace:

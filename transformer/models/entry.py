@@ -19,29 +19,19 @@ from transformer.trace.tracer import Tracer
 
 @dataclass(frozen=True)
 class Entry:
-    """A model on disk, whether or not it can be opened.
+    """A model on disk, whether or not it can be opened."""
 
-    Attributes:
-        name: of its folder or file, followed by the updates of a snapshot.
-        ref: where it is, its kind, and the fingerprint of its files.
-        config: shape of an encoder-decoder of this project, else None.
-        error: why it cannot be opened, as one line, or None.
-        about: a short description, "" if `config` is enough.
-        unused: its generation settings that Headlight does not follow, as `name=value`.
-        stack: shape and task of a model of one stack, else None.
-        metrics: content of metrics.json, {} without one.
-        history: its snapshots.
-    """
-
-    name: str
-    ref: ModelRef
-    config: ModelConfig | None = None
-    error: str | None = None
-    about: str = ""
+    name: str  # of its folder or file, followed by the updates of a snapshot
+    ref: ModelRef  # where it is, its kind, and the fingerprint of its files
+    config: ModelConfig | None = None  # shape of an encoder-decoder of this project, else None
+    error: str | None = None  # why it cannot be opened, as one line, or None
+    about: str = ""  # a short description, "" if `config` is enough
+    #: its generation settings that Headlight does not follow, as `name=value`
     unused: tuple[str, ...] = ()
-    stack: StackConfig | None = None
+    stack: StackConfig | None = None  # shape and task of a model of one stack, else None
+    #: content of metrics.json, {} without one
     metrics: Mapping[str, Any] = field(default_factory=dict, compare=False)
-    history: History = field(default_factory=History, compare=False)
+    history: History = field(default_factory=History, compare=False)  # its snapshots
 
     @property
     def ok(self) -> bool:

@@ -35,28 +35,21 @@ _BITS: WeakKeyDictionary[Trace, dict[AttentionKind, NDArray[np.float64]]] = Weak
 
 @dataclass(frozen=True)
 class AttentionChoice:
-    """The maps to show, limited to what this model and sentence have; indices count from 0.
+    """The maps to show, limited to what this model and sentence have; indices count from 0."""
 
-    Attributes:
-        kind, display, units, how, dim: as chosen.
-        cell: layer and head of the single map; None combines all layers or all heads.
-        chosen: whether the lens shows `heads` combined instead of `cell`.
-        heads: the chosen heads, in the order they were chosen; may be empty.
-        mass: share of each query's weight that its lines hold.
-        pin: the pinned token, as the position of a piece.
-        queries, keys: tokens whose weight is summed, as positions of pieces.
-    """
-
+    #: kind, display, units, how, dim: as chosen
     kind: AttentionKind
     display: str
     units: str = "tokens"
     how: How = "mean"
     dim: bool = False
+    #: layer and head of the single map; None combines all layers or all heads
     cell: Cell = (None, None)
-    chosen: bool = False
-    heads: tuple[Head, ...] = ()
-    mass: float = 0.75
-    pin: Pin | None = None
+    chosen: bool = False  # whether the lens shows `heads` combined instead of `cell`
+    heads: tuple[Head, ...] = ()  # the chosen heads, in the order they were chosen; may be empty
+    mass: float = 0.75  # share of each query's weight that its lines hold
+    pin: Pin | None = None  # the pinned token, as the position of a piece
+    #: queries, keys: tokens whose weight is summed, as positions of pieces
     queries: tuple[int, ...] = ()
     keys: tuple[int, ...] = ()
 
@@ -104,20 +97,14 @@ def to_pieces(units: Sequence[int], groups: Groups | None) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class KindText:
-    """The texts that describe one kind of attention (section 3.2.3).
+    """The texts that describe one kind of attention (section 3.2.3)."""
 
-    Attributes:
-        name: label of the control.
-        about: one or two sentences of explanation.
-        queries, keys: titles of the axes.
-        short: a shorter name for narrow places; empty to use `name`.
-    """
-
-    name: str
-    about: str
+    name: str  # label of the control
+    about: str  # one or two sentences of explanation
+    #: queries, keys: titles of the axes
     queries: str
     keys: str
-    short: str = ""
+    short: str = ""  # a shorter name for narrow places; empty to use `name`
 
 
 KIND_TEXTS: dict[AttentionKind, KindText] = {
@@ -177,24 +164,18 @@ def kind_text_of(trace: Trace, kind: AttentionKind) -> KindText:
 
 @dataclass(frozen=True, eq=False)
 class Maps:
-    """All maps of one kind in the units of the view.
+    """All maps of one kind in the units of the view."""
 
-    Attributes:
-        weights: [L, H, n, m]; rows are queries and sum to 1.
-        queries, keys: [n] and [m] labels; decoder rows say what they read and predict.
-        query_groups, key_groups: the pieces of each word; None for tokens.
-        special: columns of special tokens, which "Dim special tokens" covers.
-        kind_text: the texts for this kind.  causal: whether later keys are masked.
-    """
-
-    weights: Floats
+    weights: Floats  # [L, H, n, m]; rows are queries and sum to 1
+    #: queries, keys: [n] and [m] labels; decoder rows say what they read and predict
     queries: tuple[str, ...]
     keys: tuple[str, ...]
+    #: query_groups, key_groups: the pieces of each word; None for tokens
     query_groups: Groups | None
     key_groups: Groups | None
-    special: tuple[int, ...]
-    kind_text: KindText
-    causal: bool
+    special: tuple[int, ...]  # columns of special tokens, which "Dim special tokens" covers
+    kind_text: KindText  # the texts for this kind
+    causal: bool  # whether later keys are masked
 
 
 def maps_of(trace: Trace, kind: AttentionKind, units: str) -> Maps:

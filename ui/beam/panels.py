@@ -50,16 +50,13 @@ TREE: Computation[Tree] = Computation("beam-tree", (), lambda _, trace: beam_tre
 
 @dataclass(frozen=True)
 class Search:
-    """One view's search, as the panels use it.
+    """One view's search, as the panels use it."""
 
-    Attributes:
-        view: the settings.  trace, tree: the record of the search.  decode: token ids to text.
-    """
-
-    view: View
+    view: View  # the settings
+    #: trace, tree: the record of the search
     trace: Trace
     tree: Tree
-    decode: Decode
+    decode: Decode  # token ids to text
 
 
 def search_of(view: View, trace: Trace) -> Search:

@@ -66,16 +66,12 @@ _TALL = 430
 
 @dataclass(frozen=True, eq=False)
 class Both:
-    """Both sides' maps of one kind of attention.
+    """Both sides' maps of one kind of attention."""
 
-    Attributes:
-        pair: the sides.  kind: of attention.  fit: how the two line up.
-        choices, maps: of A and B; in the units of `fit` for the difference.
-    """
-
-    pair: Pair
-    kind: AttentionKind
-    fit: Fit
+    pair: Pair  # the sides
+    kind: AttentionKind  # of attention
+    fit: Fit  # how the two line up
+    #: choices, maps: of A and B; in the units of `fit` for the difference
     choices: tuple[AttentionChoice, AttentionChoice]
     maps: tuple[Maps, Maps]
 

@@ -42,15 +42,10 @@ Traces = tuple[Trace, Trace]
 
 @dataclass(frozen=True)
 class Compared:
-    """Both sides, as captions and programs name them.
+    """Both sides, as captions and programs name them."""
 
-    Attributes:
-        about: what A and B are, in a sentence or two.
-        sources: where the traces of A and B come from.
-    """
-
-    about: str
-    sources: tuple[Source, Source]
+    about: str  # what A and B are, in a sentence or two
+    sources: tuple[Source, Source]  # where the traces of A and B come from
 
     def figure(
         self, made: Exhibit, function: Callable[..., Exhibit], between: str = "", **choice: Any
@@ -76,14 +71,10 @@ class Compared:
 
 @dataclass(frozen=True)
 class MapsChoice:
-    """The maps to show of both sides; holds no arrays.
+    """The maps to show of both sides; holds no arrays."""
 
-    Attributes:
-        display: one of `ui.compare.attention.DISPLAYS`, or "entropies".
-        choices: of A and B; kind and units are the same in both.
-    """
-
-    display: str
+    display: str  # one of `ui.compare.attention.DISPLAYS`, or "entropies"
+    #: of A and B; kind and units are the same in both
     choices: tuple[AttentionChoice, AttentionChoice]
 
     @property

@@ -31,17 +31,12 @@ _SIDES = {
 
 @dataclass(frozen=True)
 class Fit:
-    """The units in which two maps of one kind can be subtracted, if any.
+    """The units in which two maps of one kind can be subtracted, if any."""
 
-    Attributes:
-        units: "tokens" or "words" for which they can; "" where they cannot.
-        why: one sentence, Markdown: why not, or why over words; "" where nothing is to be said.
-        helps: whether following the left translation would make them fit.
-    """
-
-    units: str
+    units: str  # "tokens" or "words" for which they can; "" where they cannot
+    #: one sentence, Markdown: why not, or why over words; "" where nothing is to be said
     why: str = ""
-    helps: bool = False
+    helps: bool = False  # whether following the left translation would make them fit
 
 
 def fit_of(

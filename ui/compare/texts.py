@@ -26,25 +26,16 @@ from ui.frame.twice import Setup
 
 @dataclass(frozen=True)
 class Text:
-    """A side's translation in words; in tokens if both texts are single words, such as letters.
+    """A side's translation in words; in tokens if both texts are single words, such as letters."""
 
-    Attributes:
-        words: without `</s>`, pieces joined.
-        log_probs: of each word, the sum over its pieces, in nats; NaN if the trace has none.
-        groups: positions of each word's pieces among the predicted tokens.
-        total: log P of all predicted tokens, `</s>` included; NaN if the trace has none.
-        tokens: their number.
-        unit: what `words` and `source` hold, "word" or "token".
-        source: the source without `</s>`.
-    """
-
-    words: tuple[str, ...]
+    words: tuple[str, ...]  # without `</s>`, pieces joined
+    #: of each word, the sum over its pieces, in nats; NaN if the trace has none
     log_probs: tuple[float, ...]
-    groups: Groups
-    total: float
-    tokens: int
-    unit: str = "word"
-    source: tuple[str, ...] = ()
+    groups: Groups  # positions of each word's pieces among the predicted tokens
+    total: float  # log P of all predicted tokens, `</s>` included; NaN if the trace has none
+    tokens: int  # their number
+    unit: str = "word"  # what `words` and `source` hold, "word" or "token"
+    source: tuple[str, ...] = ()  # the source without `</s>`
 
 
 def text_of(trace: Trace, unit: str = "word") -> Text:

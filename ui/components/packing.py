@@ -29,20 +29,15 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, eq=False)
 class Component(Generic[T]):
-    """Content of one component, for a page or offline.
+    """Content of one component, for a page or offline."""
 
-    Attributes:
-        name: in `ui.components.files`.
-        header, body: the content, see `pack`.
-        choice: the choice to open with, as JSON returns it (lists, no tuples).
-        parse: returns a choice that the browser reports, or None if it is invalid: browser input
-            is not trusted. None for a component without choices.
-    """
-
-    name: str
+    name: str  # in `ui.components.files`
+    #: header, body: the content, see `pack`
     header: Mapping[str, Any]
     body: bytes = b""
-    choice: Any = None
+    choice: Any = None  # the choice to open with, as JSON returns it (lists, no tuples)
+    #: returns a choice that the browser reports, or None if it is invalid: browser input is not
+    #: trusted. None for a component without choices.
     parse: Callable[[Any], T | None] | None = None
 
     def message(self) -> bytes:

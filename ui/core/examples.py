@@ -23,36 +23,24 @@ class Agreement:
 
 @dataclass(frozen=True, eq=False)
 class Riddle:
-    """A pronoun whose antecedent differs in an example and the sentence beside it.
+    """A pronoun whose antecedent differs in an example and the sentence beside it."""
 
-    Attributes:
-        pronoun: as in the sentences.
-        nouns: what it may stand for: the first is right in the example, the second beside it.
-        target: by the language translated into.
-        known: what is known of other models, as a sentence.
-    """
-
-    pronoun: str
+    pronoun: str  # as in the sentences
+    #: what it may stand for: the first is right in the example, the second beside it
     nouns: tuple[str, str]
-    target: Mapping[str, Agreement]
-    known: str = ""
+    target: Mapping[str, Agreement]  # by the language translated into
+    known: str = ""  # what is known of other models, as a sentence
 
 
 @dataclass(frozen=True)
 class Example:
-    """An example sentence.
+    """An example sentence."""
 
-    Attributes:
-        sentence: as a visitor would type it.
-        watch: the source word on whose translation the player opens; "" for the sharpest look.
-        beside: the same sentence with one word changed, for Compare.
-        riddle: what the opening asks about both, if anything.
-    """
-
-    sentence: str
+    sentence: str  # as a visitor would type it
+    #: the source word on whose translation the player opens; "" for the sharpest look
     watch: str = ""
-    beside: str = ""
-    riddle: Riddle | None = None
+    beside: str = ""  # the same sentence with one word changed, for Compare
+    riddle: Riddle | None = None  # what the opening asks about both, if anything
 
     def watched(self, tokens: Sequence[str]) -> list[int]:
         """Return the positions of the word to watch."""
@@ -62,22 +50,15 @@ class Example:
 
 @dataclass(frozen=True)
 class Examples:
-    """The examples for one kind of checkpoint.
+    """The examples for one kind of checkpoint."""
 
-    Attributes:
-        kind: "sentences", "captions" or "letters", followed by " de" in German; checkpoints of one
-            kind share sentences.
-        language: its code, "" for letters.
-        task: what the model does.
-        hint: what to type.
-        items: the examples; the app opens with the first.
-    """
-
+    #: "sentences", "captions" or "letters", followed by " de" in German; checkpoints of one kind
+    #: share sentences
     kind: str
-    language: str
-    task: str
-    hint: str
-    items: tuple[Example, ...]
+    language: str  # its code, "" for letters
+    task: str  # what the model does
+    hint: str  # what to type
+    items: tuple[Example, ...]  # the examples; the app opens with the first
 
     def find(self, sentence: str) -> Example | None:
         """Return the example with this sentence, or None."""

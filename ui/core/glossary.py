@@ -16,23 +16,14 @@ from urllib.parse import quote
 
 @dataclass(frozen=True)
 class Term:
-    """One entry.
+    """One entry."""
 
-    Attributes:
-        name: in lower case, except for acronyms.
-        text: one or two sentences of Markdown.
-        section: of the paper; "" if it is not in the paper.
-        equation: LaTeX, "" without one.
-        page: url_path of a page that shows it; "" if none does.
-        also: synonyms that a search finds.
-    """
-
-    name: str
-    text: str
-    section: str = ""
-    equation: str = ""
-    page: str = ""
-    also: tuple[str, ...] = ()
+    name: str  # in lower case, except for acronyms
+    text: str  # one or two sentences of Markdown
+    section: str = ""  # of the paper; "" if it is not in the paper
+    equation: str = ""  # LaTeX, "" without one
+    page: str = ""  # url_path of a page that shows it; "" if none does
+    also: tuple[str, ...] = ()  # synonyms that a search finds
 
     @property
     def address(self) -> str:
@@ -42,16 +33,11 @@ class Term:
 
 @dataclass(frozen=True)
 class Explanation:
-    """The text behind "What is this?" on a page.
+    """The text behind "What is this?" on a page."""
 
-    Attributes:
-        text: Markdown.
-        links: words of the text that lead to the glossary.
-        terms, questions: names of entries that follow it.
-    """
-
-    text: str = ""
-    links: tuple[str, ...] = ()
+    text: str = ""  # Markdown
+    links: tuple[str, ...] = ()  # words of the text that lead to the glossary
+    #: terms, questions: names of entries that follow it
     terms: tuple[str, ...] = ()
     questions: tuple[str, ...] = ()
 

@@ -33,19 +33,15 @@ _BY_CODE = {
 
 @dataclass(frozen=True)
 class Languages:
-    """The languages of a model. Empty if it takes no language code.
+    """The languages of a model. Empty if it takes no language code."""
 
-    Attributes:
-        sources, targets: their codes, by name.
-        source, target: default codes, "" if there is no choice.
-        tagged: whether a tag before the sentence names the target.
-    """
-
+    #: sources, targets: their codes, by name
     sources: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()
+    #: source, target: default codes, "" if there is no choice
     source: str = ""
     target: str = ""
-    tagged: bool = False
+    tagged: bool = False  # whether a tag before the sentence names the target
 
     def resolve(
         self, sentence: str, source: str, target: str

@@ -35,18 +35,12 @@ OTHER_HEAD: Param[str] = Param("other_head", _parse_cell, "same")
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """A view with its trace.
+    """A view with its trace."""
 
-    Attributes:
-        view: of this side.  trace: of its sentence.
-        letter: "A" or "B" on Compare; "" on a page of one view.
-        follows: whether this is B and reads A's translation.
-    """
-
-    view: View
-    trace: Trace
-    letter: str = ""
-    follows: bool = False
+    view: View  # of this side
+    trace: Trace  # of its sentence
+    letter: str = ""  # "A" or "B" on Compare; "" on a page of one view
+    follows: bool = False  # whether this is B and reads A's translation
 
     @property
     def lead(self) -> str:

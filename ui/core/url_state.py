@@ -50,21 +50,15 @@ def write_value(value: object) -> str:
 
 @dataclass(frozen=True)
 class Param(Generic[T]):
-    """A setting that the URL can hold, alone or as a field of a `ui.core.choice.Choice`.
+    """A setting that the URL can hold, alone or as a field of a `ui.core.choice.Choice`."""
 
-    Attributes:
-        name: as in the URL.
-        parse: parses a raw string; raises `ValueError` if it is invalid.
-        default: the value if nothing valid is stored.
-        write: formats a value, such that `parse(write(value)) == value`.
-        of: what the value belongs to ("model", "sentence", ...); it is forgotten when that changes,
-            see `forget_stale`.
-    """
-
-    name: str
-    parse: Callable[[str], T]
-    default: T
+    name: str  # as in the URL
+    parse: Callable[[str], T]  # parses a raw string; raises `ValueError` if it is invalid
+    default: T  # the value if nothing valid is stored
+    #: formats a value, such that `parse(write(value)) == value`
     write: Callable[[T], str] = write_value
+    #: what the value belongs to ("model", "sentence", ...); it is forgotten when that changes, see
+    #: `forget_stale`
     of: str = ""
 
     @overload

@@ -67,27 +67,19 @@ class SearchChoice(Choice):
 
 @dataclass(frozen=True)
 class Request:
-    """One sentence for one model, and how to decode it.
+    """One sentence for one model, and how to decode it."""
 
-    Attributes:
-        model: where it is stored, with the fingerprint of its files.
-        device: where it runs.
-        sentence: as the model gets it, with its language tag if it has one.
-        beam_size, alpha: settings of the search; defaults if they have no effect.
-        prefix: token ids that the translation begins with.
-        target: a whole translation to follow (teacher forcing), as text or as token ids.
-        sampling: how tokens are drawn, None for the most probable ones.
-        src_lang, tgt_lang: language codes for a model that takes them, else None.
-    """
-
-    model: ModelRef
-    device: str
-    sentence: str
+    model: ModelRef  # where it is stored, with the fingerprint of its files
+    device: str  # where it runs
+    sentence: str  # as the model gets it, with its language tag if it has one
+    #: beam_size, alpha: settings of the search; defaults if they have no effect
     beam_size: int
     alpha: float
-    prefix: tuple[int, ...] = ()
+    prefix: tuple[int, ...] = ()  # token ids that the translation begins with
+    #: a whole translation to follow (teacher forcing), as text or as token ids
     target: str | tuple[int, ...] | None = None
-    sampling: Sampling | None = None
+    sampling: Sampling | None = None  # how tokens are drawn, None for the most probable ones
+    #: src_lang, tgt_lang: language codes for a model that takes them, else None
     src_lang: str | None = None
     tgt_lang: str | None = None
 
@@ -113,34 +105,22 @@ class Request:
 
 @dataclass(frozen=True)
 class View:
-    """The sidebar's choices.
+    """The sidebar's choices."""
 
-    Attributes:
-        entry: the model, as listed in this run; without a name if there is none.
-        device: "cpu" or "cuda".
-        sentence: as typed; may be blank.
-        beam_size: hypotheses kept; 1 is greedy, or sampling where `sampling` says how.
-        alpha: exponent of the length penalty.
-        prefix: token ids that the translation must begin with; the whole of it if they end in
-            `</s>`.
-        target: a translation to follow instead of searching.
-        sampling: how tokens are drawn, None for the most probable ones.
-        src_lang, tgt_lang: language codes as chosen, "" for none; other models may use other
-            codes for the same languages.
-        languages: of this model.
-    """
-
-    entry: Entry
-    device: str
-    sentence: str
-    beam_size: int = 4
-    alpha: float = 0.6
+    entry: Entry  # the model, as listed in this run; without a name if there is none
+    device: str  # "cpu" or "cuda"
+    sentence: str  # as typed; may be blank
+    beam_size: int = 4  # hypotheses kept; 1 is greedy, or sampling where `sampling` says how
+    alpha: float = 0.6  # exponent of the length penalty
+    #: token ids that the translation must begin with; the whole of it if they end in `</s>`
     prefix: tuple[int, ...] = ()
-    target: str | None = None
-    sampling: Sampling | None = None
+    target: str | None = None  # a translation to follow instead of searching
+    sampling: Sampling | None = None  # how tokens are drawn, None for the most probable ones
+    #: src_lang, tgt_lang: language codes as chosen, "" for none; other models may use other codes
+    #: for the same languages
     src_lang: str = ""
     tgt_lang: str = ""
-    languages: Languages = field(default_factory=Languages)
+    languages: Languages = field(default_factory=Languages)  # of this model
 
     @property
     def checkpoint(self) -> str:

@@ -39,23 +39,17 @@ __all__ = ["download_below", "download_button", "figure_for", "source_of", "trac
 
 @dataclass(frozen=True)
 class Format:
-    """A file format of downloads.
+    """A file format of downloads."""
 
-    Attributes:
-        label, icon: on the button.  help: its tooltip.
-        ending: of the file name.  mime: media type.
-        write: renders the file's content.
-        sized: whether `write` takes a preset.  size: what the file's name says of it.
-    """
-
+    #: label, icon: on the button
     label: str
-    help: str
-    ending: str
-    mime: str
+    help: str  # its tooltip
+    ending: str  # of the file name
+    mime: str  # media type
     icon: str
-    write: Callable[..., bytes]
-    sized: bool = False
-    size: str = ""
+    write: Callable[..., bytes]  # renders the file's content
+    sized: bool = False  # whether `write` takes a preset
+    size: str = ""  # what the file's name says of it
 
     def at(self, preset: Preset) -> Format:
         """Return the format for a size."""

@@ -35,23 +35,15 @@ def path_of(name):
 
 @dataclass(frozen=True)
 class Source:
-    """The source of a trace: all that a program needs to make the same trace.
+    """The source of a trace: all that a program needs to make the same trace."""
 
-    Attributes:
-        checkpoint: name of the folder or file below one of the roots.
-        kind: of model.
-        device: "cpu" or "cuda".
-        sentence: as the model gets it, with its language tag if it has one.
-        arguments: further arguments of `Tracer.trace`, by name and in order.
-        alpha: the chosen exponent of the length penalty, even if it has no effect.
-    """
-
-    checkpoint: str
-    kind: Kind = "checkpoint"
-    device: str = "cpu"
-    sentence: str = ""
+    checkpoint: str  # name of the folder or file below one of the roots
+    kind: Kind = "checkpoint"  # of model
+    device: str = "cpu"  # "cpu" or "cuda"
+    sentence: str = ""  # as the model gets it, with its language tag if it has one
+    #: further arguments of `Tracer.trace`, by name and in order
     arguments: tuple[tuple[str, Any], ...] = ()
-    alpha: float = 0.6
+    alpha: float = 0.6  # the chosen exponent of the length penalty, even if it has no effect
 
     def figure(self, made: Exhibit, function: Callable[..., Exhibit], **choice: Any) -> Exhibit:
         """Return a figure with its origin, and with the program that makes it.

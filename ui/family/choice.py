@@ -26,17 +26,14 @@ LENGTHS = (0, 5, 10, 20)
 
 @dataclass(frozen=True)
 class ExpectsChoice(Choice):
-    """The URL parameters of "What it expects".
+    """The URL parameters of "What it expects"."""
 
-    Attributes:
-        member: name of the model that continues or fills in; "" is the page's choice.
-        place: a place in the text.  more: how many tokens are added.
-        seed: of drawn tokens; 0 takes the most probable ones.
-    """
-
+    #: name of the model that continues or fills in; "" is the page's choice
     member: Param[str] = Param("member", url_state.text(100), "")
-    place: Param[int | None] = url_state.position("place", of="member")
+    place: Param[int | None] = url_state.position("place", of="member")  # a place in the text
+    #: how many tokens are added
     more: Param[int] = Param("more", url_state.whole(0, max(LENGTHS)), 0)
+    #: of drawn tokens; 0 takes the most probable ones
     seed: Param[int] = Param("seed", url_state.whole(0, 9_999), 0)
 
 

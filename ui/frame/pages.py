@@ -42,22 +42,17 @@ _inside: ContextVar[bool] = ContextVar("headlight_frame", default=False)
 
 @dataclass(frozen=True)
 class PageSpec:
-    """One page of the app.
+    """One page of the app."""
 
-    Attributes:
-        url_path: its path in the URL; not the file's stem, which Streamlit serves by itself.
-        title, icon: in the navigation.
-        needs: abilities that the model must have; if one is missing, the frame says why.
-        maps: kinds of attention that its traces must contain.
-        model: whether the chosen checkpoint is needed, only shown where there is one (and with it
-            its training), or absent.
-    """
-
-    url_path: str
+    url_path: str  # its path in the URL; not the file's stem, which Streamlit serves by itself
+    #: title, icon: in the navigation
     title: str
     icon: str
+    #: abilities that the model must have; if one is missing, the frame says why
     needs: tuple[Ability, ...] = ()
-    maps: tuple[AttentionKind, ...] = ()
+    maps: tuple[AttentionKind, ...] = ()  # kinds of attention that its traces must contain
+    #: whether the chosen checkpoint is needed, only shown where there is one (and with it its
+    #: training), or absent
     model: Literal["needed", "shown", "absent"] = "needed"
 
     @property

@@ -35,22 +35,15 @@ Maker = Callable[[], Exhibit]
 
 @dataclass(frozen=True)
 class Setup:
-    """Both sides of a comparison.
+    """Both sides of a comparison."""
 
-    Attributes:
-        pairing: "models" or "sentences".
-        left, right: the views of A, from the sidebar, and of B.
-        others: names of the checkpoints that B can be.
-        refused: why the requested checkpoint is not B, "" if it is.
-        follow: whether B follows A's translation (teacher forcing).
-    """
-
-    pairing: str
+    pairing: str  # "models" or "sentences"
+    #: left, right: the views of A, from the sidebar, and of B
     left: View
     right: View
-    others: tuple[str, ...] = ()
-    refused: str = ""
-    follow: bool = False
+    others: tuple[str, ...] = ()  # names of the checkpoints that B can be
+    refused: str = ""  # why the requested checkpoint is not B, "" if it is
+    follow: bool = False  # whether B follows A's translation (teacher forcing)
 
     @property
     def views(self) -> tuple[View, View]:
@@ -106,21 +99,14 @@ class Download:
 
 @dataclass(frozen=True, eq=False)
 class Pair:
-    """Both sides of a page on screen.
+    """Both sides of a page on screen."""
 
-    Attributes:
-        page: the page.  setup: what is compared.  sides: A and B.
-        reasons: by letter, why a side is not shown.
-        controls: the place above both sides.
-        anew: whether another page was on screen before this run.
-    """
-
-    page: Twice
-    setup: Setup
-    sides: tuple[Side, Side]
-    reasons: Mapping[str, str]
-    controls: DeltaGenerator
-    anew: bool
+    page: Twice  # the page
+    setup: Setup  # what is compared
+    sides: tuple[Side, Side]  # A and B
+    reasons: Mapping[str, str]  # by letter, why a side is not shown
+    controls: DeltaGenerator  # the place above both sides
+    anew: bool  # whether another page was on screen before this run
 
     @property
     def shown(self) -> tuple[Side, ...]:
@@ -180,30 +166,22 @@ class Pair:
 
 @dataclass(frozen=True)
 class Twice:
-    """A page, or a view of Compare's own, that draws two sides.
+    """A page, or a view of Compare's own, that draws two sides."""
 
-    Attributes:
-        name: in the URL.
-        draw: draws both sides; returns their download.
-        page: url_path of the page, "" for a view of Compare's own. A side is shown, with a link to
-            the page, if the page works with its model.
-        title: on the control; the page's own by default.
-        params: its URL parameters.
-        tokens: those that name tokens, which are forgotten with the sentence.
-        lacks: returns what else a side lacks, in a sentence, or None.
-        everywhere: whether a side is shown even if the page does not work with its model.
-        follows: whether B follows A's translation even if that is not switched on.
-    """
-
-    name: str
-    draw: Callable[[Pair], Download | None]
+    name: str  # in the URL
+    draw: Callable[[Pair], Download | None]  # draws both sides; returns their download
+    #: url_path of the page, "" for a view of Compare's own. A side is shown, with a link to the
+    #: page, if the page works with its model.
     page: str = ""
-    title: str = ""
-    params: tuple[Param[Any], ...] = ()
+    title: str = ""  # on the control; the page's own by default
+    params: tuple[Param[Any], ...] = ()  # its URL parameters
+    #: those that name tokens, which are forgotten with the sentence
     tokens: tuple[Param[Any], ...] = ()
+    #: returns what else a side lacks, in a sentence, or None
     lacks: Callable[[Side], str | None] = lambda side: None
+    #: whether a side is shown even if the page does not work with its model
     everywhere: bool = False
-    follows: bool = False
+    follows: bool = False  # whether B follows A's translation even if that is not switched on
 
     @property
     def spec(self) -> PageSpec | None:

@@ -23,20 +23,14 @@ broken: list[str] = []
 
 @dataclass(frozen=True)
 class State:
-    """The state of this server: why it cannot answer a first page, if it is not ready.
-
-    Attributes:
-        models: names of the models in memory.
-        waiting: sentences and computations in the queues.
-        most_visitors: the limit, 0 for none.
-    """
+    """The state of this server: why it cannot answer a first page, if it is not ready."""
 
     ready: bool
     why: str
-    models: list[str]
-    waiting: int
+    models: list[str]  # names of the models in memory
+    waiting: int  # sentences and computations in the queues
     visitors: int
-    most_visitors: int
+    most_visitors: int  # the limit, 0 for none
 
 
 def state(needs_model: bool) -> State:

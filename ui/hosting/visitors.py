@@ -47,16 +47,11 @@ _START = "../"
 
 @dataclass(eq=False)
 class Place:
-    """A visitor's place.
+    """A visitor's place."""
 
-    Attributes:
-        acted: time of the last action, by the clock of `Visitors`.
-        evicted: whether the visitor lost it.
-        evict: tells the visitor so and ends the connection; set by the connection.
-    """
-
-    acted: float
-    evicted: bool = False
+    acted: float  # time of the last action, by the clock of `Visitors`
+    evicted: bool = False  # whether the visitor lost it
+    #: tells the visitor so and ends the connection; set by the connection
     evict: Callable[[], Coroutine[None, None, None]] | None = None
 
 

@@ -37,20 +37,13 @@ _WEIGHTS = (".safetensors", ".bin", ".pt", ".ckpt", ".npz")
 
 @dataclass(frozen=True)
 class Plan:
-    """An import before it starts.
+    """An import before it starts."""
 
-    Attributes:
-        format: a key of `FORMATS`.
-        name: of the new checkpoint.
-        called: the source, for display.
-        source: a folder in a root, or a model on the hub.
-        read, disk, memory: bytes to read or download, needed on disk, and needed in memory.
-    """
-
-    format: str
-    name: str
-    called: str
-    source: Path | HubModel
+    format: str  # a key of `FORMATS`
+    name: str  # of the new checkpoint
+    called: str  # the source, for display
+    source: Path | HubModel  # a folder in a root, or a model on the hub
+    #: read, disk, memory: bytes to read or download, needed on disk, and needed in memory
     read: int
     disk: int
     memory: int

@@ -205,16 +205,12 @@ def relative_positions(model: Translator, side: str = "Encoder", *, reach: int =
 
 @dataclass(frozen=True, eq=False)
 class OwnPositions:
-    """The position vectors of one stack of a model.
+    """The position vectors of one stack of a model."""
 
-    Attributes:
-        table: [n, d_model], added to the embeddings at positions 0, 1, ...; shorter than asked for
-            if a learned or stored table ends.
-        about: the kind of positions, in a few words.
-    """
-
+    #: [n, d_model], added to the embeddings at positions 0, 1, ...; shorter than asked for if a
+    #: learned or stored table ends
     table: Floats
-    about: str
+    about: str  # the kind of positions, in a few words
 
 
 def own_positions(model: Translator, side: TextSide, n: int) -> OwnPositions:

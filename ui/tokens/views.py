@@ -38,30 +38,22 @@ _MOST_STRETCHES, _MOST_CHANGES = 10, 8
 
 @dataclass(frozen=True)
 class Reading:
-    """One side's text as the model reads it.
+    """One side's text as the model reads it."""
 
-    Attributes:
-        side: "source" or "translation".
-        typed: the text.  normal: after normalisation, with `▁` for spaces.
-        pieces, ids: `</s>` included.
-        texts: the text of each piece; "" for special ones.
-        unknown, special: positions.
-        changed: (before, after) of each replacement by normalisation, once.
-        more_changes: number of further ones.
-        own_cut: whether the tokenizer itself would split the text like this.
-    """
-
-    side: TextSide
-    typed: str
-    normal: str
+    side: TextSide  # "source" or "translation"
+    typed: str  # the text
+    normal: str  # after normalisation, with `▁` for spaces
+    #: pieces, ids: `</s>` included
     pieces: tuple[str, ...]
     ids: tuple[int, ...]
-    texts: tuple[str, ...]
+    texts: tuple[str, ...]  # the text of each piece; "" for special ones
+    #: unknown, special: positions
     unknown: tuple[int, ...]
     special: tuple[int, ...]
+    #: (before, after) of each replacement by normalisation, once
     changed: tuple[tuple[str, str], ...]
-    more_changes: int
-    own_cut: bool
+    more_changes: int  # number of further ones
+    own_cut: bool  # whether the tokenizer itself would split the text like this
 
     @cached_property
     def words(self) -> tuple[int, ...]:
@@ -82,45 +74,31 @@ class Reading:
 
 @dataclass(frozen=True)
 class Segmentation:
-    """One way to split the text.
+    """One way to split the text."""
 
-    Attributes:
-        ids: without `</s>`.  texts: the text of each piece.
-        log_prob: in nats, None if the vocabulary has no probabilities.
-        share: of the total probability of all segmentations, 0 to 1.
-    """
-
-    ids: tuple[int, ...]
-    texts: tuple[str, ...]
-    log_prob: float | None = None
-    share: float | None = None
+    ids: tuple[int, ...]  # without `</s>`
+    texts: tuple[str, ...]  # the text of each piece
+    log_prob: float | None = None  # in nats, None if the vocabulary has no probabilities
+    share: float | None = None  # of the total probability of all segmentations, 0 to 1
 
 
 @dataclass(frozen=True, eq=False)
 class Plane:
-    """The vectors that enter a stack, in the plane in which they vary most.
+    """The vectors that enter a stack, in the plane in which they vary most."""
 
-    Attributes:
-        content: [n, 2], embeddings times `scale`.  entering: [n, 2], with positions added.
-        axes: fitted on both together.
-        tokens, ids: [n].
-        scale: what the model multiplies embeddings by.
-        content_norm, position_norm: mean lengths of embeddings and position vectors.
-        background: [m, 2], embeddings of other pieces, times `scale`.  background_ids: [m].
-        note: a sentence on positions that are a stored table, else "".
-    """
-
-    content: Floats
-    entering: Floats
-    axes: Axes
+    content: Floats  # [n, 2], embeddings times `scale`
+    entering: Floats  # [n, 2], with positions added
+    axes: Axes  # fitted on both together
+    #: tokens, ids: [n]
     tokens: tuple[str, ...]
     ids: tuple[int, ...]
-    scale: float
+    scale: float  # what the model multiplies embeddings by
+    #: content_norm, position_norm: mean lengths of embeddings and position vectors
     content_norm: float
     position_norm: float
-    background: Floats
-    background_ids: tuple[int, ...]
-    note: str = ""
+    background: Floats  # [m, 2], embeddings of other pieces, times `scale`
+    background_ids: tuple[int, ...]  # [m]
+    note: str = ""  # a sentence on positions that are a stored table, else ""
 
 
 def tokenizer_of(model: Translator, side: TextSide) -> Tokenizer:

@@ -62,42 +62,30 @@ Settings = Mapping[str, str]
 
 @dataclass(frozen=True)
 class Found:
-    """Facts of a scene that a stop asks about.
+    """Facts of a scene that a stop asks about."""
 
-    Attributes:
-        options, answer: as in `Question`.
-        values: fill the slots of the stop's texts.
-        settings: of the page, that depend on the trace: a step, a layer, a head.
-        form: the form of the stop's texts; "" is the usual one.
-    """
-
+    #: options, answer: as in `Question`
     options: tuple[str, ...]
     answer: int
-    values: Mapping[str, object] = field(default_factory=dict)
+    values: Mapping[str, object] = field(default_factory=dict)  # fill the slots of the stop's texts
+    #: of the page, that depend on the trace: a step, a layer, a head
     settings: Settings = field(default_factory=dict)
-    form: str = ""
+    form: str = ""  # the form of the stop's texts; "" is the usual one
 
 
 @dataclass(frozen=True)
 class Stop:
-    """One stop of a tour.
+    """One stop of a tour."""
 
-    Attributes:
-        title, text: of the bar; `text` is Markdown, one or two sentences.
-        section: of the paper.
-        page: the page it is on, by url_path.
-        facts: returns what the question is about.
-        texts: `ask` and `because`, with slots, and `ask_x` and `because_x` of a form x.
-        settings: of the page, by their names in the URL.
-    """
-
+    #: title, text: of the bar; `text` is Markdown, one or two sentences
     title: str
     text: str
-    section: str
-    page: str
-    facts: Callable[[Scene], Found]
+    section: str  # of the paper
+    page: str  # the page it is on, by url_path
+    facts: Callable[[Scene], Found]  # returns what the question is about
+    #: `ask` and `because`, with slots, and `ask_x` and `because_x` of a form x
     texts: Mapping[str, str]
-    settings: Settings = field(default_factory=dict)
+    settings: Settings = field(default_factory=dict)  # of the page, by their names in the URL
 
     def question(self, scene: Scene) -> Question:
         """Return the question about a scene."""
@@ -111,20 +99,14 @@ class Stop:
 
 @dataclass(frozen=True)
 class Tour:
-    """Stops in the paper's order.
+    """Stops in the paper's order."""
 
-    Attributes:
-        name: as in the URL.
-        title, about: in the list of tours.
-        section: of the paper.
-        icon: a Material icon.
-    """
-
-    name: str
+    name: str  # as in the URL
+    #: title, about: in the list of tours
     title: str
     about: str
-    section: str
-    icon: str
+    section: str  # of the paper
+    icon: str  # a Material icon
     stops: tuple[Stop, ...]
 
 

@@ -22,18 +22,14 @@ PAPER_UPDATES, PAPER_BATCH, PAPER_WIDTH = 100_000, 25_000, 512
 
 @dataclass(frozen=True)
 class Part:
-    """A part of a training: what it read, for how long, and on what.
+    """A part of a training: what it read, for how long, and on what."""
 
-    Attributes:
-        corpora: names of the texts.  hardware: as the machine called itself; "" if unknown.
-        updates, target_tokens, hours: its length; 0 if unknown.
-    """
-
-    corpora: tuple[str, ...]
+    corpora: tuple[str, ...]  # names of the texts
+    #: updates, target_tokens, hours: its length; 0 if unknown
     updates: int
     target_tokens: int
     hours: float
-    hardware: str
+    hardware: str  # as the machine called itself; "" if unknown
 
 
 #: The paper's base model (sections 5.1 to 5.4).
@@ -46,37 +42,28 @@ PAPER_PART = Part(
 
 @dataclass(frozen=True)
 class TrainingFacts:
-    """A checkpoint's training by its metrics.json; the paper's base model's if that says nothing.
+    """A checkpoint's training by its metrics.json, or else that of the paper's base model."""
 
-    Attributes:
-        own: whether the numbers are the checkpoint's own.
-        continued: whether they are of a last part only, which began from trained weights.
-        recipe: room of a batch, warm-up, peak rate, cooldown, Adam's constants, label smoothing.
-        dropout: share of the numbers set to 0 (section 5.4).
-        parts: of the whole training, the last one at the end.
-        averages: (epochs whose weights are averaged, BLEU on validation), decoded in one way.
-        updates, epochs, target_tokens, hours: its length; epochs and hours are 0 if unknown.
-        longest: tokens of the longest target sentence, 0 if unknown.
-        val_nll: loss on held-out text in nats a token, None if unknown.
-        tried: (decoding, BLEU on validation) of one set of weights.
-        tests: BLEU by the name of the test set.
-        d_model, vocab_size: of the model meant.
-    """
-
-    own: bool = False
+    own: bool = False  # whether the numbers are the checkpoint's own
+    #: whether they are of a last part only, which began from trained weights
     continued: bool = False
+    #: room of a batch, warm-up, peak rate, cooldown, Adam's constants, label smoothing
     recipe: TrainingRecipe = PAPER_RECIPE
-    dropout: float = 0.1
-    parts: tuple[Part, ...] = (PAPER_PART,)
+    dropout: float = 0.1  # share of the numbers set to 0 (section 5.4)
+    parts: tuple[Part, ...] = (PAPER_PART,)  # of the whole training, the last one at the end
+    #: (epochs whose weights are averaged, BLEU on validation), decoded in one way
     averages: tuple[tuple[int, float], ...] = ()
+    #: updates, epochs, target_tokens, hours: its length; epochs and hours are 0 if unknown
     updates: int = PAPER_UPDATES
     epochs: int = 0
     target_tokens: int = PAPER_PART.target_tokens
     hours: float = PAPER_PART.hours
-    longest: int = 0
-    val_nll: float | None = None
+    longest: int = 0  # tokens of the longest target sentence, 0 if unknown
+    val_nll: float | None = None  # loss on held-out text in nats a token, None if unknown
+    #: (decoding, BLEU on validation) of one set of weights
     tried: tuple[tuple[Decoding, float], ...] = ()
-    tests: Mapping[str, float] = field(default_factory=dict)
+    tests: Mapping[str, float] = field(default_factory=dict)  # BLEU by the name of the test set
+    #: d_model, vocab_size: of the model meant
     d_model: int = PAPER_WIDTH
     vocab_size: int = 37_000
 

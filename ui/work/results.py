@@ -40,15 +40,12 @@ WORKERS = Pool(most_workers(), warm_up)
 
 
 class Computation(NamedTuple, Generic[T]):
-    """A result to be computed from a model and a trace.
+    """A result to be computed from a model and a trace."""
 
-    Attributes:
-        name, args: identify it; `make` may depend on these and the request only.
-        make: called with the model and the trace in its turn, so it must not ask for other results.
-    """
-
+    #: name, args: identify it; `make` may depend on these and the request only
     name: str
     args: Hashable
+    #: called with the model and the trace in its turn, so it must not ask for other results
     make: Callable[[Any, Trace], T]
 
     def key(self, request: Request) -> Hashable:

@@ -35,22 +35,16 @@ class Passed:
 
 @dataclass
 class Reference:
-    """A model as its library computes it.
+    """A model as its library computes it."""
 
-    Attributes:
-        tensors: by the library's names.
-        heads: of encoder and decoder.  depths: the same.
-        names: of the parts of a layer: "self", "cross", "q", "k", "v", "out" and so on.
-        positions: (encoder or decoder, length) to the vectors added, [length, d].
-        scale: of the embeddings.
-    """
-
-    tensors: Mapping[str, Tensor]
-    heads: tuple[int, int]
-    depths: tuple[int, int]
+    tensors: Mapping[str, Tensor]  # by the library's names
+    heads: tuple[int, int]  # of encoder and decoder
+    depths: tuple[int, int]  # the same
+    #: of the parts of a layer: "self", "cross", "q", "k", "v", "out" and so on
     names: Mapping[str, str]
+    #: (encoder or decoder, length) to the vectors added, [length, d]
     positions: Callable[[str, int], Tensor]
-    scale: float
+    scale: float  # of the embeddings
     pre: bool
     activation: str
     eps: float

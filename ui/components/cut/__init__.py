@@ -24,44 +24,27 @@ _LONGEST = 28
 
 @dataclass(frozen=True)
 class Piece:
-    """One piece on screen.
+    """One piece on screen."""
 
-    Attributes:
-        piece: as in the vocabulary; an unknown one as typed.
-        id: its id.
-        word: index of its word, from 0.
-        mark: its special role, if any.
-        score: its log-probability, or "" if the vocabulary has none.
-        note: shown on hover.
-    """
-
-    piece: str
-    id: int
-    word: int
-    mark: Mark = ""
-    score: str = ""
-    note: str = ""
+    piece: str  # as in the vocabulary; an unknown one as typed
+    id: int  # its id
+    word: int  # index of its word, from 0
+    mark: Mark = ""  # its special role, if any
+    score: str = ""  # its log-probability, or "" if the vocabulary has none
+    note: str = ""  # shown on hover
 
 
 @dataclass(frozen=True)
 class Cut:
-    """One row of the list of segmentations.
+    """One row of the list of segmentations."""
 
-    Attributes:
-        label: in front of it ("0.12").
-        share: 0..1, the length of its bar; None for no bar.
-        stretches: the parts segmented differently, each a tuple of pieces; none for the first row.
-        places: where each stretch is, "" if its text occurs once.
-        text: shown if there are no stretches.
-        note: for screen readers.
-    """
-
-    label: str
-    share: float | None
+    label: str  # in front of it ("0.12")
+    share: float | None  # 0..1, the length of its bar; None for no bar
+    #: the parts segmented differently, each a tuple of pieces; none for the first row
     stretches: tuple[tuple[str, ...], ...]
-    places: tuple[str, ...] = ()
-    text: str = ""
-    note: str = ""
+    places: tuple[str, ...] = ()  # where each stretch is, "" if its text occurs once
+    text: str = ""  # shown if there are no stretches
+    note: str = ""  # for screen readers
 
 
 def pieces_component(

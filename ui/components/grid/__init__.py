@@ -46,30 +46,21 @@ class GridChoice(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Sheet:
-    """One kind of attention, encoded for the grid.
+    """One kind of attention, encoded for the grid."""
 
-    Attributes:
-        body: [bytes], the deflated header and maps, see `fold`.
-        rows, columns: of the grid, including the combined ones.
-    """
-
-    body: NDArray[np.uint8]
+    body: NDArray[np.uint8]  # [bytes], the deflated header and maps, see `fold`
+    #: rows, columns: of the grid, including the combined ones
     rows: int
     columns: int
 
 
 @dataclass(frozen=True, eq=False)
 class Tab:
-    """One of several kinds that a grid can show.
+    """One of several kinds that a grid can show."""
 
-    Attributes:
-        title: its name.  short: a shorter name for narrow windows.
-        sheet: its maps; None if they are sent once it is chosen.
-    """
-
-    title: str
-    short: str
-    sheet: Sheet | None
+    title: str  # its name
+    short: str  # a shorter name for narrow windows
+    sheet: Sheet | None  # its maps; None if they are sent once it is chosen
 
 
 def grid_sheet(

@@ -28,27 +28,21 @@ Selection = tuple[tuple[int, ...], tuple[int, ...]]
 class Map:
     """A map for the lens.
 
-    Attributes:
-        weights: [queries, keys].
-        query_tokens, key_tokens: the labels; of decoder rows those of `figures.labels.row_labels`.
-        name: its name for screen readers ("Layer 2, head 3").
-        query_title, key_title: axis titles; shown after "query:" and "key:".
-        dimmed_keys: columns covered in grey; hovering still shows their values.
-        causal: keys after the query are masked; they look different from weights of 0.
-        signed: for differences, -1 to 1, the names of the ends of a diverging scale, the negative
-            one first; None for weights.
-
     Raises: `ValueError` if the shape is not [queries, keys].
     """
 
-    weights: Floats
+    weights: Floats  # [queries, keys]
+    #: query_tokens, key_tokens: the labels; of decoder rows those of `figures.labels.row_labels`
     query_tokens: Sequence[str]
     key_tokens: Sequence[str]
-    name: str
+    name: str  # its name for screen readers ("Layer 2, head 3")
+    #: query_title, key_title: axis titles; shown after "query:" and "key:"
     query_title: str
     key_title: str
-    dimmed_keys: Sequence[int] = ()
-    causal: bool = False
+    dimmed_keys: Sequence[int] = ()  # columns covered in grey; hovering still shows their values
+    causal: bool = False  # keys after the query are masked; they look different from weights of 0
+    #: for differences, -1 to 1, the names of the ends of a diverging scale, the negative one first;
+    #: None for weights
     signed: tuple[str, str] | None = None
 
     def __post_init__(self) -> None:

@@ -26,24 +26,16 @@ _SCALE = 65535
 
 @dataclass(frozen=True, eq=False)
 class Drawing:
-    """The lines of some heads.
+    """The lines of some heads."""
 
-    Attributes:
-        header: the message's header, without the choice.
-        body: [bytes]: uint32 counts of the lines of each [head, query], then for each line its key
-            (upper 16 bits) and weight (lower 16 bits, 65535 = 1), head by head, query by query.
-        heads: the heads, in order of colour assignment.
-        shape: layers, heads, queries, keys of the model's maps.
-        lines: number of lines.
-        share: the share of the heads' weight that the lines hold, 0 to 1.
-    """
-
-    header: dict[str, Any]
+    header: dict[str, Any]  # the message's header, without the choice
+    #: [bytes]: uint32 counts of the lines of each [head, query], then for each line its key (upper
+    #: 16 bits) and weight (lower 16 bits, 65535 = 1), head by head, query by query
     body: NDArray[np.uint8]
-    heads: tuple[Head, ...]
-    shape: tuple[int, int, int, int]
-    lines: int
-    share: float
+    heads: tuple[Head, ...]  # the heads, in order of colour assignment
+    shape: tuple[int, int, int, int]  # layers, heads, queries, keys of the model's maps
+    lines: int  # number of lines
+    share: float  # the share of the heads' weight that the lines hold, 0 to 1
 
     def component(
         self, pinned: Pin | None = None, max_height: int = 640

@@ -22,21 +22,15 @@ HeadPair = tuple[int, int]
 class Likeness:
     """The similarities to show.
 
-    Attributes:
-        values: [A, B], 0 to 1.
-        shapes: (layers, heads) of both models; A and B are their products.
-        pairs: the pairing to mark.
-        names: the names of both models.
-        about: added to the label for screen readers.
-
     Raises: `ValueError` if the shapes disagree.
     """
 
-    values: NDArray[np.floating]
+    values: NDArray[np.floating]  # [A, B], 0 to 1
+    #: (layers, heads) of both models; A and B are their products
     shapes: tuple[tuple[int, int], tuple[int, int]]
-    pairs: tuple[HeadPair, ...]
-    names: tuple[str, str]
-    about: str = ""
+    pairs: tuple[HeadPair, ...]  # the pairing to mark
+    names: tuple[str, str]  # the names of both models
+    about: str = ""  # added to the label for screen readers
 
     def __post_init__(self) -> None:
         expected = tuple(layers * heads for layers, heads in self.shapes)

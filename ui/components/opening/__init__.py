@@ -26,48 +26,33 @@ Runs = Sequence[str]
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """One sentence of the opening.
+    """One sentence of the opening."""
 
-    Attributes:
-        trace, referent: of the sentence.
-        kind: where the light comes from after the guess: the pronoun in the source
-            ("encoder_self") or its translation ("cross").
-        light: [W], what falls on each source word then.
-        heading: what the pronoun is, "" if the reply to a guess says it.
-        verdict: shown with that light.
-        detail: shown below it.
-    """
-
+    #: trace, referent: of the sentence
     trace: Trace
     referent: Referent
+    #: where the light comes from after the guess: the pronoun in the source ("encoder_self") or its
+    #: translation ("cross")
     kind: AttentionKind
-    light: Floats
-    heading: str
-    verdict: Runs
-    detail: str
+    light: Floats  # [W], what falls on each source word then
+    heading: str  # what the pronoun is, "" if the reply to a guess says it
+    verdict: Runs  # shown with that light
+    detail: str  # shown below it
 
 
 @dataclass(frozen=True)
 class Script:
-    """The words around the scenes.
+    """The words around the scenes."""
 
-    Attributes:
-        lead: what one sees.
-        question, why: asked before the pronoun, and what depends on it.
-        nouns: the possible answers.
-        answer: index of the right one.
-        replies: shown after each answer.
-        changed: the word that differs in the first scene, and in the second.
-        languages: name and code of the source and of the target.
-    """
-
-    lead: str
+    lead: str  # what one sees
+    #: question, why: asked before the pronoun, and what depends on it
     question: str
     why: str
-    nouns: tuple[str, ...]
-    answer: int
-    replies: tuple[str, ...]
-    changed: tuple[str, str]
+    nouns: tuple[str, ...]  # the possible answers
+    answer: int  # index of the right one
+    replies: tuple[str, ...]  # shown after each answer
+    changed: tuple[str, str]  # the word that differs in the first scene, and in the second
+    #: name and code of the source and of the target
     languages: tuple[tuple[str, str], tuple[str, str]]
 
 

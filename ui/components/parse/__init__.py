@@ -20,22 +20,15 @@ from ui.components.packing import Component, attention_look, floats, is_index, l
 
 @dataclass(frozen=True)
 class Drawing:
-    """Content of the tree: brackets, words and light.
+    """Content of the tree: brackets, words and light."""
 
-    Attributes:
-        reading, trace: the tree, and the trace that it was read from.
-        words: as typed.
-        weights: [T, S], cross-attention of the chosen layer and head.
-        where: their name ("Layer 2, head 3").
-        glosses: what labels stand for.
-    """
-
+    #: reading, trace: the tree, and the trace that it was read from
     reading: Reading
     trace: Trace
-    words: tuple[str, ...]
-    weights: Floats
-    where: str
-    glosses: dict[str, str]
+    words: tuple[str, ...]  # as typed
+    weights: Floats  # [T, S], cross-attention of the chosen layer and head
+    where: str  # their name ("Layer 2, head 3")
+    glosses: dict[str, str]  # what labels stand for
 
     def component(self, chosen: int) -> Component[int]:
         """Return the tree as a component; its body is each node's weights on words and `</s>`."""

@@ -30,33 +30,22 @@ _WORDS = tomllib.loads(Path(__file__).with_name("words.toml").read_text("utf-8")
 
 @dataclass(frozen=True)
 class PlanChoice:
-    """The choice in the drawing; indices count from 0.
+    """The choice in the drawing; indices count from 0."""
 
-    Attributes:
-        layer: the opened one, of the deeper stack; the other opens its last if it has fewer.
-        source: position of the source token.  row: of the decoder.
-        block: whose view is below, one of `BLOCKS`.
-    """
-
-    layer: int
-    source: int
-    row: int
-    block: str
+    layer: int  # the opened one, of the deeper stack; the other opens its last if it has fewer
+    source: int  # position of the source token
+    row: int  # of the decoder
+    block: str  # whose view is below, one of `BLOCKS`
 
 
 @dataclass(frozen=True)
 class Opened:
-    """A block that was clicked and has a page of its own.
+    """A block that was clicked and has a page of its own."""
 
-    Attributes:
-        page: its address.
-        stack, layer, head: where; `layer` and `head` from 0.
-        kind: of attention, "" for other blocks.
-    """
-
-    page: str
+    page: str  # its address
+    #: stack, layer, head: where; `layer` and `head` from 0
     stack: StackName
-    kind: str
+    kind: str  # of attention, "" for other blocks
     layer: int
     head: int
 

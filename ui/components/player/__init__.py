@@ -32,31 +32,21 @@ _NUMBER = range(1, 10_000_000)
 
 @dataclass(frozen=True)
 class PlayerPlace:
-    """A place in the player.
+    """A place in the player."""
 
-    Attributes:
-        step: 1-based decoding step.
-        layer, head: 1-based, or None for the mean over them.
-        shifted: whether it shows how the output, shifted right, becomes the input.
-    """
-
-    step: int
+    step: int  # 1-based decoding step
+    #: layer, head: 1-based, or None for the mean over them
     layer: int | None = None
     head: int | None = None
-    shifted: bool = False
+    shifted: bool = False  # whether it shows how the output, shifted right, becomes the input
 
 
 @dataclass(frozen=True)
 class Taken:
-    """A token that the user takes instead of the model's.
+    """A token that the user takes instead of the model's."""
 
-    Attributes:
-        place: the player's place; the token is taken at its step.
-        token: its id.
-    """
-
-    place: PlayerPlace
-    token: int
+    place: PlayerPlace  # the player's place; the token is taken at its step
+    token: int  # its id
 
 
 def place_in(state: Any, trace_id: str) -> PlayerPlace | None:

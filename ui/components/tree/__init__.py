@@ -22,16 +22,12 @@ _KINDS = tuple(OUTCOMES)
 
 @dataclass(frozen=True)
 class TreeChoice:
-    """The choice in the tree.
+    """The choice in the tree."""
 
-    Attributes:
-        a, b: indices of nodes, or None.
-        dropped: whether dropped candidates are shown.
-    """
-
+    #: a, b: indices of nodes, or None
     a: int | None
     b: int | None
-    dropped: bool
+    dropped: bool  # whether dropped candidates are shown
 
 
 def branch_colours(theme: str) -> tuple[str, str]:
