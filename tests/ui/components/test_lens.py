@@ -1,15 +1,13 @@
-"""The lens: the message is the map, and what the browser selects is checked."""
+"""The lens: the message is the map."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.factories import make_trace
 from tests.messages import unpack
-from ui.components.lens import Map, parse_selection
+from ui.components.lens import Map
 from ui.components.packing import attention_colours, signed_colours
 
 TRACE = make_trace(S=7, T=5)
@@ -30,21 +28,6 @@ def test_the_message_is_the_map_row_by_row() -> None:
 def test_a_turned_map_is_refused() -> None:
     with pytest.raises(ValueError, match=r"\(7, 5\)"):
         Map(TRACE.cross[0, 0].T, TRACE.tgt_tokens, TRACE.src_tokens, "x", "q", "k")
-
-
-@pytest.mark.parametrize(
-    ("reported", "expected"),
-    [
-        ([[0, 4], [6]], ((0, 4), (6,))),
-        ([[3, 1, 3], []], ((1, 3), ())),
-        ([[5], []], None),
-        ([[], [7]], None),
-        ([[0]], None),
-        (None, None),
-    ],
-)
-def test_what_the_browser_selects_is_checked(reported: Any, expected: Any) -> None:
-    assert parse_selection(reported, queries=5, keys=7) == expected
 
 
 def test_a_difference_has_a_scale_of_its_own_and_says_who_looks_more() -> None:

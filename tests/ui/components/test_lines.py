@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.factories import make_trace
 from transformer.measures.heads import kept_lines
-from ui.components.lines import Drawing, colour_slots, drawing, parse_choice
+from ui.components.lines import Drawing, colour_slots, drawing
 
 TRACE = make_trace(S=7, T=5, n_decoder_layers=2, n_heads=3)
 NASTY = ("<script>alert(1)</script>", '"; x', "שלום", "a\nb", "x" * 200, "e\u0301")
@@ -92,21 +92,3 @@ def test_any_tokens_go_as_text_and_no_heads_are_no_lines() -> None:
     assert shown.header["key_tokens"][0] == "<script>al…</script>"
     assert all(len(token) < 60 and "\n" not in token for token in shown.header["query_tokens"])
     assert shown.choice == {"heads": [[0, 0]], "pin": None}
-
-
-@pytest.mark.parametrize(
-    ("reported", "expected"),
-    [
-        ({"heads": [[0, 0], [1, 2]], "pin": None}, (((0, 0), (1, 2)), None)),
-        ({"heads": [], "pin": ["key", 6]}, ((), ("key", 6))),
-        ({"heads": [[1, 1]], "pin": ["query", 4]}, (((1, 1),), ("query", 4))),
-        ({"heads": [[2, 0]], "pin": None}, None),
-        ({"heads": [[0, 0], [0, 0]], "pin": None}, None),
-        ({"heads": [], "pin": ["query", 5]}, None),
-        ({"heads": [], "pin": ["row", 0]}, None),
-        ({"pin": None}, None),
-        (None, None),
-    ],
-)
-def test_what_the_browser_reports_is_checked(reported: Any, expected: Any) -> None:
-    assert parse_choice(reported, (2, 3, 5, 7)) == expected

@@ -1,4 +1,4 @@
-"""The map of similar heads: its text, and the choices it accepts from the browser."""
+"""The map of similar heads: its message and its scale."""
 
 from __future__ import annotations
 
@@ -21,8 +21,6 @@ def test_the_message_holds_every_similarity_and_every_head() -> None:
     assert (header["columns"], header["heads"]) == (["1.1", "1.2"], [3, 2])
     assert (header["pairs"], shown.choice) == ([[4, 0], [5, 1]], [4, 0])
     assert "2.3 and 1.2, 0.90" in header["label"]
-    assert shown.parse is not None
-    assert [shown.parse(each) for each in ([5, 1], [6, 0], [0, 2])] == [(5, 1), None, None]
     with pytest.raises(ValueError, match="expected"):
         Likeness(VALUES.T, ((2, 3), (1, 2)), (), ("A", "B"))
 

@@ -1,8 +1,6 @@
-"""The view of a search tree: its message, and validation of its reports."""
+"""The view of a search tree: its message and colours."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import pytest
 
@@ -10,7 +8,7 @@ from figures.outcomes import OUTCOMES
 from figures.palette import CHROME, THEMES, contrast
 from tests.searched import searched
 from transformer.measures.beam import Tree, beam_tree
-from ui.components.tree import TreeChoice, branch_colours, choice_in, tree_component
+from ui.components.tree import TreeChoice, branch_colours, tree_component
 
 
 @pytest.fixture(scope="module")
@@ -47,27 +45,6 @@ def test_sixty_steps_of_a_beam_of_ten_are_a_message_of_modest_size() -> None:
     wide = beam_tree(searched(0, 10, max_length=60, end=-30.0))
     assert len(wide.steps) == 60 and len(wide.nodes) > 4_000
     assert len(tree_component(wide, "id", TreeChoice(None, None, False), "").message()) < 400_000
-
-
-@pytest.mark.parametrize(
-    ("view", "choice"),
-    [
-        ({"tree": "id", "a": 1, "b": None, "dropped": False}, TreeChoice(1, None, False)),
-        ({"tree": "id", "a": None, "b": 0, "dropped": True}, TreeChoice(None, 0, True)),
-        ({"tree": "other", "a": 1, "b": None, "dropped": False}, None),
-        ({"tree": "id", "a": 10**6, "b": None, "dropped": False}, None),
-        ({"tree": "id", "a": 1, "b": [2], "dropped": False}, None),
-        ({"tree": "id", "a": 1, "b": None, "dropped": 1}, None),
-        ({"tree": "id", "a": 1, "b": None}, None),
-        (None, None),
-        ([1], None),
-    ],
-)
-def test_what_the_browser_reports_is_checked(
-    tree: Tree, view: Any, choice: TreeChoice | None
-) -> None:
-    assert choice_in({"view": view}, "id", tree) == choice
-    assert choice_in(None, "id", tree) is None and choice_in({}, "id", tree) is None
 
 
 @pytest.mark.parametrize("theme", THEMES)
