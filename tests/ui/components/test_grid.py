@@ -10,10 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from figures.compare import LIMITS
 from figures.palette import to_weight_bytes
 from tests.factories import make_trace
 from tests.messages import inflate, unpack
 from tests.ui.components.test_mount import Browser
+from transformer.measures.compare import divergence
 from transformer.measures.entropy import entropy_bits
 from transformer.measures.heads import HOWS, How, widen
 from ui.components import mount
@@ -28,6 +30,7 @@ from ui.components.grid import (
     notes,
     shrink,
 )
+from ui.components.grid.signed import difference_sheet
 
 TRACE = make_trace(
     S=7, T=5, n_decoder_layers=2, n_heads=3, src_tokens=("<script>", "x" * 300, *"abcd")
@@ -200,3 +203,45 @@ def test_a_reported_kind_leaves_the_message_as_it_was(monkeypatch: pytest.Monkey
     tabs["decoder"] = Tab("Decoder maps", "Dec.", tabs["cross"].sheet)
     header, _ = unpack(draw())
     assert (header["choice"], header["count"]) == ([0, None, [], "decoder"], browser.count)
+
+
+ENDS = ("B looks more", "A looks more")
+
+
+def signed_sheet(other: np.ndarray, how: How = "mean") -> Sheet:
+    tokens = TRACE.tgt_tokens, TRACE.src_tokens
+    return difference_sheet(MAPS, other, *tokens, label="x", ends=ENDS, how=how)
+
+
+@pytest.mark.parametrize("how", HOWS)
+def test_every_cell_is_the_difference_of_that_cell(how: How) -> None:
+    other = make_trace(S=7, T=5, n_decoder_layers=2, n_heads=3, seed=1).cross
+    header, maps = inflated(signed_sheet(other, how))
+    limit = header["limit"]
+    wanted = widen(MAPS, how) - widen(other, how)
+    np.testing.assert_allclose((maps / 127.5 - 1) * limit, wanted, atol=limit / 127.5)
+    assert limit in LIMITS and header["ends"] == list(ENDS)
+    apart = divergence(widen(MAPS, how), widen(other, how)).mean(axis=-1)
+    for at, bits in np.ndenumerate(apart):
+        assert f"rows differ by {bits:.3f} bits" in header["summaries"][at[0]][at[1]]
+        assert header["summaries"][at[0]][at[1]].startswith(header["names"][at[0]][at[1]])
+
+
+def test_heads_of_one_side_only_have_no_cell_but_count_in_its_mean() -> None:
+    other = make_trace(S=7, T=5, n_decoder_layers=4, n_heads=2, seed=2)
+    sheet = signed_sheet(other.cross)
+    assert (sheet.rows, sheet.columns) == (2 + 1, 2 + 1)
+    header, maps = inflated(sheet)
+    means = [each.mean(axis=(0, 1), dtype="f8") for each in (MAPS, other.cross)]
+    found = (maps[-1, -1] / 127.5 - 1) * header["limit"]
+    np.testing.assert_allclose(found, means[0] - means[1], atol=header["limit"] / 127.5)
+    with pytest.raises(ValueError, match="no difference"):
+        signed_sheet(make_trace(S=8, T=5, n_decoder_layers=2).cross)
+
+
+@given(hnp.arrays(np.uint8, st.tuples(st.just(1), st.integers(1, 19), st.integers(1, 19))))
+def test_shrinking_keeps_the_largest_difference_of_either_sign(maps: np.ndarray) -> None:
+    small, _ = shrink(maps, [], 6, middle=128)
+    far = np.abs(maps.astype(int) - 128)
+    assert np.abs(small.astype(int) - 128).max() >= far.max() - 1  # 0 and 255 are not quite alike
+    assert set(np.unique(small)) <= set(np.unique(maps))

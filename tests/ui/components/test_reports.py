@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.searched import searched
 from tests.ui.components.test_grid import TABS
-from tests.ui.components.test_match import SHOWN
+from tests.ui.components.test_maps import SHOWN
 from tests.ui.components.test_packing import JSON
 from transformer.measures.beam import beam_tree
 from ui.components import lines, stages
