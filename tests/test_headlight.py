@@ -40,6 +40,7 @@ def framed(view: headlight.Page) -> str:
 def test_a_path_a_trace_and_arrays_are_shown(path: Path) -> None:
     arrays = dict(np.load(path))
     pages = [framed(show(what)) for what in (path, str(path), make_trace(), arrays)]
+    assert SCRIPT not in pages[0]
     for page in pages:
         assert page.startswith("<!doctype html>") and "default-src 'none'" in page
         for kind in ("Encoder self-attention", "Decoder self-attention", "Cross-attention"):
@@ -53,12 +54,6 @@ def test_one_stack_needs_no_player() -> None:
     page = framed(show({"attention": np.eye(3)[None], "tokens": np.array(["a", "b", "c"])}))
     assert "<h2>Causal self-attention: 1 layer, 1 head, 3 queries, 3 keys</h2>" in page
     assert 'class="view" data-component="player"' not in page
-
-
-def test_no_text_is_markup(path: Path) -> None:
-    page = framed(show(path))
-    assert SCRIPT not in page
-    assert page.count("</script>") == page.count("<script")
 
 
 def test_the_page_is_the_apps_own(path: Path, tmp_path: Path) -> None:
@@ -75,11 +70,9 @@ def test_a_height_is_a_number(height: object) -> None:
         show(make_trace(), height=height)  # type: ignore[arg-type]
 
 
-def test_what_cannot_be_shown_is_said(tmp_path: Path) -> None:
+def test_what_cannot_be_shown_is_said() -> None:
     with pytest.raises(CheckpointError, match=r"row \(0, 0, 0\) sums to 4"):
         show({"cross": np.ones((3, 4))})
-    with pytest.raises(CheckpointError, match="no such file"):
-        show(tmp_path / "none.npz")
     with pytest.raises(TypeError, match="not list"):
         show([1, 2])  # type: ignore[arg-type]
 

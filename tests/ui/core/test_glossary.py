@@ -1,15 +1,17 @@
-"""The glossary: complete, findable, and safe to show."""
+"""The glossary is complete, findable and safe; texts about a mouse have versions for touch."""
 
 from __future__ import annotations
 
+import ast
 import re
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.forks import ROOT
 from tests.pages.links import entries, unlinked
-from tests.ui.core.test_layout import OF_A_MOUSE
 from ui.components.files import COMPONENTS, script
 from ui.core.glossary import (
     EXPLANATIONS,
@@ -24,6 +26,8 @@ from ui.core.glossary import (
     word_start,
 )
 from ui.frame.pages import PAGES
+
+OF_A_MOUSE = re.compile(r"\b(?:click|hover|point at)", re.IGNORECASE)
 
 
 def test_entries_are_short_ordered_and_lead_to_pages() -> None:
@@ -79,15 +83,11 @@ def test_search_finds_names_before_texts(query: str, first: str) -> None:
     assert find_term(first).text in term(first)
 
 
-def test_search_for_nothing_shows_all_and_for_nonsense_none() -> None:
-    assert list(search_terms("  ")) == list(TERMS)
-    assert not search_terms("xyzzy")
-
-
 @given(st.text(max_size=80))
-def test_search_takes_any_text(query: str) -> None:
+def test_search_takes_any_text_and_shows_all_for_none(query: str) -> None:
     found = search_terms(query)
     assert len({entry.name for entry in found}) == len(found)
+    assert list(search_terms("  ")) == list(TERMS) and not search_terms("xyzzy")
 
 
 @pytest.mark.parametrize(
@@ -121,11 +121,42 @@ def test_only_words_of_one_entry_are_linked() -> None:
 
 
 def test_components_link_to_entries_that_exist() -> None:
-    names = [
-        name
-        for component in COMPONENTS
-        for name in re.findall(r'(?:term|fact)\("[^"]+", "([^"]+)"', script(component))
-    ]
+    scripts = "".join(map(script, COMPONENTS))
+    names = re.findall(r'(?:term|fact)\("[^"]+", "([^"]+)"', scripts)
     assert {"log-probability", "score", "entropy"} <= set(names)
     for name in names:
         assert find_term(name).name == name
+
+
+def strings(tree: ast.AST) -> Iterator[ast.Constant]:
+    """Yield all strings but docstrings."""
+    for node in ast.iter_child_nodes(tree):
+        match node:
+            case ast.Expr(value=ast.Constant()):
+                continue
+            case ast.Constant(value=str()):
+                yield node
+        yield from strings(node)
+
+
+def test_texts_of_python_name_no_mouse() -> None:
+    wrong = [
+        f"{path.relative_to(ROOT)}:{found.lineno}"
+        for folder in ("ui", "pages")
+        for path in (ROOT / folder).rglob("*.py")
+        for found in strings(ast.parse(path.read_text("utf-8")))
+        if OF_A_MOUSE.search(str(found.value)) and " " in str(found.value)
+    ]
+    assert not wrong
+
+
+def test_texts_of_components_ask_which_pointer_there_is() -> None:
+    wrong = []
+    for path in (ROOT / "ui").rglob("*.js"):
+        lines = path.read_text("utf-8").splitlines()
+        for number, line in enumerate(lines):
+            quoted = re.findall(r'"[^"]*"|`[^`]*`', re.sub(r"\$\{[^}]*\}", "", line.split("//")[0]))
+            named = any(OF_A_MOUSE.search(each) and " " in each for each in quoted)
+            if named and "touching()" not in "".join(lines[max(0, number - 3) : number + 1]):
+                wrong.append(f"{path.relative_to(ROOT)}:{number + 1}")
+    assert not wrong

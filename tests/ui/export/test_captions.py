@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,40 +31,36 @@ def trace(tiny_translator: Translator) -> Trace:
     return tiny_translator.trace(SENTENCE, beam_size=4)
 
 
+def attention(trace: Trace, **changes: Any) -> Exhibit:
+    return attention_exhibit(trace, replace(CHOICE, **changes), SOURCE)
+
+
 def player(trace: Trace) -> Exhibit:
     return player_exhibit(trace, PlayerPlace(1, 2, 3, False), SOURCE, words=False)
 
 
-FIGURES: dict[str, tuple[Callable[[Trace], Exhibit], str]] = {
-    "player": (player, "layer 2, head 3"),
-    "grid": (lambda trace: attention_exhibit(trace, CHOICE, SOURCE), "all layers and heads"),
-    "heads": (
-        lambda trace: attention_exhibit(trace, replace(CHOICE, display="heads"), SOURCE),
-        "layer 1, head 3; layer 2, head 1",
-    ),
-    "matrix": (
-        lambda trace: attention_exhibit(
-            trace, replace(CHOICE, display="matrix", cell=(1, 2), chosen=False), SOURCE
-        ),
-        "layer 2, head 3",
-    ),
-    "node": (
-        lambda trace: SOURCE.of(search_node, trace, node=beam_tree(trace).winner[0], layer=1),
-        "layer 2, mean over heads",
-    ),
-    "branches": (
-        lambda trace: SOURCE.of(
-            search_branches, trace, a=beam_tree(trace).leaves[0], b=beam_tree(trace).leaves[1],
-            layer=1, head=2,
-        ),
-        "layer 2, head 3",
-    ),
-}  # fmt: skip
+def matrix(trace: Trace) -> Exhibit:
+    return attention(trace, display="matrix", cell=(1, 2), chosen=False)
 
 
-@pytest.mark.parametrize("name", FIGURES)
-def test_a_figure_names_sentence_checkpoint_layer_and_head(trace: Trace, name: str) -> None:
-    make, where = FIGURES[name]
+def node(trace: Trace) -> Exhibit:
+    return SOURCE.of(search_node, trace, node=beam_tree(trace).winner[0], layer=1)
+
+
+def branches(trace: Trace) -> Exhibit:
+    a, b, *_ = beam_tree(trace).leaves
+    return SOURCE.of(search_branches, trace, a=a, b=b, layer=1, head=2)
+
+
+@pytest.mark.parametrize(("make", "where"), [
+    (attention, "all layers and heads"),
+    (partial(attention, display="heads"), "layer 1, head 3; layer 2, head 1"),
+    (player, "layer 2, head 3"), (matrix, "layer 2, head 3"), (branches, "layer 2, head 3"),
+    (node, "layer 2, mean over heads"),
+])  # fmt: skip
+def test_a_figure_names_sentence_checkpoint_layer_and_head(
+    trace: Trace, make: Callable[[Trace], Exhibit], where: str
+) -> None:
     said = make(trace).legend
     for fact in (f"Sentence: “{SENTENCE}”", "Checkpoint: some-model.", f"Attention: {where}"):
         assert fact in said
@@ -77,7 +75,7 @@ def test_the_entropy_of_the_player_is_in_bits_as_on_screen(trace: Trace) -> None
 
 
 def test_both_sides_of_a_comparison_name_their_heads(trace: Trace) -> None:
-    sides = {"A": player(trace), "B": FIGURES["matrix"][0](trace)}
+    sides = {"A": player(trace), "B": matrix(trace)}
     caption = beside("two", "Two: A and B", "A is one, B is two.", sides).legend
     assert "A: Where the decoder looks, step by step (layer 2, head 3)" in caption
     assert caption.count("layer 2, head 3") == 2
