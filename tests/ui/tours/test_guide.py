@@ -100,26 +100,28 @@ def test_weights_without_scaling_are_those_of_the_larger_scores(seed: int, d_k: 
     np.testing.assert_allclose(unscaled(softmax.astype(np.float32), d_k), expected, atol=1e-5)
 
 
-def test_offsets_are_counted_from_the_query() -> None:
+def test_offsets_and_favourites_are_counted_from_the_maps() -> None:
     before = np.zeros((1, 1, 4, 4), dtype=np.float32)
     before[0, 0, [0, 1, 2, 3], [0, 0, 1, 2]] = 1  # each looks at the token before it
     np.testing.assert_allclose(offset_shares(before)[0, 0], [0.75, 0.25, 0])
+    trace = make_trace(S=4, n_heads=3)
+    maps = np.zeros_like(trace.encoder_self)
+    for head in range(3):
+        maps[:, head, :, head] = 1
+    assert right(HEADS, 1, Scene(replace(trace, encoder_self=maps), CONFIG)) == "3"
 
 
-def test_masks_are_counted_in_the_model_itself(shipped: Scene) -> None:
-    total = len(shipped.trace.tgt_tokens)
-    assert right(MASKS, 1, shipped) == str(len(shipped.trace.src_tokens))
-    assert right(MASKS, 2, shipped) == "1.00"
-    assert right(MASKS, 3, shipped) == str(total * (total - 1) // 2)
-
-
-def test_the_score_and_the_length_penalty_agree(shipped: Scene) -> None:
+def test_masks_scores_and_positions_are_counted_in_the_model_itself(shipped: Scene) -> None:
     trace = shipped.trace
-    n = len(trace.predicted_ids)
+    total, n = len(trace.tgt_tokens), len(trace.predicted_ids)
+    answers = [right(MASKS, number, shipped) for number in (1, 2, 3)]
+    assert answers == [str(len(trace.src_tokens)), "1.00", str(total * (total - 1) // 2)]
     assert trace.search is not None
     score = float(trace.log_probs.sum()) / ((5 + n) / 6) ** trace.search.alpha
     assert score == pytest.approx(trace.score, rel=1e-3, abs=1e-6)
     assert right(DECODING, 5, shipped) == f"{trace.score:.3g}".replace("-", "−")
+    assert question(POSITIONS, 1, shipped).because.startswith("After 2π ≈ 6.28")
+    assert [right(POSITIONS, number, shipped) for number in (3, 4)] == ["40 and 43", "172°"]
 
 
 def test_the_decoder_reads_the_token_written_before(shipped: Scene) -> None:
@@ -130,40 +132,31 @@ def test_the_decoder_reads_the_token_written_before(shipped: Scene) -> None:
     assert query_labels(trace, "cross")[step].replace("▁", "_") in asked.because.replace("\\", "")
 
 
-def test_positions_answer_by_the_formula(shipped: Scene) -> None:
-    assert question(POSITIONS, 1, shipped).because.startswith("After 2π ≈ 6.28")
-    assert right(POSITIONS, 3, shipped) == "40 and 43"
-    assert right(POSITIONS, 4, shipped) == "172°"
-
-
-def test_training_answers_from_the_checkpoints_own_file(shipped: Scene) -> None:
+def test_training_is_asked_about_in_the_checkpoints_own_numbers(shipped: Scene) -> None:
     training = shipped.metrics["training"]
-    warmup = training["recipe"]["training"]["warmup"]
-    assert right(TRAINING, 5, shipped) == f"update {warmup:,}"
-    read = question(TRAINING, 1, shipped)
-    assert f"{training['target_tokens']:,}" in read.because
-    updates, rates = training_facts(shipped).rates
-    assert abs(int(updates[rates.argmax()]) - warmup) <= training["updates"] / 300
-
-
-def test_the_whole_training_is_asked_about_in_the_recipes_numbers(shipped: Scene) -> None:
-    recipe = shipped.metrics["training"]["recipe"]
-    said = recipe["training"]
+    recipe, said = training["recipe"], training["recipe"]["training"]
+    assert f"{training['target_tokens']:,}" in question(TRAINING, 1, shipped).because
     length = length_of(shipped)
     assert length == max(len(shipped.trace.src_tokens), len(shipped.trace.predicted_tokens))
-    assert right(TRAINING, 2, shipped) == f"{said['batch_tokens'] // length:,}"
-    parts = [*shipped.metrics["earlier_parts"], shipped.metrics["training"]]
-    assert right(TRAINING, 3, shipped) == how_long(sum(part["hours"] for part in parts))
-    assert right(TRAINING, 4, shipped) == f"{100 * said['beta2'] ** AGE:.2g}%"
+    parts = [*shipped.metrics["earlier_parts"], training]
     dropout = recipe["model"]["dropout"] or 0.1  # the paper's, if the model has none
-    assert right(TRAINING, 6, shipped) == f"{dropout * recipe['model']['d_model']:.0f}"
     tried = {
         row["averaged_epochs"]: row["val_bleu"]
         for row in shipped.metrics["tried_on_val"]
         if row["beam_size"] == 1 and row["val_bleu"] and not row.get("mixed_share")
     }
     best = max(tried, key=tried.__getitem__, default=0)
-    assert right(TRAINING, 8, shipped) == (f"{best} epochs" if len(tried) > 1 else "5")
+    for number, answer in {
+        2: f"{said['batch_tokens'] // length:,}",
+        3: how_long(sum(part["hours"] for part in parts)),
+        4: f"{100 * said['beta2'] ** AGE:.2g}%",
+        5: f"update {said['warmup']:,}",
+        6: f"{dropout * recipe['model']['d_model']:.0f}",
+        8: f"{best} epochs" if len(tried) > 1 else "5",
+    }.items():
+        assert right(TRAINING, number, shipped) == answer
+    updates, rates = training_facts(shipped).rates
+    assert abs(int(updates[rates.argmax()]) - said["warmup"]) <= training["updates"] / 300
 
 
 @pytest.mark.parametrize("init", ["", "runs/before"])
@@ -196,22 +189,12 @@ def test_what_metrics_say_wrongly_is_as_if_not_said(metrics: dict[str, Any]) -> 
     assert np.isfinite(facts.rates[1]).all()
 
 
-def test_heads_with_one_favourite_each_are_told_apart() -> None:
-    trace = make_trace(S=4, n_heads=3)
-    maps = np.full_like(trace.encoder_self, 0.0)
-    for head in range(3):
-        maps[:, head, :, head] = 1
-    scene = Scene(replace(trace, encoder_self=maps), CONFIG)
-    assert right(HEADS, 1, scene) == "3"
-
-
 def test_options_hold_the_right_one_and_no_other_like_it() -> None:
     assert numbers(0.5, [0.501, 2.0], "{:.2f}".format) == (("0.50", "2.00"), 0)
     assert counts(5, 0, 5) == (("0", "1", "2", "3", "4", "5"), 5)
     options, answer = counts(9, 1, 16)
     assert options[answer] == "9" and len(options) == 6
-    assert quarters(0.0)[1] == 0
-    assert quarters(1.0)[1] == 3
+    assert (quarters(0.0)[1], quarters(1.0)[1]) == (0, 3)
     assert names(["▁a", "b", "▁a", "▁"]) == ["a (1)", "b", "a (3)", "▁"]
     assert in_words(28_202_280) == "28.2 million"
     with pytest.raises(ValueError, match="different"):
@@ -223,14 +206,11 @@ def test_a_model_of_one_head_is_told_so() -> None:
     first, last = question(HEADS, 1, scene), question(HEADS, 4, scene)
     assert "has 1 head." in first.ask and "one head only" in first.because
     assert right(HEADS, 4, scene) == "about the same" and "one head only" in last.because
-    several = Scene(make_trace(n_heads=3), CONFIG)
-    assert "one head only" not in question(HEADS, 4, several).because
+    assert "one head only" not in question(HEADS, 4, Scene(make_trace(), CONFIG)).because
 
 
 def test_learned_positions_are_not_taken_for_the_papers() -> None:
-    learned, formula = (
-        Scene(make_trace(), config) for config in (replace(CONFIG, positions="learned"), CONFIG)
-    )
-    for number, _ in enumerate(POSITIONS.stops, 1):
-        assert "learned its positions" in question(POSITIONS, number, learned).ask
-        assert "learned its positions" not in question(POSITIONS, number, formula).ask
+    learned = Scene(make_trace(), replace(CONFIG, positions="learned"))
+    for stop in POSITIONS.stops:
+        assert "learned its positions" in stop.question(learned).ask
+        assert "learned its positions" not in stop.question(Scene(make_trace(), CONFIG)).ask

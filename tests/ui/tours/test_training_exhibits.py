@@ -11,9 +11,7 @@ import pytest
 from figures.paper import to_svg
 from tests.factories import make_trace
 from tests.test_calls import check_program
-from tests.views import make_view
 from transformer.catalogue import inspect_entry
-from ui.core.view import View
 from ui.tours.guide import TOURS
 from ui.tours.stops import Scene
 from ui.tours.training_exhibits import FIGURES, PAPER_SCORES, figure_of
@@ -41,29 +39,23 @@ METRICS = {
 TOY = Path(__file__).resolve().parents[3] / "checkpoints/reverse-toy"
 
 
-@pytest.fixture
-def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> View:
-    """A checkpoint with its training recipe."""
-    monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(tmp_path))
-    shutil.copytree(TOY, tmp_path / "tiny")
-    (tmp_path / "tiny" / "metrics.json").write_text(json.dumps(METRICS))
-    return make_view(tmp_path / "tiny", "abc")
-
-
-def facts_of(view: View) -> TrainingFacts:
-    entry = inspect_entry(view.path)
+def facts_of(path: Path) -> TrainingFacts:
+    entry = inspect_entry(path)
     assert entry.config is not None
     return training_facts(Scene(make_trace(), entry.config, entry.metrics, None))
 
 
 @pytest.mark.parametrize("says", [True, False])
-def test_every_figure_is_the_checkpoint_s_or_the_paper_s(own: View, says: bool) -> None:
-    if not says:
-        (own.path / "metrics.json").write_text("{}")
+def test_every_figure_is_the_checkpoint_s_or_the_paper_s(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says: bool
+) -> None:
+    monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(tmp_path))
+    own = Path(shutil.copytree(TOY, tmp_path / "tiny"))
+    (own / "metrics.json").write_text(json.dumps(METRICS if says else {}))
     facts = facts_of(own)
     assert facts.own == says
     assert len(FIGURES) == len(TOURS[-1].stops) - 1  # the first stop has numbers only
-    made = [figure_of(facts, own.checkpoint, figure, 17) for figure in FIGURES]
+    made = [figure_of(facts, own.name, figure, 17) for figure in FIGURES]
     for exhibit in made:
         check_program(exhibit)
         assert len(to_svg(exhibit)) > 100
