@@ -13,7 +13,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from figures.exhibit import Panel
+from figures.exhibit import Panel, Scale
 from figures.palette import (
     WEIGHT_TICKS,
     attention_table,
@@ -22,51 +22,43 @@ from figures.palette import (
     weight_levels,
 )
 from figures.paper.presets import Preset
-from figures.paper.style import fitted, label, note, widest, width
+from figures.paper.style import fitted, label, width
 
 _APART = 1.05  # distance of labels in sizes of their type
+_CELLS_AS_SHAPES = 2_500  # matrices with more cells become pictures
 _MOST_SIDE = 512  # pixels of a picture before it is enlarged
 _LONG = 3  # matrices with sides of this ratio may have cells that are no squares
 _STRETCH = 2.5  # how much longer such a cell may be
 
 
 class Matrix:
-    """A panel with the room of its labels.
+    """A panel with the room of its labels on the left and on top, in points."""
 
-    Attributes:
-        left, top: room for the labels, in points.
-    """
-
-    bottom = 0.0
+    across = bottom = 0.0
 
     def __init__(
-        self, panel: Panel, before: Panel | None, above: Panel | None, preset: Preset, most: float
+        self, panel: Panel, before: object, above: object, preset: Preset, most: float
     ) -> None:
         """Args: before, above: neighbours.  most: width of the labels on the left."""
-        self.panel, self.preset, size = panel, preset, preset.small
-        self.rows = [] if before and before.rows == panel.rows else list(map(label, panel.rows))
-        same = above and above.columns == panel.columns
-        self.columns = [] if same else list(map(label, panel.columns))
-        self.rows = [fitted(each, size, most) for each in self.rows]
-        self.left = self.top = 0.0
-        if self.rows:
-            self.left = widest(self.rows, size) + 0.5 * size
-            self.left += 1.5 * size if panel.row_title else 0
-        if self.columns:
-            self.top = widest(self.columns, size) + 0.5 * size
-            self.top += 1.3 * size if panel.column_title else 0
+        self.part, self.preset, size = panel, preset, preset.small
+        self.n, self.m = len(panel.rows), len(panel.columns)
+        self.rows = [fitted(label(each), size, most) for each in panel.rows]
+        self.columns = [label(each) for each in panel.columns]
+        if isinstance(before, Panel) and before.rows == panel.rows:
+            self.rows = []
+        if isinstance(above, Panel) and above.columns == panel.columns:
+            self.columns = []
+        self.left = width(self.rows, size) + (2 if panel.row_title else 0.5) * size
+        self.top = width(self.columns, size) + (1.8 if panel.column_title else 0.5) * size
+        self.left, self.top = self.left if self.rows else 0.0, self.top if self.columns else 0.0
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Return the number of rows and columns."""
-        n, m = self.panel.values.shape
-        return n, m
+    def tall(self, cell: float, most: float) -> float:
+        """Return the height for a cell's."""
+        return cell * self.n
 
-    def draw(self, ax: Axes, size: tuple[float, float], room: float, colours: Colours) -> None:
-        """Args: size: of the axes in points.  room: width for the column's title."""
-        panel, small = self.panel, self.preset.small
-        n, m = self.shape
-        pixels = colours.of(panel)
+    def draw(self, ax: Axes, room: float, colours: Colours) -> None:
+        """Args: ax: of the matrix's size.  room: width for the column's title."""
+        n, m, small, pixels = self.n, self.m, self.preset.small, colours.of(self.part)
         if colours.shapes:
             edges = np.arange(m + 1), np.arange(n + 1)
             ax.pcolormesh(*edges, pixels, antialiased=False, edgecolors="none", linewidth=0)
@@ -75,20 +67,20 @@ class Matrix:
         ax.set(xlim=(0, m), ylim=(n, 0))
         ax.xaxis.tick_top()
         for axis, labels, cell in (
-            (ax.xaxis, self.columns, size[0] / m),
-            (ax.yaxis, self.rows, size[1] / n),
+            (ax.xaxis, self.columns, ax.bbox.width / m),
+            (ax.yaxis, self.rows, ax.bbox.height / n),
         ):
             shown = range(0, len(labels), ceil(_APART * small / cell))
             axis.set_ticks([at + 0.5 for at in shown], [labels[at] for at in shown], size=small)
-            axis.set_tick_params(length=0, pad=0.25 * small)
+            axis.set_tick_params(pad=0.25 * small)
         ax.tick_params(axis="x", labelrotation=90)
-        above, beside = (
-            label(title, 60) if title else "" for title in (panel.column_title, panel.row_title)
-        )
-        if self.columns and width(above, small) <= room:
-            note(ax, above, (0, 1), (0, self.top - 1.2 * small), self.preset, va="bottom")
-        if self.rows and width(beside, small) <= size[1] + 0.1:
-            note(ax, beside, (0, 0.5), (-self.left, 0), self.preset, rotation=90, va="center")
+        titles = (self.part.column_title, self.part.row_title)
+        above, beside = (label(title, 60) if title else "" for title in titles)
+        if self.columns and width(above, small) <= room:  # at one height in a row
+            ax.annotate(above, (0, 1), (0, self.top - 1.2 * small), "axes fraction",
+                        "offset points", color=self.preset.chrome.muted, size=small)  # fmt: skip
+        if self.rows and width(beside, small) <= ax.bbox.height + 0.1:
+            ax.set_ylabel(beside, labelpad=0.3 * small)
 
 
 def cell_size(
@@ -108,48 +100,50 @@ def cell_size(
 
 
 class Colours:
-    """The colours of a figure's matrices.
+    """The colours of a figure's matrices, as shapes or as pictures."""
 
-    Attributes:
-        shapes: draw cells as shapes.
-    """
-
-    def __init__(self, panels: Sequence[Panel], preset: Preset, most_shapes: int) -> None:
-        self.preset = preset
-        self.shapes = sum(panel.values.size for panel in panels) <= most_shapes
-        self.weights = list(dict.fromkeys(
-            panel.quantity or "weight" for panel in panels if panel.scale == "attention"
-        ))  # fmt: skip
-        self.limits: dict[str, float] = {}  # end of the diverging scale of each quantity
+    def __init__(self, panels: Sequence[Panel], preset: Preset) -> None:
+        self.theme = preset.theme
+        self.shapes = sum(panel.values.size for panel in panels) <= _CELLS_AS_SHAPES
+        self.ends: dict[tuple[Scale, str], float] = {}  # of the scale of each quantity
         for panel in panels:
-            if panel.scale == "diverging" and not np.isnan(panel.values).all():
-                peak = float(np.nanmax(np.abs(panel.values)))
-                self.limits[panel.quantity] = max(peak, self.limits.get(panel.quantity, 0.0))
+            key, known = _scale(panel), np.abs(panel.values[~np.isnan(panel.values)])
+            if panel.scale == "attention":
+                self.ends[key] = 1.0
+            elif known.size:
+                self.ends[key] = max(float(known.max()), self.ends.get(key, 0.0))
 
     def of(self, panel: Panel) -> NDArray[np.uint8]:
         """Return a matrix as pixels, [n, m, 4]; missing values are transparent."""
         values = np.asarray(panel.values, dtype=np.float64)
         values = values if self.shapes else pooled(values)
         if panel.scale == "attention":
-            pixels = attention_table(self.preset.theme)[weight_levels(values)]
+            pixels = attention_table(self.theme)[weight_levels(values)]
         else:
-            limit = self.limits.get(panel.quantity) or 1.0
-            levels = np.clip(np.rint(np.nan_to_num((values / limit + 1) / 2 * 255)), 0, 255)
-            pixels = signed_table(self.preset.theme)[levels.astype(np.uint8)]
+            end = self.ends.get(_scale(panel)) or 1.0
+            levels = np.clip(np.rint(np.nan_to_num((values / end + 1) / 2 * 255)), 0, 255)
+            pixels = signed_table(self.theme)[levels.astype(np.uint8)]
         known = np.where(np.isnan(values), 0, 255).astype(np.uint8)
         return np.concatenate([pixels, known[..., None]], axis=-1)
 
     def scales(self) -> list[tuple[str, NDArray[np.uint8], dict[float, str]]]:
         """Return each scale: its name, its colours, and its ticks from 0 to 1."""
-        theme = self.preset.theme
-        ticks = {value**0.5: f"{value:g}" for value in WEIGHT_TICKS}
-        return [
-            *((f"{name}: {scale_words(theme)}", attention_table(theme), ticks)
-              for name in self.weights),
-            *((name or "value", signed_table(theme),
-               {0.0: f"−{limit:.3g}", 0.5: "0", 1.0: f"{limit:.3g}"})
-              for name, limit in self.limits.items()),
-        ]  # fmt: skip
+        found = []
+        for (scale, name), end in self.ends.items():
+            if scale == "attention":
+                name, table = f"{name}: {scale_words(self.theme)}", attention_table(self.theme)
+                ticks = {value**0.5: f"{value:g}" for value in WEIGHT_TICKS}
+            else:
+                table, ticks = (
+                    signed_table(self.theme),
+                    {0: f"−{end:.3g}", 0.5: "0", 1: f"{end:.3g}"},
+                )
+            found.append((name, table, ticks))
+        return found
+
+
+def _scale(panel: Panel) -> tuple[Scale, str]:
+    return panel.scale, panel.quantity or ("weight" if panel.scale == "attention" else "value")
 
 
 def pooled(values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -1,11 +1,11 @@
-"""Fonts and colours of figures on paper, and the widths of text."""
+"""Fonts and colours of figures on paper, the widths of text, and pages measured in points."""
 
 from __future__ import annotations
 
 import logging
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, lru_cache
 from typing import Any
@@ -13,12 +13,13 @@ from typing import Any
 from cycler import cycler
 from matplotlib import rc_context
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties, fontManager
 from matplotlib.textpath import text_to_path
 
 from figures.labels import plain_token
 from figures.palette import categorical
-from figures.paper.presets import Preset
+from figures.paper.presets import POINTS, Preset
 
 #: Families in order of preference; a character is drawn in the first that has it. DejaVu Sans
 #: comes with matplotlib and has Greek, Cyrillic, Hebrew and Arabic.
@@ -31,6 +32,7 @@ FAMILIES = (
     "Noto Sans Devanagari", "Noto Sans Bengali", "Noto Sans Tamil", "Noto Sans Thai", "Nirmala UI",
     "Noto Emoji", "Symbola", "Segoe UI Emoji", "Noto Sans Symbols2", "Arial Unicode MS",
 )  # fmt: skip
+SPACING = 1.3  # of lines, in sizes of their type
 
 # Characters in no installed font are drawn as boxes, without a line on the console for each.
 warnings.filterwarnings("ignore", "Glyph .* missing from font")
@@ -41,25 +43,22 @@ logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)
 def style(preset: Preset) -> Iterator[None]:
     """Set matplotlib's parameters while a figure is drawn and written."""
     chrome = preset.chrome
-    lines: dict[Any, object] = {
+    look: dict[Any, object] = {
         "axes.edgecolor": chrome.rule, "axes.facecolor": "none", "axes.labelcolor": chrome.muted,
         "axes.labelsize": preset.small, "axes.linewidth": 0.5, "axes.axisbelow": True,
         "axes.prop_cycle": cycler(color=categorical(16, preset.theme)),
         "grid.color": chrome.rule, "grid.linewidth": 0.5, "text.color": chrome.ink,
         "xtick.major.size": 0, "ytick.major.size": 0,
         "xtick.labelcolor": chrome.ink, "ytick.labelcolor": chrome.ink,
-    }  # fmt: skip
-    text: dict[Any, object] = {
         "font.family": [*_families(), "sans-serif"],
         "font.sans-serif": ["Helvetica", "Arial", "DejaVu Sans"],
         "text.parse_math": False,  # a dollar is a dollar
         "pdf.fonttype": 42,
         "svg.fonttype": "none",  # text stays text
         "svg.hashsalt": "headlight",  # equal figures are equal files
-        "savefig.facecolor": "auto",
-        "figure.facecolor": preset.paper,
-    }
-    with rc_context({**lines, **text}):
+        "savefig.facecolor": "auto", "figure.facecolor": preset.paper,
+    }  # fmt: skip
+    with rc_context(look):
         yield
 
 
@@ -69,9 +68,30 @@ def _families() -> tuple[str, ...]:
     return tuple(name for name in FAMILIES if name in found)
 
 
-def width(words: str, size: float, *, bold: bool = False) -> float:
-    """Return the width of one line of text, in points."""
-    return size * _width(words, bold)
+class Sheet:
+    """A figure whose contents are placed in points, from the left margin and from the top."""
+
+    def __init__(self, preset: Preset, height: float) -> None:
+        self.figure = Figure((preset.width, height / POINTS), dpi=POINTS)
+        self.margin, (self.wide, self.tall) = preset.margin, self.figure.bbox.size
+
+    def axes(self, x: float, y: float, width: float, height: float) -> Axes:
+        """Return new axes."""
+        x, y = (x + self.margin) / self.wide, 1 - (y + height) / self.tall
+        return self.figure.add_axes((x, y, width / self.wide, height / self.tall))
+
+    def write(self, lines: Sequence[str], y: float, size: float, x: float = 0, **look: Any) -> None:
+        """Write lines below each other."""
+        for index, line in enumerate(lines):
+            middle = 1 - (y + (index + 0.5) * SPACING * size) / self.tall
+            self.figure.text((x + self.margin) / self.wide, middle, line, size=size,
+                             va="center_baseline", **look)  # fmt: skip
+
+
+def width(words: str | Sequence[str], size: float, *, bold: bool = False) -> float:
+    """Return the width of a line of text, or of the widest of several, in points."""
+    lines = [words] if isinstance(words, str) else words
+    return size * max((_width(line, bold) for line in lines), default=0.0)
 
 
 @lru_cache(maxsize=8192)
@@ -79,11 +99,6 @@ def _width(words: str, bold: bool) -> float:
     font = FontProperties(family=_families(), size=1, weight="bold" if bold else "normal")
     wide: float = text_to_path.get_text_width_height_descent(words, font, ismath=False)[0]
     return wide
-
-
-def widest(lines: tuple[str, ...] | list[str], size: float) -> float:
-    """Return the width of the widest line; 0 for none."""
-    return max((width(each, size) for each in lines), default=0.0)
 
 
 def fitted(words: str, size: float, room: float, *, bold: bool = False) -> str:
@@ -96,33 +111,24 @@ def fitted(words: str, size: float, room: float, *, bold: bool = False) -> str:
 
 
 def wrapped(words: str, size: float, room: float, *, bold: bool = False) -> list[str]:
-    """Return the text in lines no wider than `room`; a wider word is broken."""
+    """Return the text in lines no wider than `room`; a wider word is broken.
+
+    Text's own `wrap` wraps at the edge of the figure, and breaks no word.
+    """
     lines: list[str] = []
-    line = ""
     for word in words.split():
-        longer = f"{line} {word}" if line else word
+        longer = " ".join([*lines[-1:], word])
         if width(longer, size, bold=bold) <= room:
-            line = longer
+            lines[-1:] = [longer]
             continue
-        if line:
-            lines.append(line)
-        line = word
-        while len(line) > 1 and width(line, size, bold=bold) > room:
-            end = len(line) - 1
-            while end > 1 and width(line[:end], size, bold=bold) > room:
+        while len(word) > 1 and width(word, size, bold=bold) > room:
+            end = len(word) - 1
+            while end > 1 and width(word[:end], size, bold=bold) > room:
                 end -= 1
-            lines.append(line[:end])
-            line = line[end:]
-    return [*lines, line] if line else lines
-
-
-def note(
-    ax: Axes, words: str, at: tuple[float, float], off: tuple[float, float], preset: Preset,
-    **look: Any,
-) -> None:  # fmt: skip
-    """Write the title of an axis, so many points off a place that is a fraction of the axes."""
-    look |= {"color": preset.chrome.muted, "size": preset.small}
-    ax.annotate(words, at, off, "axes fraction", "offset points", **look)
+            lines.append(word[:end])
+            word = word[end:]
+        lines.append(word)
+    return lines
 
 
 def label(token: str, limit: int = 24) -> str:

@@ -1,82 +1,65 @@
 """A search tree as on screen: steps from left to right, the best rank on top.
 
 A tree that is too wide goes on below, where the nodes that the next step continues are repeated
-with a dashed border; one that is too tall for a page leaves out its numbers.
+with a dashed border; one that is too tall for a page leaves out its numbers. matplotlib draws no
+trees, so boxes and edges are placed by hand.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.patches import FancyBboxPatch, PathPatch
 from matplotlib.path import Path
+from matplotlib.transforms import Bbox
 
 from figures.graph import Graph
 from figures.numbers import signed
 from figures.palette import mixed
 from figures.paper.presets import Preset
-from figures.paper.style import fitted, label, width
+from figures.paper.style import Sheet, fitted, label, width
 
 _MOST_DROPPED = 5  # wider beams than this leave out edges to what they dropped
-_ROOT = -1
-
-
-class Box(NamedTuple):
-    """The place of a node, in points from the left and from the top."""
-
-    x: float
-    y: float
-    width: float
-    height: float
-
-    @property
-    def middle(self) -> float:
-        """Return the middle of the height, where edges start and end."""
-        return self.y + self.height / 2
+_ROOT = -1  # index and step
 
 
 class Tree:
-    """A tree in as many bands as it needs to be no wider than the page.
+    """A tree in as many bands as it needs to be no wider than the page; `height` is in points."""
 
-    Attributes:
-        height: in points.  numbered: whether nodes show log P and score.
-    """
-
-    def __init__(self, graph: Graph, preset: Preset, most: float) -> None:
-        """Args: most: height above which the numbers are left out."""
-        self.graph, self.preset = graph, preset
-        self.ranks = [round(rank) - 1 for rank in graph.column("rank")]
-        self.steps = [round(step) - 1 for step in graph.column("step")]
-        self.tokens = [label(token) for token in graph.rows]
-        self.pad = 0.45 * preset.text
-        self.gutter = width("00", preset.small) + self.pad
-        self.root = width("<s>", preset.text) + 2 * self.pad
-        self.thin = 1.5 * preset.small  # height of a node below the beam
+    def __init__(self, graph: Graph, preset: Preset, *, numbered: bool = True) -> None:
+        """Args: numbered: show log P and score."""
+        self.preset, self.beam, self.parents = preset, graph.beam, graph.parents
+        # The root is the last of each list, and its width the last of the widths of steps.
+        self.ranks = [*(round(rank) - 1 for rank in graph.column("rank")), 0]
+        self.steps = [*(round(step) - 1 for step in graph.column("step")), _ROOT]
+        self.tokens = [*map(label, graph.rows), "<s>"]
+        self.lines, self.kept = [*graph.lines, 0], [*graph.kept, True]
+        self.ends = [*graph.ends, ""]
+        # Below a token of the beam log P and score, beside one below it log P alone.
+        totals, scores = ([*map(signed, graph.column(name))] for name in ("log P", "score"))
+        self.numbers = [
+            f"{total} · {score}" if rank < self.beam else total
+            for total, score, rank in zip(totals, scores, self.ranks, strict=False)
+        ] if numbered else [""] * len(totals)  # fmt: skip
+        self.numbers.append("")
+        self.numbered = numbered
+        self.pad, self.gutter = 0.45 * preset.text, width("00", preset.small) + 0.45 * preset.text
         self.quiet = mixed(preset.chrome.ink, preset.paper, 0.66)
-        self.rule = mixed(preset.chrome.ink, preset.paper, 0.32)
-        self._sized(numbered=True)
-        if self.height > most:
-            self._sized(numbered=False)
-
-    def _sized(self, *, numbered: bool) -> None:
-        preset, self.numbered = self.preset, numbered
+        self.colours = (
+            mixed(preset.chrome.ink, preset.paper, 0.32),
+            self.quiet,
+            preset.chrome.accent,
+        )
         self.gap = (2.4 if numbered else 1.6) * preset.text  # between columns, for the edges
         self.tall = 1.2 * (preset.text + (preset.small if numbered else 0)) + self.pad
-        both = zip(self.graph.column("log P"), self.graph.column("score"), strict=True)
-        # Below a token of the beam log P and score, beside one below it log P alone.
-        self.numbers = [
-            "" if not numbered
-            else f"{signed(total)} · {signed(score)}" if self.inside(index) else signed(total)
-            for index, (total, score) in enumerate(both)
-        ]  # fmt: skip
+        self.thin = 1.5 * preset.small  # height of a node below the beam
         most = (preset.room - self.gutter - self.gap) / 2
-        self.widths = [0.0] * (max(self.steps) + 1)
-        for index, step in enumerate(self.steps):
-            inside = self.inside(index)
-            word = width(self.tokens[index], self._type(inside), bold=self.won(index))
+        self.widths = [0.0] * (max(self.steps) + 2)
+        for index, (step, token) in enumerate(zip(self.steps, self.tokens, strict=True)):
+            word = width(token, self._size(index), bold=self.lines[index] == 2)
             number = width(self.numbers[index], preset.small)
-            wide = max(word, number) if inside else word + self.pad + number
+            wide = max(word, number) if self._inside(index) else word + self.pad + number
             self.widths[step] = max(self.widths[step], min(wide + 2 * self.pad, most))
         self.bands = self._bands()
         self.height = sum(self._height(steps) + preset.text for steps in self.bands)
@@ -84,156 +67,134 @@ class Tree:
 
     def _bands(self) -> list[range]:
         bands, first = [], 0
-        x = self.gutter + self.root
-        for step, wide in enumerate(self.widths):
+        x = self.gutter + self.widths[_ROOT]
+        for step, wide in enumerate(self.widths[:-1]):
             if step > first and x + self.gap + wide > self.preset.room:
                 bands.append(range(first, step))
                 first, x = step, self.gutter + self.widths[step - 1]
             x += self.gap + wide
-        return [*bands, range(first, len(self.widths))]
+        return [*bands, range(first, len(self.widths) - 1)]
 
-    def inside(self, index: int) -> bool:
+    def _inside(self, index: int) -> bool:
         """Return True for a node whose row is one of the beam's, which are tall."""
-        return self.ranks[index] < self.graph.beam
+        return self.ranks[index] < self.beam
 
-    def won(self, index: int) -> bool:
-        """Return True for a node on the winning path."""
-        return self.graph.lines[index] == 2
-
-    def _type(self, inside: bool) -> float:
-        return self.preset.text if inside else self.preset.small
+    def _size(self, index: int) -> float:
+        return self.preset.text if self._inside(index) else self.preset.small
 
     def _top(self, rank: int) -> float:
-        beam = self.graph.beam
-        head = 1.6 * self.preset.small + min(rank, beam) * (self.tall + self.pad)
-        return head + (self.pad + (rank - beam) * (self.thin + 1.5) if rank >= beam else 0)
+        head = 1.6 * self.preset.small + min(rank, self.beam) * (self.tall + self.pad)
+        below = rank - self.beam
+        return head + (self.pad + below * (self.thin + 1.5) if below >= 0 else 0)
 
     def _height(self, steps: range) -> float:
         rank = max(self.ranks[index] for index in self._shown(steps))
-        return self._top(rank) + (self.tall if rank < self.graph.beam else self.thin)
+        return self._top(rank) + (self.tall if rank < self.beam else self.thin)
 
     def _shown(self, steps: range) -> list[int]:
+        """Return the nodes of a band, those that it continues first."""
         own = [index for index, step in enumerate(self.steps) if step in steps]
-        before = {self.graph.parents[index] for index in own if self.steps[index] == steps[0]}
-        return [*sorted(before - {_ROOT}), *own]
+        before = {self.parents[index] for index in own if self.steps[index] == steps[0]}
+        return [*sorted(before), *own]
 
-    def boxes(self, top: float, steps: range) -> dict[int, Box]:
-        """Return the places of a band's nodes, and of the root where it is the first band."""
-        at, places, boxes = self.gutter, {}, {}
-        if steps[0] == 0:
-            boxes[_ROOT] = Box(at, top + self._top(0), self.root, self.tall)
-            at += self.root + self.gap
-        for step in steps if steps[0] == 0 else (steps[0] - 1, *steps):
-            places[step] = at
-            at += self.widths[step] + self.gap
-        for index in self._shown(steps):
-            step, tall = self.steps[index], self.tall if self.inside(index) else self.thin
-            boxes[index] = Box(
-                places[step], top + self._top(self.ranks[index]), self.widths[step], tall
+    def _boxes(self, top: float, steps: range) -> dict[int, Bbox]:
+        x, places = self.gutter, {}
+        for step in (steps[0] - 1, *steps):
+            places[step] = x
+            x += self.widths[step] + self.gap
+        return {
+            index: Bbox.from_bounds(
+                places[self.steps[index]], top + self._top(self.ranks[index]),
+                self.widths[self.steps[index]], self.tall if self._inside(index) else self.thin,
             )
-        return boxes
+            for index in self._shown(steps)
+        }  # fmt: skip
 
-    def draw(self, ax: Axes) -> None:
-        """Draw the tree on axes of its size."""
+    def draw(self, sheet: Sheet, y: float) -> None:
+        """Draw on a sheet, from a height on."""
+        ax = sheet.axes(0, y, self.preset.room, self.height)
         ax.set(xlim=(0, self.preset.room), ylim=(self.height, 0))
         ax.set_axis_off()
         y = 0.0
         for steps in self.bands:
-            boxes = self.boxes(y, steps)
+            boxes = self._boxes(y, steps)
             self._rulers(ax, y, boxes)
             for index, box in boxes.items():
-                if index != _ROOT and self.steps[index] in steps:
-                    self._edge(ax, index, boxes.get(self.graph.parents[index]), box)
-            for index, box in boxes.items():
-                self._node(ax, index, box, again=index != _ROOT and self.steps[index] not in steps)
+                own = self.steps[index] in steps
+                if own and self.parents[index] in boxes:
+                    self._edge(ax, index, boxes[self.parents[index]], box)
+                self._node(ax, index, box, again=not own and index != _ROOT)
             y += self._height(steps) + self.preset.text
         self._legend(ax, y + 0.75 * self.preset.small)
 
-    def _text(
-        self, ax: Axes, x: float, y: float, words: str, size: float, colour: str, **look: Any
-    ) -> None:
-        ax.text(x, y, words, size=size, color=colour, va="center_baseline", **look)
+    def _text(self, ax: Axes, x: float, y: float, words: str, **look: Any) -> None:
+        look = {"size": self.preset.small, "color": self.quiet, **look}
+        ax.text(x, y, words, va="center_baseline", **look)
 
-    def _rulers(self, ax: Axes, top: float, boxes: dict[int, Box]) -> None:
+    def _rulers(self, ax: Axes, top: float, boxes: dict[int, Bbox]) -> None:
         size = self.preset.small
-        nodes = {index: box for index, box in boxes.items() if index != _ROOT}
-        for step, box in {self.steps[index]: box for index, box in nodes.items()}.items():
-            words = "step 1" if step == 0 else str(step + 1)
-            self._text(
-                ax, box.x + box.width / 2, top + 0.6 * size, words, size, self.quiet, ha="center"
-            )
-        ranks = {self.ranks[index]: box for index, box in nodes.items()}
+        for step, box in {self.steps[index]: box for index, box in boxes.items()}.items():
+            words = {_ROOT: "", 0: "step 1"}.get(step, str(step + 1))
+            self._text(ax, (box.x0 + box.x1) / 2, top + 0.6 * size, words, ha="center")
+        ranks = {self.ranks[index]: box for index, box in boxes.items()}
         for rank, box in ranks.items():
-            self._text(ax, 0, box.middle, str(rank + 1), size, self.quiet)
-        if max(ranks) >= self.graph.beam:
-            y = top + self._top(self.graph.beam) - self.pad
-            right = max(box.x + box.width for box in boxes.values())
-            ax.plot([0, right], [y, y], color=self.rule, linewidth=0.5, linestyle=(0, (2, 3)))
+            self._text(ax, 0, _middle(box), str(rank + 1))
+        if max(ranks) >= self.beam:
+            y = top + self._top(self.beam) - self.pad
+            right = max(box.x1 for box in boxes.values())
+            ax.plot([0, right], [y, y], color=self.colours[0], linewidth=0.5, linestyle=(0, (2, 3)))
 
-    def _edge(self, ax: Axes, index: int, before: Box | None, box: Box) -> None:
-        crowded = self.graph.beam > _MOST_DROPPED and not self.graph.kept[index]
-        if before is None or crowded:
+    def _edge(self, ax: Axes, index: int, before: Bbox, box: Bbox) -> None:
+        if self.beam > _MOST_DROPPED and not self.kept[index]:
             return
-        line, x, u = self.graph.lines[index], before.x + before.width, box.x
-        half = (x + u) / 2
+        line, half = self.lines[index], (before.x1 + box.x0) / 2
+        start, end = _middle(before), _middle(box)
         curve = Path(
-            [(x, before.middle), (half, before.middle), (half, box.middle), (u, box.middle)],
+            [(before.x1, start), (half, start), (half, end), (box.x0, end)],
             [Path.MOVETO, Path.CURVE4, Path.CURVE4, Path.CURVE4],
         )
         ax.add_patch(PathPatch(
-            curve, fill=False, edgecolor=self._colours[line], zorder=1 + line / 10,
+            curve, fill=False, edgecolor=self.colours[line], zorder=1 + line / 10,
             linewidth=(0.5, 0.8, 1.5)[line] * self.preset.text / 8,
         ))  # fmt: skip
 
-    @property
-    def _colours(self) -> tuple[str, str, str]:
-        return self.rule, self.quiet, self.preset.chrome.accent
-
-    def _node(self, ax: Axes, index: int, box: Box, *, again: bool) -> None:
+    def _node(self, ax: Axes, index: int, box: Bbox, *, again: bool) -> None:
         preset, pad, unit = self.preset, self.pad, self.preset.text / 8
-        root = index == _ROOT
-        line = 0 if root else self.graph.lines[index]
-        kept = root or self.graph.kept[index]
+        line, kept, number = self.lines[index], self.kept[index], self.numbers[index]
         lit = mixed(preset.chrome.accent, preset.paper, 0.12) if line == 2 else preset.paper
         ax.add_patch(FancyBboxPatch(
-            (box.x, box.y), box.width, box.height, f"round,pad=0,rounding_size={pad / 2}",
-            facecolor=lit, edgecolor=self._colours[line] if kept else "none", zorder=2,
+            box.p0, box.width, box.height, f"round,pad=0,rounding_size={pad / 2}",
+            facecolor=lit, edgecolor=self.colours[line] if kept else "none", zorder=2,
             linewidth=(0.5, 0.6, 1.0)[line] * unit, linestyle=(0, (2, 2)) if again else "-",
         ))  # fmt: skip
-        if root:
-            middle = box.x + box.width / 2
-            self._text(ax, middle, box.middle, "<s>", preset.text, self.quiet, ha="center")
-            return
-        end = self.graph.ends[index]
-        if end:
+        if self.ends[index]:
             # A bar at the end of a path: solid for </s>, dashed if the length limit cut it.
-            x, ink = box.x + box.width, preset.chrome.accent if line == 2 else preset.chrome.ink
-            dash = (0, (1, 1)) if end == "cut" else "-"
-            ax.plot([x, x], [box.y + 1, box.y + box.height - 1], color=ink, linewidth=2 * unit,
-                    zorder=3, linestyle=dash, solid_capstyle="butt")  # fmt: skip
-        inside, won, number = self.inside(index), line == 2, self.numbers[index]
-        size, room = self._type(inside), box.width - 2 * pad
-        room -= 0 if inside else width(number, preset.small) + pad
+            ax.plot([box.x1, box.x1], [box.y0 + 1, box.y1 - 1], linewidth=2 * unit, zorder=3,
+                    color=preset.chrome.accent if line == 2 else preset.chrome.ink,
+                    linestyle=(0, (1, 1)) if self.ends[index] == "cut" else "-",
+                    solid_capstyle="butt")  # fmt: skip
+        inside, won, size = self._inside(index), line == 2, self._size(index)
+        room = box.width - 2 * pad - (0 if inside else width(number, preset.small) + pad)
         word = fitted(self.tokens[index], size, room, bold=won)
-        ink = preset.chrome.ink if kept and line else self.quiet
-        bold = "bold" if won else "normal"
-        above = box.y + (0.32 if self.numbered else 0.5) * box.height if inside else box.middle
-        self._text(ax, box.x + pad, above, word, size, ink, weight=bold)
+        above = box.y0 + (0.32 if inside and number else 0.5) * box.height
+        self._text(ax, box.x0 + pad, above, word, size=size, weight="bold" if won else "normal",
+                   color=preset.chrome.ink if kept and line else self.quiet)  # fmt: skip
         if inside:
-            below = box.y + 0.74 * box.height
-            self._text(ax, box.x + pad, below, number, preset.small, self.quiet)
+            self._text(ax, box.x0 + pad, box.y0 + 0.74 * box.height, number)
         else:
-            right = box.x + box.width - pad
-            self._text(ax, right, box.middle, number, preset.small, self.quiet, ha="right")
+            self._text(ax, box.x1 - pad, _middle(box), number, ha="right")
 
     def _legend(self, ax: Axes, y: float) -> None:
-        x, size = 0.0, self.preset.small
-        names = ("abandoned", "also finished", "winner")
-        for name, colour, thick in reversed(
-            [*zip(names, self._colours, (1, 1.5, 2.5), strict=True)]
-        ):
-            ax.plot([x, x + 1.7 * size], [y, y], color=colour, linewidth=thick)
-            self._text(ax, x + 2.2 * size, y, name, size, self.preset.chrome.ink)
+        x, size, ink = 0.0, self.preset.small, self.preset.chrome.ink
+        for line, name in ((2, "winner"), (1, "also finished"), (0, "abandoned")):
+            ax.plot([x, x + 1.7 * size], [y, y], color=self.colours[line],
+                    linewidth=(1, 1.5, 2.5)[line])  # fmt: skip
+            self._text(ax, x + 2.2 * size, y, name, color=ink)
             x += width(name, size) + 3.7 * size
         if self.numbered:
-            self._text(ax, x, y, "numbers: log P · score", size, self.preset.chrome.ink)
+            self._text(ax, x, y, "numbers: log P · score", color=ink)
+
+
+def _middle(box: Bbox) -> float:
+    """Return the middle of the height, where edges start and end."""
+    return float(box.y0 + box.y1) / 2

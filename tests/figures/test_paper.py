@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from figures.exhibit import Exhibit, Panel
+from figures.exhibit import Exhibit, Panel, Series
 from figures.palette import attention_table, signed_table, weight_levels
 from figures.paper import PRESETS, Preset, to_pdf, to_png, to_svg
 from figures.paper.matrix import pooled
@@ -60,6 +60,7 @@ def test_hostile_tokens_are_text_in_the_svg() -> None:
 
 
 PLAYER, HARD = exhibit(panel(12, 14), panel(12, 9), series()), exhibit(hostile_panel())
+UPDATES = Series("Loss", np.arange(400) * 50, {"loss": np.linspace(1e-4, 1e-3, 400)}, "update", "y")
 
 
 @pytest.mark.parametrize(
@@ -72,6 +73,7 @@ PLAYER, HARD = exhibit(panel(12, 14), panel(12, 9), series()), exhibit(hostile_p
             exhibit(series(), bars(), panel(2, 3)),
             exhibit(panel(64, 14, signed=True), series(), columns=1),
             exhibit(panel(60, 75)),
+            exhibit(UPDATES, UPDATES),
         )),
     ],
 )  # fmt: skip
@@ -87,6 +89,10 @@ def test_a_figure_is_as_wide_as_its_column_and_legible(preset: Preset, made: Exh
             assert box.y0 >= -1 and box.y1 <= 72 * height + 1, text
         titles = [seen.box(each).padded(-1) for each in seen.figure.texts]
         assert not any(one.overlaps(other) for one, other in combinations(titles, 2))
+        for ax in seen.figure.axes:
+            under = [seen.box(each) for each in (*ax.get_xticklabels(), ax.xaxis.label)]
+            if ax.get_xlabel():
+                assert not any(one.overlaps(other) for one, other in combinations(under, 2))
         frames = [ax.bbox.padded(-0.1) for ax in seen.figure.axes]
         assert not any(one.overlaps(other) for one, other in combinations(frames, 2))
 
