@@ -18,16 +18,14 @@ RIDDLE = Riddle("it", NOUNS, {"de": AGREEMENT}, "Others do better.")
 EXAMPLE = Example("It was too tired.", beside="It was too wide.", riddle=RIDDLE)
 
 
-def staged(trace: Trace) -> Staged:
-    found = stage(trace, RIDDLE)
+def staged(trace: Trace, first: Staged | None = None) -> Staged:
+    found = stage(trace, RIDDLE, first)
     assert found is not None
     return found
 
 
-def beside(trace: Trace, first: Staged) -> tuple[Staged, Scene]:
-    found = stage(trace, RIDDLE, first)
-    assert found is not None
-    return found, second_scene(first, found, RIDDLE, AGREEMENT)
+def beside(trace: Trace, first: Staged) -> Scene:
+    return second_scene(first, staged(trace, first), RIDDLE, AGREEMENT)
 
 
 def translated(trace: Trace, pronoun: str, translation: str) -> Trace:
@@ -63,18 +61,16 @@ def test_where_no_head_prefers_the_right_noun_the_first_scene_says_so() -> None:
     shown = first_scene(first, RIDDLE)
     assert "no head looks more at animal than at street" in "".join(shown.verdict)
     np.testing.assert_allclose(shown.light, first.referent.weights["cross"].mean(axis=(0, 1)))
-    _, then = beside(trace, first)
-    assert "the same mean gives animal" in "".join(then.verdict)
+    assert "the same mean gives animal" in "".join(beside(trace, first).verdict)
 
 
 def test_the_second_scene_follows_the_same_head_whether_its_light_moves_or_stays() -> None:
     first = staged(aimed(scene(), "cross", 1, 3, ANIMAL))
-    found, moved = beside(aimed(scene(), "cross", 1, 3, (STREET,)), first)
-    assert (found.look, first.look) != (None, None)
+    moved = beside(aimed(scene(), "cross", 1, 3, (STREET,)), first)
     assert "The light moves: the same head gives animal 0.00" in "".join(moved.verdict)
     assert "One head turns from animal to street, of 25." in moved.detail
     assert RIDDLE.known not in moved.detail
-    _, stays = beside(first.trace, first)
+    stays = beside(first.trace, first)
     assert "The light stays: the same head gives animal 1.00" in "".join(stays.verdict)
     assert stays.detail == f"No head turns from animal to street, of 25. {RIDDLE.known}"
     assert stays.heading == "Now “it” is the street."
@@ -94,14 +90,14 @@ def test_the_second_scene_says_whether_the_pronoun_changes_and_what_its_noun_ask
 ) -> None:
     trace = aimed(scene(), "cross", 0, 0, ANIMAL)
     first = staged(translated(trace, "es", "Das Tier, weil es müde war."))
-    _, then = beside(translated(trace, pronoun, translation), first)
+    then = beside(translated(trace, pronoun, translation), first)
     assert "".join(then.verdict).endswith(end)
     assert set(then.verdict[1::2]) <= {"animal", "street", "es", "er", "sie"}
 
 
 def test_the_message_holds_both_scenes_and_the_light_of_every_token_before_the_pronoun() -> None:
     first = staged(aimed(scene(), "cross", 1, 3, ANIMAL))
-    _, then = beside(scene(1), first)
+    then = beside(scene(1), first)
     words = script(EXAMPLE, RIDDLE, ("en", "de"))
     alone = opening_component(words, first_scene(first, RIDDLE)).header
     assert len(alone["scenes"]) == 1 and not alone["covers"] and not alone["missing"]

@@ -1,14 +1,20 @@
-"""The Translate page's sentences."""
+"""The Translate page's sentences, and the player's first step."""
 
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.factories import make_trace
+from transformer.translator import Translator
+from ui.core.examples import Example, examples_for
+from ui.translate.player import default_step
 from ui.translate.words import length_warning, unknown_pieces
 
+TOY = Path(__file__).resolve().parents[3] / "checkpoints/reverse-toy"
 TRACE = make_trace()
 
 
@@ -39,3 +45,20 @@ def test_a_source_longer_than_the_training_text_is_warned_of() -> None:
     assert warning(length) == warning("1") == length_warning({}, TRACE) == ""
     assert f"has {length} tokens" in warning(length - 1)
     assert f"have at most {length - 1}." in warning(length - 1)
+
+
+def test_an_example_opens_on_a_telling_step() -> None:
+    model = Translator.load(TOY, device="cpu")
+    example = examples_for("reverse-toy").items[0]
+    trace = model.trace(example.sentence)
+    step = default_step(trace, example)
+    assert 1 < step < len(trace.predicted_tokens)
+    row = trace.cross.mean(axis=(0, 1))[step - 1]
+    # It looks at the letter that it writes: as far from the other end.
+    assert row.max() > 0.5
+    assert trace.src_tokens[int(np.argmax(row))] == trace.predicted_tokens[step - 1]
+
+    watched = default_step(trace, Example(example.sentence, watch="f"))
+    assert int(np.argmax(trace.cross.mean(axis=(0, 1))[watched - 1])) == trace.src_tokens.index("f")
+    assert default_step(trace, None) == 1  # a visitor's own sentence
+    assert default_step(trace, Example(example.sentence, watch="q")) == 1
