@@ -5,7 +5,6 @@ It opens an address, types into widgets, presses buttons, and reads what the app
 
 from __future__ import annotations
 
-import json
 from typing import Any
 from urllib.parse import urlencode
 
@@ -34,7 +33,6 @@ class Session:
         self._page, self._query, self._hash = "", "", ""
         self._held: dict[str, WidgetState] = {}
         self._ids: dict[str, str] = {}
-        self._fragments: dict[str, str] = {}
         #: Output of the last run: elements in order, and all bytes.
         self.elements: list[Element] = []
         self.received = b""
@@ -82,29 +80,16 @@ class Session:
         """Run the page again with nothing changed."""
         self._run()
 
-    def hold(self, component: str, count: int, held: Any) -> None:
-        """Choose in a component of `ui.components.mount`, for the `count`th time.
-
-        Only the component's fragment reruns.
-        """
-        name = self._ids[component]
-        said = [{"event": "choice", "value": {"count": count, "choice": held}}]
-        event = f"$$STREAMLIT_INTERNAL_KEY_{name}__events"
-        self._run(
-            WidgetState(id=event, json_trigger_value=json.dumps(said)),
-            fragment=self._fragments[component],
-        )
-
-    def _run(self, *triggers: WidgetState, fragment: str = "") -> None:
+    def _run(self, *triggers: WidgetState) -> None:
         """Run the script to its end with the current widgets. Fails on an error on the page."""
-        self._send(*triggers, fragment=fragment)
+        self._send(*triggers)
         self._read_to_the_end()
 
-    def _send(self, *triggers: WidgetState, fragment: str = "") -> None:
+    def _send(self, *triggers: WidgetState) -> None:
         asked = BackMsg()
         state = asked.rerun_script
         state.query_string, state.page_name = self._query, self._page
-        state.page_script_hash, state.fragment_id = self._hash, fragment
+        state.page_script_hash = self._hash
         state.widget_states.widgets.extend([*self._held.values(), *triggers])
         self._socket.send(asked.SerializeToString())
         self.elements, self.received = [], b""
@@ -126,7 +111,7 @@ class Session:
             case "page_info_changed":
                 self._query = message.page_info_changed.query_string
             case "delta" if message.delta.WhichOneof("type") == "new_element":
-                self._take(message.delta.new_element, message.delta.fragment_id)
+                self._take(message.delta.new_element)
             case "script_finished":
                 return message.script_finished in (
                     ForwardMsg.FINISHED_SUCCESSFULLY,
@@ -134,14 +119,14 @@ class Session:
                 )
         return False
 
-    def _take(self, element: Element, fragment: str) -> None:
+    def _take(self, element: Element) -> None:
         kind = element.WhichOneof("type")
         assert kind != "exception", element.exception.message
         self.elements.append(element)
         shown = getattr(element, str(kind))
         label = shown.component_name if kind == "bidi_component" else getattr(shown, "label", "")
         if label and hasattr(shown, "id"):
-            self._ids[label], self._fragments[label] = shown.id, fragment
+            self._ids[label] = shown.id
 
     def message_to(self, component: str) -> tuple[dict[str, Any], bytes]:
         """Return header and body of a component's message."""

@@ -114,26 +114,24 @@ def ends(node: Any) -> list[Any]:
     """Return values to try: first and last, off and on, zero and its neighbours."""
     if node.disabled:
         return []
-    kind = node.type
-    if kind in ("toggle", "checkbox"):
-        return [not node.value, bool(node.value)]
-    if kind in ("selectbox", "radio", "button_group", "pagination"):
-        labels = [Label(option) for option in node.options]
-        if kind == "button_group" and not node._is_single_select:
+    labels = [Label(option) for option in getattr(node, "options", ())]
+    match node.type:
+        case "toggle" | "checkbox":
+            return [not node.value, bool(node.value)]
+        case "button_group" if not node._is_single_select:
             return [[], labels[:1], labels[-2:]]
-        return [labels[0], labels[-1]]
-    if kind == "multiselect":
-        labels = [Label(option) for option in node.options]
-        return [[], labels[:1], labels[-2:]]
-    if kind in ("slider", "number_input"):
-        low, high = node.min, node.max
-        zero = [type(low)(0)] if low < 0 < high else []
-        return [low, high, *zero]
-    if kind == "select_slider":
-        return [node.options[0], node.options[-1]]
-    if kind in ("text_input", "text_area"):
-        return ["=0", "A little <b>dog</b>."]
-    raise AssertionError(f"say in this test what the ends of a {kind} are")
+        case "selectbox" | "button_group" | "pagination":
+            return [labels[0], labels[-1]]
+        case "multiselect":
+            return [[], labels[:1], labels[-2:]]
+        case "select_slider":
+            return [node.options[0], node.options[-1]]
+        case "slider" | "number_input":
+            zero = [type(node.min)(0)] if node.min < 0 < node.max else []
+            return [node.min, node.max, *zero]
+        case "text_input" | "text_area":
+            return ["=0", "A little <b>dog</b>."]
+    raise AssertionError(f"say in this test what the ends of a {node.type} are")
 
 
 def change(app: AppTest, name: Name, seen: int) -> bool:
