@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
 
 from figures.exhibit import Exhibit
 from tests.factories import make_trace
+from tests.messages import unpack
 from transformer.types import ATTENTION_KINDS
 from ui.attention.exhibits import attention_exhibit
 from ui.attention.maps import AttentionChoice
@@ -24,15 +25,11 @@ CHOICE = AttentionChoice(
 )  # fmt: skip
 
 
-@pytest.fixture
-def exhibit() -> Callable[..., Exhibit]:
-    source = Source("tiny", sentence="The <b>cat</b> sat on 'it'.")
-    return lambda **changes: attention_exhibit(TRACE, replace(CHOICE, **changes), source)
+def exhibit(**changes: Any) -> Exhibit:
+    return attention_exhibit(TRACE, replace(CHOICE, **changes), Source("tiny", sentence="The cat."))
 
 
-def test_the_grid_and_the_matrix_hold_the_weights_as_they_are(
-    exhibit: Callable[..., Exhibit],
-) -> None:
+def test_the_grid_and_the_matrix_hold_the_weights_as_they_are() -> None:
     grid, matrix = exhibit(), exhibit(display="matrix")
     np.testing.assert_array_equal(grid.arrays["maps"], TRACE.cross)
     titles = [f"Layer {layer}, head {head}" for layer in (1, 2, 3) for head in (1, 2, 3)]
@@ -44,10 +41,10 @@ def test_the_grid_and_the_matrix_hold_the_weights_as_they_are(
 
 
 def test_the_page_of_the_grid_holds_every_kind_while_that_is_no_large_file(
-    exhibit: Callable[..., Exhibit], monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     grid, lens = exhibit().views
-    header = json.loads(grid.message[4 : 4 + int.from_bytes(grid.message[:4], "little")])
+    header, _ = unpack(grid.message)
     assert [name for name, *_ in header["kinds"]] == list(ATTENTION_KINDS)
     assert all(size for *_, size in header["kinds"])
     assert header["choice"] == [1, None, [], "cross"]
@@ -61,6 +58,5 @@ def test_the_page_of_the_grid_holds_every_kind_while_that_is_no_large_file(
 
     monkeypatch.setattr("ui.attention.exhibits.MOST_FOLLOWING", TRACE.encoder_self.size)
     grid, lens = exhibit(kind="encoder_self", cell=(1, 2)).views
-    header = json.loads(grid.message[4 : 4 + int.from_bytes(grid.message[:4], "little")])
-    assert [name for name, *_ in header["kinds"]] == [""]
+    assert [name for name, *_ in unpack(grid.message)[0]["kinds"]] == [""]
     assert "[1,2]" in lens.follows and "[null,null]" in lens.follows

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from figures.labels import query_labels
 from tests.factories import make_trace
 from tests.messages import unpack
 from tests.ui.components.test_packing import JSON
@@ -46,36 +47,20 @@ def test_the_header_says_what_each_step_did() -> None:
     header, *_ = decode(encode(trace, "id", PlayerPlace(2, 1, None), nonce=3))
     assert header["trace"] == "id"
     assert header["start"] == {"step": 1, "layer": 0, "head": None, "nonce": 3, "shifted": False}
-    assert header["rows"] == [
-        f"{read} → {predicted}"
-        for read, predicted in zip(trace.tgt_tokens, trace.predicted_tokens, strict=True)
-    ]
+    assert tuple(header["rows"]) == query_labels(trace, "cross")
     assert header["predicted"] == list(trace.predicted_tokens)
     assert header["input"] == list(trace.tgt_tokens)
     for t, row in enumerate(header["top"]):
         assert [text for text, *_ in row] == list(trace.top_tokens[t])
-        np.testing.assert_allclose(
-            [each[1] for each in row], np.exp(trace.top_log_probs[t]), atol=1e-5
-        )
+        probabilities = [each[1] for each in row]
+        np.testing.assert_allclose(probabilities, np.exp(trace.top_log_probs[t]), atol=1e-5)
         assert [each[2] for each in row] == trace.top_ids[t].tolist()
-        assert not any(each[3] for each in row)
         assert header["chosen"][t]["rank"] == 0
         assert header["entropy"][t] == pytest.approx(trace.entropy[t] / math.log(2), abs=1e-3)
     assert len(header["colours"]["light"]) == 256 * 6
     assert header["ids"] == list(trace.predicted_ids)
     np.testing.assert_allclose(header["running"], np.cumsum(trace.log_probs), atol=1e-3)
     assert header["nForced"] == 0 and header["gap"] is None and header["drawn"] is None
-
-
-def test_a_token_that_is_not_among_the_most_probable_is_said_to_be_taken() -> None:
-    trace = make_trace(T=4)
-    ids = trace.top_ids.copy()
-    ids[2, 0] = 63
-    header, *_ = decode(encode(dataclasses.replace(trace, top_ids=ids), "id", PlayerPlace(1)))
-    assert [chosen["rank"] for chosen in header["chosen"]] == [0, 0, -1, 0]
-    assert header["chosen"][2]["probability"] == pytest.approx(
-        math.exp(trace.log_probs[2]), rel=1e-4
-    )
 
 
 @given(st.lists(st.text(max_size=8), min_size=3, max_size=9))
@@ -112,29 +97,31 @@ def test_spans_cover_every_position_once(tokens: list[str]) -> None:
     trace = make_trace(S=len(tokens) + 1, T=6, src_tokens=tuple(tokens))
     for words in (False, True):
         header, *_ = decode(encode(trace, "id", PlayerPlace(1), words=words))
-        for spans, length in (
-            (header["sourceSpans"], len(tokens) + 1),
-            (header["keySpans"], 6),
-            (header["laneSpans"], 7),
-        ):
+        for name, length in {"source": len(tokens) + 1, "key": 6, "lane": 7}.items():
+            spans = header[f"{name}Spans"]
             assert [j for span in spans for j in range(*span)] == list(range(length))
         assert len(header["source"]) == len(header["sourceSpans"])
         assert len(header["keys"]) == len(header["keySpans"])
 
 
-def test_what_sampling_cut_off_is_marked() -> None:
+def test_what_was_taken_and_what_sampling_cut_off_is_marked() -> None:
     trace = make_trace(T=3, K=4)
     allowed = np.array([[True, True, False, False], [True] * 4, [True, False, False, False]])
-    low = trace.top_log_probs.copy()
+    low, ids = trace.top_log_probs.copy(), trace.top_ids.copy()
     low[:, -1] = -np.inf
+    ids[2, 0] = 63  # the token is not among the most probable
     trace = dataclasses.replace(
-        trace, allowed=allowed, n_allowed=np.array([2, 9, 1]), top_log_probs=low, forcing_gap=5.3e-7
-    )
+        trace, allowed=allowed, n_allowed=np.array([2, 9, 1]), top_ids=ids, top_log_probs=low,
+        forcing_gap=5.3e-7,
+    )  # fmt: skip
     header, *_ = decode(encode(trace, "id", PlayerPlace(1)))
     assert [[each[3] for each in row] for row in header["top"]] == (~allowed).tolist()
     assert header["drawn"] == [2, 9, 1]
     assert all(row[-1][1] == 0 for row in header["top"])
     assert header["gap"] == "0.0000005"  # one digit of the difference to teacher forcing
+    assert [chosen["rank"] for chosen in header["chosen"]] == [0, 0, -1]
+    probability = math.exp(trace.log_probs[2])
+    assert header["chosen"][2]["probability"] == pytest.approx(probability, rel=1e-4)
 
 
 def test_a_token_taken_instead() -> None:
