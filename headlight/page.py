@@ -9,7 +9,7 @@ from transformer.trace.records import Trace
 from ui.attention.exhibits import MOST_FOLLOWING, lenses, panel
 from ui.attention.maps import AttentionChoice, Maps, kinds_of, maps_of, sheet_of, shown_map
 from ui.components.grid import grid_component
-from ui.components.player import PlayerPlace, encode
+from ui.components.player import PlayerPlace, player_component
 from ui.translate.exhibits import why_no_player
 
 
@@ -24,8 +24,8 @@ def trace_exhibit(trace: Trace, name: str, snippet: str = "") -> Exhibit:
     parts: list[Panel] = []
     large = False
     if {"decoder_self", "cross"} <= set(kinds_of(trace)) and why_no_player(trace) is None:
-        message = encode(trace, "still", PlayerPlace(1), steerable=False, origin="As recorded")
-        views.append(Offline("player", message))
+        player = player_component(trace, PlayerPlace(1), steerable=False, origin="As recorded")
+        views.append(player.offline())
     for kind in kinds_of(trace):
         maps = maps_of(trace, kind, "tokens")
         choice = AttentionChoice(kind, "grid")

@@ -8,7 +8,7 @@ import streamlit as st
 
 from transformer.trace.records import Trace
 from ui.beam import panels
-from ui.beam.choice import PANELS, BeamChoice, follow, prepare_tree, start_of
+from ui.beam.choice import PANELS, BeamChoice, follow, pair_up, prepare_tree
 from ui.core import url_state
 from ui.core.loops import cut_notice, headline
 from ui.core.view import View, current_view
@@ -61,11 +61,12 @@ def body(view: View) -> None:
         explain_missing_tree(view, trace)
         return
     search = panels.search_of(view, trace)
-    start = start_of(view, search.tree)
+    if url_state.get(BeamChoice.panel) == "compare":
+        pair_up(search.tree)
     with aside:
         panels.offer_tree(search)
     panels.draw_why(search)
-    panels.draw_tree(search, start, follow)
+    panels.draw_tree(search, follow)
     left, right = st.columns([3, 1], vertical_alignment="center")
     panel = choose_one("Panel", BeamChoice.panel, PANELS, left)
     download = right.container(horizontal=True, horizontal_alignment="right")

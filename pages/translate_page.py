@@ -22,11 +22,9 @@ from ui.translate.player import (
     PLACE,
     draw_player,
     ensure_step,
-    is_open,
     offer,
-    open_player,
     place_now,
-    player_message,
+    player_of,
     remember,
     within,
 )
@@ -79,17 +77,13 @@ def first_message(view: View, trace: Trace) -> Plan:
     if why_no_player(trace) is None:
         side, words = Side(view, trace), url_state.get(UNITS) == "words"
         prepare_player(side)
-        yield player_message(side, words=words)
+        yield player_of(side, words=words)
 
 
 def prepare_player(side: Side) -> None:
     """Decide where the player opens: at its last place, at a link's, or at the default step."""
-    from_link = url_state.arrived(*PLACE)
-    anew = from_link or url_state.entered()
-    if anew or not is_open(side):
-        ensure_step(side, len(side.trace.predicted_tokens))
-        remember(within(place_now(), side.trace))
-        open_player(side, anew=True)
+    ensure_step(side, len(side.trace.predicted_tokens))
+    remember(within(place_now(), side.trace))
 
 
 url_state.show(*PLACE)

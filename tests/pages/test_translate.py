@@ -67,9 +67,7 @@ def test_a_search_too_large_to_keep_is_said(
 def test_a_link_opens_the_player_at_its_place(run_app: RunApp) -> None:
     app = run_app(sentence="The cat sat.", step="2", layer="3", head="1", beam="2")
     header, _ = messages(app, "player")[0]
-    assert header["start"] == {
-        "step": 1, "layer": 2, "head": 0, "nonce": 0, "shifted": False,
-    }  # fmt: skip
+    assert header["choice"] == {"step": 2, "layer": 3, "head": 1, "shifted": False}
     wanted = {"sentence": "The cat sat.", "step": "2", "layer": "3", "head": "1", "beam": "2"}
     assert {**wanted, "alpha": "0.6"}.items() <= dict(app.query_params).items()
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
-import streamlit as st
+from dataclasses import dataclass
 
 from figures.outcomes import closest_call
 from transformer.measures.beam import Node, Tree
 from ui.beam.exhibits import LOOKS
-from ui.components.tree import TreeChoice, choice_in
+from ui.components.tree import TreeChoice
 from ui.core import url_state
 from ui.core.choice import Choice
-from ui.core.side import Start, last_start, start_anew
 from ui.core.url_state import HEAD, LAYER, Param
 from ui.core.view import View
 from ui.core.widgets import UNITS
@@ -27,7 +24,7 @@ def mark(name: str) -> Param[Mark | None]:
     """Return the setting of a node; "none" is no node."""
     return Param(
         name, lambda raw: None if raw == "none" else url_state.parse_pair(raw), None,
-        lambda value: "none" if value is None else url_state.write_pair(value),
+        lambda value: "none" if value is None else url_state.write_pair(value), of="tree",
     )  # fmt: skip
 
 
@@ -62,43 +59,16 @@ PAGE = Slot("beam_tree", BeamChoice.a, BeamChoice.b)
 
 
 def prepare_tree(view: View, tree: Tree) -> None:
-    """Decide what the tree opens with: the nodes of a link or an earlier visit, or a default.
+    """Keep the nodes of a link or an earlier visit that the tree has, or choose the default.
 
     Called in full runs of the page.
     """
-    last = last_start(PAGE.key)
-    fresh = last is None or last.trace != view.request.name
-    from_link = url_state.arrived(BeamChoice.a, BeamChoice.b, BeamChoice.dropped)
-    if not (fresh or from_link or url_state.entered()):
-        return
-    if fresh and last is not None and not from_link:
-        url_state.forget(BeamChoice.a, BeamChoice.b)
+    BeamChoice.forget_stale(tree=view.request.name)
     ensure_node(tree, BeamChoice.a)
     if chosen(tree, BeamChoice.b) is None:
         url_state.put(BeamChoice.b, None)
     for param in (BeamChoice.dropped, BeamChoice.panel, BeamChoice.look):
         url_state.put(param, url_state.get(param))
-    update_tree(view, tree)
-
-
-def start_of(view: View, tree: Tree) -> Start[TreeChoice]:
-    """Return what the tree opens with; if the comparison panel lacks a node B, choose one."""
-    paired = url_state.get(BeamChoice.panel) == "compare" and pair_up(tree)
-    last = last_start(PAGE.key)
-    if paired or last is None or last.trace != view.request.name:
-        return update_tree(view, tree)
-    return last
-
-
-def open_tree(view: View, tree: Tree, slot: Slot, *, anew: bool) -> Start[TreeChoice]:
-    """Return what one of two trees side by side opens with; "dropped" holds for both."""
-    last = last_start(slot.key)
-    fresh = last is None or last.trace != view.request.name
-    if fresh:
-        ensure_node(tree, slot.a)
-    if last is None or fresh or anew or last.place.dropped != choice(tree, slot).dropped:
-        return update_tree(view, tree, slot)
-    return last
 
 
 def ensure_node(tree: Tree, param: Param[Mark | None]) -> None:
@@ -106,11 +76,6 @@ def ensure_node(tree: Tree, param: Param[Mark | None]) -> None:
     if chosen(tree, param) is None:
         first = default_node(tree)
         url_state.put(param, None if first is None else mark_of(first))
-
-
-def update_tree(view: View, tree: Tree, slot: Slot = PAGE) -> Start[TreeChoice]:
-    """Have the tree show the stored choices."""
-    return start_anew(slot.key, view.request.name, choice(tree, slot))
 
 
 def choice(tree: Tree, slot: Slot = PAGE) -> TreeChoice:
@@ -140,37 +105,24 @@ def put(tree: Tree, param: Param[Mark | None], index: int | None) -> None:
     url_state.put(param, None if index is None else mark_of(tree.node(index)))
 
 
-def keep(view: View, tree: Tree, slot: Slot) -> TreeChoice | None:
-    """Store what a tree reports, and return it; None if it is unusable."""
-    reported = choice_in(st.session_state.get(slot.key), view.request.name, tree)
-    if reported is not None:
-        if reported.dropped != choice(tree, slot).dropped:
-            url_state.put(BeamChoice.dropped, "on" if reported.dropped else "off")
-        put(tree, slot.a, reported.a)
-        if slot.b is not None:
-            put(tree, slot.b, reported.b)
-    return reported
+def keep(tree: Tree, reported: TreeChoice, slot: Slot = PAGE) -> None:
+    """Store what a tree reports."""
+    if reported.dropped != choice(tree, slot).dropped:
+        url_state.put(BeamChoice.dropped, "on" if reported.dropped else "off")
+    put(tree, slot.a, reported.a)
+    if slot.b is not None:
+        put(tree, slot.b, reported.b)
 
 
-def follow(view: View, tree: Tree) -> None:
+def follow(tree: Tree, reported: TreeChoice) -> None:
     """Store what the page's tree reports; choosing a new B opens the comparison."""
     before = choice(tree)
-    reported = keep(view, tree, PAGE)
-    if reported is None:
-        return
+    keep(tree, reported)
     if reported.b is None:
         if before.b is not None and url_state.get(BeamChoice.panel) == "compare":
             url_state.put(BeamChoice.panel, "node")
     elif reported.b != before.b:
         url_state.put(BeamChoice.panel, "compare")
-
-
-def follow_beside(view: View, tree: Tree, slot: Slot) -> None:
-    """Store what one of two trees side by side reports; that tree shows it already."""
-    before, last = choice(tree, slot), last_start(slot.key)
-    reported = keep(view, tree, slot)
-    if reported is not None and last is not None and reported.dropped != before.dropped:
-        st.session_state[f"{slot.key}_start"] = replace(last, place=reported)
 
 
 def default_node(tree: Tree) -> Node | None:
@@ -191,21 +143,16 @@ def default_node(tree: Tree) -> Node | None:
     return tree.node(tree.winner[0])
 
 
-def pair_up(tree: Tree) -> bool:
-    """Choose the branches to compare if B is missing; return True if they are chosen.
-
-    They are the best through A and the best without it.
-    """
+def pair_up(tree: Tree) -> None:
+    """Choose the branches to compare if B is missing: the best through A, the best without it."""
     a, b = chosen(tree, BeamChoice.a), chosen(tree, BeamChoice.b)
     if a is None or b is not None or not tree.leaves:
-        return False
+        return
     leaf = tree.best_leaf(a.index)
     rivals = [each for each in tree.leaves if a.index not in tree.path(each)]
     if not rivals:
         rivals = [each for each in tree.leaves if each != leaf]
-    if not rivals:
-        return False
-    if leaf is not None:
-        put(tree, BeamChoice.a, leaf)
-    put(tree, BeamChoice.b, rivals[0])
-    return True
+    if rivals:
+        if leaf is not None:
+            put(tree, BeamChoice.a, leaf)
+        put(tree, BeamChoice.b, rivals[0])

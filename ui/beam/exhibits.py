@@ -87,7 +87,7 @@ def search_tree(
         caption=f"Columns are steps and rows are ranks. The highlighted path won. {_rule(tree)}",
         parts=(graph,),
         arrays=_tree_arrays(trace, tree),
-        offline=tree_component(tree, "offline", choice, "Search tree").offline(),
+        offline=tree_component(tree, choice, "Search tree").offline(),
         facts=facts_of(trace),
     )
 

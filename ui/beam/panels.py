@@ -27,7 +27,7 @@ from transformer.measures.beam import Comparison, Node, Tree, beam_tree, compare
 from transformer.measures.finish import ALPHAS, score_at
 from transformer.trace.records import Trace
 from ui.beam import exhibits
-from ui.beam.choice import PAGE, BeamChoice, Mark, Slot, choice, chosen, put, update_tree
+from ui.beam.choice import PAGE, BeamChoice, Slot, choice, chosen, put
 from ui.beam.exhibits import LOOKS, branch_maps, node_maps
 from ui.components.lens import Map
 from ui.components.mount import show
@@ -35,8 +35,7 @@ from ui.components.tree import TreeChoice, branch_colours, branches_component, t
 from ui.core import url_state
 from ui.core.glossary import linked, term, word_start
 from ui.core.layout import current_theme, draw_chart, draw_map, text_scale
-from ui.core.side import Start
-from ui.core.url_state import Cell, Param
+from ui.core.url_state import Cell
 from ui.core.view import View
 from ui.core.widgets import UNITS, choose_one, fill, layer_and_head, units_control
 from ui.export.download import download_button, figure_for
@@ -66,18 +65,15 @@ def search_of(view: View, trace: Trace) -> Search:
 
 
 def draw_tree(
-    search: Search,
-    start: Start[TreeChoice],
-    follow: Callable[[View, Tree], None],
-    slot: Slot = PAGE,
+    search: Search, follow: Callable[[Tree, TreeChoice], None], slot: Slot = PAGE
 ) -> None:
-    """Mount the tree; `follow` is called when a node is chosen in it."""
-    view, tree = search.view, search.tree
+    """Show the tree; `follow` is called when a node is chosen in it."""
+    tree = search.tree
     shown = tree_component(
-        tree, start.trace, start.place, summary(tree, search.decode), start.nonce,
-        single=slot.b is None,
+        tree, choice(tree, slot), summary(tree, search.decode),
+        of=search.view.request.name, single=slot.b is None,
     )  # fmt: skip
-    show(shown, key=slot.key, on_view_change=lambda: follow(view, tree))
+    show(shown, key=slot.key, on_choose=partial(follow, tree))
 
 
 def draw_why(search: Search, lead: str = "") -> None:
@@ -208,15 +204,11 @@ def _choose_branches(search: Search) -> None:
         key = f"beam_{name}_box"
         fill(key, None if node is None else node.index)
         column.selectbox(
-            name, options, key=key, on_change=partial(_take, search, param, key),
+            name, options, key=key,
+            on_change=lambda param=param, key=key: put(tree, param, st.session_state[key]),
             placeholder="Choose one", format_func=partial(branch_name, search),
             help=term("branch"),
         )  # fmt: skip
-
-
-def _take(search: Search, param: Param[Mark | None], key: str) -> None:
-    put(search.tree, param, st.session_state[key])
-    update_tree(search.view, search.tree)
 
 
 def branch_name(search: Search, index: int) -> str:

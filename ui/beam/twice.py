@@ -8,7 +8,7 @@ from functools import partial
 import streamlit as st
 
 from figures.compare import LETTERS
-from ui.beam.choice import BeamChoice, Slot, choice, chosen, follow_beside, mark, mark_of, open_tree
+from ui.beam.choice import BeamChoice, Slot, choice, chosen, ensure_node, keep, mark, mark_of
 from ui.beam.exhibits import search_tree
 from ui.beam.panels import draw_node, draw_tree, draw_why, search_of
 from ui.core.side import Side
@@ -27,8 +27,8 @@ def draw_twice(pair: Pair) -> Download | None:
 
     def tree(side: Side) -> None:
         search, slot = searches[side.letter], _SLOTS[side.letter]
-        start = open_tree(side.view, search.tree, slot, anew=pair.anew)
-        draw_tree(search, start, partial(follow_beside, slot=slot), slot)
+        ensure_node(search.tree, slot.a)
+        draw_tree(search, partial(keep, slot=slot), slot)
 
     def node(side: Side) -> None:
         search = searches[side.letter]

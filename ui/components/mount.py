@@ -8,9 +8,8 @@ of choices tells the browser which of the two is newer (`syncChoice` in shared/c
 
 from __future__ import annotations
 
-import hashlib
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, TypeVar
 
@@ -27,20 +26,25 @@ def show(
     *,
     key: str,
     on_choose: Callable[[T], None] | None = None,
+    choice: Any = None,
+    together: Sequence[str] = (),
     **events: Callable[[], None],
 ) -> None:
     """Show a component.
 
     Args:
         on_choose: called with a valid new choice before the script reruns.
+        choice: the choice to show instead of the component's own.
+        together: keys of components that the browser moves along with this one.
         events: see `mount`.
     """
     if component.parse is None:
         mount(component.name, pack(component.header, component.body), key=key, **events)
         return
     if on_choose is not None:
-        events["on_choice_change"] = _listener(key, component.parse, on_choose)
-    mount(component.name, _message(key, component), key=key, **events)
+        events["on_choice_change"] = _listener((key, *together), component.parse, on_choose)
+    shown = component.choice if choice is None else choice
+    mount(component.name, _message(key, component, shown), key=key, **events)
 
 
 def mount(name: str, data: Any, *, key: str, **events: Callable[[], None]) -> None:
@@ -62,38 +66,38 @@ def _registered(name: str) -> Any:
     )
 
 
-def _message(key: str, component: Component[Any]) -> bytes:
+def _message(key: str, component: Component[Any], choice: Any) -> bytes:
     """Return a component's message; the same bytes as before if the browser is up to date."""
-    header, body, choice = component.header, component.body, component.choice
-    content = hashlib.blake2b(repr(dict(header)).encode("utf-8", "replace"), digest_size=16)
-    content.update(body)
-    record = _record(key)
-    if record["content"] != content.digest() or record["known"] != choice:
-        record |= {"content": content.digest(), "known": choice, "sent": (choice, record["count"])}
+    record, content = _record(key), (component.of, component.digest)
+    if record["of"] != component.of:
+        record |= {"of": component.of, "session": secrets.token_hex(4)}
+    if record["content"] != content or record["known"] != choice:
+        record |= {"content": content, "known": choice, "sent": (choice, record["count"])}
     sent, count = record["sent"]
-    return pack({**header, "choice": sent, "count": count, "session": record["session"]}, body)
+    header = {**component.header, "choice": sent, "count": count, "session": record["session"]}
+    return pack(header, component.body)
 
 
 def _listener(
-    key: str, parse: Callable[[Any], T | None], on_choose: Callable[[T], None]
+    keys: Sequence[str], parse: Callable[[Any], T | None], on_choose: Callable[[T], None]
 ) -> Callable[[], None]:
     def changed() -> None:
-        reported = st.session_state[key].get("choice")
+        reported = st.session_state[keys[0]].get("choice")
         if not isinstance(reported, Mapping):
+            return
+        if reported.get("session") != _record(keys[0])["session"]:
             return
         count, choice = reported.get("count"), parse(reported.get("choice"))
         if choice is None or type(count) is not int:
             return
-        record = _record(key)
-        record["count"], record["known"] = count, reported["choice"]
+        for key in keys:
+            _record(key).update(count=count, known=reported["choice"])
         on_choose(choice)
 
     return changed
 
 
 def _record(key: str) -> dict[str, Any]:
-    fresh = {"content": b"", "known": None, "sent": None, "count": 0}
-    record: dict[str, Any] = st.session_state.setdefault(
-        f"{key}-choice", {**fresh, "session": secrets.token_hex(4)}
-    )
+    fresh = {"content": None, "known": None, "sent": None, "count": 0, "of": None, "session": ""}
+    record: dict[str, Any] = st.session_state.setdefault(f"{key}-choice", fresh)
     return record

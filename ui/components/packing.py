@@ -10,10 +10,12 @@ description precedes them:
 
 from __future__ import annotations
 
+import hashlib
 import json
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Generic, TypeGuard, TypeVar
 
@@ -39,6 +41,15 @@ class Component(Generic[T]):
     #: returns a choice that the browser reports, or None if it is invalid: browser input is not
     #: trusted. None for a component without choices.
     parse: Callable[[Any], T | None] | None = None
+    #: names what is chosen in: a choice in one thing is not taken for one in another
+    of: str = ""
+
+    @cached_property
+    def digest(self) -> bytes:
+        """The content's digest."""
+        content = hashlib.blake2b(repr(dict(self.header)).encode("utf-8", "replace"))
+        content.update(self.body)
+        return content.digest()
 
     def message(self) -> bytes:
         """Return the message for an offline page."""

@@ -7,9 +7,7 @@ with keys and settings that do not collide.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar
-
-import streamlit as st
+from typing import Any, TypeVar
 
 from transformer.trace.records import Trace
 from ui.core import url_state
@@ -74,29 +72,3 @@ class Side:
             for raw, same in zip(map(url_state.get, self.cell_params), shared, strict=True)
         )
         return layer, head
-
-
-@dataclass(frozen=True)
-class Start(Generic[T]):
-    """A component's message: of which trace, where it opens, and a count that marks it as new.
-
-    A message that stays the same is not sent twice, and leaves a component in use alone.
-    """
-
-    trace: str
-    place: T
-    nonce: int = 0
-
-
-def last_start(key: str) -> Start[Any] | None:
-    """Return the last message of a component, None before the first."""
-    start: Start[Any] | None = st.session_state.get(f"{key}_start")
-    return start
-
-
-def start_anew(key: str, trace: str, place: T) -> Start[T]:
-    """Store and return a new message for a component."""
-    last = last_start(key)
-    start = Start(trace, place, last.nonce + 1 if last else 0)
-    st.session_state[f"{key}_start"] = start
-    return start

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from figures.exhibit import Exhibit, Offline, Panel, Series, file_stem
+from figures.exhibit import Exhibit, Panel, Series, file_stem
 from figures.labels import READS_PREDICTS, cell_name, query_labels
 from transformer.checkpoint.reference import Kind
 from transformer.measures.entropy import nats_to_bits
@@ -12,7 +12,7 @@ from transformer.measures.heads import combine
 from transformer.measures.words import group_labels, merge, word_groups
 from transformer.search.rules import length_penalty
 from transformer.trace.records import Trace
-from ui.components.player import PlayerPlace, encode
+from ui.components.player import PlayerPlace, player_component
 from ui.export.programs import Source, facts_of
 
 
@@ -94,12 +94,9 @@ def decoding(
             "entropy": entropy, "running": running, "score": score,
         },
         facts=_facts(trace, layer, head),
-        offline=Offline(
-            "player",
-            encode(
-                trace, "still", place, words=words, alpha=alpha, steerable=False, origin=origin,
-            ),
-        ),
+        offline=player_component(
+            trace, place, words=words, alpha=alpha, steerable=False, origin=origin,
+        ).offline(),
     )  # fmt: skip
 
 

@@ -1,21 +1,23 @@
-"""The player of one side: its first and current place, and its reports."""
+"""The player of one side: its place, its message and its reports."""
 
 from __future__ import annotations
 
-from dataclasses import astuple, replace
+from dataclasses import asdict, astuple, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 import streamlit as st
 
+from figures.compare import LETTERS
 from figures.exhibit import Exhibit
 from transformer.trace.records import Trace
-from ui.components.mount import mount
-from ui.components.player import PlayerPlace, encode, place_in, taken_in, undone_in
+from ui.components.mount import show
+from ui.components.packing import Component
+from ui.components.player import Move, PlayerPlace, player_component, prefix_of
 from ui.core import url_state
 from ui.core.examples import Example
-from ui.core.side import Side, Start, last_start, start_anew
+from ui.core.side import Side
 from ui.core.url_state import HEAD, LAYER, SHIFTED, STEP, Param
 from ui.core.view import View
 from ui.core.widgets import UNITS, units_control
@@ -59,33 +61,18 @@ def ensure_step(side: Side, n_steps: int) -> None:
         url_state.put(STEP, default_step(side.trace, example))
 
 
-def is_open(side: Side) -> bool:
-    """Return True if the side's player is already open in this trace."""
-    start = last_start(side.key("player"))
-    return start is not None and start.trace == side.view.request.name
+def player_of(side: Side, *, words: bool, follows: bool = False) -> Computation[Component[Move]]:
+    """Return the computation of the player; two sides of Compare move together.
 
-
-def open_player(side: Side, *, anew: bool = False) -> Start[PlayerPlace]:
-    """Return where the player opens: the stored place when the trace changed, or it opens anew."""
-    key = side.key("player")
-    start = last_start(key)
-    if start is None or anew or not is_open(side):
-        return start_anew(key, side.view.request.name, place_now())
-    return start
-
-
-def player_message(side: Side, *, words: bool, follows: bool = False) -> Computation[bytes]:
-    """Return the computation of the player's message; two sides of Compare move together.
-
-    Args: see `ui.components.player.encode`.
+    Args: see `ui.components.player.player_component`.
     """
-    start, alpha, origin = open_player(side), side.view.alpha, origin_of(side.view.kind)
+    of, alpha, origin = side.view.request.name, side.view.alpha, origin_of(side.view.kind)
     never, steerable, group = _never_taken(side), _steerable(side), "compare" if side.letter else ""
     return Computation(
-        "player", (start, words, alpha, never, origin, group, follows),
-        lambda _, trace: encode(
-            trace, start.trace, start.place, start.nonce, words=words, alpha=alpha,
-            never=never, steerable=steerable, origin=origin, group=group, follows=follows,
+        "player", (words, alpha, never, origin, group, follows),
+        lambda _, trace: player_component(
+            trace, PlayerPlace(1), of=of, words=words, alpha=alpha, never=never,
+            steerable=steerable, origin=origin, group=group, follows=follows,
         ),
     )  # fmt: skip
 
@@ -101,28 +88,24 @@ def _never_taken(side: Side) -> tuple[int, ...]:
 
 
 def draw_player(side: Side, *, words: bool, follows: bool = False) -> None:
-    """Mount the player, store the places it reports, and steer when another token is chosen."""
-    start, key, never = open_player(side), side.key("player"), _never_taken(side)
-    message = computed(side.view, *player_message(side, words=words, follows=follows))
+    """Show the player, store the places it reports, and steer when another token is chosen."""
+    never = _never_taken(side)
 
-    def follow() -> None:
-        reported = place_in(st.session_state.get(key), start.trace)
-        if reported is not None:
-            remember(reported)
-
-    def take() -> None:
-        trace = side.trace
-        if undone_in(st.session_state.get(key), start.trace):
+    def steer(move: Move) -> None:
+        remember(move.place)
+        if move.take == "undo":
             undo()
-            return
-        taken = taken_in(st.session_state.get(key), start.trace, trace, never)
-        if taken is not None:
-            remember(taken.place)
-            begin_with((*trace.predicted_ids[: taken.place.step - 1], taken.token))
+        elif (prefix := prefix_of(side.trace, move, never)) is not None:
+            begin_with(prefix)
 
-    # `take` keeps the trace alive, so pass it only to players that can be steered.
-    steer = take if _steerable(side) else lambda: None
-    mount("player", message, key=key, on_view_change=follow, on_steer_change=steer)
+    # `steer` keeps the trace alive, so pass it only to players that can be steered.
+    show(
+        computed(side.view, *player_of(side, words=words, follows=follows)),
+        key=side.key("player"),
+        choice=asdict(place_now()),
+        on_choose=steer if _steerable(side) else lambda move: remember(move.place),
+        together=[f"player_{letter}" for letter in LETTERS if side.letter],
+    )
 
 
 def default_step(trace: Trace, example: Example | None) -> int:
@@ -159,7 +142,6 @@ def draw_twice(pair: Pair) -> Download | None:
 
     def draw(side: Side) -> None:
         st.caption(f"{side.lead}{decoded_text(side.view, side.trace)}")
-        open_player(side, anew=pair.anew)
         draw_player(side, words=words, follows=side is not leader)
 
     pair.rows(draw)

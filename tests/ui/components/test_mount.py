@@ -27,17 +27,29 @@ class Browser:
             mount, "_registered", lambda name: lambda **given: self.sent.append(given)
         )
 
-    def show(self, choice: Any, label: str = "x", body: bytes = b"", key: str = "view") -> bytes:
+    def show(
+        self,
+        choice: Any,
+        label: str = "x",
+        body: bytes = b"",
+        key: str = "view",
+        of: str = "",
+        together: tuple[str, ...] = (),
+    ) -> bytes:
         """Show a component. Returns: its message."""
         self.taken: list[Any] = []
-        view = Component("x", {"label": label}, body, choice, parse)
-        mount.show(view, key=key, on_choose=self.taken.append)
+        view = Component("x", {"label": label}, body, choice, parse, of)
+        mount.show(view, key=key, on_choose=self.taken.append, together=together)
         return self.sent[-1]["data"]  # type: ignore[no-any-return]
 
-    def report(self, choice: Any, count: Any = None) -> None:
-        """Report a choice, counted unless a count is given."""
+    def report(self, choice: Any, count: Any = None, session: str = "") -> None:
+        """Report a choice, counted unless a count is given, in answer to the last message."""
         self.count += 1
-        said = {"count": self.count if count is None else count, "choice": choice}
+        said = {
+            "count": self.count if count is None else count,
+            "choice": choice,
+            "session": session or unpack(self.sent[-1]["data"])[0]["session"],
+        }
         self.session["view"] = {"choice": said}
         self.sent[-1]["on_choice_change"]()
 
@@ -79,3 +91,21 @@ def test_what_does_not_fit_changes_nothing(browser: Browser, choice: Any, count:
 def test_components_and_sessions_do_not_mix(browser: Browser) -> None:
     one, other = (unpack(browser.show([0], key=key))[0] for key in ("one", "other"))
     assert one["session"] != other["session"]
+
+
+def test_a_choice_in_another_thing_is_ignored(browser: Browser) -> None:
+    before, _ = unpack(browser.show([0], of="one"))
+    browser.report([1])
+    now, _ = unpack(browser.show([2], of="two"))
+    assert now["session"] != before["session"] and now["choice"] == [2]
+    browser.report([1], session=before["session"])
+    assert browser.taken == [] and unpack(browser.show([2], of="two"))[0] == now
+
+
+def test_what_moves_along_is_not_sent_again(browser: Browser) -> None:
+    other = browser.show([0], key="other")
+    browser.show([0], together=("other",))
+    browser.report([1])
+    assert browser.show([1], key="other") == other
+    sent, _ = unpack(browser.show([2], key="other"))
+    assert sent["count"] == browser.count

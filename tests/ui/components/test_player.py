@@ -13,15 +13,17 @@ from numpy.typing import NDArray
 from figures.labels import query_labels
 from tests.factories import make_trace
 from tests.messages import unpack
-from tests.ui.components.test_packing import JSON
+from transformer.trace.records import Trace
 from ui.components import player
-from ui.components.player import PlayerPlace, Taken, encode, place_in, taken_in
+from ui.components.player import Move, PlayerPlace, player_component, prefix_of
 
 
-def decode(message: bytes) -> tuple[dict[str, Any], NDArray[Any], NDArray[Any]]:
+def decode(
+    trace: Trace, place: PlayerPlace | None = None, **options: Any
+) -> tuple[dict[str, Any], NDArray[Any], NDArray[Any]]:
     """Decode like the JavaScript: header, cross-attention [L, H, T, S] and self-attention
     [L, H, T, T], both as integers."""
-    header, sent = unpack(message)
+    header, sent = unpack(player_component(trace, place or PlayerPlace(1), **options).message())
     body = np.frombuffer(sent, "<u2" if header["bits"] == 16 else "u1")
     n_layers, n_heads, n_steps, n_source = header["shape"]
     n_cross = n_layers * n_heads * n_steps * n_source
@@ -36,7 +38,7 @@ def test_the_weights_arrive_as_they_are(
 ) -> None:
     monkeypatch.setattr(player, "WIDE_LIMIT", limit)
     trace = make_trace(S=7, T=5, n_decoder_layers=2, n_heads=3)
-    header, cross, own = decode(encode(trace, "id", PlayerPlace(1)))
+    header, cross, own = decode(trace)
     assert header["shape"] == [2, 3, 5, 7]
     np.testing.assert_allclose(cross / full, trace.cross, atol=0.5 / full + 1e-6)
     np.testing.assert_allclose(own / full, trace.decoder_self, atol=0.5 / full + 1e-6)
@@ -44,9 +46,8 @@ def test_the_weights_arrive_as_they_are(
 
 def test_the_header_says_what_each_step_did() -> None:
     trace = make_trace(S=6, T=4, K=4)
-    header, *_ = decode(encode(trace, "id", PlayerPlace(2, 1, None), nonce=3))
-    assert header["trace"] == "id"
-    assert header["start"] == {"step": 1, "layer": 0, "head": None, "nonce": 3, "shifted": False}
+    header, *_ = decode(trace, PlayerPlace(2, 1, None))
+    assert header["choice"] == {"step": 2, "layer": 1, "head": None, "shifted": False}
     assert tuple(header["rows"]) == query_labels(trace, "cross")
     assert header["predicted"] == list(trace.predicted_tokens)
     assert header["input"] == list(trace.tgt_tokens)
@@ -66,7 +67,7 @@ def test_the_header_says_what_each_step_did() -> None:
 @given(st.lists(st.text(max_size=8), min_size=3, max_size=9))
 def test_any_tokens_can_be_sent_and_none_is_invisible(tokens: list[str]) -> None:
     trace = make_trace(S=len(tokens) + 1, src_tokens=tuple(tokens))
-    source = decode(encode(trace, "id", PlayerPlace(1)))[0]["source"]
+    source = decode(trace)[0]["source"]
     assert len(source) == len(tokens) + 1
     assert all(token and "\n" not in token for token in source)
 
@@ -77,12 +78,12 @@ def test_columns_are_tokens_or_whole_words() -> None:
     trace = dataclasses.replace(
         trace, tgt_tokens=pieces, predicted_tokens=(*pieces[1:], "lich"), complete=False
     )
-    header, *_ = decode(encode(trace, "id", PlayerPlace(1)))
+    header, *_ = decode(trace)
     assert header["source"] == ["▁un", "believ", "able", "▁cats", "</s>"]
     assert header["keys"] == list(pieces)
     assert header["laneSpans"] == [[j, j + 1] for j in range(6)]
     assert header["special"] == [4]
-    header, *_ = decode(encode(trace, "id", PlayerPlace(1), words=True))
+    header, *_ = decode(trace, words=True)
     assert header["source"] == ["unbelievable", "cats", "</s>"]
     assert header["sourceSpans"] == [[0, 3], [3, 4], [4, 5]]
     # The last prediction belongs to the word in the lane, but nothing looks at it yet.
@@ -96,7 +97,7 @@ def test_columns_are_tokens_or_whole_words() -> None:
 def test_spans_cover_every_position_once(tokens: list[str]) -> None:
     trace = make_trace(S=len(tokens) + 1, T=6, src_tokens=tuple(tokens))
     for words in (False, True):
-        header, *_ = decode(encode(trace, "id", PlayerPlace(1), words=words))
+        header, *_ = decode(trace, words=words)
         for name, length in {"source": len(tokens) + 1, "key": 6, "lane": 7}.items():
             spans = header[f"{name}Spans"]
             assert [j for span in spans for j in range(*span)] == list(range(length))
@@ -114,7 +115,7 @@ def test_what_was_taken_and_what_sampling_cut_off_is_marked() -> None:
         trace, allowed=allowed, n_allowed=np.array([2, 9, 1]), top_ids=ids, top_log_probs=low,
         forcing_gap=5.3e-7,
     )  # fmt: skip
-    header, *_ = decode(encode(trace, "id", PlayerPlace(1)))
+    header, *_ = decode(trace)
     assert [[each[3] for each in row] for row in header["top"]] == (~allowed).tolist()
     assert header["drawn"] == [2, 9, 1]
     assert all(row[-1][1] == 0 for row in header["top"])
@@ -126,44 +127,19 @@ def test_what_was_taken_and_what_sampling_cut_off_is_marked() -> None:
 
 def test_a_token_taken_instead() -> None:
     trace = make_trace(T=4, K=4)
-    said = {"trace": "id", "step": 2, "layer": 1, "head": None, "token": 61}
-    assert taken_in({"steer": said}, "id", trace) == Taken(PlayerPlace(2, 1, None), 61)
-    for wrong in (
-        {"trace": "other"}, {"step": 5}, {"step": 0}, {"token": 7}, {"token": "61"}, {"layer": 0},
-    ):  # fmt: skip
-        assert taken_in({"steer": said | wrong}, "id", trace) is None
-    assert taken_in({"steer": said}, "id", trace, never=(61,)) is None
-
-
-def test_a_report_says_where_the_player_stands() -> None:
-    view = {"trace": "id", "step": 3, "layer": None, "head": 2}
-    assert place_in({"view": view}, "id") == PlayerPlace(3, None, 2)
-    assert place_in({"view": view | {"shifted": True}}, "id") == PlayerPlace(3, None, 2, True)
-    assert place_in({"view": view | {"shifted": "yes"}}, "id") == PlayerPlace(3, None, 2)
-    assert place_in({"view": view}, "another") is None
-
-
-json_values = JSON | st.floats()
-views = st.fixed_dictionaries(
-    {"trace": st.just("id"), "step": json_values, "layer": json_values, "head": json_values}
-)
-reports = json_values | st.fixed_dictionaries({"view": views})
-
-
-@given(reports | json_values.map(lambda said: {"steer": said}))
-def test_a_report_that_is_not_one_is_ignored(held: Any) -> None:
-    assert taken_in(held, "id", make_trace()) is None
-    place = place_in(held, "id")
-    if place is not None:
-        for value in (place.step, place.layer, place.head):
-            assert value is None or (type(value) is int and value >= 1)
-        assert type(place.step) is int
+    move = Move(PlayerPlace(2, 1, None), 61)
+    assert prefix_of(trace, move) == (trace.predicted_ids[0], 61)
+    assert prefix_of(trace, move, never=(61,)) is None
+    wrong: list[dict[str, Any]] = [
+        {"place": PlayerPlace(5)}, {"take": 7}, {"take": None}, {"take": "undo"},
+    ]  # fmt: skip
+    assert not any(prefix_of(trace, dataclasses.replace(move, **each)) for each in wrong)
 
 
 def test_players_side_by_side_say_which_group_they_step_with() -> None:
     trace = make_trace(S=6, T=4)
-    alone, *_ = decode(encode(trace, "id", PlayerPlace(1)))
+    alone, *_ = decode(trace)
     assert not {"group", "follows"} & alone.keys()
-    header, *_ = decode(encode(trace, "id", PlayerPlace(1), group="two", follows=True))
+    header, *_ = decode(trace, group="two", follows=True)
     assert (header["group"], header["follows"]) == ("two", True)
     assert {name: header[name] for name in alone} == alone

@@ -18,14 +18,17 @@ from ui.components import lines, stages
 from ui.components.cut import Cut, Piece, cuts_component, pieces_component
 from ui.components.grid import GridChoice, grid_component
 from ui.components.lens import parse_selection
+from ui.components.player import Move, PlayerPlace, parse_move
 from ui.components.stages import Chosen
-from ui.components.tree import TreeChoice, choice_in
+from ui.components.tree import TreeChoice, tree_component
 
 Parse = Callable[[Any], Any] | None
 
 
 TREE = beam_tree(searched(3, 3))
-NODES = {"tree": "id", "a": 1, "b": None, "dropped": False}
+NODES = {"a": 1, "b": None, "dropped": False}
+STEP = {"step": 3, "layer": None, "head": 2, "shifted": True}
+PLACE = PlayerPlace(3, None, 2, True)
 NUMBERS = ([(0, 0), (9, 9)], [10, -1, 2.0])
 
 #: Components: the parser, reports with what they mean, and reports that mean nothing.
@@ -59,10 +62,17 @@ REPORTS: dict[str, tuple[Parse, list[tuple[Any, Any]], list[Any]]] = {
          *({"key": 1, "divisor": each} for each in (True, 0.5, 1e9, float("nan"), "2"))],
     ),
     "tree": (
-        lambda said: choice_in({"view": said}, "id", TREE),
+        tree_component(TREE, TreeChoice(None, None, False), "x").parse,
         [(NODES, TreeChoice(1, None, False)),
          ({**NODES, "a": None, "b": 0, "dropped": True}, TreeChoice(None, 0, True))],
-        [NODES | wrong for wrong in ({"tree": "other"}, {"a": 10**6}, {"b": [2]}, {"dropped": 1})],
+        [NODES | wrong for wrong in ({"a": 10**6}, {"b": [2]}, {"dropped": 1})],
+    ),
+    "player": (
+        parse_move,
+        [(STEP, Move(PLACE)), (STEP | {"take": 0}, Move(PLACE, 0)),
+         (STEP | {"take": "undo"}, Move(PLACE, "undo"))],
+        [STEP | wrong for wrong in ({"shifted": "yes"}, {"step": 0}, {"step": True}, {"layer": 0},
+                                    {"head": "1"}, {"take": "61"}, {"take": True})],
     ),
     "match": (SHOWN.component((4, 0)).parse, [([5, 1], (5, 1))], [[6, 0], [0, 2]]),
     "pieces": (

@@ -17,10 +17,10 @@ def tree() -> Tree:
 
 
 def test_the_message_holds_every_node(tree: Tree) -> None:
-    shown = tree_component(tree, "id", TreeChoice(2, None, True), "x", nonce=3, single=True)
+    shown = tree_component(tree, TreeChoice(2, None, True), "x", single=True)
     header = shown.header
     assert header["single"]
-    assert header["start"] == {"a": 2, "b": None, "dropped": True, "nonce": 3}
+    assert shown.choice == {"a": 2, "b": None, "dropped": True}
     assert header["beam"] == 3
     for node in tree.nodes:
         i = node.index
@@ -44,7 +44,7 @@ def test_kinds_that_the_script_counts_on() -> None:
 def test_sixty_steps_of_a_beam_of_ten_are_a_message_of_modest_size() -> None:
     wide = beam_tree(searched(0, 10, max_length=60, end=-30.0))
     assert len(wide.steps) == 60 and len(wide.nodes) > 4_000
-    assert len(tree_component(wide, "id", TreeChoice(None, None, False), "").message()) < 400_000
+    assert len(tree_component(wide, TreeChoice(None, None, False), "").message()) < 400_000
 
 
 @pytest.mark.parametrize("theme", THEMES)

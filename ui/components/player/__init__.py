@@ -1,15 +1,15 @@
 """The decoding player: tokens, attention onto source and prefix, next-token bars, the matrix.
 
-`encode` turns a trace into one message, all layers and heads at once; `mount.player` puts it on a
-page. Stepping and choosing a layer or head then happen in the browser without a rerun; taking
-another token than the model did is reported, and Python continues decoding from it.
+One message holds all layers and heads. Stepping and choosing a layer or head happen in the browser
+without a rerun; taking another token than the model did is reported, and Python continues decoding
+from it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Collection, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from figures.numbers import decimal
 from transformer.measures.entropy import nats_to_bits
 from transformer.measures.words import Groups, group_labels, word_groups
 from transformer.trace.records import Trace
-from ui.components.packing import attention_look, fields, labels, pack
+from ui.components.packing import Component, attention_look, fields, labels
 
 #: Up to this many weights are sent as 16-bit integers (four exact decimals), more as 8-bit ones.
 WIDE_LIMIT = 4_000_000
@@ -26,8 +26,9 @@ WIDE_LIMIT = 4_000_000
 #: Rows of the list of next tokens.
 MOST_ALTERNATIVES = 8
 
-#: Numbers that a report may hold: steps, layers, heads and ids of tokens.
-_NUMBER = range(1, 10_000_000)
+#: Numbers that a report may hold: ids of tokens; steps, layers and heads.
+_ID = range(10_000_000)
+_NUMBER = _ID[1:]
 
 
 @dataclass(frozen=True)
@@ -42,53 +43,41 @@ class PlayerPlace:
 
 
 @dataclass(frozen=True)
-class Taken:
-    """A token that the user takes instead of the model's."""
+class Move:
+    """A report of the player."""
 
-    place: PlayerPlace  # the player's place; the token is taken at its step
-    token: int  # its id
-
-
-def place_in(state: Any, trace_id: str) -> PlayerPlace | None:
-    """Return the reported place, or None if it is not valid for this trace.
-
-    Browser input is not trusted.
-    """
-    return _place(_reported(state, "view", trace_id))
+    place: PlayerPlace  # where it is
+    #: id of a token to take at this step instead of the model's, or "undo" for the last one taken
+    take: int | Literal["undo"] | None = None
 
 
-def _place(report: Mapping[str, Any]) -> PlayerPlace | None:
-    found = fields(report, step=_NUMBER, layer=(None, _NUMBER), head=(None, _NUMBER))
-    if found is None:
-        return None
-    return PlayerPlace(**found, shifted=report.get("shifted") is True)
+def parse_move(reported: Any) -> Move | None:
+    """Return what the player reports, or None if it is not valid."""
+    number = (None, _NUMBER)
+    found = fields(
+        reported, step=_NUMBER, layer=number, head=number, shifted=(False, True),
+        take=(None, "undo", _ID),
+    )  # fmt: skip
+    return None if found is None else Move(take=found.pop("take"), place=PlayerPlace(**found))
 
 
-def taken_in(state: Any, trace_id: str, trace: Trace, never: Collection[int] = ()) -> Taken | None:
-    """Return the token that the user took, or None if the report is not valid.
+def prefix_of(trace: Trace, move: Move, never: Collection[int] = ()) -> tuple[int, ...] | None:
+    """Return the target up to the token that a move takes, as ids; None if it takes none.
 
     Only the trace's alternatives at that step can be taken, except those in `never`.
     """
-    report = _reported(state, "steer", trace_id)
-    place, token = _place(report), report.get("token")
-    if place is None or place.step > len(trace.predicted_ids) or type(token) is not int:
+    step, token = move.place.step, move.take
+    if step > len(trace.predicted_ids) or not isinstance(token, int) or token in never:
         return None
-    if token not in trace.top_ids[place.step - 1].tolist() or token in never:
-        return None
-    return Taken(place, token)
+    possible = token in trace.top_ids[step - 1].tolist()
+    return (*trace.predicted_ids[: step - 1], token) if possible else None
 
 
-def undone_in(state: Any, trace_id: str) -> bool:
-    """Return True if the user takes back the last token taken."""
-    return _reported(state, "steer", trace_id).get("undo") is True
-
-
-def encode(
+def player_component(
     trace: Trace,
-    trace_id: str,
     place: PlayerPlace,
-    nonce: int = 0,
     *,
+    of: str = "",
     words: bool = False,
     alpha: float = 0.6,
     never: Sequence[int] = (),
@@ -96,13 +85,12 @@ def encode(
     origin: str = "Recorded live",
     group: str = "",
     follows: bool = False,
-) -> bytes:
-    """Return everything the player shows of a trace as one message (see `ui.components.packing`).
+) -> Component[Move]:
+    """Return the player of a trace as a component.
 
     Args:
-        trace_id: identifies the trace in every report.
         place: where to open; clamped to range, or to the mean.
-        nonce: a new number moves an open player to `place`.
+        of: names the trace.
         words: whether columns are whole words; steps are always tokens.
         alpha: exponent of the length penalty in the running score.
         never: token ids that cannot be taken.
@@ -124,14 +112,6 @@ def encode(
     full = 2**bits - 1
     weights = np.rint(np.clip(every, 0, 1) * np.float32(full)).astype(kind)
     header = {
-        "trace": trace_id,
-        "start": {
-            "step": place.step - 1,
-            "layer": None if place.layer is None else place.layer - 1,
-            "head": None if place.head is None else place.head - 1,
-            "nonce": nonce,
-            "shifted": place.shifted,
-        },
         "shape": list(trace.cross.shape),
         "bits": bits,
         "input": labels(trace.tgt_tokens),
@@ -164,7 +144,10 @@ def encode(
     }
     if group:
         header |= {"group": group, "follows": follows}
-    return pack(header | _columns(trace, words=words), weights.tobytes())
+    header |= _columns(trace, words=words)
+    return Component(
+        "player", header, weights.tobytes(), choice=asdict(place), parse=parse_move, of=of
+    )
 
 
 def _columns(trace: Trace, *, words: bool) -> dict[str, Any]:
@@ -208,9 +191,3 @@ def _alternatives(trace: Trace) -> list[list[list[Any]]]:
     return [
         [[show_token(token), *rest] for token, *rest in zip(*row, strict=False)] for row in rows
     ]
-
-
-def _reported(state: Any, name: str, trace_id: str) -> Mapping[str, Any]:
-    """Return a player's report of this name for this trace; empty if there is none."""
-    report = state.get(name) if isinstance(state, Mapping) else None
-    return report if isinstance(report, Mapping) and report.get("trace") == trace_id else {}

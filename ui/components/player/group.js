@@ -15,15 +15,9 @@ Object.assign(Player.prototype, {
   },
 
   /** Follow another player, as far as this trace and model have its place. */
-  follow({ step, layer, head, shifted }) {
-    const [L, H, T] = this.message.header.shape;
-    this.stop();
-    clearTimeout(this.reportTimer); // the one that was moved reports
-    this.beyond = step >= T;
-    this.step = Math.min(step, T - 1);
-    this.layer = layer !== null && layer < L ? layer : null;
-    this.head = head !== null && head < H ? head : null;
-    this.shifted = shifted;
+  follow(other) {
+    if (other.timer === null) this.choice.follow(other.choice); // that one reports
+    this.moveTo(other.place());
     if (this.hover?.chip) this.setHover(null); // it describes the step before
     this.draw();
   },

@@ -5,7 +5,7 @@ Object.assign(Player.prototype, {
   buildNext() {
     this.nextTitle = make("h3");
     // Beside what was clicked; the sidebar, which has it too, is folded up on a phone.
-    const about = { title: "Take the last steer back", onclick: () => this.send({ undo: true }) };
+    const about = { title: "Take the last steer back", onclick: () => this.send("undo") };
     this.undo = make("button", "undo", "Undo", about);
     this.bars = make("ol", "bars");
     this.facts = make("p", "note facts");
@@ -18,7 +18,7 @@ Object.assign(Player.prototype, {
 
   drawNext() {
     const { top, input, ids, chosen, predicted, nForced, forced, steerable } = this.message.header;
-    this.undo.hidden = !steerable || this.steer === null || !(nForced || forced);
+    this.undo.hidden = !steerable || !(nForced || forced);
     const t = this.step;
     const token = make("span", "quote");
     write(token, input[t]);
@@ -39,7 +39,7 @@ Object.assign(Player.prototype, {
   /** One candidate: a button if it can be taken. */
   bar({ text, probability, id, cut, taken }) {
     const { steerable, never } = this.message.header;
-    const possible = steerable && !taken && this.steer !== null && !never.includes(id);
+    const possible = steerable && !taken && !never.includes(id);
     const name = make("span", "name");
     write(name, text);
     const fill = make("span", "fill");
@@ -51,16 +51,14 @@ Object.assign(Player.prototype, {
     const line = make(possible ? "button" : "div", "candidate", { title: title.join("; ") },
       name, make("span", "track", fill), make("span", "value", percent(probability)));
     const label = `Take ${text} instead, probability ${percent(probability)}`;
-    if (possible) extend(line, { "aria-label": label, onclick: () => this.send({ token: id }) });
+    if (possible) extend(line, { "aria-label": label, onclick: () => this.send(id) });
     return make("li", `${taken ? "taken" : ""} ${cut ? "cut" : ""}`.trim(), line);
   },
 
-  /** Ask Python to continue with a token at the current step, or to take the last one back. */
-  send(what) {
-    if (this.steer === null) return;
+  /** Ask Python to continue with a token (its id) at the current step, or to "undo" the last one. */
+  send(take) {
     this.stop();
-    clearTimeout(this.reportTimer);
-    this.steer({ ...this.place(), ...what });
+    this.choice.set(this.place(), { ...this.place(), take });
   },
 
   drawFacts() {

@@ -22,7 +22,7 @@ class Player {
 
   close() {
     this.stop();
-    clearTimeout(this.reportTimer);
+    this.choice.cancel();
     document.removeEventListener("keydown", this.onKey);
   }
 
@@ -60,32 +60,21 @@ class Player {
   }
 
   /** Take a message. The place is kept while the trace is the same and no other place is requested. */
-  receive(given, { setStateValue, setTriggerValue }) {
-    this.report = (value) => setStateValue?.("view", value);
-    this.steer = setTriggerValue ? (value) => setTriggerValue("steer", value) : null;
-    const message = (this.message = opened(given));
-    const { trace, start, shape, units, group, follows } = message.header;
-    this.root.classList.toggle("follower", Boolean(follows));
-    const seen = `${trace} ${start.nonce}`;
-    const anew = seen !== this.seen;
-    if (anew || units !== this.units) {
+  receive(given, host) {
+    const before = this.message?.header;
+    const { header } = (this.message = opened(given));
+    this.root.classList.toggle("follower", Boolean(header.follows));
+    const anew = header.session !== before?.session; // another trace
+    const refilled = anew || header.units !== before.units;
+    if (anew) this.choice?.cancel();
+    this.choice = syncChoice(host, header);
+    if (refilled) {
       this.maps.clear();
       this.hover = null;
       this.tip.classList.remove("shown");
     }
-    if (anew) {
-      this.stop();
-      clearTimeout(this.reportTimer);
-      const [L, H, T] = shape;
-      this.step = Math.min(Math.max(start.step, 0), T - 1);
-      this.shifted = Boolean(start.shifted);
-      this.beyond = Boolean(group) && start.step >= T;
-      this.layer = start.layer !== null && start.layer < L ? start.layer : null;
-      this.head = start.head !== null && start.head < H ? start.head : null;
-    }
-    if (anew || units !== this.units) this.fill();
-    this.seen = seen;
-    this.units = units;
+    if (anew || this.choice.fresh) this.moveTo(this.choice.value);
+    if (refilled) this.fill();
     watch(this.root, () => this.dress());
   }
 
@@ -138,6 +127,18 @@ class Player {
     return extend(box, buttons);
   }
 
+  /** Move to a place as Python has it, counted from 1, as far as this trace and model have it. */
+  moveTo({ step, layer, head, shifted }) {
+    const { shape: [L, H, T], group } = this.message.header;
+    const within = (at, count) => (at !== null && at <= count ? at - 1 : null);
+    this.stop();
+    this.beyond = Boolean(group) && step > T;
+    this.step = Math.min(Math.max(step, 1), T) - 1;
+    this.layer = within(layer, L);
+    this.head = within(head, H);
+    this.shifted = shifted;
+  }
+
   go(step) {
     const T = this.message.header.shape[2];
     const bounded = Math.min(Math.max(step, 0), T - 1);
@@ -151,16 +152,14 @@ class Player {
     this.beyond = false;
     if (this.hover?.chip) this.setHover(null); // it describes the step before
     this.draw();
+    if (this.timer === null) this.choice.later(this.place(), REPORT_MS);
     this.moveOthers();
-    clearTimeout(this.reportTimer);
-    if (this.timer === null) this.reportTimer = setTimeout(() => this.report(this.place()), REPORT_MS);
   }
 
-  /** The place, as Python reads it; steps are 1-based there. */
+  /** The place, as `moveTo` takes it. */
   place() {
     const number = (value) => (value === null ? null : value + 1);
     return {
-      trace: this.message.header.trace,
       step: this.step + 1,
       layer: number(this.layer),
       head: number(this.head),

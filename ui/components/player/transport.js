@@ -46,7 +46,7 @@ Object.assign(Player.prototype, {
     if (T < 2) return;
     if (this.step === T - 1) this.go(0);
     this.timer = setInterval(() => this.go(this.step + 1), PLAY_MS);
-    clearTimeout(this.reportTimer);
+    this.choice.cancel();
     this.showPlaying();
   },
 

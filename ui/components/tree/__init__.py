@@ -1,13 +1,11 @@
 """The tree of a beam search on a canvas: columns are steps, rows are ranks; click or use arrows.
 
-Moving, zooming, hiding dropped candidates, and choosing nodes A and B happen in the browser, which
-reports the choice once the user pauses.
+Moving, zooming, hiding dropped candidates, and choosing nodes A and B happen in the browser.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -36,27 +34,14 @@ def branch_colours(theme: str) -> tuple[str, str]:
     return colours[1], colours[3]
 
 
-def choice_in(state: Any, tree_id: str, tree: Tree) -> TreeChoice | None:
-    """Return the reported choice, or None if it is not valid for this tree.
-
-    Browser input is not trusted.
-    """
-    view = state.get("view") if isinstance(state, Mapping) else None
-    node = (None, range(len(tree.nodes)))
-    found = fields(view, tree=tree_id, a=node, b=node, dropped=(False, True))
-    return None if found is None else TreeChoice(found["a"], found["b"], found["dropped"])
-
-
 def tree_component(
-    tree: Tree, tree_id: str, start: TreeChoice, label: str, nonce: int = 0, *, single: bool = False
-) -> Component[None]:
-    """Return a tree as a component; `choice_in` reads its reports, the state `view`.
+    tree: Tree, chosen: TreeChoice, label: str, *, of: str = "", single: bool = False
+) -> Component[TreeChoice]:
+    """Return a tree as a component.
 
     Args:
-        tree_id: identifies the tree in every report.
-        start: the initial choice.
         label: the tree in words, for screen readers.
-        nonce: a new number resets an open view to `start`.
+        of: names the tree.
         single: only one node, A, can be chosen.
     """
     texts: dict[str, int] = {}
@@ -64,8 +49,6 @@ def tree_component(
         texts.setdefault(_shown(node.token), len(texts))
     winner = frozenset(tree.winner)
     header = {
-        "tree": tree_id,
-        "start": {"a": start.a, "b": start.b, "dropped": start.dropped, "nonce": nonce},
         "label": label,
         "beam": tree.beam_size,
         "texts": list(texts),
@@ -86,7 +69,13 @@ def tree_component(
     }
     if single:
         header["single"] = True
-    return Component("tree", header)
+    at = (None, range(len(tree.nodes)))
+
+    def parse(reported: Any) -> TreeChoice | None:
+        found = fields(reported, a=at, b=at, dropped=(False, True))
+        return None if found is None else TreeChoice(**found)
+
+    return Component("tree", header, choice=asdict(chosen), parse=parse, of=of)
 
 
 def branches_component(comparison: Comparison) -> Component[None]:

@@ -1,5 +1,5 @@
-// The view of a search tree: what is chosen, hidden, zoomed to and scrolled to. The choice is sent to
-// Python as the state `view` once the user pauses.
+// The view of a search tree: what is chosen, hidden, zoomed to and scrolled to. The choice, {a, b,
+// dropped}, is reported once the user pauses.
 
 const REST_MS = 250;
 const ZOOMS = [0.35, 0.5, 0.7, 0.85, 1, 1.2, 1.45];
@@ -7,9 +7,6 @@ const LEAST_ZOOM = 0.85; // to open with, where that shows all steps
 const LEGIBLE_ZOOM = 0.8; // "Fit" goes no smaller while shorter columns make room
 const LEAST_COLUMN = 34; // px that still hold the beginning of a word
 const MOST_HEIGHT = 430; // px of tree before it scrolls
-
-// Component key -> the last choice, because a remounted view receives its old message again.
-const chosenBefore = (window[Symbol.for("headlight.tree")] ??= new Map());
 
 function component(given, host) {
   return lasting(TreeView, given, host);
@@ -27,7 +24,7 @@ class TreeView {
   }
 
   close() {
-    clearTimeout(this.timer);
+    this.choice.cancel();
   }
 
   build() {
@@ -60,27 +57,22 @@ class TreeView {
     this.listen();
   }
 
-  receive({ header }, { key, setStateValue }) {
+  receive({ header }, host) {
+    const anew = header.session !== this.header?.session; // another tree
     this.header = header;
-    this.key = key;
-    this.report = (value) => setStateValue("view", value);
     this.fits.clear();
-    const { start, tree } = header;
-    const mark = `${tree} ${start.nonce}`;
-    if (mark !== this.mark) {
-      const before = chosenBefore.get(this.key);
-      const { a, b, dropped } = before?.mark === mark ? before : start;
-      if (!this.mark?.startsWith(`${tree} `)) {
-        this.zoom = null;
-        this.narrow = 1;
-        this.view.scrollTop = this.view.scrollLeft = 0;
-      }
-      this.mark = mark;
-      clearTimeout(this.timer);
-      Object.assign(this.state, { a, b, dropped, slot: b === null ? "a" : this.state.slot });
+    if (anew) {
+      this.choice?.cancel();
+      this.zoom = null;
+      this.narrow = 1;
+      this.view.scrollTop = this.view.scrollLeft = 0;
       this.children = header.parent.map(() => []);
       header.parent.forEach((parent, index) => parent >= 0 && this.children[parent].push(index));
-      this.places = new Map(header.step.map((step, i) => [`${step} ${header.rank[i]}`, i]));
+    }
+    this.choice = syncChoice(host, header);
+    if (anew || this.choice.fresh) {
+      const { value } = this.choice;
+      Object.assign(this.state, value, { slot: value.b === null ? "a" : this.state.slot });
     }
     this.view.setAttribute("aria-label", `${header.label}. Arrow keys move between nodes.`);
     this.derive();
@@ -282,9 +274,7 @@ class TreeView {
     this.derive();
     this.layOut();
     const { a, b, dropped } = this.state;
-    chosenBefore.set(this.key, { mark: this.mark, a, b, dropped });
-    clearTimeout(this.timer);
-    this.timer = setTimeout(() => this.report({ tree: this.header.tree, a, b, dropped }), REST_MS);
+    this.choice.later({ a, b, dropped }, REST_MS);
   }
 
   zoomBy(by) {
