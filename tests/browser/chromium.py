@@ -55,17 +55,14 @@ def find() -> str | None:
 
 def find_or_install() -> str:
     """`find`, after installing one where there is none. Raises `NoChromiumError`."""
-    found = find()
-    if found is None and not os.environ.get("HEADLIGHT_CHROMIUM"):
-        for command in _installers():
-            print(f"No Chromium found; running: {' '.join(command)}", file=sys.stderr)
-            try:
-                subprocess.run(command, check=False, timeout=240, stdout=sys.stderr)
-            except (OSError, subprocess.TimeoutExpired) as error:
-                print(error, file=sys.stderr)
-            found = find()
-            if found is not None:
-                break
+    commands = [] if os.environ.get("HEADLIGHT_CHROMIUM") else _installers()
+    while (found := find()) is None and commands:
+        command = commands.pop(0)
+        print(f"No Chromium found; running: {' '.join(command)}", file=sys.stderr)
+        try:
+            subprocess.run(command, check=False, timeout=240, stdout=sys.stderr)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            print(error, file=sys.stderr)
     if found is None:
         raise NoChromiumError(HOW)
     return found
@@ -76,15 +73,11 @@ def _candidates() -> Iterator[str | None]:
         yield named
         return
     yield from map(shutil.which, NAMES)
-    yield _playwrights()  # last, since asking takes a second
-
-
-def _playwrights() -> str | None:
     from playwright.sync_api import sync_playwright
 
-    with sync_playwright() as playwright:
+    with sync_playwright() as playwright:  # last, since asking takes a second
         path = playwright.chromium.executable_path
-    return path if Path(path).exists() else None
+    yield path if Path(path).exists() else None
 
 
 def _starts(path: str) -> bool:
@@ -101,8 +94,7 @@ def _installers() -> list[list[str]]:
     commands = [[sys.executable, "-m", "playwright", "install", "chromium"]]
     if hasattr(os, "geteuid") and os.geteuid() == 0 and shutil.which("apt-get"):
         commands.append(["apt-get", "update", "-q"])
-        for package in NAMES[:2]:
-            commands.append(["apt-get", "install", "-y", "-q", package])
+        commands += [["apt-get", "install", "-y", "-q", package] for package in NAMES[:2]]
     return commands
 
 

@@ -19,12 +19,15 @@ from playwright.sync_api import (
 )
 
 from tests.browser.chromium import FLAGS, NoChromiumError, find_or_install
-from tests.browser.waiting import PATIENCE_MS, be_patient, follow
+from tests.browser.waiting import PATIENCE_MS, SENTENCE, be_patient, follow
+from tests.browser.wire import Wire
 from tests.servers import free_port, serving
 from tests.tiny_models import SENTENCES, random_model, uneven_model
 from transformer.checkpoint.folder import save_checkpoint
 from transformer.config import ModelConfig
 from transformer.text.tokenizer import Tokenizer, train_tokenizer
+from transformer.trace.records import Trace
+from transformer.translator import Translator
 from ui.translate.opening import COOKIE, SEEN
 
 be_patient()
@@ -103,6 +106,22 @@ def address(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Iterator[st
     log = tmp_path_factory.mktemp("server") / "log.txt"
     with serving(log, checkpoints=root) as (url, _):
         yield url
+
+
+@pytest.fixture(scope="session")
+def trace(tiny_translator: Translator) -> Trace:
+    """`SENTENCE` in the app at `address`."""
+    made = tiny_translator.trace(SENTENCE)
+    assert len(made.src_tokens) != len(made.tgt_tokens)
+    return made
+
+
+@pytest.fixture(scope="session")
+def wired(window: BrowserContext) -> Iterator[tuple[Page, Wire]]:
+    """A tab, with its line to the server."""
+    page = window.new_page()
+    yield page, Wire(page)
+    page.close()
 
 
 @pytest.fixture(scope="session")

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from urllib.parse import quote
 
 import numpy as np
-import pytest
 from numpy.typing import NDArray
 from playwright.sync_api import Locator, Page, expect
 
@@ -14,10 +12,12 @@ from figures.labels import query_labels
 from figures.palette import Theme
 from tests.browser.pixels import grid_map, until_the_grid_shows, until_the_lens_shows
 from tests.browser.waiting import (
+    SENTENCE,
     OpenPage,
     at_rest,
     eventually,
     point,
+    starting_with,
     texts,
     until_idle,
     until_passes,
@@ -25,16 +25,6 @@ from tests.browser.waiting import (
 )
 from transformer.measures.heads import information, kept_lines, widen
 from transformer.trace.records import Trace
-from transformer.translator import Translator
-
-SENTENCE = "The cat <b>sat</b> on it."
-
-
-@pytest.fixture(scope="module")
-def trace(tiny_translator: Translator) -> Trace:
-    made = tiny_translator.trace(SENTENCE)
-    assert len(made.src_tokens) != len(made.tgt_tokens)
-    return made
 
 
 def link(address: str, **query: str) -> str:
@@ -163,40 +153,54 @@ def test_hover_reads_the_exact_weight_tokens_are_text_and_dimmed_columns_are_gre
     # Labels of the matrix choose tokens to add up.
     page.get_by_role("radio", name="Matrix", exact=True).click()
     page.locator("button.column-label").nth(1).click()
-    expect(page).to_have_url(re.compile("keys=2"))
+    until_the_url_says(page, keys="2")
     page.locator("button.row-label").nth(3).click()
-    expect(page).to_have_url(re.compile("queries=4"))
+    until_the_url_says(page, queries="4")
     values = trace.cross[:, :, 3, 1]
     expect(page.get_by_text(f"The largest is {values.max():.2f} in layer")).to_be_visible()
     expect(page.locator("button[aria-pressed=true].column-label")).to_have_count(1)
 
 
-def test_clicks_and_keys_choose_and_the_link_reopens_it(
+def test_clicks_and_keys_choose_shift_marks_several_and_the_link_reopens_it(
     open_page: OpenPage, address: str, trace: Trace
 ) -> None:
     page = opened(open_page, address, kind="cross", layer="1", head="1")
+
+    def named(heading: str, chosen: int = 1) -> None:
+        expect(page.get_by_text(heading, exact=True)).to_be_visible()
+        expect(page.locator("button.map[aria-selected=true]")).to_have_count(chosen)
+
     page.get_by_role("gridcell", name="Layer 3, head 2:").click()
-    expect(page.get_by_text("Layer 3, head 2", exact=True)).to_be_visible()
-    expect(page).to_have_url(re.compile("layer=3&head=2"))
+    named("Layer 3, head 2")
+    until_the_url_says(page, layer="3", head="2")
     until_idle(page)
     for query, key in [(0, 1), (2, 0), (3, 4)]:
         lens_says(page, query, key, trace.cross[2, 1])
     page.get_by_role("gridcell", name="Layer 1, head 1:").focus()
-    for key in ("ArrowRight", "ArrowDown", "ArrowLeft", "ArrowRight", "Enter"):
+    for key in ("ArrowRight", "ArrowDown", "ArrowLeft", "ArrowUp", "ArrowRight", "Enter"):
         page.keyboard.press(key)
-    expect(page.get_by_text("Layer 2, head 2", exact=True)).to_be_visible()
-    page.keyboard.press("End")
+    named("Layer 1, head 2")
+
+    page.get_by_role("gridcell", name="Layer 3, head 1:").click(modifiers=["Shift"])
+    named("Mean of heads 1.2, 3.1", 2)
+    until_the_url_says(page, map="heads", heads="1.2-3.1")
+    page.mouse.move(2, 2)  # the note tells about what the pointer is on
+    expect(page.locator(".grid .readout")).to_have_text(starting_with("2 heads are marked"))
+    until_the_lens_shows(page, (trace.cross[0, 1] + trace.cross[2, 0]) / 2, "light", atol=3)
+    until_idle(page)
+    page.keyboard.press("End")  # the mean of layer 3 stands for all of its heads
+    page.keyboard.press("Shift+Enter")
+    named("Mean of heads 1.2, 3.1, 3.2, 3.3", 4)
+    page.keyboard.press("Shift+Space")
+    named("Head 1.2")
+    until_the_url_says(page, map="heads", heads="1.2")
     page.keyboard.press("Enter")
-    expect(page.get_by_text("Layer 2, mean over heads", exact=True)).to_be_visible()
-    again = open_page(until_the_url_says(page, kind="cross", layer="2", head="mean"))
-    expect(again.get_by_text("Layer 2, mean over heads", exact=True)).to_be_visible()
-    chosen = again.locator("button.map[aria-selected=true]")
-    expect(chosen).to_have_attribute("aria-label", re.compile("^Layer 2, mean over heads:"))
-
-
-def strokes(page: Page, count: int) -> None:
-    """The lines, seen and scrolled away, are as many as they should be."""
-    expect(page.locator(".lines")).to_have_attribute("data-lines", str(count))
+    named("Layer 3, mean over heads")
+    address = until_the_url_says(page, kind="cross", map="cell", layer="3", head="mean")
+    page = open_page(address, anew=True)
+    named("Layer 3, mean over heads")
+    chosen = page.locator("button.map[aria-selected=true]")
+    expect(chosen).to_have_attribute("aria-label", starting_with("Layer 3, mean over heads:"))
 
 
 def test_lines_are_those_that_hold_the_share_and_the_legend_switches_heads(
@@ -206,47 +210,41 @@ def test_lines_are_those_that_hold_the_share_and_the_legend_switches_heads(
     kept = {head: kept_lines(trace.cross[head], 0.6).sum() for head in np.ndindex(3, 3)}
     both = np.stack([trace.cross[0, 0], trace.cross[1, 2]])
     lead = int(information(both).mean(axis=0).argmax())
-    strokes(page, kept_lines(both, 0.6)[:, lead].sum())  # of several heads, one query's lines
-    page.get_by_role("button", name="Show the lines of all queries").click()
-    strokes(page, kept[0, 0] + kept[1, 2])
-    page.get_by_role("button", name="Layer 3, head 2").click()
-    page.mouse.move(5, 5)  # a head that is pointed at is shown alone
-    strokes(page, kept[0, 0] + kept[1, 2] + kept[2, 1])
-    expect(page.get_by_role("button", name="Layer 3, head 2")).to_be_focused()
-    expect(page).to_have_url(re.compile(r"heads=1\.1-2\.3-3\.2"))
-    page.get_by_role("button", name="Layer 1, head 1").click()
-    page.mouse.move(5, 5)
-    strokes(page, kept[1, 2] + kept[2, 1])
-    expect(page).to_have_url(re.compile(r"heads=2\.3-3\.2"))
-    chips = page.locator(".chip[aria-pressed=true]")
-    expect(chips).to_have_count(2)
-    eventually(
-        page,
-        lambda: chips.evaluate_all(
-            "all => new Set(all.map(each => getComputedStyle(each).backgroundColor)).size"
-        ),
-        2,
-    )
-    page.get_by_role("button", name="Layer 2", exact=True).click()  # all of its heads
-    page.mouse.move(5, 5)
-    strokes(page, kept[2, 1] + sum(kept[1, head] for head in range(3)))
-    page.get_by_role("button", name="Clear").click()
-    page.mouse.move(5, 5)
-    strokes(page, 0)
-    expect(page).to_have_url(re.compile("heads=none"))
-    page.get_by_role("button", name="All heads").click()
-    page.mouse.move(5, 5)
-    strokes(page, sum(kept.values()))
+
+    def strokes(count: int) -> None:
+        """The lines, seen and scrolled away, are as many as they should be."""
+        expect(page.locator(".lines")).to_have_attribute("data-lines", str(count))
+
+    strokes(kept_lines(both, 0.6)[:, lead].sum())  # of several heads, one query's lines
+    layer, chips = [(1, head) for head in range(3)], page.locator(".chip[aria-pressed=true]")
+
+    def colour(chip: Locator) -> str:
+        return str(chip.evaluate("chip => getComputedStyle(chip).backgroundColor"))
+
+    for button, heads, said in (
+        ("Show the lines of all queries", [(0, 0), (1, 2)], "1.1-2.3"),
+        ("Layer 3, head 2", [(0, 0), (1, 2), (2, 1)], "1.1-2.3-3.2"),
+        ("Layer 1, head 1", [(1, 2), (2, 1)], "2.3-3.2"),
+        ("Layer 2", [*layer, (2, 1)], "2.1-2.2-2.3-3.2"),
+        ("Clear", [], "none"),
+        ("All heads", list(kept), "1.1-1.2-1.3-2.1-2.2-2.3-3.1-3.2-3.3"),
+        ("Clear", [], "none"),
+        ("Layer 2, head 3", [(1, 2)], "2.3"),
+    ):
+        chosen = page.get_by_role("button", name=button, exact=button == "Layer 2")
+        chosen.click()
+        page.mouse.move(5, 5)  # a head that is pointed at is shown alone
+        strokes(sum(kept[head] for head in heads))
+        until_the_url_says(page, heads=said)
+        if len(heads) == 2 and heads[0] == (1, 2):  # each in a colour of its own
+            expect(chosen).to_be_focused()
+            eventually(page, lambda: len(set(map(colour, chips.all()))), 2)
 
     # One head: a token that is pointed at is alone, and a click keeps it.
-    page.get_by_role("button", name="Clear").click()
-    page.get_by_role("button", name="Layer 2, head 3").click()
-    page.mouse.move(5, 5)
-    kept = kept_lines(trace.cross[1, 2], 0.6)
-    strokes(page, kept.sum())
+    one = kept_lines(trace.cross[1, 2], 0.6)
     until_idle(page)
     page.locator(".token.query").nth(2).hover()
-    strokes(page, kept[2].sum())
+    strokes(one[2].sum())
     best = int(trace.cross[1, 2, 2].argmax())
     said = f"2.3 {best + 1} {plain(trace.src_tokens[best])} {trace.cross[1, 2, 2, best]:.2f}"
     expect(page.locator(".lines .readout")).to_contain_text(said)
@@ -254,41 +252,12 @@ def test_lines_are_those_that_hold_the_share_and_the_legend_switches_heads(
     expect(page.locator(".token.query").nth(2)).to_have_attribute("title", label)
     expect(page.locator(".lines .readout")).to_contain_text(f"query 3 {label}: ")
     page.locator(".token.key").nth(1).click()
-    strokes(page, kept[:, 1].sum())
     until_the_url_says(page, pin="k2", heads="2.3")
     page.mouse.move(5, 5)
-    strokes(page, kept[:, 1].sum())
+    strokes(one[:, 1].sum())
     page.locator(".token.key").nth(1).click()
-    expect(page).to_have_url(re.compile("pin=none"))
+    until_the_url_says(page, pin="none")
 
-
-def test_shift_marks_several_heads_by_mouse_and_keys(
-    open_page: OpenPage, address: str, trace: Trace
-) -> None:
-    page = opened(open_page, address, kind="cross", layer="1", head="2")
-    page.get_by_role("gridcell", name="Layer 3, head 1:").click(modifiers=["Shift"])
-    expect(page.get_by_text("Mean of heads 1.2, 3.1", exact=True)).to_be_visible()
-    expect(page).to_have_url(re.compile("map=heads.*heads=1.2-3.1"))
-    expect(page.locator("button.map[aria-selected=true]")).to_have_count(2)
-    page.mouse.move(2, 2)  # the note tells about what the pointer is on
-    expect(page.locator(".grid .readout")).to_have_text(re.compile("^2 heads are marked"))
-    until_the_lens_shows(page, (trace.cross[0, 1] + trace.cross[2, 0]) / 2, "light", atol=3)
-    until_idle(page)
-    page.keyboard.press("End")  # the mean of layer 3 stands for all of its heads
-    page.keyboard.press("Shift+Enter")
-    expect(page.get_by_text("Mean of heads 1.2, 3.1, 3.2, 3.3", exact=True)).to_be_visible()
-    page.keyboard.press("Shift+Space")
-    expect(page.get_by_text("Head 1.2", exact=True)).to_be_visible()
-    until_the_url_says(page, map="heads", heads="1.2")
-    page.keyboard.press("Enter")
-    expect(page.get_by_text("Layer 3, mean over heads", exact=True)).to_be_visible()
-    expect(page).to_have_url(re.compile("map=cell"))
-    expect(page.locator("button.map[aria-selected=true]")).to_have_count(1)
-
-
-#: An element of the page or of a component, by a selector.
-IN_SHADOW = """((selector) => [...document.querySelectorAll("[data-testid=stMain] *")]
-    .map((each) => each.shadowRoot?.querySelector(selector)).find(Boolean))"""
 
 #: Of the lens: the size of its cells, how many labels are hidden, how far it scrolls, and where a
 #: label and the cells are.
@@ -313,21 +282,19 @@ def check_scrolling(lens: Locator) -> None:
             return ({LENS})(lens);
         }})"""
     )
-    assert before["hidden"] == 0
+    assert before["hidden"] == 0 and before["beyond"] > 60
     assert after["label"] == before["label"]
     assert after["cell"] == before["cell"] - 60
 
 
 def test_the_large_map_fills_a_large_screen_and_scrolls_on_a_phone(
-    open_page: OpenPage, app: str
+    open_page: OpenPage, address: str
 ) -> None:
-    page = open_page(
-        f"{app}/attention?checkpoint=reverse-toy&sentence=abcdefghijklmnopqrstuvwxyz",
-        size=(1920, 1080),
-    )
+    link = f"{address}/attention?sentence={'a%20b%20c%20d%20' * 4}e"
+    page = open_page(link, size=(1920, 1080))
     lens = page.locator(".lens")
     page.wait_for_selector(".lens canvas.cells")
-    page.wait_for_function(f"() => Math.min(...({LENS})({IN_SHADOW}('.lens')).size) > 540")
+    eventually(page, lambda: min(lens.evaluate(LENS)["size"]) > 540, True)
     expect(page.get_by_text("Click one to enlarge it")).to_be_visible()
 
     screen = page.context.new_cdp_session(page)
@@ -335,8 +302,6 @@ def test_the_large_map_fills_a_large_screen_and_scrolls_on_a_phone(
     page.set_viewport_size({"width": 390, "height": 844})
     expect(page.get_by_text("Tap one to enlarge it")).to_be_visible()
     expect(page.get_by_text("Click one to enlarge it")).not_to_be_visible()
-    page.wait_for_function(f"() => ({LENS})({IN_SHADOW}('.lens')).beyond > 60")
     until_passes(page, lambda: check_scrolling(lens))
-    lens.locator("canvas.cells").scroll_into_view_if_needed()
     screen.send("Emulation.setTouchEmulationEnabled", {"enabled": False})
     screen.detach()

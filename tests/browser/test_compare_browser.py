@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import urlencode
 
+import numpy as np
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
@@ -23,6 +24,7 @@ from tests.browser.waiting import (
 )
 from transformer.trace.records import Trace
 from transformer.translator import Translator
+from transformer.types import Floats
 
 SENTENCE = "The <b>cat</b> sat."
 
@@ -49,8 +51,7 @@ def test_a_pair_of_heads_is_chosen_and_subtracted(
     # The last head of the left beside the last of the right, by mouse.
     canvas = table.locator("canvas.cells")
     box = at_rest(page, canvas.bounding_box)
-    assert box is not None
-    assert page.locator(".strip b").count() == 0  # tokens are text
+    assert box and page.locator(".strip b").count() == 0  # tokens are text
     canvas.click(position={"x": box["width"] - 4, "y": box["height"] - 4})
     until_the_url_says(page, layer="2", head="3", other_layer="1", other_head="5")
     expect(table.locator(".readout")).to_contain_text("2.3 and B wide 1.5")
@@ -61,7 +62,7 @@ def test_a_pair_of_heads_is_chosen_and_subtracted(
     table.locator(".plot").focus()
     page.keyboard.press("ArrowLeft")
     page.keyboard.press("Enter")
-    expect(page).to_have_url(re.compile(r"[?&]other_head=4"))
+    until_the_url_says(page, other_head="4")
 
     # The difference of this very pair, cell by cell.
     page.get_by_test_id("stMain").get_by_text("Attention", exact=True).click()
@@ -72,15 +73,20 @@ def test_a_pair_of_heads_is_chosen_and_subtracted(
     lens = page.locator(".lens")
     expect(lens).to_have_count(1)
     cells = at_rest(page, lens.locator("canvas.cells").bounding_box)
-    assert cells is not None
-    assert cells["y"] < 450  # what is compared is on the first screen
-    lens.locator(".plot").focus()
-    page.keyboard.press("ArrowRight")
-    value = f"{abs(wanted[0, 1]):.4f}"
-    sign = "−" if wanted[0, 1] < 0 else "+"
-    expect(lens.locator(".readout")).to_contain_text(f": {sign}{value}")
+    assert cells and cells["y"] < 450  # what is compared is on the first screen
+    lens_says(page, wanted, "ArrowRight")
     expect(lens.locator(".scale")).to_contain_text("A looks more")
     until_it_fits(page)
+
+
+def lens_says(page: Page, wanted: Floats, *keys: str) -> None:
+    """These keys lead to a cell whose difference is said with its sign."""
+    page.locator(".lens .plot").focus()
+    for key in keys:
+        page.keyboard.press(key)
+    value = wanted[keys.count("ArrowDown"), keys.count("ArrowRight")]
+    said = f": {'−' if value < 0 else '+'}{abs(value):.4f}"
+    expect(page.locator(".lens .readout")).to_contain_text(said)
 
 
 @pytest.fixture
@@ -97,27 +103,20 @@ def address_of(address: str, topic: str, **more: str) -> str:
 def test_a_cell_of_the_differences_opens_large(
     open_page: OpenPage, address: str, sides: tuple[Trace, Trace]
 ) -> None:
-    page = open_page(
-        address_of(address, "maps", beside="differences", kind="encoder_self"), "light"
-    )
+    page = open_page(address_of(address, "maps", beside="differences", kind="encoder_self"))
     grid = page.locator(".grid")
     expect(grid.get_by_role("gridcell")).to_have_count((RIGHT[0] + 1) * (LEFT[1] + 1))
     expect(grid.locator(".scale")).to_contain_text("A looks more")
     expect(page.get_by_text("A 2 layers of 3 and B 1 layer of 5 heads")).to_be_visible()
     # Layer 1, head 2: a row holds three heads and their mean.
     grid.get_by_role("gridcell").nth(1).click()
-    expect(page).to_have_url(re.compile(r"[?&]layer=1&head=2"))
+    until_the_url_says(page, layer="1", head="2")
     expect(page.get_by_text("A − B: Layer 1, head 2")).to_be_visible()
     left, right = sides
     wanted = left.encoder_self[0, 1] - right.encoder_self[0, 1]
-    lens = page.locator(".lens")
-    expect(lens).to_have_count(1)
+    expect(page.locator(".lens")).to_have_count(1)
     until_idle(page)
-    lens.locator(".plot").focus()
-    page.keyboard.press("ArrowDown")
-    page.keyboard.press("ArrowRight")
-    sign = "−" if wanted[1, 1] < 0 else "+"
-    expect(lens.locator(".readout")).to_contain_text(f": {sign}{abs(wanted[1, 1]):.4f}")
+    lens_says(page, wanted, "ArrowDown", "ArrowRight")
     said = describe_difference(wanted, left.src_tokens, left.src_tokens).split(";")[0]
     page.mouse.move(0, 0)  # the note is about a cell that is pointed at
     expect(grid.locator(".readout")).to_contain_text(said.split(",")[0])
@@ -132,24 +131,23 @@ def test_players_step_together_as_far_as_both_go(
     leader = page.locator(".player:not(.follower)")
     expect(leader).to_have_count(1)
     expect(page.locator(".player.follower").get_by_label("Play (space)")).to_be_hidden()
-    until_passes(page, lambda: check_one_bar_reaches_across(page))
+
+    def check_bar() -> None:
+        (bar,) = boxes(leader.locator(".transport"))
+        left, right = boxes(page.locator(".player"))
+        assert bar["left"] <= left["left"] + 1 and right["right"] <= bar["right"] + 1
+
+    until_passes(page, check_bar)  # one for both
     leader.get_by_label("One step forward (right arrow)").click()
     count = leader.locator(".count")
     expect(count).to_have_text(f"A step 2 of {lengths[0]} · B step 2 of {lengths[1]}")
-    expect(page).to_have_url(re.compile(r"[?&]step=2(&|$)"))
+    until_the_url_says(page, step="2")
     leader.get_by_label("Last step (End)").click()
     if lengths[0] != lengths[1]:
         shorter = lengths.index(min(lengths))
         expect(count).to_contain_text(f"{'AB'[shorter]} ended after step {lengths[shorter]}")
     # Rows stand at one height although the two do not have as many heads and tokens.
     until_level(page, page.locator(".player .lower"))
-
-
-def check_one_bar_reaches_across(page: Page) -> None:
-    """One bar of controls for both players."""
-    (bar,) = boxes(page.locator(".player:not(.follower) .transport"))
-    left, right = boxes(page.locator(".player"))
-    assert bar["left"] <= left["left"] + 1 and right["right"] <= bar["right"] + 1
 
 
 def boxes(found: Locator) -> list[dict[str, float]]:
@@ -169,22 +167,15 @@ def test_a_node_of_one_tree_and_what_was_dropped_in_both(open_page: OpenPage, ad
     page = open_page(address_of(address, "beam", beam="3"), "light")
     trees = page.locator(".tree canvas.nodes")
     expect(trees).to_have_count(2)
-    for side in (0, 1):
-        expect(trees.nth(side)).to_have_attribute("data-painted", re.compile(r"^\d+$"))
-    until_idle(page)
-    painted = [int(each.get_attribute("data-painted") or 0) for each in trees.all()]
+
+    def painted() -> list[int]:
+        return [int(str(each.get_attribute("data-painted"))) for each in trees.all()]
+
+    before = at_rest(page, painted)
     page.locator(".tree").nth(0).get_by_text(re.compile(r"Show \d+ dropped")).click()
-    expect(page).to_have_url(re.compile(r"[?&]dropped=on"))
-    for side in (0, 1):
-        expect(page.locator(".tree").nth(side).get_by_text(re.compile("Hide"))).to_be_visible()
-    eventually(
-        page,
-        lambda: trees.evaluate_all(
-            "(all, before) => all.map((each, i) => Number(each.dataset.painted) > before[i])",
-            painted,
-        ),
-        [True, True],
-    )
+    until_the_url_says(page, dropped="on")
+    expect(page.locator(".tree").get_by_text(re.compile("Hide"))).to_have_count(2)
+    eventually(page, lambda: bool(np.greater(painted(), before).all()), True)
     right = trees.nth(1)
     places = json.loads(at_rest(page, lambda: right.get_attribute("data-places")) or "{}")
     # The tree may be scrolled: a node in sight.
@@ -192,30 +183,28 @@ def test_a_node_of_one_tree_and_what_was_dropped_in_both(open_page: OpenPage, ad
         (name, at) for name, at in places.items() if name.endswith(".2") and 20 < at[0] < 380
     )
     right.click(position={"x": x, "y": y})
-    expect(page).to_have_url(re.compile(rf"[?&]node_b={re.escape(name)}(&|$)"))
+    until_the_url_says(page, node_b=name)
     expect(page.get_by_text(f"B · step {name.split('.')[0]}:")).to_be_visible()
-
-
-def weight_in(readout: Locator) -> float:
-    return float((readout.text_content() or "").split("weight ")[1].replace("−", "-"))
 
 
 def test_a_key_that_both_have_is_followed_in_both_heads(
     open_page: OpenPage, address: str, sides: tuple[Trace, Trace]
 ) -> None:
-    page = open_page(
-        address_of(address, "head", kind="encoder_self", layer="1", head="2", query="2", key="1"),
-        "dark",
-    )
+    place = {"kind": "encoder_self", "layer": "1", "head": "2", "query": "2", "key": "1"}
+    page = open_page(address_of(address, "head", **place), "dark")
     stages = page.locator(".stages")
     expect(stages).to_have_count(2)
     until_idle(page)
     stages.nth(0).focus()
     page.keyboard.press("ArrowRight")
-    expect(page).to_have_url(re.compile(r"[?&]key=2(&|$)"))
+    until_the_url_says(page, key="2")
     for side, trace in enumerate(sides):
         readout = stages.nth(side).locator(".stage.softmax .readout")
-        weight = pytest.approx(float(trace.encoder_self[0, 1, 1, 1]), rel=0.1, abs=6e-4)
         expect(readout).to_contain_text("key 2")
-        eventually(page, partial(weight_in, readout), weight)
+
+        def check(readout: Locator = readout, trace: Trace = trace) -> None:
+            said = float(readout.inner_text().split("weight ")[1].replace("−", "-"))
+            assert said == pytest.approx(trace.encoder_self[0, 1, 1, 1], rel=0.1, abs=6e-4)
+
+        until_passes(page, check)
     until_level(page, stages.locator(".stage.output"))

@@ -18,9 +18,11 @@ QUERY = "checkpoint=reverse-toy&sentence=abcde"
 #: Deque's checker of what readers with a screen reader or a keyboard alone meet.
 AXE = (files("axe_playwright_python") / "axe.min.js").read_text("utf-8")
 
-#: What axe finds serious or critical, and where.
+#: What axe finds serious or critical, and where. Selectors of what it finds, and rules of the
+#: styles themselves, would take as long again.
 SERIOUS = """async () => {
-    const { violations } = await axe.run(%s, { resultTypes: ["violations"] });
+    const wanted = { resultTypes: ["violations"], selectors: false, preload: false };
+    const { violations } = await axe.run(%s, wanted);
     return violations.filter((each) => ["serious", "critical"].includes(each.impact))
         .flatMap((each) => each.nodes.map((node) => `${each.id}: ${node.html.slice(0, 160)}`));
 }"""
@@ -60,6 +62,24 @@ IN_THE_WAY = """() => {
     return [...out, ...below].map((each) => each.outerHTML.slice(0, 120));
 }"""
 
+#: Pictures on the page, in shadow roots too, that a screen reader would meet without a name.
+UNNAMED = """() => {
+    // Streamlit's own table is drawn on a canvas that holds an accessible table.
+    const names = "[aria-hidden=true], [aria-label]:not([aria-label='']), [alt]:not([alt='']), "
+        + "[data-testid=stDataFrame]";
+    const main = "[data-testid=stMain]";
+    const named = (at) => {
+        const near = at?.closest(`${names}, ${main}`);
+        return near ? !near.matches(main) : at && named(at.getRootNode().host);
+    };
+    const all = (root) => [...root.querySelectorAll("*")]
+        .flatMap((each) => [each, ...(each.shadowRoot ? all(each.shadowRoot) : [])]);
+    return all(document.querySelector(main))
+        .filter((each) => each.matches("canvas, img, svg[role=img], .js-plotly-plot"))
+        .filter((each) => each.getClientRects().length && !named(each))
+        .map((each) => each.outerHTML.slice(0, 120));
+}"""
+
 #: Resolves once the places of the elements of the page have been the same for ten frames.
 NOTHING_MOVES = """async () => {
     const main = document.querySelector("[data-testid=stMain]");
@@ -78,13 +98,6 @@ def settled(page: Page) -> None:
     until_settled(page)
     page.evaluate(NOTHING_MOVES)
     until_settled(page)
-
-
-def look_at(page: Page, look: Look) -> None:
-    """Show it in this theme and size."""
-    theme, width, height = look
-    page.emulate_media(color_scheme=theme)
-    page.set_viewport_size({"width": width, "height": height})
 
 
 def check_places(page: Page, where: str) -> None:
@@ -113,6 +126,10 @@ def test_no_page_says_anything_wrong_or_is_too_wide(app: str, window: BrowserCon
     looks: list[Look] = [("light", 1280, 720), ("dark", 390, 844)]
     where = ""
 
+    def look_at(theme: Literal["light", "dark"], width: int, height: int) -> None:
+        page.emulate_media(color_scheme=theme)
+        page.set_viewport_size({"width": width, "height": height})
+
     def note(what: str) -> None:
         wrong.append(f"{where}: {what}")
 
@@ -122,7 +139,7 @@ def test_no_page_says_anything_wrong_or_is_too_wide(app: str, window: BrowserCon
     page.on("requestfailed", lambda asked: note(f"{asked.failure} {asked.url}"))
     for spec in PAGES:
         where = spec.url_path
-        look_at(page, looks[0])
+        look_at(*looks[0])
         if spec is PAGES[0]:
             page.goto(f"{app}/{spec.url_path}?{QUERY}")
         else:  # by the menu, which a phone hides: the browser keeps the scripts
@@ -138,7 +155,7 @@ def test_no_page_says_anything_wrong_or_is_too_wide(app: str, window: BrowserCon
                 expect(page.locator(kind)).to_have_count(count)
         for look in looks:
             if look is not looks[0]:
-                look_at(page, look)
+                look_at(*look)
                 settled(page)
             expect(page.get_by_test_id("stException")).to_have_count(0)
             until_passes(page, partial(check_places, page, f"{where}, {look}"))
@@ -150,29 +167,3 @@ def test_no_page_says_anything_wrong_or_is_too_wide(app: str, window: BrowserCon
     page.close()
     # A page that is left takes its unfinished requests with it.
     assert not [each for each in wrong if "ERR_ABORTED" not in each]
-
-
-#: Pictures on the page, in shadow roots too, that a screen reader would meet without a name.
-UNNAMED = """() => {
-    const found = [];
-    const named = (element) => {
-        for (let at = element; at; at = at.parentElement ?? at.getRootNode().host) {
-            if (at.getAttribute?.("aria-hidden") === "true") return true;
-            if (at.getAttribute?.("aria-label") || at.getAttribute?.("alt")) return true;
-            // Streamlit's own table is drawn on a canvas that holds an accessible table.
-            if (at.dataset?.testid === "stDataFrame") return true;
-            if (at.dataset?.testid === "stMain") return false;
-        }
-        return false;
-    };
-    const walk = (root) => {
-        for (const element of root.querySelectorAll("*")) {
-            if (element.shadowRoot) walk(element.shadowRoot);
-            if (!element.matches("canvas, img, svg[role=img], .js-plotly-plot")) continue;
-            if (!element.getClientRects().length || named(element)) continue;
-            found.push(element.outerHTML.slice(0, 120));
-        }
-    };
-    walk(document.querySelector("[data-testid=stMain]"));
-    return found;
-}"""

@@ -11,9 +11,7 @@ from tests.browser.waiting import OpenPage, eventually, until_at, until_settled,
 QUERY = "checkpoint=reverse-toy&sentence=abcde"
 
 
-def test_the_keyboards_place_is_seen_and_the_sentence_stays_readable(
-    app: str, open_page: OpenPage
-) -> None:
+def test_the_keyboards_place_is_seen_and_keys_alone_present(app: str, open_page: OpenPage) -> None:
     page = open_page(f"{app}/attention?{QUERY}")
     until_settled(page)
     page.keyboard.press("Tab")  # from here on the browser shows what has focus
@@ -27,15 +25,13 @@ def test_the_keyboards_place_is_seen_and_the_sentence_stays_readable(
     expect(hint).to_be_attached()
     expect(hint).not_to_be_visible()
 
-
-def test_presenter_mode_with_keys_alone(app: str, open_page: OpenPage) -> None:
-    page = open_page(f"{app}/attention?{QUERY}")
-    until_settled(page)
+    # Presenter mode, with keys alone.
     sidebar, root = page.get_by_test_id("stSidebar"), page.locator("html")
     expect(sidebar).to_be_visible()
     page.locator("textarea").first.focus()
     page.keyboard.type("P?nb")  # typing is typing
-    expect(page.locator(".keys dialog.all")).not_to_be_visible()
+    keys = page.locator(".keys dialog.all")
+    expect(keys).not_to_be_visible()
     page.locator("textarea").first.fill("abcde")
     page.locator("textarea").first.blur()
 
@@ -46,10 +42,10 @@ def test_presenter_mode_with_keys_alone(app: str, open_page: OpenPage) -> None:
     expect(root).to_have_css("--hl-scale", "1.35")
     until_settled(page)
     page.keyboard.press("?")
-    expect(page.locator(".keys dialog.all")).to_be_visible()
-    expect(page.locator(".keys dialog.all")).to_contain_text("next page")
+    expect(keys).to_be_visible()
+    expect(keys).to_contain_text("next page")
     page.keyboard.press("Escape")
-    expect(page.locator(".keys dialog.all")).not_to_be_visible()
+    expect(keys).not_to_be_visible()
 
     page.get_by_role("button", name="Link").click()
     address = page.get_by_label("Address of this view")
@@ -73,7 +69,6 @@ def test_presenter_mode_with_keys_alone(app: str, open_page: OpenPage) -> None:
 def test_a_stop_can_be_linked_answered_and_left_by_keys(app: str, open_page: OpenPage) -> None:
     page = open_page(f"{app}/?tour=masks&stop=3&checkpoint=reverse-toy")
     until_at(page, "/attention")
-    until_the_url_says(page, tour="masks", stop="3", kind="decoder_self", guess=None)
     bar = page.locator(".st-key-tour")
     expect(bar).to_contain_text("Half the map is missing")
     expect(bar).to_contain_text("The page shows when you have answered.")

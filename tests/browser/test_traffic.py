@@ -7,21 +7,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from urllib.parse import quote
 
-import pytest
-from playwright.sync_api import BrowserContext, Page, expect
+from playwright.sync_api import Page, expect
 
 from tests.browser.waiting import at_rest, eventually
 from tests.browser.wire import Wire
 
 SENTENCE, OTHER = "The cat sat on it.", "A dog runs."
-
-
-@pytest.fixture(scope="module")
-def watched(window: BrowserContext) -> Iterator[tuple[Page, Wire]]:
-    """A tab whose traffic is counted."""
-    page = window.new_page()
-    yield page, Wire(page)
-    page.close()
 
 
 @contextmanager
@@ -42,9 +33,9 @@ def show(page: Page, traffic: Wire, address: str, **query: str) -> None:
 
 
 def test_a_click_on_a_cell_brings_its_map_and_a_sentence_brings_the_grid_once(
-    watched: tuple[Page, Wire], address: str
+    wired: tuple[Page, Wire], address: str
 ) -> None:
-    page, traffic = watched
+    page, traffic = wired
     traffic.clear()
     show(page, traffic, address, layer="1", head="1")
     opening = traffic.bytes_arrived()
@@ -68,9 +59,9 @@ def test_a_click_on_a_cell_brings_its_map_and_a_sentence_brings_the_grid_once(
     assert traffic.bytes_arrived() < 1.2 * opening
 
 
-def test_steps_are_drawn_in_the_page(watched: tuple[Page, Wire], address: str) -> None:
+def test_steps_are_drawn_in_the_page(wired: tuple[Page, Wire], address: str) -> None:
     """The server only hears where the player stands."""
-    page, traffic = watched
+    page, traffic = wired
     page.goto(f"{address}/?sentence={quote(SENTENCE)}&step=1&beam=1")
     expect(page.locator(".player .count")).to_contain_text("step 1 of")
     at_rest(page, traffic.counts)
@@ -104,9 +95,9 @@ INJECT = """() => new Promise((tell) => {
 })"""
 
 
-def test_what_is_injected_does_not_run(watched: tuple[Page, Wire], address: str) -> None:
+def test_what_is_injected_does_not_run(wired: tuple[Page, Wire], address: str) -> None:
     """Scripts in the page, handlers in attributes, text as code: the policy refuses each."""
-    page, _ = watched
+    page, _ = wired
     page.goto(f"{address}/glossary")
     expect(page.get_by_test_id("stMain")).to_be_visible()
     refused: list[str] = []

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from urllib.parse import parse_qs, quote, urlsplit
+import re
+from urllib.parse import quote
 
 import numpy as np
-from numpy.typing import NDArray
 from playwright.sync_api import Locator, Page, expect
 
 from figures.labels import query_labels
@@ -22,19 +21,21 @@ from tests.browser.waiting import (
     until_passes,
     until_the_url_says,
 )
-from tests.servers import serving
+from tests.shipped import TRANSLATORS
 from transformer.catalogue import list_entries
 from transformer.text.tokenizer import clean
+from transformer.trace.records import Trace
 from transformer.translator import Translator
 from transformer.types import Floats
 from ui.core import url_state
+from ui.core.examples import examples_for
 from ui.work.roots import checkpoints_root
 
 ENTRIES = {entry.name: entry for entry in list_entries([checkpoints_root()])}
 REVERSE = "reverse-toy"
 
 
-def trace(checkpoint: str, sentence: str):  # type: ignore[no-untyped-def]
+def trace_of(checkpoint: str, sentence: str) -> Trace:
     return Translator.load(ENTRIES[checkpoint].path, device="cpu").trace(sentence)
 
 
@@ -49,14 +50,11 @@ def type_and_translate(page: Page, sentence: str) -> None:
 
 
 def until_the_matrix_shows(page: Page, theme: Theme, weights: Floats) -> None:
-    def check() -> None:
-        np.testing.assert_allclose(heatmap(page, theme, weights.shape), weights, atol=0.01)
-
-    until_passes(page, check)
+    """Wait until the pixels of the matrix have the colours of these weights, [T, S]."""
+    until_passes(page, lambda: check_matrix(page, theme, weights))
 
 
-def heatmap(page: Page, theme: Theme, shape: tuple[int, ...]) -> NDArray[np.float64]:
-    """The weights that the matrix on screen shows, read back from its pixels. Returns: [T, S]."""
+def check_matrix(page: Page, theme: Theme, weights: Floats) -> None:
     pixels = page.locator("canvas.matrix").evaluate(
         """(canvas, [rows, columns]) => {
             const { left, top, w, h } = JSON.parse(canvas.dataset.frame);
@@ -72,12 +70,13 @@ def heatmap(page: Page, theme: Theme, shape: tuple[int, ...]) -> NDArray[np.floa
             }
             return found;
         }""",
-        list(shape),
+        list(weights.shape),
     )
     table = attention_table(theme).astype(int)
     distance = np.abs(np.array(pixels)[:, None, :] - table[None, :, :]).sum(axis=2)
     assert distance.min(axis=1).max() <= 2  # every colour is one of the scale's
-    return (distance.argmin(axis=1).reshape(shape) / 255) ** 2
+    shown = (distance.argmin(axis=1).reshape(weights.shape) / 255) ** 2
+    np.testing.assert_allclose(shown, weights, atol=0.01)
 
 
 def test_a_typed_sentence_gives_the_right_translation_and_heatmap(
@@ -87,7 +86,7 @@ def test_a_typed_sentence_gives_the_right_translation_and_heatmap(
     player_is_ready(page)
     type_and_translate(page, "headlight")
     expect(page.locator(".st-key-headline")).to_have_text("thgildaeh")
-    expected = trace(REVERSE, "headlight")
+    expected = trace_of(REVERSE, "headlight")
     expect(page.locator(".player .count")).to_have_text(
         f"step 1 of {len(expected.predicted_tokens)}"
     )
@@ -124,75 +123,62 @@ def point_at_matrix(matrix: Locator, row: int, column: int) -> None:
     matrix.hover(position={"x": x, "y": y})
 
 
-def test_the_first_screen_needs_no_scrolling_and_translates(app: str, open_page: OpenPage) -> None:
+def test_the_first_screen_needs_no_scrolling_and_long_texts_can_be_scrolled(
+    app: str, open_page: OpenPage
+) -> None:
     page = open_page(app)
     player_is_ready(page)
     expect(page.get_by_role("link", name="Translate")).to_have_attribute("aria-current", "page")
     until_idle(page)
     until_passes(page, lambda: check_first_screen(page))
-    sentence = "The cat sat on the mat because it was tired."
-    type_and_translate(page, sentence)
-    expect(page.locator(".st-key-source")).to_have_text(sentence)
-    name = parse_qs(urlsplit(until_the_url_says(page, sentence=sentence)).query)["checkpoint"][0]
-    expect(page.locator(".st-key-headline")).to_have_text(trace(name, sentence).text)
-
-
-def check_first_screen(page: Page) -> None:
-    assert 0 < page.locator(".player button.chip").count() <= 18
-    box = page.locator("canvas.matrix").bounding_box()
-    assert box is not None
-    assert box["y"] + box["height"] <= 720
-    assert box["x"] + box["width"] <= 1280
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-
-
-def test_long_texts_can_be_scrolled_to_their_first_line(app: str, open_page: OpenPage) -> None:
     long = "abcdefgh" * 40
-    page = open_page(f"{app}/?checkpoint={REVERSE}&sentence={long}&target={long}")
+    page = open_page(f"{app}/?checkpoint={REVERSE}&sentence={long}&target={long}", anew=True)
     player_is_ready(page)
     for place in (".st-key-source", ".st-key-headline_long"):
         text = page.locator(f"{place} [data-testid=stText]")
         until_passes(page, lambda text=text: check_scrolling(text))
 
 
+def check_first_screen(page: Page) -> None:
+    assert 0 < page.locator(".player button.chip").count() <= 18
+    box = page.locator("canvas.matrix").bounding_box()
+    assert box is not None
+    assert box["y"] + box["height"] <= 720 and box["x"] + box["width"] <= 1280
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
 def check_scrolling(text: Locator) -> None:
+    """There is something to scroll to, and the first line can be reached."""
     above, hidden = text.evaluate(
         """text => {
             text.scrollTop = 0;
-            const [box, inner] = [text, text.firstElementChild].map(
-                (each) => each.getBoundingClientRect(),
-            );
-            return [box.top - inner.top, text.scrollHeight - text.clientHeight];
+            const top = (each) => each.getBoundingClientRect().top;
+            return [top(text) - top(text.firstElementChild), text.scrollHeight - text.clientHeight];
         }"""
     )
-    assert hidden > 0  # there is something to scroll to
-    assert above <= 1
+    assert hidden > 0 and above <= 1
 
 
-def test_keys_buttons_and_tokens_step_and_the_link_reopens_the_view(
+def test_keys_buttons_and_tokens_step_and_the_link_and_back_reopen_the_view(
     app: str, open_page: OpenPage
 ) -> None:
     page = open_page(f"{app}/?checkpoint={REVERSE}&sentence=abcdef")
     player_is_ready(page)
     until_idle(page)
-    steps = len(trace(REVERSE, "abcdef").predicted_tokens)
+    steps = len(trace_of(REVERSE, "abcdef").predicted_tokens)
 
     def stands_at(step: int, page: Page = page) -> None:
         expect(page.locator(".player .count")).to_have_text(f"step {step} of {steps}")
 
-    for _ in range(4):
-        page.keyboard.press("ArrowRight")  # nothing is focused: the player takes arrows anyway
-    stands_at(5)
-    page.keyboard.press("ArrowLeft")
-    stands_at(4)
+    # Nothing is focused: the player takes arrows anyway. Beyond its ends is nothing.
+    for keys, step in (("Right " * 4, 5), ("Left", 4), ("Right " * 9 + "Left", steps - 1)):
+        for key in keys.split():
+            page.keyboard.press(f"Arrow{key}")
+        stands_at(step)
     page.locator(".player").focus()
-    page.keyboard.press("End")
-    stands_at(steps)
-    page.keyboard.press("ArrowRight")
-    page.keyboard.press("ArrowLeft")
-    stands_at(steps - 1)  # there was nothing to the right of the end
-    page.keyboard.press("Home")
-    stands_at(1)
+    for key, step in (("End", steps), ("Home", 1)):
+        page.keyboard.press(key)
+        stands_at(step)
     page.get_by_role("button", name="One step forward").click()
     stands_at(2)
     page.locator(".player button.chip").nth(2).click()
@@ -201,24 +187,29 @@ def test_keys_buttons_and_tokens_step_and_the_link_reopens_the_view(
     stands_at(4)
     page.get_by_role("button", name="Layer 1").click()
     page.get_by_role("button", name="Head 2").click()
-    again = open_page(
-        until_the_url_says(page, step="4", layer="1", head="2", sentence="abcdef", beam="4")
-    )
-    stands_at(4, again)
+    address = until_the_url_says(page, step="4", layer="1", head="2", sentence="abcdef", beam="4")
+    page.wait_for_timeout(1000 * url_state._SETTLING + 500)  # earlier addresses may be late ones
+    page.get_by_role("button", name="Head mean").click()
+    until_the_url_says(page, head="mean")
+    page.wait_for_timeout(1000 * url_state._SETTLING + 500)
+    page.go_back()
+    until_the_url_says(page, head="2")
+    chosen = page.get_by_role("button", name="Head 2")
+    expect(chosen).to_have_attribute("aria-pressed", "true")
+    page = open_page(address, anew=True)
+    stands_at(4, page)
     for name in ("Layer 1", "Head 2"):
-        button = again.get_by_role("button", name=name)
-        expect(button).to_have_attribute("aria-pressed", "true")
+        expect(page.get_by_role("button", name=name)).to_have_attribute("aria-pressed", "true")
 
     # Playing runs to the end and stops.
-    until_idle(again)
-    again.get_by_label("Decoding step").fill(str(steps - 2))
-    player = again.locator(".player")
+    until_idle(page)
+    page.get_by_label("Decoding step").fill(str(steps - 2))
+    player = page.locator(".player")
     note(player, "button.main", "aria-label")
-    again.get_by_role("button", name="Play").click()
-    stands_at(steps, again)
-    playing = ["Play (space)", "Pause (space)", "Play (space)"]
-    eventually(again, lambda: noted(player), playing)
-    until_the_url_says(again, step=str(steps))
+    page.get_by_role("button", name="Play").click()
+    stands_at(steps, page)
+    eventually(page, lambda: noted(player), ["Play (space)", "Pause (space)", "Play (space)"])
+    until_the_url_says(page, step=str(steps))
 
 
 #: Counts what is moved by the script of a component.
@@ -237,7 +228,7 @@ def test_a_row_says_what_it_reads_and_predicts_and_the_output_drops_into_the_inp
 ) -> None:
     step = 3
     page = open_page(f"{app}/?checkpoint={REVERSE}&sentence=abcdef&step={step}&shifted=on")
-    label = query_labels(trace(REVERSE, "abcdef"), "cross")[step - 1]
+    label = query_labels(trace_of(REVERSE, "abcdef"), "cross")[step - 1]
     reads, predicts = label.split(" → ")
     player, now = page.locator(".player"), page.locator(".position.now")
     expect(player.locator("[aria-live]")).to_contain_text(f"Step {step}: {label},")
@@ -260,19 +251,6 @@ def test_a_row_says_what_it_reads_and_predicts_and_the_output_drops_into_the_inp
     assert page.evaluate("window.moves") == 0
     opener.press("Enter")
     expect(page.locator(".shift")).to_be_hidden()
-
-
-def test_back_brings_the_earlier_view(app: str, open_page: OpenPage) -> None:
-    page = open_page(f"{app}/?checkpoint={REVERSE}&sentence=abc")
-    player_is_ready(page)
-    until_idle(page)
-    page.get_by_role("button", name="Head 1").click()
-    until_the_url_says(page, head="1")
-    page.wait_for_timeout(1000 * url_state._SETTLING + 500)  # earlier addresses may be late ones
-    page.go_back()
-    until_the_url_says(page, head="mean")
-    pressed = page.get_by_role("button", name="Head mean")
-    expect(pressed).to_have_attribute("aria-pressed", "true")
 
 
 HOSTILE = [
@@ -303,25 +281,62 @@ def test_hostile_text_is_shown_and_not_run_and_too_long_a_sentence_is_refused(
     expect(page.get_by_test_id("stAlert")).to_have_count(0)
 
 
-def test_the_name_of_a_pages_file_opens_it_on_a_fresh_server(
-    tmp_path: Path, spare_port: int, open_page: OpenPage
-) -> None:
-    with serving(tmp_path / "log.txt", port=spare_port) as (fresh, _):
-        page = open_page(f"{fresh}/translate_page?checkpoint={REVERSE}&sentence=abc")
-        expect(page.locator("textarea")).to_have_value("abc")
-        expect(page.locator(".st-key-headline")).to_have_text("cba")
-        page.get_by_role("link", name="Glossary").click()
-        page.wait_for_url("**/glossary?**sentence=abc**")
-        expect(page.get_by_role("textbox", name="Find a word")).to_be_visible()
+#: A model of words, whose sentences leave room for another choice.
+WORDS = next(name for name in TRANSLATORS if name != REVERSE)
+SENTENCE = examples_for(WORDS).items[2].sentence
 
 
-def test_the_file_name_and_the_title_of_a_page_open_it_once_there_are_visitors(
+def check_step(page: Page, trace: Trace, step: int) -> None:
+    """The lanes have the mean over layers and heads below their tokens, but nothing under 0.05."""
+    for lane, maps in (("Source", trace.cross), ("Target", trace.decoder_self)):
+        written = page.get_by_role("list", name=f"{lane} tokens").locator(".weight")
+        found = np.array([float(text or 0) for text in written.all_inner_texts()])
+        mean = np.pad(maps.mean(axis=(0, 1))[step - 1], (0, lane == "Target"))
+        np.testing.assert_allclose(found, np.where(mean < 0.05, 0, mean), atol=0.0051)
+    facts = page.locator(".player .facts").inner_text().replace("−", "-")
+    said = re.search(r"entropy (\S+) bit\s+log P (\S+)", facts)
+    assert said is not None, facts
+    expected = [trace.entropy[step - 1] / np.log(2), trace.log_probs[:step].sum()]
+    np.testing.assert_allclose([float(each) for each in said.groups()], expected, atol=0.0051)
+
+
+def test_each_step_shows_both_attentions_and_another_candidate_can_be_taken(
     app: str, open_page: OpenPage
 ) -> None:
-    page = open_page(f"{app}/?checkpoint={REVERSE}&sentence=abcd")
-    player_is_ready(page)  # the server is not fresh any more
-    for path, title in (("attention_page", "Attention"), ("inside-a-head", "Inside a head")):
-        page.goto(f"{app}/{path}?checkpoint={REVERSE}&sentence=abc")
-        expect(page.locator("textarea")).to_have_value("abc")
-        expect(page.get_by_role("link", name=title)).to_have_attribute("aria-current", "page")
-        expect(page.get_by_role("dialog")).to_have_count(0)
+    translator = Translator.load(ENTRIES[WORDS].path, device="cpu")
+    page = open_page(f"{app}/?checkpoint={WORDS}&sentence={quote(SENTENCE)}&step=1")
+    player_is_ready(page)
+    trace = free = translator.trace(SENTENCE)
+    page.locator(".player").focus()
+    for step in (1, 2, 3, 4):
+        expect(page.locator(".player .count")).to_contain_text(f"step {step} of")
+        until_passes(page, lambda step=step: check_step(page, trace, step))
+        page.keyboard.press("ArrowRight")
+    recorded = page.locator(".player .badge")
+    expect(recorded.locator("span")).not_to_be_visible()
+    recorded.get_by_text("How it was recorded").click()
+    expect(recorded).to_contain_text("Recorded live; a second pass agrees to 0.0000")
+    page.keyboard.press(" ")
+    expect(page.get_by_role("button", name="Pause")).to_be_visible()
+    page.keyboard.press(" ")
+    expect(page.get_by_role("button", name="Play (space)")).to_be_visible()
+
+    # Another candidate of step 2: decoding goes on from there.
+    page.locator(".player").focus()
+    page.keyboard.press("Home")
+    page.keyboard.press("ArrowRight")
+    other = next(int(token) for token in free.top_ids[1] if token != free.predicted_ids[1])
+    name = translator.tokenizer.id_to_piece(other)
+    page.get_by_role("button", name=f"Take {name} instead").click()
+    prefix = (free.predicted_ids[0], other)
+    expected = translator.trace(SENTENCE, prefix=prefix)
+    expect(page.locator(".st-key-headline")).to_have_text(expected.text)
+    expect(page.locator(".player .chip.given")).to_have_count(2)
+    chips = page.locator(".player button.chip")
+    eventually(page, lambda: texts(chips), list(expected.predicted_tokens))
+    expect(page.locator(".player .count")).to_contain_text("step 2 of")
+    until_the_url_says(page, prefix=".".join(map(str, prefix)), step="2")
+    page.locator(".player .undo").click()  # beside the candidates
+    expect(page.locator(".st-key-headline")).to_have_text(free.text)
+    expect(page.locator(".player .chip.given")).to_have_count(0)
+    expect(page.locator(".player .undo")).not_to_be_visible()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, TypeVar
 
 from playwright.sync_api import Error, Locator, LocatorAssertions, Page, expect
@@ -21,6 +21,9 @@ T = TypeVar("T")
 OpenPage = Callable[..., Page]
 
 PATIENCE_MS = PATIENCE * 1000
+
+#: What most tests look into: of two lengths in the tiny model, and with markup.
+SENTENCE = "The cat <b>sat</b> on it."
 
 #: Matches while the browser is connected and no script runs.
 IDLE = (
@@ -58,44 +61,42 @@ _MAKE_LOCATORS = frozenset(
 def _until_it_is_the_only_one(method: Callable[..., T]) -> Callable[..., T]:
     @wraps(method)
     def patient(*args: Any, **options: Any) -> T:
-        found: list[T] = []
-        failed: list[Exception] = []
-
-        def tried() -> bool:
-            failed.clear()
-            try:
-                found.append(method(*args, **options))
-            except (AssertionError, Error) as error:
-                if "strict mode violation" not in str(error):
-                    raise
-                failed.append(error)
-            return not failed
-
-        wait_until(tried)
-        if failed:
-            raise failed[0]
-        return found[0]
+        return _repeated(lambda: method(*args, **options), "strict mode violation")
 
     return patient
 
 
-def until_passes(page: Page, check: Callable[[], T]) -> T:
-    """Run a check that reads the page until it passes. Returns: what it does."""
+def _repeated(
+    attempt: Callable[[], T], excuse: str = "", wait: Callable[..., object] = wait_until
+) -> T:
+    """Return what an attempt does, made again while it fails with a message that has `excuse`."""
     passed: list[T] = []
     failed: list[Exception] = []
 
     def tried() -> bool:
         failed.clear()
         try:
-            passed.append(check())
-        except (AssertionError, Error) as error:  # an element may be replaced meanwhile
+            passed.append(attempt())
+        except (AssertionError, Error) as error:
+            if excuse not in str(error):
+                raise
             failed.append(error)
         return not failed
 
-    wait_until(tried, pause=_while_it_lives(page))
+    wait(tried)
     if failed:
         raise failed[0]
     return passed[0]
+
+
+def until_passes(page: Page, check: Callable[[], T]) -> T:
+    """Run a check that reads the page until it passes: an element may be replaced meanwhile.
+    Returns: what it does."""
+
+    def pause(seconds: float) -> None:
+        page.wait_for_timeout(seconds * 1000)  # in which Playwright hears of the page
+
+    return _repeated(check, wait=partial(wait_until, pause=pause))
 
 
 def eventually(page: Page, read: Callable[[], T], wanted: T) -> None:
@@ -174,8 +175,11 @@ def until_settled(page: Page) -> None:
 
 
 def until_it_fits(page: Page) -> None:
-    """Wait until the page does not scroll sideways."""
-    page.wait_for_function("document.documentElement.scrollWidth <= innerWidth")
+    """Wait until neither the page nor its main part scrolls sideways."""
+    page.wait_for_function(
+        """[document.documentElement, document.querySelector("[data-testid=stMain]")]
+            .every((each) => each.scrollWidth <= Math.min(each.clientWidth, innerWidth))"""
+    )
 
 
 def point(canvas: Locator, column: float, row: float, columns: int, rows: int) -> None:
@@ -222,8 +226,3 @@ def texts(found: Locator) -> list[str]:
 def starting_with(text: str) -> re.Pattern[str]:
     """Matches texts that start so."""
     return re.compile(f"^{re.escape(text)}")
-
-
-def _while_it_lives(page: Page) -> Callable[[float], None]:
-    """Pauses in which Playwright hears of what happens in the page."""
-    return lambda seconds: page.wait_for_timeout(seconds * 1000)

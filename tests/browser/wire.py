@@ -18,7 +18,7 @@ class Wire:
 
     def __init__(self, page: Page) -> None:
         self.holding = False
-        self.sent: list[bytes] = []
+        self.sent: list[str | bytes] = []
         self.arrived: list[bytes] = []
         self.requests: list[str] = []
         self.wrong: list[str] = []
@@ -31,14 +31,13 @@ class Wire:
         self._server = route.connect_to_server()
 
         def sent(message: str | bytes) -> None:
-            self.sent.append(_bytes(message))
-            if self.holding:
-                self._waiting.append(message)
-            else:
-                self._server.send(message)
+            self.sent.append(message)
+            self._waiting.append(message)
+            if not self.holding:
+                self.release()
 
         def received(message: str | bytes) -> None:
-            self.arrived.append(_bytes(message))
+            self.arrived.append(message if isinstance(message, bytes) else message.encode())
             route.send(message)
 
         route.on_message(sent)
@@ -58,7 +57,7 @@ class Wire:
     def clear(self) -> None:
         """Count anew."""
         for each in (self.sent, self.arrived, self.requests):
-            each.clear()
+            each.clear()  # type: ignore[attr-defined]
 
     def hold(self) -> None:
         """Hold messages to the server, and count anew."""
@@ -66,12 +65,8 @@ class Wire:
         self.clear()
 
     def release(self) -> None:
-        """Send what has waited."""
+        """Send what has waited, and what follows."""
         self.holding = False
         for message in self._waiting:
             self._server.send(message)
         self._waiting.clear()
-
-
-def _bytes(data: str | bytes) -> bytes:
-    return data if isinstance(data, bytes) else data.encode()

@@ -1,0 +1,365 @@
+"""Pages in a real browser: what is pointed at, clicked and typed is followed, and text is text."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from pathlib import Path
+from urllib.parse import quote
+
+import numpy as np
+import pytest
+from playwright.sync_api import Page, expect
+
+from figures.numbers import signed
+from tests.browser.waiting import (
+    SENTENCE,
+    OpenPage,
+    at_rest,
+    eventually,
+    note,
+    noted,
+    until_idle,
+    until_it_fits,
+    until_passes,
+    until_the_url_says,
+)
+from transformer.measures.beam import Node, beam_tree, compare
+from transformer.measures.entropy import divided, spread
+from transformer.trace.inspection import inspect_head
+from transformer.trace.records import Trace
+from transformer.trace.split import split_logits
+from transformer.translator import Translator
+from ui.tokens.views import cuts_of
+
+#: Marked up, right to left, combining, an emoji, a ligature, and 200 letters without a space.
+STRANGE = f"The <b>cat</b> שלום e\u0301\u0323 🐕 ﬁne {'x' * 200}"
+
+
+def name_of(node: Node) -> str:
+    return f"{node.step + 1}.{node.rank + 1}"
+
+
+def click(page: Page, node: Node, **options: object) -> None:
+    """Click a node where the tree says that it lies, once it is in sight."""
+    canvas = page.locator("canvas.nodes")
+    expect(canvas).to_have_attribute("data-places", re.compile(f'"{name_of(node)}":'))
+    until_idle(page)
+    places = json.loads(canvas.get_attribute("data-places") or "{}")
+    x, y = places[name_of(node)]
+    canvas.click(position={"x": x, "y": y}, **options)  # type: ignore[arg-type]
+
+
+def test_nodes_of_a_search_are_clicked_compared_and_walked_by_keys(
+    open_page: OpenPage, address: str, trace: Trace
+) -> None:
+    tree = beam_tree(trace)
+    page = open_page(f"{address}/beam?sentence={quote(SENTENCE)}&a=1.1&dropped=on")
+    expect(page.locator("canvas.nodes")).to_be_visible()
+    dropped = next(n for n in tree.nodes if n.outcome == "outranked" and n.step == 1)
+
+    # A click on a node brings its numbers, its reason and its attention.
+    click(page, dropped)
+    expect(page.get_by_text(f"Step 2: {dropped.token}")).to_be_visible()
+    expect(page.get_by_text("Dropped:")).to_be_visible()
+    table = page.get_by_test_id("stTable")
+    expect(table).to_contain_text(signed(dropped.total, 3))
+    expect(table).to_contain_text(signed(dropped.score, 3))
+    lenses = page.locator(".lens")
+    expect(lenses.locator("canvas.cells")).to_have_count(2)
+    expect(lenses.locator(".query-title")).to_have_text(["query", "query"])  # a row is not higher
+    expect(page).to_have_url(re.compile(f"a={re.escape(name_of(dropped))}&b=none"))
+
+    # A second one, with shift, brings the comparison.
+    kept = next(n for n in tree.nodes if n.fate == "kept" and n.step == 2)
+    click(page, kept, modifiers=["Shift"])
+    both = compare(tree, dropped.index, kept.index)
+    parting = f"They share {both.shared} token" if both.shared else "They share 0 tokens"
+    expect(page.get_by_text(parting)).to_be_visible()
+    lanes = page.locator(".branches .token")
+    expect(lanes).to_have_count(len(both.a) + len(both.b) - both.shared)
+    expect(page).to_have_url(re.compile(f"b={re.escape(name_of(kept))}&.*panel=compare"))
+    assert page.locator(".branches b, .tree b").count() == 0
+
+    # Arrows move A; Escape lets B go.
+    until_idle(page)
+    page.locator(".tree .view").focus()
+    page.keyboard.press("ArrowLeft")
+    parent = tree.node(dropped.parent)
+    expect(page).to_have_url(re.compile(f"a={re.escape(name_of(parent))}&"))
+    page.keyboard.press("Escape")
+    expect(page).to_have_url(re.compile("b=none"))
+    expect(page.locator(".tree .readout")).to_contain_text(f"Step 1, rank {parent.rank + 1}:")
+
+    # What was dropped can be hidden, and the link says so.
+    shown = len(tree.nodes)
+    expect(page.locator("canvas.nodes")).to_have_attribute("data-painted", str(shown))
+    page.keyboard.press("d")
+    kept_nodes = sum(node.fate != "dropped" for node in tree.nodes)
+    expect(page.locator("canvas.nodes")).to_have_attribute("data-painted", str(kept_nodes))
+    expect(page).to_have_url(re.compile("dropped=off"))
+
+
+def test_blocks_show_their_numbers_play_and_open_their_views(
+    open_page: OpenPage, address: str, tiny_translator: Translator
+) -> None:
+    page = open_page(f"{address}/floor?sentence=A%20dog%20runs.&step=2&source=2", "dark")
+    plan, details = page.locator(".plan"), page.locator(".plan .details")
+    stream = tiny_translator.stream(tiny_translator.trace("A dog runs."))
+    expect(plan.locator(".block.plate")).to_have_count(1 + 2)  # beside the opened layers
+    expect(details).to_contain_text("Decoder layer 3: Feed-forward")
+    until_idle(page)
+    share = stream.decoder.shares[2, 2, 1]
+    expect(details).to_contain_text(f"{100 * share:.1f}%")
+    plan.get_by_role("button", name="Encoder layer 2: Multi-head attention").hover()
+    share = stream.encoder.shares[1, 0, 1]
+    expect(details).to_contain_text(f"{100 * share:.1f}%")
+    # Keys: to the decoder, up, and open the stream below.
+    plan.locator(".block.shown").focus()
+    page.keyboard.press("ArrowRight")
+    expect(details).to_contain_text("Decoder")
+    plan.get_by_role("button", name="Decoder layer 3: Feed-forward").focus()
+    page.keyboard.press("ArrowUp")
+    expect(details).to_contain_text("Add & Norm")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("How much each block of the decoder adds")).to_be_visible()
+    expect(page).to_have_url(re.compile("block=decoder_stream"))
+    plan.get_by_role("button", name="Decoder, layer 1").click()
+    expect(page).to_have_url(re.compile("layer=1"))
+    plan.locator(".tokens.source button").nth(2).click()
+    expect(page).to_have_url(re.compile("source=3"))
+    # The drawing grows with the window and ends inside it.
+    page.get_by_test_id("stMain").evaluate("main => main.scrollTo(0, 0)")
+    drawing = plan.locator("svg")
+    small = at_rest(page, lambda: drawing.evaluate("svg => svg.clientHeight"))
+    page.set_viewport_size({"width": 1920, "height": 1080})
+    eventually(page, lambda: drawing.evaluate("svg => svg.clientHeight") > 1.2 * small, True)
+    end = plan.locator(".tokens.target").evaluate("row => row.getBoundingClientRect().bottom")
+    assert end < 1080
+
+    # It plays once, or goes block by block without motion, and leads to other pages.
+    play = plan.locator(".play")
+    expect(play).to_have_text("Play")
+    until_idle(page)
+    note(plan, ".details")
+    play.click()
+    expect(play).to_have_text("Stop")
+    eventually(page, lambda: any("Encoder layer 1" in said for said in noted(plan)), True)
+    play.click()
+    expect(play).to_have_text("Play")
+    expect(plan.locator(".dot.on")).to_have_count(0)
+    page.emulate_media(reduced_motion="reduce")
+    for block in ("Encoder: Embedding", "Encoder: + Position"):
+        play.click()
+        expect(details).to_contain_text(block)
+    expect(plan.locator(".dot.on")).to_have_count(0)
+    plan.get_by_role("button", name="Decoder layer 1: V K Q").last.click()
+    expect(page).to_have_url(re.compile("/head.*layer=1"))
+    expect(page.get_by_text("Cross-attention, layer 1")).to_be_visible()
+
+
+def text_of(value: float) -> str:
+    """A number as the page writes it."""
+    size = abs(value)
+    if size != 0 and size < 0.0005:
+        mantissa, power = f"{value:.1e}".split("e")
+        return f"{mantissa}e{int(power)}".replace("-", "−")
+    return f"{value:.{1 if size >= 100 else 2 if size >= 10 else 3}f}".replace("-", "−")
+
+
+def test_a_key_is_followed_through_all_stages(
+    open_page: OpenPage, address: str, tiny_translator: Translator, trace: Trace
+) -> None:
+    stages = inspect_head(tiny_translator.model, trace, "cross", 1, 2, 1)
+    query = f"sentence={quote(SENTENCE)}&kind=cross&layer=2&head=3&query=2&key=1"
+    page = open_page(f"{address}/head?{query}", "dark")
+    view = page.locator(".stages")
+    expect(view.locator("section.stage")).to_have_count(9)  # the softmax and its divisor come first
+    expect(view.locator("canvas")).to_have_count(8)  # cross-attention has no mask to draw
+    for part in ("input.divisor", ".bench canvas", ".bench .facts"):  # on the first screen
+        expect(view.locator(part)).to_be_in_viewport(ratio=1)
+    expect(view.locator("math").first).to_be_visible()
+    assert view.locator("b").count() == 0  # tokens are text
+
+    def reads(stage: str, text: str) -> None:
+        expect(view.locator(f".{stage} .readout")).to_contain_text(text)
+
+    def is_the_models() -> bool:
+        return float(str(view.get_attribute("data-apart"))) < 1e-6
+
+    reads("dots", f"q · k = {text_of(float(stages.dots[0]))}")
+    reads("softmax", f"weight {text_of(float(stages.scaled.weights[0]))}")
+    until_idle(page)
+    view.focus()
+    page.keyboard.press("ArrowRight")
+    reads("dots", f"q · k = {text_of(float(stages.dots[1]))}")
+    reads("divide", f"= {text_of(float(stages.scaled.logits[1]))}")
+    expect(page).to_have_url(re.compile("[?&]key=2"))
+
+    canvas = view.locator(".dots canvas")
+    expect(canvas).to_be_visible()
+    width = at_rest(page, lambda: canvas.evaluate("canvas => canvas.getBoundingClientRect().width"))
+    left, columns = 4.6 * 14, len(stages.key_tokens)
+    column = min(44.0, (width - left - 4.4 * 14) / columns)
+    canvas.click(position={"x": left + 3.5 * column, "y": 40})
+    expect(page).to_have_url(re.compile("[?&]key=4"))
+    reads("softmax", f"weight {text_of(float(stages.scaled.weights[3]))}")
+
+    # The divisor moves the softmax and nothing else.
+    slider = view.get_by_role("slider", name="Divide q")
+    eventually(page, is_the_models, True)
+    tops = "all => all.map(each => each.getBoundingClientRect().top)"
+    slider.scroll_into_view_if_needed()
+    before = at_rest(page, lambda: view.locator("section.stage").evaluate_all(tops))
+    slider.focus()
+    page.keyboard.press("Home")
+    expect(page).to_have_url(re.compile("scaling=1(&|$)"))
+    expect(slider).to_be_focused()
+    assert at_rest(page, lambda: view.locator("section.stage").evaluate_all(tops)) == before
+    for place in (".bench", ".softmax"):
+        used = view.locator(f"{place} .facts td.used")
+        for row, value in enumerate(vars(spread(stages.unscaled.weights)).values()):
+            expect(used.nth(row)).to_contain_text(text_of(value))
+    reads("softmax", f"weight {text_of(float(stages.unscaled.weights[3]))}")
+    length = text_of(float(np.linalg.norm(stages.unscaled.contribution)))
+    reads("output", f"contribution {length}")
+
+    root = math.sqrt(len(stages.q))
+    box = at_rest(page, slider.bounding_box)
+    assert box is not None
+    y, width = box["y"] + box["height"] / 2, box["width"] - 16
+    page.mouse.move(box["x"] + 8, y)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 8 + 0.75 * width, y, steps=4)
+
+    def check_divisor() -> None:
+        at = float(view.locator(".divide-by output").inner_text())
+        assert root < at < 2 * root
+        largest = text_of(float(divided(stages.dots, stages.mask, at).max()))
+        assert view.locator(".bench .facts td.used").nth(1).inner_text().strip() == largest
+
+    until_passes(page, check_divisor)
+    # Near the model's own a drag stays on it, and the address says nothing of it.
+    page.mouse.move(box["x"] + 8 + width * ((root - 1) / (2 * root - 1) + 0.02), y, steps=4)
+    expect(view.locator(".divide-by output")).to_contain_text("as the model does")
+    page.mouse.up()
+    expect(page).not_to_have_url(re.compile("scaling"))
+    eventually(page, is_the_models, True)
+    until_it_fits(page)
+
+
+CARD = """# It <b id="card-bold">bold</b>
+<script>document.title = "taken"</script>
+<img src="/_stcore/health?card" onerror="document.title = 'taken'">
+![picture](/_stcore/health?picture) [link](javascript:document.title='taken')
+:red[not red] $x$
+"""
+
+
+def test_a_card_is_text(open_page: OpenPage, address: str, root: Path) -> None:
+    (root / "tiny" / "README.md").write_text(CARD)
+    page = open_page(f"{address}/models?card=tiny")
+    card = page.locator(".st-key-model_card")
+    expect(card).to_contain_text('<b id="card-bold">bold</b>')
+    expect(card).to_contain_text("<script>")
+    expect(card).to_contain_text(":red[not red] $x$")
+    assert card.locator("script, img, a[href*=javascript], b, .katex").count() == 0
+    assert "taken" not in page.title()
+    for width, height in ((1280, 720), (390, 844)):
+        page.set_viewport_size({"width": width, "height": height})
+        until_it_fits(page)
+
+
+def test_a_tree_is_read_with_pointer_and_keys(open_page: OpenPage, app: str) -> None:
+    page = open_page(
+        f"{app}/parsing?opening=0&checkpoint=parsing-gum&sentence=The%20old%20cat%20sat."
+    )
+    tree, panel = page.locator(".parse svg"), page.locator(".parse .panel")
+    expect(tree.locator(".word text")).to_have_text(["The", "old", "cat", "sat", ".", "</s>"])
+    whole = tree.get_by_role("button", name="“The old cat sat .”").first
+    whole.hover()
+    expect(panel.locator("p.of")).to_have_text("“The old cat sat .”")
+    expect(panel.locator(".looks tr")).to_have_count(5)
+    whole.focus()
+    page.keyboard.press("ArrowUp")  # nothing is above
+    expect(panel.locator("p.of")).to_have_text("“The old cat sat .”")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    expect(panel.locator("p.of")).not_to_have_text("“The old cat sat .”")
+    expect(tree.locator("[aria-pressed=true]")).to_be_focused()
+    held = tree.locator(".node").evaluate_all(
+        "all => all.findIndex((each) => each.getAttribute('aria-pressed') === 'true')"
+    )
+    until_the_url_says(page, node=str(held + 1))  # the node before it is said first
+
+
+def test_the_split_writes_a_sum_out(
+    open_page: OpenPage, address: str, tiny_translator: Translator
+) -> None:
+    query = "sentence=A%20dog%20runs.&part=model&head=2&split=decoder"
+    page = open_page(f"{address}/positions?{query}", "dark")
+    view = page.locator(".parts")
+    expect(view.locator("canvas")).to_have_count(5)
+    until_idle(page)
+    view.press("ArrowDown")
+    trace = tiny_translator.trace("A dog runs.")
+    split = split_logits(tiny_translator.model, trace, "decoder_self", 1)
+    readout = view.locator(".readout")
+    expect(readout).to_contain_text("query 2")
+
+    def check_sum() -> None:
+        said = str(readout.text_content()).replace("−", "-")
+        *parts, total = (float(x) for x in re.findall(r"(?<![\w.])-?\d+\.\d+(?:e-?\d+)?", said))
+        assert len(parts) == 4
+        assert sum(parts) == pytest.approx(total, abs=0.03)
+        assert total == pytest.approx(float(split.logits[1, 0]), abs=0.01)
+
+    until_passes(page, check_sum)
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    expect(readout).to_contain_text("masked")
+
+
+def test_the_sentence_is_followed_from_its_cut_to_its_vectors(
+    open_page: OpenPage, address: str, root: Path
+) -> None:
+    model = Translator.load(root / "words", device="cpu")
+    ids = model.read(STRANGE).ids
+    page = open_page(f"{address}/tokens?checkpoint=words&beam=1&sentence={quote(STRANGE)}", "dark")
+    pieces = page.locator(".cut .piece")
+    expect(pieces).to_have_count(len(ids))
+    expect(pieces.locator(".id")).to_have_text(list(map(str, ids)))
+    strange = page.locator(".cut .piece.byte")
+    expect(strange).to_have_count(sum(index in model.tokenizer.byte_ids for index in ids))
+    expect(page.locator(".cut .changed")).to_contain_text("ﬁ → fi")
+    assert page.locator(".cut b, .cut script").count() == 0
+    expect(page.locator(".stVegaLiteChart canvas, .stVegaLiteChart svg")).to_have_count(3)
+
+    # A piece is followed: everything below speaks of it, and the link holds it.
+    until_idle(page)
+    third = pieces.nth(2)
+    third.click()
+    expect(third).to_have_attribute("aria-pressed", "true")
+    until_the_url_says(page, token=str(ids[2]))
+    expect(page.get_by_text(f"id {ids[2]}.")).to_be_visible()
+    until_idle(page)
+    third.press("ArrowRight")
+    page.keyboard.press("Enter")
+    until_the_url_says(page, token=str(ids[3]))
+    expect(page.get_by_text(f"id {ids[3]}.")).to_be_visible()
+    until_idle(page)
+    expect(pieces.nth(3)).to_be_focused()
+    page.keyboard.press("ArrowRight")
+    expect(pieces.nth(4)).to_be_focused()
+
+    # Another cut is translated.
+    rows = page.locator(".cut .row")
+    cuts = cuts_of(model.tokenizer, STRANGE, 0.1, 0)
+    expect(rows).to_have_count(len(cuts))
+    rows.nth(1).click()
+    until_the_url_says(page, cut="2")
+    found = model.translate([cuts[1].ids], beam_size=1)[0]
+    expect(page.get_by_text("From split 2:")).to_contain_text(" ".join(found.text.split())[:20])
+    expect(page.get_by_test_id("stException")).to_have_count(0)
+    until_it_fits(page)
