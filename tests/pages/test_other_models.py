@@ -15,6 +15,7 @@ from streamlit.testing.v1 import AppTest
 from figures.markdown import shorten
 from tests.pages.conftest import RunApp
 from tests.pages.links import messages, messages_in
+from tests.test_calls import check_program
 from tests.views import make_view
 from transformer.arrays.trace_file import load_arrays
 from transformer.types import AttentionKind
@@ -150,7 +151,4 @@ def test_the_program_of_a_download_makes_the_same_numbers(
         kind, "matrix", "words", "mean", False, (0, None), False, (), 0.5, None, (), (0, 1)
     )
     made = attention_exhibit(trace_for(view), choice, source_of(view))
-    found: dict[str, object] = {}
-    exec(compile(made.snippet, "snippet", "exec"), found)  # noqa: S102 - our own program
-    for each, values in made.arrays.items():
-        np.testing.assert_allclose(found[each], values, atol=1e-6)  # type: ignore[call-overload]
+    check_program(made)

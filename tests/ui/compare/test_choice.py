@@ -25,15 +25,13 @@ def setup_of(left: str, right: str) -> Setup:
 
 
 def test_readers_of_the_same_come_first_and_of_these_the_same_languages() -> None:
-    usable: dict[str, dict[str, Any]] = {
-        name: {} for name in (EN_FR, CAPTIONS, LETTERS, EN_DE, DE_EN)
-    }
+    names = (EN_FR, CAPTIONS, LETTERS, EN_DE, DE_EN)
+    usable: dict[str, dict[str, Any]] = {name: {} for name in names}
     assert readers(EN_DE, usable) == (CAPTIONS, EN_FR, EN_DE, DE_EN, LETTERS)
     # Before one that only reads and comes earlier in the alphabet.
     assert readers(EN_FR, {**usable, "bert-everyday": {}})[0] == EN_DE
     # The others do not read letters, or German.
-    assert readers(LETTERS, usable)[0] == LETTERS
-    assert readers(DE_EN, usable)[0] == DE_EN
+    assert all(readers(name, usable)[0] == name for name in (LETTERS, DE_EN))
     german = {"training": {"recipe": {"data": {"src": "de"}}}}
     assert readers(DE_EN, {**usable, "mine": german})[0] == "mine"
     assert readers("alpha", {"beta": {}, "alpha": {}}) == ("beta", "alpha")

@@ -100,13 +100,10 @@ def test_what_travels_are_single_maps_and_small_differences(single: np.ndarray, 
 
 
 def test_cells_have_names_for_people() -> None:
-    names = names_of(3, 4, "mean")
-    assert (names[0][0], names[1][3]) == ("Layer 1, head 1", "Layer 2, mean over heads")
-    assert (names[2][2], names[2][3]) == (
-        "Head 3, mean over layers",
-        "Mean over all layers and heads",
-    )
-    assert names_of(3, 4, "max")[2][3] == "Maximum over all layers and heads"
+    names, largest = (names_of(3, 4, how)[2] for how in ("mean", "max"))
+    assert names_of(3, 4, "mean")[0][0] == "Layer 1, head 1"
+    assert names[2:] == ["Head 3, mean over layers", "Mean over all layers and heads"]
+    assert largest[3] == "Maximum over all layers and heads"
 
 
 @settings(max_examples=60, deadline=None)
