@@ -46,16 +46,17 @@ def branch_curves(
             for step, (value, token) in enumerate(zip(line, tokens[name], strict=True), start=1)
         ]
     longest = max(map(len, values.values()))
+    x = alt.X(
+        "step:Q", title="step", scale=alt.Scale(domain=[1, max(2, longest)], nice=False),
+        axis=alt.Axis(tickMinStep=1, format="d", grid=False, tickCount=min(longest, 12)),
+    )  # fmt: skip
     lines = points(rows).mark_line(point=alt.OverlayMarkDef(size=36), strokeWidth=2.5).encode(
-        x=alt.X(
-            "step:Q", title="step", scale=alt.Scale(domain=[1, max(2, longest)], nice=False),
-            axis=alt.Axis(tickMinStep=1, format="d", grid=False, tickCount=min(longest, 12)),
-        ),
+        x=x,
         y=alt.Y("value:Q", title=title, scale=alt.Scale(zero=False)),
         color=coloured("branch:N", list(values), colours, orient="top", symbolStrokeWidth=4),
         tooltip=tips("branch:N", "step:Q", "token:N", ("value:Q", ".3f", title)),
     )  # fmt: skip
-    part = marker("step", shared, theme) if 0 < shared < longest else []
+    part = marker(x, shared, theme) if 0 < shared < longest else []
     return quiet(alt.layer(*part, lines), theme, height=height)
 
 

@@ -114,11 +114,16 @@ def coloured(field: str, names: Sequence[str], colours: Sequence[str], **legend:
 
 
 def marker(
-    field: str, at: float, theme: Theme, text: str = "", *, below: bool = False
+    x: str | alt.X, at: float, theme: Theme, text: str = "", *, below: bool = False
 ) -> list[alt.Chart]:
-    """Return a vertical rule at a value, with text at its upper end, or the lower one."""
+    """Return a vertical rule at a value, with text at its upper end, or the lower one.
+
+    Args: x: a field, or the axis that the chart around it has.
+    """
     chrome = CHROME[theme]
-    base = points([{field: at, **({"said": text} if text else {})}]).encode(x=alt.X(f"{field}:Q"))
+    x = alt.X(f"{x}:Q") if isinstance(x, str) else x
+    field = str(x.shorthand).partition(":")[0]
+    base = points([{field: at, **({"said": text} if text else {})}]).encode(x=x)
     place = {"dy": -14} if below else {"y": 10}
     look: dict[str, Any] = {"align": "left", "dx": 6, "color": chrome.ink, "fontSize": 13, **place}
     words = base.mark_text(**look).encode(text=alt.Text("said:N"))
