@@ -18,11 +18,9 @@ QUERY = "checkpoint=reverse-toy&sentence=abcde"
 #: Deque's checker of what readers with a screen reader or a keyboard alone meet.
 AXE = (files("axe_playwright_python") / "axe.min.js").read_text("utf-8")
 
-#: What axe finds serious or critical, and where. Selectors of what it finds, and rules of the
-#: styles themselves, would take as long again.
+#: What axe finds serious or critical, and where.
 SERIOUS = """async () => {
-    const wanted = { resultTypes: ["violations"], selectors: false, preload: false };
-    const { violations } = await axe.run(%s, wanted);
+    const { violations } = await axe.run(%s, { resultTypes: ["violations"] });
     return violations.filter((each) => ["serious", "critical"].includes(each.impact))
         .flatMap((each) => each.nodes.map((node) => `${each.id}: ${node.html.slice(0, 160)}`));
 }"""
