@@ -22,7 +22,7 @@ from figures.palette import (
     weight_levels,
 )
 from figures.paper.presets import Preset
-from figures.paper.style import fitted, label, width
+from figures.paper.style import SPACING, Sheet, fitted, label, width, wrapped
 
 _APART = 1.05  # distance of labels in sizes of their type
 _CELLS_AS_SHAPES = 2_500  # matrices with more cells become pictures
@@ -34,7 +34,7 @@ _STRETCH = 2.5  # how much longer such a cell may be
 class Matrix:
     """A panel with the room of its labels on the left and on top, in points."""
 
-    across = bottom = 0.0
+    across = bottom = wide = high = 0.0
 
     def __init__(
         self, panel: Panel, before: object, above: object, preset: Preset, most: float
@@ -52,10 +52,6 @@ class Matrix:
         self.top = width(self.columns, size) + (1.8 if panel.column_title else 0.5) * size
         self.left, self.top = self.left if self.rows else 0.0, self.top if self.columns else 0.0
 
-    def tall(self, cell: float, most: float) -> float:
-        """Return the height for a cell's."""
-        return cell * self.n
-
     def draw(self, ax: Axes, room: float, colours: Colours) -> None:
         """Args: ax: of the matrix's size.  room: width for the column's title."""
         n, m, small, pixels = self.n, self.m, self.preset.small, colours.of(self.part)
@@ -70,7 +66,7 @@ class Matrix:
             (ax.xaxis, self.columns, ax.bbox.width / m),
             (ax.yaxis, self.rows, ax.bbox.height / n),
         ):
-            shown = range(0, len(labels), ceil(_APART * small / cell))
+            shown = range(0, len(labels), ceil(_APART * small / cell - 1e-6))
             axis.set_ticks([at + 0.5 for at in shown], [labels[at] for at in shown], size=small)
             axis.set_tick_params(pad=0.25 * small)
         ax.tick_params(axis="x", labelrotation=90)
@@ -126,20 +122,34 @@ class Colours:
         known = np.where(np.isnan(values), 0, 255).astype(np.uint8)
         return np.concatenate([pixels, known[..., None]], axis=-1)
 
-    def scales(self) -> list[tuple[str, NDArray[np.uint8], dict[float, str]]]:
-        """Return each scale: its name, its colours, and its ticks from 0 to 1."""
-        found = []
-        for (scale, name), end in self.ends.items():
-            if scale == "attention":
-                name, table = f"{name}: {scale_words(self.theme)}", attention_table(self.theme)
-                ticks = {value**0.5: f"{value:g}" for value in WEIGHT_TICKS}
-            else:
-                table, ticks = (
-                    signed_table(self.theme),
-                    {0: f"−{end:.3g}", 0.5: "0", 1: f"{end:.3g}"},
-                )
-            found.append((name, table, ticks))
-        return found
+
+class ColourBar:
+    """A bar of a scale's colours with its name beside it."""
+
+    def __init__(self, scale: tuple[Scale, str], end: float, preset: Preset) -> None:
+        self.preset, size, name = preset, preset.small, scale[1]
+        if scale[0] == "attention":
+            name, self.table = f"{name}: {scale_words(preset.theme)}", attention_table(preset.theme)
+            self.ticks = {value**0.5: f"{value:g}" for value in WEIGHT_TICKS}
+        else:
+            self.table = signed_table(preset.theme)
+            self.ticks = {0: f"−{end:.3g}", 0.5: "0", 1: f"{end:.3g}"}
+        self.inset, self.bar = 1.8 * size, min(0.3 * preset.room, 16 * size)
+        self.right = self.inset + self.bar + 1.5 * size
+        self.lines = wrapped(name, size, preset.room - self.right)
+        self.height = max(2.3, len(self.lines) * SPACING) * size
+
+    def draw(self, sheet: Sheet, y: float) -> None:
+        """Draw on a sheet, from a height on."""
+        size = self.preset.small
+        ax = sheet.axes(self.inset, y, self.bar, 0.9 * size)
+        ax.imshow(self.table[None], extent=(0, 1, 0, 1), aspect="auto", interpolation="nearest")
+        ax.set_yticks([])
+        ax.set_xticks([*self.ticks], [*self.ticks.values()], size=size)
+        ax.tick_params(
+            length=0.25 * size, width=0.5, color=self.preset.chrome.muted, pad=0.2 * size
+        )
+        sheet.write(self.lines, y - 0.2 * size, size, self.right)
 
 
 def _scale(panel: Panel) -> tuple[Scale, str]:

@@ -13,13 +13,11 @@ from dataclasses import replace
 from itertools import groupby
 from math import ceil
 
-import numpy as np
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
 from figures.exhibit import Exhibit, Panel, Series
 from figures.graph import Graph
-from figures.paper.matrix import Colours, Matrix, cell_size
+from figures.paper.matrix import ColourBar, Colours, Matrix, cell_size
 from figures.paper.plot import Plot
 from figures.paper.presets import POINTS, Preset
 from figures.paper.style import SPACING, Sheet, fitted, label, wrapped
@@ -43,11 +41,13 @@ def drawn(exhibit: Exhibit, preset: Preset) -> Figure:
     below = preset.margin + SPACING * preset.text * len(caption) + gap
     height = preset.height * POINTS
     room, small = (height - above - below if height else _PAGE), preset
-    blocks, tall = _blocks(exhibit, small, room)
-    while height and tall > room + 0.01 and small.text > _LEAST:
+    while True:
+        blocks = _blocks(exhibit, small, room)
+        tall = _stacked(blocks, small)
+        if not height or tall <= room + 0.01 or small.text <= _LEAST:
+            break
         less = {name: _SHRINK * getattr(small, name) for name in ("text", "small", "cell")}
         small = replace(small, **less)
-        blocks, tall = _blocks(exhibit, small, room)
     height = height or above + tall + below
     sheet = Sheet(preset, height)
     sheet.write(title, preset.margin, preset.title, weight="bold")
@@ -63,23 +63,23 @@ def _gap(preset: Preset) -> float:
     return 1.8 * preset.small
 
 
-def _blocks(exhibit: Exhibit, preset: Preset, room: float) -> tuple[list[Block], float]:
-    """Return what stands below each other, and its height: rows, then the scales of colours."""
-    graphs = [part for part in exhibit.parts if isinstance(part, Graph)]
-    panels = [part for part in exhibit.parts if isinstance(part, Panel) and not graphs]
-    colours = Colours(panels, preset)
-    blocks: list[Block] = [_Scale(*each, preset) for each in colours.scales()]
-    if graphs:
-        for graph in graphs:
-            tree = Tree(graph, preset)
-            blocks.append(tree if tree.height <= room else Tree(graph, preset, numbered=False))
-    else:
-        rows = _rows(exhibit, preset)
-        fixed = sum(each.height + _gap(preset) for each in (*blocks, *rows)) - _gap(preset)
-        for row in rows:
-            row.place(max((room - fixed) / len(rows), 4 * preset.small), colours)
-        blocks = [*rows, *blocks]
-    return blocks, sum(each.height + _gap(preset) for each in blocks) - _gap(preset)
+def _stacked(blocks: Sequence[Block], preset: Preset) -> float:
+    return sum(block.height + _gap(preset) for block in blocks) - _gap(preset)
+
+
+def _blocks(exhibit: Exhibit, preset: Preset, room: float) -> list[Block]:
+    """Return what stands below each other: trees or rows, then the scales of colours."""
+    if graphs := [part for part in exhibit.parts if isinstance(part, Graph)]:
+        trees = [Tree(graph, preset) for graph in graphs]
+        return [tree if tree.height <= room else Tree(graph, preset, numbered=False)
+                for tree, graph in zip(trees, graphs, strict=True)]  # fmt: skip
+    colours = Colours([part for part in exhibit.parts if isinstance(part, Panel)], preset)
+    rows = _rows(exhibit, preset)
+    blocks: list[Block] = [*rows, *(ColourBar(*each, preset) for each in colours.ends.items())]
+    share = (room - _stacked(blocks, preset)) / len(rows)
+    for row in rows:
+        row.place(max(share, 4 * preset.small), colours)
+    return blocks
 
 
 def _rows(exhibit: Exhibit, preset: Preset) -> list[_Row]:
@@ -122,7 +122,6 @@ class _Row:
 
     Attributes:
         cell: largest width of a cell; 0 without matrices.
-        height: of titles and labels until `place` adds the parts.
     """
 
     def __init__(self, parts: Sequence[Part], above: Sequence[Part], preset: Preset) -> None:
@@ -145,8 +144,12 @@ class _Row:
         labels = max(part.m and part.top for part in self.parts)
         for part in self.parts:
             part.top = labels if part.m else part.top
-        self.height = self.lines * SPACING * preset.text
-        self.height += max(part.top + part.bottom for part in self.parts)
+
+    @property
+    def height(self) -> float:
+        """The height of titles and labels, and of the parts once they have their places."""
+        tallest = max(part.top + part.high + part.bottom for part in self.parts)
+        return self.lines * SPACING * self.preset.text + tallest
 
     def _titles(self, cell: float, most: int) -> list[list[str]]:
         """Return the lines above each part: the short title if the long one takes more than one."""
@@ -158,64 +161,35 @@ class _Row:
             lines = wrapped(label(part.part.title, 200), size, room) if part.part.title else []
             if isinstance(part, Matrix) and part.part.short and len(lines) > 1:
                 lines = [fitted(part.part.short, size, room)]
-            found.append([*lines[: most - 1], *_cut(lines[most - 1 :], size, room)])
+            if len(lines) > most:
+                lines = [*lines[: most - 1], fitted(" ".join(lines[most - 1 :]), size, room)]
+            found.append(lines)
         return found
 
     def place(self, most: float, colours: Colours) -> None:
         """Choose sizes for a height of at most `most` besides titles and labels."""
         self.colours, size, wide, tall = colours, self.preset.small, 0.0, 0.0
-        if shapes := [(part.n, part.m) for part in self.parts if part.m]:
+        if shapes := [(part.n, part.m) for part in self.parts if isinstance(part, Matrix)]:
             high = min(self.preset.cell, max(most, size) / max(n for n, _ in shapes))
             wide, tall = cell_size(shapes, self.cell, high, size)
             self.titles = self._titles(wide, max(1, self.lines))
-        self.sizes = [(part.across + part.m * wide, part.tall(tall, most)) for part in self.parts]
-        self.height = self.lines * SPACING * self.preset.text + max(
-            part.top + height + part.bottom
-            for part, (_, height) in zip(self.parts, self.sizes, strict=True)
-        )
+        for part in self.parts:
+            part.wide = part.across + part.m * wide
+            part.high = part.n * tall if isinstance(part, Matrix) else part.tall(most)
 
     def draw(self, sheet: Sheet, y: float) -> None:
         """Draw on a sheet, from a height on."""
         x, text = 0.0, self.preset.text
         top = y + SPACING * text * self.lines
-        for part, (wide, tall), lines in zip(self.parts, self.sizes, self.titles, strict=True):
+        for part, lines in zip(self.parts, self.titles, strict=True):
             x += part.left
             sheet.write(lines, top - SPACING * text * len(lines), text, x)
-            ax = sheet.axes(x, top + part.top, wide, tall)
+            ax = sheet.axes(x, top + part.top, part.wide, part.high)
             if isinstance(part, Matrix):
-                part.draw(ax, wide + 0.8 * self.gap, self.colours)
+                part.draw(ax, part.wide + 0.8 * self.gap, self.colours)
             else:
                 part.draw(ax)
-            x += wide + self.gap
+            x += part.wide + self.gap
 
 
-class _Scale:
-    """A bar of a scale's colours with its name beside it."""
-
-    def __init__(
-        self, name: str, table: NDArray[np.uint8], ticks: dict[float, str], preset: Preset
-    ) -> None:
-        self.table, self.ticks, self.preset, size = table, ticks, preset, preset.small
-        self.inset, self.bar = 1.8 * size, min(0.3 * preset.room, 16 * size)
-        self.right = self.inset + self.bar + 1.5 * size
-        self.lines = wrapped(name, size, preset.room - self.right)
-        self.height = max(2.3 * size, len(self.lines) * SPACING * size)
-
-    def draw(self, sheet: Sheet, y: float) -> None:
-        """Draw on a sheet, from a height on."""
-        size = self.preset.small
-        ax = sheet.axes(self.inset, y, self.bar, 0.9 * size)
-        ax.imshow(self.table[None], extent=(0, 1, 0, 1), aspect="auto", interpolation="nearest")
-        ax.set_yticks([])
-        ax.set_xticks(list(self.ticks), list(self.ticks.values()), size=size)
-        ax.tick_params(
-            length=0.25 * size, width=0.5, color=self.preset.chrome.muted, pad=0.2 * size
-        )
-        sheet.write(self.lines, y - 0.2 * size, size, self.right)
-
-
-def _cut(lines: list[str], size: float, room: float) -> list[str]:
-    return [fitted(" ".join(lines), size, room)] if lines else []
-
-
-Block = _Row | _Scale | Tree
+Block = _Row | ColourBar | Tree

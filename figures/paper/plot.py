@@ -21,7 +21,8 @@ _SLOPE, _TALL = 0.5, 16  # height at most: for the width, and in sizes of type
 class Plot:
     """A series with the room of its ticks, titles and legend on three sides, in points."""
 
-    n = m = 0  # cells of a matrix
+    m = 0  # columns of a matrix
+    wide = high = 0.0
 
     def __init__(self, series: Series, preset: Preset, room: float) -> None:
         self.part, self.preset, size = series, preset, preset.small
@@ -50,8 +51,8 @@ class Plot:
         spare = (abs(low) or 1) / 2 if low == high else 0
         return low - spare, high + spare
 
-    def tall(self, cell: float, most: float) -> float:
-        """Return the height, whatever a matrix's cells are beside it."""
+    def tall(self, most: float) -> float:
+        """Return the height where there is room for `most`."""
         return min(most, _SLOPE * self.across, _TALL * self.preset.text)
 
     def draw(self, ax: Axes) -> None:

@@ -45,18 +45,14 @@ class Preset:
         return "#ffffff" if self.theme == "light" else self.chrome.surface
 
 
-def _slide(name: str, label: str, theme: Theme) -> Preset:
-    return Preset(name, label, 40 / 3, 7.5, 24, 14, 12, 30, 36, theme)
-
-
 #: By name. The widths are those of a column and of a page of two columns, and of a 16:9 slide.
 PRESETS: dict[str, Preset] = {
     preset.name: preset
     for preset in (
         Preset("one-column", "One column", 3.3, 0, 8.5, 7, LEAST_TYPE, 4, 16),
         Preset("two-columns", "Two columns", 6.9, 0, 10, 8, 6.5, 4, 20),
-        _slide("slide", "Slide", "light"),
-        _slide("dark-slide", "Dark slide", "dark"),
+        Preset("slide", "Slide", 40 / 3, 7.5, 24, 14, 12, 30, 36),
+        Preset("dark-slide", "Dark slide", 40 / 3, 7.5, 24, 14, 12, 30, 36, "dark"),
     )
 }
 DEFAULT = PRESETS["two-columns"]
