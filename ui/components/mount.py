@@ -36,26 +36,16 @@ def show(
         on_choose: called with a valid new choice before the script reruns.
         choice: the choice to show instead of the component's own.
         together: keys of components that the browser moves along with this one.
-        events: see `mount`.
-    """
-    if component.parse is None:
-        mount(component.name, pack(component.header, component.body), key=key, **events)
-        return
-    if on_choose is not None:
-        events["on_choice_change"] = _listener((key, *together), component.parse, on_choose)
-    shown = component.choice if choice is None else choice
-    mount(component.name, _message(key, component, shown), key=key, **events)
-
-
-def mount(name: str, data: Any, *, key: str, **events: Callable[[], None]) -> None:
-    """Mount a component of `ui.components.files`.
-
-    Args:
-        data: its message, or JSON data.
         events: `on_NAME_change`, called before the script reruns once the browser has reported
             `st.session_state[key].NAME`.
     """
-    _registered(name)(key=key, data=data, **events)
+    if component.parse is None:
+        data = pack(component.header, component.body)
+    else:
+        data = _message(key, component, component.choice if choice is None else choice)
+        if on_choose is not None:
+            events["on_choice_change"] = _listener((key, *together), component.parse, on_choose)
+    _registered(component.name)(key=key, data=data, **events)
 
 
 @cache

@@ -99,6 +99,11 @@ def labels(tokens: Iterable[str], limit: int = 24) -> list[str]:
     return [show_token(token, limit) for token in tokens]
 
 
+def finite(value: float) -> float:
+    """Round to four decimals; -inf, which JSON cannot represent, becomes a very low number."""
+    return round(max(float(value), -1e6), 4)
+
+
 def is_index(value: Any, length: int) -> TypeGuard[int]:
     """Return True for an integer from 0 to `length - 1`; False for other types, also bool."""
     return type(value) is int and 0 <= value < length

@@ -37,7 +37,6 @@ function show(view) {
     key: `view-${view.index}`,
     name: view.name,
     parentElement: view.root,
-    setStateValue: answer,
     setTriggerValue: answer,
   });
 }

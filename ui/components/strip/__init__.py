@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ui.components.packing import Component, labels
+from ui.components.packing import Component, finite, labels
 
 
 def strip_component(
@@ -37,7 +37,7 @@ def strip_component(
     header: dict[str, Any] = {
         "label": label,
         "tokens": labels(tokens, 28),
-        "log_probs": [round(max(float(value), -1e6), 4) for value in log_probs],
+        "log_probs": [*map(finite, log_probs)],
         "differing": [at in marked for at in range(len(tokens))],
         "parting": -1 if parts_at is None else parts_at,
         "line": one_line,

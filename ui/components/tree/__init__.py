@@ -13,7 +13,7 @@ from figures.labels import show_token
 from figures.outcomes import OUTCOMES
 from figures.palette import THEMES, categorical
 from transformer.measures.beam import Comparison, Node, Tree
-from ui.components.packing import Component, fields
+from ui.components.packing import Component, fields, finite
 
 _KINDS = tuple(OUTCOMES)
 
@@ -57,9 +57,9 @@ def tree_component(
         "step": [node.step for node in tree.nodes],
         "rank": [node.rank for node in tree.nodes],
         "text": [texts[_shown(node.token)] for node in tree.nodes],
-        "log_prob": [_finite(node.log_prob) for node in tree.nodes],
-        "total": [_finite(node.total) for node in tree.nodes],
-        "score": [_finite(node.score) for node in tree.nodes],
+        "log_prob": [finite(node.log_prob) for node in tree.nodes],
+        "total": [finite(node.total) for node in tree.nodes],
+        "score": [finite(node.score) for node in tree.nodes],
         "kind": [_KINDS.index(node.outcome) for node in tree.nodes],
         # 2: on the winner's path, 1: on the path of another finished one, 0: neither.
         "line": [
@@ -82,7 +82,7 @@ def branches_component(comparison: Comparison) -> Component[None]:
     """Return two paths as rows of tokens with log-probabilities; the shared prefix once."""
 
     def row(nodes: tuple[Node, ...]) -> list[list[object]]:
-        return [[_shown(node.token), _finite(node.log_prob)] for node in nodes]
+        return [[_shown(node.token), finite(node.log_prob)] for node in nodes]
 
     header = {
         "a": row(comparison.a),
@@ -96,8 +96,3 @@ def branches_component(comparison: Comparison) -> Component[None]:
 @lru_cache(maxsize=4096)
 def _shown(token: str) -> str:
     return show_token(token)
-
-
-def _finite(value: float) -> float:
-    """Round to four decimals; -inf, which JSON cannot represent, becomes a very low number."""
-    return round(max(value, -1e6), 4)
