@@ -39,9 +39,9 @@ from ui.core import url_state
 from ui.core.layout import current_theme, sized
 from ui.core.side import OTHER_HEAD, OTHER_LAYER, Side
 from ui.core.url_state import HEAD, KIND, LAYER, Param
-from ui.core.widgets import UNITS, choose_one, raw_box, refill, units_control
+from ui.core.widgets import UNITS, choose_one, refill, units_control
 from ui.export.download import trace_for
-from ui.frame.twice import Changes, Download, Pair, Setup, Twice
+from ui.frame.twice import Changes, Download, Pair, Setup, Twice, draw_cell
 from ui.head.choice import kind_now, shared_kinds
 from ui.work.results import once
 
@@ -188,21 +188,9 @@ def draw_lens(
 
 
 def _cell_boxes(both: Both, side: Side) -> None:
-    shape = both.of(side)[1].weights.shape
-    place = st.container(key=f"compare_cells_{side.letter}")
-    for box, axis, param, n in zip(
-        place.columns(2, gap="small"), ("layer", "head"), side.cell_params, shape, strict=False
-    ):
-        raws = ["same"] * (side.letter == "B") + ["mean", *map(str, range(1, n + 1))]
-        raw = param.write(url_state.get(param))
-        names = {"same": f"{axis} as A", "mean": f"all {axis}s"}
-        raw_box(
-            box, f"{side.letter} {axis}", param, raws, raw if raw in raws else "mean",
-            key=f"{param.name}_widget",
-            named=lambda raw, axis=axis, names=names: (  # type: ignore[misc]
-                f"{side.letter}  {names.get(raw, f'{axis} {raw}')}"
-            ),
-        )  # fmt: skip
+    places = st.container(key=f"compare_cells_{side.letter}").columns(2, gap="small")
+    raws = [param.write(url_state.get(param)) for param in side.cell_params]
+    draw_cell(side, places, both.of(side)[1].weights.shape, raws, mean=True)
 
 
 def _matrices(both: Both) -> None:

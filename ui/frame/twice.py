@@ -5,7 +5,7 @@ The sides stand in columns, row by row. One whose model lacks what the page need
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -17,9 +17,11 @@ from figures.compare import beside
 from figures.exhibit import Exhibit, file_stem
 from figures.markdown import plain
 from ui.core import url_state
+from ui.core.glossary import term
 from ui.core.side import Side
 from ui.core.url_state import Param
 from ui.core.view import CHECKPOINT, SENTENCE, View
+from ui.core.widgets import raw_box
 from ui.frame.availability import why_not
 from ui.frame.pages import PAGES, PageSpec
 from ui.frame.steering import PREFIX, TARGET
@@ -204,6 +206,32 @@ class Twice:
     def _why_not(self, side: Side) -> str | None:
         offered = None if self.spec is None or self.everywhere else why_not(side.view, self.spec)
         return offered or self.lacks(side)
+
+
+def draw_cell(
+    side: Side, places: Sequence[DeltaGenerator], counts: Sequence[int], shown: Sequence[str],
+    *, same: bool = True, mean: bool = False,
+) -> None:  # fmt: skip
+    """Draw the boxes of a side's layer and head.
+
+    Args:
+        counts: of layers and heads, perhaps with others.
+        shown: raw values on screen; one that is not on offer shows as "mean".
+        same, mean: whether B can follow A, and whether all of them combined can be chosen.
+    """
+    for place, axis, param, count, raw in zip(
+        places, ("layer", "head"), side.cell_params, counts, shown, strict=False
+    ):
+        raws = ["same"] * (same and side.letter == "B") + ["mean"] * mean
+        raws += map(str, range(1, count + 1))
+        names = {"same": f"{axis} as A", "mean": f"all {axis}s"}
+        raw_box(
+            place, f"{side.letter} {axis}", param, raws, raw if raw in raws else "mean",
+            key=f"{param.name}_widget", help=term(axis),
+            named=lambda raw, axis=axis, names=names: (  # type: ignore[misc]
+                f"{side.letter}  {names.get(raw, f'{axis} {raw}')}"
+            ),
+        )  # fmt: skip
 
 
 def both_exhibit(setup: Setup, title: str, name: str, makers: Mapping[str, Maker]) -> Exhibit:

@@ -23,7 +23,7 @@ from ui.core.url_state import HEAD, KIND, LAYER
 from ui.core.view import View
 from ui.core.widgets import choose_one, raw_box
 from ui.export.download import figure_for
-from ui.frame.twice import Changes, Download, Pair, Twice
+from ui.frame.twice import Changes, Download, Pair, Twice, draw_cell
 from ui.head.choice import HeadSettings, chosen_now, keep_chosen, kind_now, place_of, shared_kinds
 from ui.head.exhibits import (
     HeadChoice,
@@ -34,8 +34,6 @@ from ui.head.exhibits import (
     stages_of,
 )
 from ui.work.cache import Computation, computed
-
-_AXES = ("layer", "head")
 
 
 def draw_kinds(where: DeltaGenerator, *traces: Trace) -> None:
@@ -53,7 +51,7 @@ def stages_at(place: HeadChoice) -> Computation[HeadStages]:
 
 def get_stages(view: View, place: HeadChoice) -> HeadStages:
     """Return the numbers of one query in one head."""
-    return computed(view, *stages_at(place))
+    return computed(view, stages_at(place))
 
 
 def draw_stages(
@@ -146,17 +144,12 @@ def _draw_boxes(side: Side, places: Mapping[str, HeadChoice], *, same_queries: b
     queries = query_labels(side.trace, place.kind)
     first = places.get("A") if side.letter == "B" else None
     boxes = st.columns([5, 5, 6], gap="small")
-    for box, axis, param, count in zip(boxes, _AXES, side.cell_params, counts, strict=False):
-        raws, shown = _numbers(count), str(getattr(place, axis) + 1)
-        if first is not None:
-            raws.insert(0, "same")
-            if url_state.get(param) == "same" and getattr(first, axis) < count:
-                shown = "same"
-        raw_box(
-            box, f"{side.letter} {axis}", param, raws, shown, key=side.key(f"head_{axis}_box"),
-            named=lambda raw, axis=axis: f"{axis} {'as A' if raw == 'same' else raw}",  # type: ignore[misc]
-            help=term(axis),
-        )  # fmt: skip
+    at = [(place.layer, first and first.layer), (place.head, first and first.head)]
+    raws = [
+        "same" if url_state.get(param) == "same" and own == others else str(own + 1)
+        for param, (own, others) in zip(side.cell_params, at, strict=True)
+    ]
+    draw_cell(side, boxes[:2], counts, raws, same=first is not None)
     if first is not None and same_queries:
         boxes[2].caption(f"Query {code(plain_token(queries[place.query]))}, as A")
         return
