@@ -29,7 +29,7 @@ def opening(view: View, trace: Trace) -> Plan:
 def body(view: View) -> None:
     """Draw the model and what is below it; a fragment, so a choice here reruns only this."""
     trace = get_trace(view)
-    stream = computed(view, *STREAM)
+    stream = computed(view, STREAM)
     config = view.entry.config
     assert config is not None  # a checkpoint of this project has one
     chosen = choice_now(view, trace, stream)

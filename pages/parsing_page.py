@@ -34,4 +34,4 @@ else:
         """Read the tree in the same job as the trace."""
         yield wanted
 
-    draw_parse(view, get_trace(view, ahead), computed(view, *wanted), split)
+    draw_parse(view, get_trace(view, ahead), computed(view, wanted), split)

@@ -57,7 +57,7 @@ def draw_pieces(side: Side, reading: Reading, tokenizer: Tokenizer, token: int) 
 def draw_neighbours(view: View, tokenizer: Tokenizer, side: TextSide, token: int) -> None:
     """Draw the nearest tokens in every embedding matrix."""
     number, pieces = url_state.get(TokensChoice.count), tokenizer.pieces
-    found = computed(view, *near_token(side, token, number))
+    found = computed(view, near_token(side, token, number))
     place = section("A number becomes a vector", words.about_neighbours(pieces[token], len(found)))
     place.slider("Neighbours", 3, 30, **bound(TokensChoice.count), help=term("cosine"))
     for column, (use, nearest) in zip(place.columns(len(found)), found.items(), strict=True):
@@ -73,7 +73,7 @@ def draw_neighbours(view: View, tokenizer: Tokenizer, side: TextSide, token: int
 def draw_plane(view: View, tokenizer: Tokenizer, side: TextSide, token: int) -> None:
     """Draw the sentence's vectors, without and with positions, on the same axes."""
     number = url_state.get(TokensChoice.background)
-    found = computed(view, *vectors(side, number))
+    found = computed(view, vectors(side, number))
     stack = "encoder" if side == "source" else "decoder"
     place = section("Its position is added", words.about_plane(found, stack))
     left, right = place.columns([3, 2])

@@ -206,7 +206,7 @@ def test_stopped_matching_says_so_and_goes_on(open_page: Open, root: Path) -> No
     app.session_state["headlight_stopped"] = matching.work_of(Setup("models", left, right))
     turn_to(app, "heads")
     assert "Stopped" in said(app)
-    app.button(key="compare_resume").click().run()
+    app.button(key="resume_work").click().run()
     assert "pairs of heads" in said(app)
 
 
@@ -310,7 +310,7 @@ def test_query_and_key_are_each_sides_own_where_their_tokens_differ(open_shipped
 
 def test_layers_and_heads_of_b_are_as_in_a_until_they_are_chosen(open_shipped: Open) -> None:
     app = open_shipped(topic="head", other=EN_FR, kind="encoder_self", layer="1", head="2")
-    assert app.selectbox(key="head_layer_box_B").value == "same"
+    assert app.selectbox(key="other_layer_widget").value == "same"
     app.selectbox(key="head_head_box_A").set_value("5").run()
     assert "B** · layer 1, head 5" in said(app)
     app.selectbox(key="head_head_box_B").set_value("7").run()

@@ -14,16 +14,16 @@ from tests.pages.links import said
 from transformer.experiments import complexity
 from transformer.experiments.records import Measurement, exponents, shipped
 from transformer.worker.job import STOP, Job, StoppedError
-from ui.complexity import jobs
+from ui.complexity import views
 
 
 @pytest.fixture(autouse=True)
 def _a_server_of_its_own(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(jobs, "_jobs", [])
+    monkeypatch.setattr(views, "_jobs", [])
     tiny = replace(complexity.QUICK, lengths=(8, 16), widths=(8, 16))
     monkeypatch.setattr(complexity, "QUICK", tiny)
     yield
-    if (job := jobs.current()) is not None:
+    if (job := views.current_job()) is not None:
         job.stop()
         job.ended(100)
 
@@ -83,18 +83,18 @@ def test_a_server_that_trains_nothing_measures_nothing(
 
 
 def test_one_measurement_at_a_time_replaces_what_is_shown(run_app: RunApp) -> None:
-    job = jobs.begin(quick=True)
-    assert jobs.begin(quick=True) is job
+    job = views.begin_measuring(quick=True)
+    assert views.begin_measuring(quick=True) is job
     assert job.ended(100) and job.phase == "done"
     assert job.progress[0] == job.progress[1] > 0
-    made = jobs.measured()
+    made = views.last_measurement()
     assert made is not None and made.lengths == (8, 16)
     app = run_app(at="complexity", measured="here")
     assert "n = 8 to 16" in said(app)
     assert app.button(key="measure_layers")
     second: Job[Measurement] = Job()
-    jobs._jobs.append(second)
+    views._jobs.append(second)
     app = run_app(at="complexity", measured="here")
     app.button(key="stop_measuring").click().run()
-    assert second.request == STOP and jobs.measured() is made
+    assert second.request == STOP and views.last_measurement() is made
     second.future.set_exception(StoppedError())

@@ -227,12 +227,12 @@ def get_maps(view: View, trace: Trace, choice: AttentionChoice) -> Maps:
     """Return `maps_of`, cached when words have to be merged."""
     if choice.units == "tokens":
         return maps_of(trace, choice.kind, choice.units)
-    return computed(view, *_by_words(choice.kind, choice.units))
+    return computed(view, _by_words(choice.kind, choice.units))
 
 
 def get_sheet(view: View, choice: AttentionChoice) -> Sheet:
     """Return the grid of all maps."""
-    return computed(view, *_sheet(choice))
+    return computed(view, _sheet(choice))
 
 
 def get_tabs(view: View, trace: Trace, choice: AttentionChoice) -> dict[str, Tab]:
@@ -250,7 +250,7 @@ def largest(view: View, trace: Trace, choice: AttentionChoice) -> tuple[int, int
 
 def get_drawing(view: View, choice: AttentionChoice) -> Drawing:
     """Return the lines of the chosen heads."""
-    return computed(view, *_drawing(choice))
+    return computed(view, _drawing(choice))
 
 
 def plan_of(trace: Trace, choice: AttentionChoice) -> Plan:

@@ -61,7 +61,7 @@ class Search:
 def search_of(view: View, trace: Trace) -> Search:
     """Return the search of a view whose trace recorded it."""
     decode = get_translator(view).tokenizer.target.decode
-    return Search(view, trace, computed(view, *TREE), decode)
+    return Search(view, trace, computed(view, TREE), decode)
 
 
 def draw_tree(

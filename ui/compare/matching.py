@@ -39,8 +39,8 @@ from ui.core.view import SearchChoice, View
 from ui.core.widgets import fill
 from ui.export.download import source_of
 from ui.frame.twice import Download, Pair, Setup, Twice, following
-from ui.work.cache import errors_on_page, get_tracer
-from ui.work.progress import Progress, attended, resume, stopped, unreported
+from ui.work.cache import end_where_stopped, errors_on_page, get_tracer
+from ui.work.progress import Progress, attended, unreported
 from ui.work.results import once, trace
 
 _Kinds = Mapping[AttentionKind, HeadAgreement]
@@ -110,10 +110,7 @@ def _greedy(view: View, sentence: str) -> View:
 
 def _get_matching(setup: Setup, kind: AttentionKind) -> Matching | None:
     work = work_of(setup)
-    if stopped(work):
-        st.info("Stopped. What was compared so far is kept.", icon=":material/stop_circle:")
-        st.button("Go on matching", on_click=resume, key="compare_resume")
-        return None
+    end_where_stopped(work, "Go on matching")
     for view in setup.views:
         get_tracer(view)
     progress = Progress(work, "Comparing sentence {step} of {most}")

@@ -26,9 +26,8 @@ from ui.core.view import View
 from ui.export.download import trace_for
 from ui.frame.twice import Download, Pair, Setup, Twice, following
 from ui.head.choice import shared_kinds
-from ui.work import results
-from ui.work.cache import end_where_stopped, errors_on_page, get_trace
-from ui.work.progress import WORKING, Progress, attended
+from ui.work.cache import get_trace, made_in_turn
+from ui.work.progress import WORKING
 
 Agreements = Mapping[AttentionKind, HeadAgreement]
 
@@ -77,19 +76,11 @@ def _get_agreements(setup: Setup, left: Trace, right: Trace) -> Agreements:
     """Return `head_agreements`, made once, with progress shown and a way to stop."""
     by_place = setup.by_place
     work = ("agreements", *(view.request for view in setup.views), right.forced, by_place)
-    end_where_stopped(work, "Go on")
-    found: Agreements | None = results.CACHE.get(work)
-    if found is not None:
-        return found
 
     def make(report: Report) -> Agreements:
-        with results.OTHERS.turn(lambda ahead: report(ahead, 0)):
-            return head_agreements(left, right, by_place=by_place, report=lambda: report(*UNKNOWN))
+        return head_agreements(left, right, by_place=by_place, report=lambda: report(*UNKNOWN))
 
-    with errors_on_page():
-        return attended(
-            lambda report: results.once(work, lambda: make(report), report), Progress(work, WORKING)
-        )
+    return made_in_turn(work, make, WORKING)
 
 
 def _following_views(setup: Setup, left: Trace, right: Trace) -> list[View | None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from typing import cast
 
 import numpy as np
@@ -31,9 +32,8 @@ from transformer.measures.layer_costs import (
     Reals,
     path_length,
 )
-from transformer.types import Report
 from transformer.worker.job import Job
-from ui.complexity import jobs
+from transformer.worker.process import start_alone
 from ui.complexity.choice import (
     KINDS,
     MEASURED,
@@ -44,20 +44,53 @@ from ui.complexity.choice import (
     size_of,
 )
 from ui.complexity.exhibits import AXES, bytes_of_maps, layer_costs, lines_of, path_lengths
-from ui.core import url_state
+from ui.core import public, url_state
 from ui.core.layout import current_theme, draw_chart, section
 from ui.core.view import View
 from ui.core.widgets import bound, choose_one
 from ui.export.download import download_below
-from ui.work.cache import end_where_stopped, errors_on_page, get_translator
-from ui.work.progress import Progress, attended
-from ui.work.results import CACHE, OTHERS, once
+from ui.work.cache import get_translator, made_in_turn
+from ui.work.results import CACHE, once
+
+_LOCK = threading.Lock()
+#: Measurements outlive the page run that started them; the last result serves all sessions. They
+#: run in a process: in the server one would change the threads of all models.
+_jobs: list[Job[Measurement]] = []
+
+
+def measuring_refusal() -> str | None:
+    """Return why measuring is not allowed on this server, or None."""
+    return public.job_refusal("Measuring in the app")
+
+
+def begin_measuring(quick: bool = False) -> Job[Measurement]:
+    """Start measuring, if `quick` small shapes only; return the running job if there is one."""
+    # Here, as it imports PyTorch.
+    from transformer.experiments.complexity import QUICK, Plan, measure
+
+    with _LOCK:
+        job = current_job()
+        if job is None or not job.running:
+            job = start_alone(measure, QUICK if quick else Plan())
+            _jobs[:] = [*(each for each in _jobs if each.phase == "done"), job][-2:]
+        return job
+
+
+def current_job() -> Job[Measurement] | None:
+    """Return the last job of this server, running or not."""
+    return _jobs[-1] if _jobs else None
+
+
+def last_measurement() -> Measurement | None:
+    """Return this server's last measurement, or None."""
+    done = (each.future.result() for each in reversed(_jobs) if each.phase == "done")
+    return next(done, None)
 
 
 def draw_layers() -> None:
     """Draw the view."""
     LayersChoice.show()
-    own = jobs.measured()
+    own = last_measurement()
     made = own if own is not None and url_state.get(LayersChoice.source) == "here" else shipped()
     if url_state.get(LayersChoice.width) not in made.widths:
         url_state.put(LayersChoice.width, made.widths[-1])
@@ -190,15 +223,15 @@ def _draw_source(made: Measurement) -> None:
 
 def draw_measuring() -> None:
     """Draw the choice of a measurement, and a button to make one or its progress."""
-    job = jobs.current()
-    if jobs.measured() is not None:
+    job = current_job()
+    if last_measurement() is not None:
         choose_one("Measurement", LayersChoice.source, MEASURED, label_visibility="visible")
     if job is not None and job.running:
         _draw_progress(job)
         return
     if job is not None and job.phase == "failed":
         st.error(f"Measuring failed: {plain(job.error)}.", icon=":material/error:")
-    why = jobs.refusal()
+    why = measuring_refusal()
     st.button(
         "Measure again on this machine", icon=":material/timer:", key="measure_layers",
         on_click=_begin, disabled=why is not None,
@@ -208,8 +241,8 @@ def draw_measuring() -> None:
 
 
 def _begin() -> None:
-    if jobs.refusal() is None:
-        jobs.begin()
+    if measuring_refusal() is None:
+        begin_measuring()
         url_state.put(LayersChoice.source, "here")
 
 
@@ -221,7 +254,7 @@ def _draw_progress(job: Job[Measurement]) -> None:
     starting = total <= 0
     said = "Starting" if starting else f"Measured {done:,} of {total:,} layers"
     st.progress(0.0 if starting else min(1.0, done / total), said)
-    if jobs.refusal() is None:
+    if measuring_refusal() is None:
         st.button("Stop", icon=":material/stop:", on_click=job.stop, key="stop_measuring")
     st.caption("You can use other pages in the meantime.")
 
@@ -385,18 +418,12 @@ _ASKED = "headlight_time_maps"
 
 
 def _timed(view: View, config: ModelConfig, key: tuple[str, ...]) -> tuple[Reals, Reals]:
-    end_where_stopped(key, "Time this checkpoint")
     model = get_translator(view).model
-
-    def make(report: Report) -> tuple[Reals, Reals]:
-        with OTHERS.turn(lambda ahead: report(ahead, 0)):
-            made = time_maps(model, _reached(config), report=report)
-        CACHE.put(key, made)
-        return made
-
     st.session_state[_ASKED] = True  # so that a rerun for another reason goes on with it
-    with errors_on_page():
-        made = attended(make, Progress(key, "Timing: pass {step} of {most}"))
+    made = made_in_turn(
+        key, lambda report: time_maps(model, _reached(config), report=report),
+        "Timing: pass {step} of {most}", "Time this checkpoint",
+    )  # fmt: skip
     st.session_state.pop(_ASKED, None)
     return made
 

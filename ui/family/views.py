@@ -11,10 +11,10 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from figures.attention import describe, heatmap
-from figures.family import candidates, expected
 from figures.labels import plain_token
 from figures.markdown import code, plain
 from figures.numbers import parameters
+from figures.tokens import candidates, expected
 from transformer.catalogue import Entry
 from transformer.config import ModelConfig
 from transformer.measures.words import source_block
@@ -87,7 +87,7 @@ def draw_expects(view: View, entries: Sequence[Entry]) -> None:
 
 def _draw_filled(view: View) -> None:
     trace = get_trace(view, partial(_ahead, GUESSES))
-    guesses = computed(view, *GUESSES)
+    guesses = computed(view, GUESSES)
     hidden = any(each.log_prob is None for each in guesses)
     words, more = st.columns([5, 2], vertical_alignment="center")
     words.markdown(
@@ -131,7 +131,7 @@ def _draw_continued(view: View) -> None:
         "continued", (n, seed), lambda model, trace: continued(model, trace, n, seed)
     )
     get_trace(view, partial(_ahead, wanted))
-    trace = computed(view, *wanted)
+    trace = computed(view, wanted)
     guesses = next_tokens(trace)
     words, more = st.columns([5, 2], vertical_alignment="center")
     words.markdown(

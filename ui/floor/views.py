@@ -92,7 +92,7 @@ def _offer(view: View, stream: Stream, chosen: PlanChoice) -> None:
 
 def _draw_network(view: View, trace: Trace, stream: Stream, chosen: PlanChoice) -> None:
     stack, layer, position = place_of(chosen, stream)
-    reading = computed(view, *network_at(chosen, stream))
+    reading = computed(view, network_at(chosen, stream))
     held = stream.stack(stack)
     fired = int(held.n_firing[layer, position])
     share = float(held.shares[layer, -1, position])

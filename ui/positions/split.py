@@ -74,7 +74,7 @@ def _maps(view: View) -> None:
     with heads:
         names = [f"Head {i + 1}" for i in range(trace.attention(kind).shape[1])]
         numbered("split", HEAD, "Head", names, head, label_visibility="collapsed")
-    split = computed(view, *_split(kind, head))
+    split = computed(view, _split(kind, head))
     n_numbers = split.logits.size * (len(split.parts) + 1)
     name = split_name(kind, head)
     download_below(more, view, name, content_and_position, n_numbers, kind=kind, head=head)

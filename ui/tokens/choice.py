@@ -63,7 +63,7 @@ def token_now(reading: Reading, vocab_size: int) -> int:
 
 def get_reading(view: View, side: TextSide) -> Reading:
     """Return one side's text in pieces, of a model whose vocabulary is available."""
-    return computed(view, *reading_of(view, side))
+    return computed(view, reading_of(view, side))
 
 
 def reading_of(view: View, side: TextSide) -> Computation[Reading]:

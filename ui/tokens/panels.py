@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -38,7 +39,7 @@ from ui.tokens.views import (
     read_trace,
     tokenizer_of,
 )
-from ui.work.cache import computed, get_tracer
+from ui.work.cache import Computation, computed, get_tracer
 from ui.work.pictures import drawn
 
 #: Maximum number of rows in the list of pieces.
@@ -75,7 +76,7 @@ def draw_cuts(view: View, reading: Reading, tokenizer: Tokenizer) -> None:
         right.number_input(
             "Seed of the draws", 0, 9_999, **bound(TokensChoice.cut_seed), help=term("seed")
         )
-    cuts = computed(view, *other_cuts_of(reading, tokenizer))
+    cuts = computed(view, other_cuts_of(reading, tokenizer))
     if len(cuts) < 2:
         place.caption("There is no other way to split it.")
         return
@@ -90,10 +91,10 @@ def draw_cuts(view: View, reading: Reading, tokenizer: Tokenizer) -> None:
 def draw_recut(view: View, first: Segmentation, other: Segmentation, number: int) -> None:
     """Draw the translations of two segmentations of the sentence."""
     ids, beam, alpha = [first.ids, other.ids], view.beam_size, view.alpha
-    found = computed(
-        view, "recut", tuple(ids),
-        lambda model, trace: model.translate(ids, beam_size=beam, alpha=alpha),
-    )  # fmt: skip
+    wanted: Computation[Any] = Computation(
+        "recut", tuple(ids), lambda model, trace: model.translate(ids, beam_size=beam, alpha=alpha)
+    )
+    found = computed(view, wanted)
     for label, each in (("From split 1", found[0]), (f"From split {number + 1}", found[1])):
         log_prob = linked(f"log P {signed(sum(each.log_probs), 2)}", "log p")
         st.markdown(f"{label}: **{plain(each.text)}** · {log_prob}")

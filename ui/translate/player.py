@@ -100,7 +100,7 @@ def draw_player(side: Side, *, words: bool, follows: bool = False) -> None:
 
     # `steer` keeps the trace alive, so pass it only to players that can be steered.
     show(
-        computed(side.view, *player_of(side, words=words, follows=follows)),
+        computed(side.view, player_of(side, words=words, follows=follows)),
         key=side.key("player"),
         choice=asdict(place_now()),
         on_choose=steer if _steerable(side) else lambda move: remember(move.place),

@@ -112,18 +112,13 @@ def _result(request: Request, wanted: Computation[Any] | Request, report: Report
     return results.result_of(request, wanted, report)
 
 
-def computed(view: View, name: str, args: Hashable, make: Callable[[Any, Trace], T]) -> T:
-    """Return the result of `make` for this view, from the cache or made now with the trace.
+def computed(view: View, wanted: Computation[T]) -> T:
+    """Return a result for this view, from the cache or made now with the trace.
 
-    Args:
-        name, args, make: see `Computation`.
-
-    Returns: what `make` returned; its arrays are read-only.
-
-    If there is no trace, `make` raises `InputError`, `CheckpointError` or runs out of memory, or
-    the user stopped, the page says so in one line and the run ends.
+    Its arrays are read-only. If there is no trace, `make` raises `InputError`, `CheckpointError` or
+    runs out of memory, or the user stopped, the page says so in one line and the run ends.
     """
-    result: T = prepare(view, [Computation(name, args, make)])[0]
+    result: T = prepare(view, [wanted])[0]
     return result
 
 
@@ -144,6 +139,29 @@ def prepare(view: View, wanted: Iterable[Computation[Any]]) -> list[Any]:
 
     with errors_on_page():
         return attended(make, Progress(work, _doing(request)))
+
+
+def made_in_turn(
+    work: Hashable, make: Callable[[Report], T], doing: str, again: str = "Go on"
+) -> T:
+    """Return the result of `make` for the key `work`, cached or made now among other computations.
+
+    Args: doing: text of the progress bar.  again: see `end_where_stopped`.
+    """
+    end_where_stopped(work, again)
+    found: T = results.CACHE.get(work, _MISSING)
+    if found is not _MISSING:
+        return found
+
+    def in_turn(report: Report) -> T:
+        with results.OTHERS.turn(lambda ahead: report(ahead, 0)):
+            return make(report)
+
+    with errors_on_page():
+        return attended(
+            lambda report: results.once(work, partial(in_turn, report), report),
+            Progress(work, doing),
+        )
 
 
 def end_where_stopped(work: Hashable, again: str) -> None:

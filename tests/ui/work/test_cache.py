@@ -35,7 +35,7 @@ def test_a_result_is_computed_once_by_name_and_arguments(view: View) -> None:
 
     other = dataclasses.replace(view, sentence="The cat sat on the mat.")
     found = [
-        cache.computed(each, name, args, make)
+        cache.computed(each, cache.Computation(name, args, make))
         for each in (view, other)
         for name in ("one", "two")
         for args in ((1, "a"), (1, "b"))
@@ -56,7 +56,9 @@ def test_a_plan_runs_in_its_session_and_is_sent_results(view: View) -> None:
     trace = cache.get_trace(view, plan)
     assert sent == ["A DOG RUNS."]
     assert cache.get_trace(view, plan) is trace and sent == ["A DOG RUNS."] * 2
-    assert cache.computed(view, "two", trace.source, lambda *_: "") == "A DOG RUNS."
+    assert (
+        cache.computed(view, cache.Computation("two", trace.source, lambda *_: "")) == "A DOG RUNS."
+    )
 
 
 def test_a_plan_is_sent_none_for_another_trace_that_fails(view: View) -> None:
