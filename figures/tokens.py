@@ -221,3 +221,51 @@ def _equal_scales(points: Floats) -> tuple[list[float], list[float]]:
     half = np.array(_PLANE) * unit / 2
     first, second = ([float(m - h), float(m + h)] for m, h in zip(middle, half, strict=True))
     return first, second
+
+
+_BAR = 28  # px
+
+
+def candidates(
+    tokens: Sequence[str], probabilities: Floats, theme: Theme, *, actual: str = ""
+) -> Drawn:
+    """Draw the most probable tokens at one place as bars, best first.
+
+    Args:
+        tokens, probabilities: [K], 0 to 1.
+        actual: the token that stands there, which gets the accent; "" for none.
+    """
+    rows = [
+        {"name": f"{rank}  {plain_token(token)}", "value": float(value), "own": token == actual}
+        for rank, (token, value) in enumerate(zip(tokens, probabilities, strict=True), start=1)
+    ]
+    x = alt.X("value:Q", title="probability", axis=alt.Axis(format="%", tickCount=4))
+    return named_bars(
+        rows, x, theme, colour=accented("datum.own", theme), written=".1%",
+        height=_BAR * len(rows),
+        hover=tips(("name:N", "", "token"), ("value:Q", ".4f", "probability")),
+    )  # fmt: skip
+
+
+def expected(tokens: Sequence[str], probabilities: Floats, theme: Theme, *, chosen: int) -> Drawn:
+    """Draw how probable each token of a text was to the model, in the text's order.
+
+    Args:
+        tokens, probabilities: [n]; NaN where nothing is known.
+        chosen: the place that gets the accent.
+    """
+    rows = [
+        {"place": f"{place}  {plain_token(token)}", "chosen": place - 1 == chosen,
+         "probability": None if np.isnan(value) else float(value)}
+        for place, (token, value) in enumerate(zip(tokens, probabilities, strict=True), start=1)
+    ]  # fmt: skip
+    chart = points(rows).mark_bar().encode(
+        x=alt.X("place:N", sort=None, title=None, axis=alt.Axis(labelAngle=-45, labelLimit=120)),
+        y=alt.Y(
+            "probability:Q", title="probability", axis=alt.Axis(format="%", tickCount=3),
+            scale=alt.Scale(domain=[0, 1]),
+        ),
+        color=accented("datum.chosen", theme),
+        tooltip=tips("place:N", ("probability:Q", ".4f")),
+    )  # fmt: skip
+    return quiet(chart, theme, height=10 * _BAR)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import altair as alt
 import numpy as np
 from numpy.typing import NDArray
 
-from figures.charts import Drawn, accented, marker, named_bars, points, quiet, tips
-from figures.palette import CHROME, Theme
+from figures.attention import check_map
+from figures.charts import Drawn, accented, coloured, marker, named_bars, points, quiet, tips
+from figures.labels import plain_token
+from figures.palette import CHROME, Theme, as_altair, attention_table, categorical
 from transformer.types import Floats
 
 #: Where the axis of bars ends, as a multiple of the longest, which leaves room for its number.
@@ -48,3 +52,161 @@ def bars(
     x = alt.X("value:Q", title=title, axis=alt.Axis(tickCount=6), scale=scale)
     colour = accented("datum.marked", theme)
     return named_bars(values, x, theme, colour=colour, written=written, height=height)
+
+
+#: Height of one row in px.
+_ROW = 24
+
+
+@dataclass(frozen=True)
+class Change:
+    """One row of the figure."""
+
+    name: str  # its label
+    #: ours, reach: difference to base and half the width of its 95% interval; NaN where it was not
+    #: run
+    ours: float
+    reach: float
+    theirs: float  # the paper's difference
+    verdict: str  # shown with the pointer on the row
+
+
+def differences(changes: Sequence[Change], title: str, theme: Theme) -> Drawn:
+    """Draw differences to the base model, ours with their intervals."""
+    chrome = CHROME[theme]
+    names = [each.name for each in changes]
+    values = [
+        {
+            "row": each.name, "whose": whose, "value": value, "verdict": each.verdict,
+            "low": value - reach, "high": value + reach,
+        }
+        for each in changes
+        for whose, value, reach in (
+            ("this project", each.ours, each.reach if math.isfinite(each.reach) else 0.0),
+            ("the paper", each.theirs, 0.0),
+        )
+        if math.isfinite(value)
+    ]  # fmt: skip
+    y = alt.Y(
+        "row:N", sort=names, title=None, scale=alt.Scale(domain=names),
+        axis=alt.Axis(labelLimit=280, grid=True, ticks=False, domain=False),
+    )  # fmt: skip
+    x = alt.X("value:Q", title=title, axis=alt.Axis(tickCount=8))  # few enough that 0 has its label
+    base, sides = points(values), ["this project", "the paper"]
+    colour = coloured("whose:N", sides, [chrome.accent, chrome.muted], orient="top")
+    scale = alt.Scale(domain=sides, range=["circle", "diamond"])
+    shape = alt.Shape("whose:N", legend=alt.Legend(orient="top", title=None), scale=scale)
+    zero = points([{"value": 0}]).mark_rule(color=chrome.muted).encode(x=x)
+    bars = base.transform_filter("datum.high > datum.low").mark_rule(strokeWidth=2).encode(
+        x=alt.X("low:Q", title=title), x2=alt.X2("high:Q"), y=y, color=colour
+    )  # fmt: skip
+    dots = base.mark_point(size=90, filled=True, opacity=1).encode(
+        x=x, y=y, color=colour, shape=shape,
+        tooltip=tips(
+            ("row:N", "", "change"), ("whose:N", "", "measured by"), ("value:Q", "+.3f", title),
+            "verdict:N",
+        ),
+    )  # fmt: skip
+    height = _ROW * max(1, len(names)) + 20
+    return quiet(alt.layer(zero, bars, dots), theme, height=height)
+
+
+#: Points of a curve; longer runs are thinned.
+MOST_POINTS = 400
+
+Curve = Sequence[tuple[int, float]]
+
+
+def curves(
+    lines: Mapping[str, Curve],
+    title: str,
+    theme: Theme,
+    *,
+    share: bool = False,
+    from_zero: bool = True,
+    height: int = 220,
+) -> Drawn:
+    """Draw values by update, a line for each model; a legend if there are several.
+
+    Args:
+        share: values from 0 to 1, written as percentages.
+        from_zero: whether the axis begins at zero.
+    """
+    names = list(lines)
+    values = [
+        {"model": name, "update": update, "value": value}
+        for name, line in lines.items()
+        for update, value in thinned(line)
+    ]
+    scale = alt.Scale(domain=[0, 1]) if share else alt.Scale(zero=from_zero)
+    written = alt.Axis(format="%" if share else "~g", tickCount=5)
+    base = points(values).mark_line(
+        strokeWidth=2.5, point=alt.OverlayMarkDef(size=18) if len(values) < 60 else False
+    )
+    chart = base.encode(
+        x=alt.X("update:Q", title="update", axis=alt.Axis(tickMinStep=1, tickCount=6)),
+        y=alt.Y("value:Q", title=title, scale=scale, axis=written),
+        color=alt.Color(
+            "model:N", title=None,
+            scale=alt.Scale(domain=names, range=categorical(len(names), theme)),
+            legend=alt.Legend(orient="top") if len(names) > 1 else None,
+        ),
+        strokeDash=alt.StrokeDash("model:N", sort=names, legend=None),
+        tooltip=tips("model:N", "update:Q", ("value:Q", ".4g", title)),
+    )  # fmt: skip
+    return quiet(chart, theme, height=height)
+
+
+def thinned(line: Curve) -> Curve:
+    """Return at most `MOST_POINTS` points, the last among them."""
+    if len(line) <= MOST_POINTS:
+        return line
+    picked = np.linspace(0, len(line) - 1, MOST_POINTS).round().astype(int)
+    return [line[index] for index in picked]
+
+
+def layer_maps(
+    maps: Floats, queries: Sequence[str], keys: Sequence[str], theme: Theme, *, width: int = 180
+) -> Drawn:
+    """Draw the maps of one layer, [H, T, S], side by side.
+
+    Raises: `ValueError` if the shape is not [H, queries, keys].
+    """
+    for each in maps:
+        check_map(each, queries, keys)
+    rows, columns = _labels(queries), _labels(keys)
+    values = [
+        {"head": head + 1, "query": rows[t], "key": columns[s], "weight": round(float(weight), 3)}
+        for (head, t, s), weight in np.ndenumerate(maps)
+    ]
+    scale = alt.Scale(type="sqrt", domain=[0, 1], range=as_altair(attention_table(theme)))
+    plain = "split(datum.label, ' ')[1]"
+    chart = (
+        points(values)
+        .mark_rect()
+        .encode(
+            x=alt.X(
+                "key:N", sort=columns, title="key",
+                axis=alt.Axis(labelExpr=plain, labelAngle=0, labelOverlap=True, orient="top"),
+            ),
+            y=alt.Y(
+                "query:N", sort=rows, title="query",
+                axis=alt.Axis(labelExpr=plain, labelOverlap=True),
+            ),
+            color=alt.Color("weight:Q", scale=scale, legend=None),
+            tooltip=tips("head:N", "query:N", "key:N", ("weight:Q", ".3f")),
+        )
+        .properties(width=width, height=max(80, round(width * len(rows) / len(columns))))
+        .facet(
+            facet=alt.Facet(
+                "head:N", title=None,
+                header=alt.Header(labelExpr="'head ' + datum.value", labelColor=CHROME[theme].ink),
+            ),
+            columns=4,
+        )
+    )  # fmt: skip
+    return quiet(chart, theme)
+
+
+def _labels(tokens: Sequence[str]) -> list[str]:
+    return [f"{index} {plain_token(token)}" for index, token in enumerate(tokens, start=1)]

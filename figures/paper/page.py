@@ -15,8 +15,7 @@ from math import ceil
 
 from matplotlib.figure import Figure
 
-from figures.exhibit import Exhibit, Panel, Series
-from figures.graph import Graph
+from figures.exhibit import Exhibit, Graph, Panel, Series
 from figures.paper.matrix import ColourBar, Colours, Matrix, cell_size
 from figures.paper.plot import Plot
 from figures.paper.presets import POINTS, Preset

@@ -14,7 +14,7 @@ from matplotlib.patches import FancyBboxPatch, PathPatch
 from matplotlib.path import Path
 from matplotlib.transforms import Bbox
 
-from figures.graph import Graph
+from figures.exhibit import Graph
 from figures.numbers import signed
 from figures.palette import mixed
 from figures.paper.presets import Preset

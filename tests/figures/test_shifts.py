@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from figures.shifts import clocks, product_by_offset
+from figures.positions import clocks, product_by_offset
 from tests.figures.exhibits import rows_in
 
 RNG = np.random.default_rng(5)

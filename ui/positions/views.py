@@ -14,8 +14,15 @@ from streamlit.delta_generator import DeltaGenerator
 
 from figures.markdown import code
 from figures.palette import Theme
-from figures.positions import cosines, curves, distance_heatmap, encoding_heatmap, products
-from figures.shifts import clocks, product_by_offset
+from figures.positions import (
+    clocks,
+    cosines,
+    curves,
+    distance_heatmap,
+    encoding_heatmap,
+    product_by_offset,
+    products,
+)
 from transformer.config import PositionLayout
 from transformer.model import Transformer
 from transformer.positions import pair_columns, sinusoids

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
+from figures.labels import KIND_NAMES
 from transformer.toys.settings import BOUNDS, CHANGES, RATES, ToySettings
 from transformer.toys.tasks import TASKS
 from ui.core import url_state
@@ -41,11 +42,7 @@ class ToyChoice(Choice):
 
 #: The run on screen, and the kind of its maps.
 RUN: Param[str] = Param("training", url_state.text(40), "")
-KINDS = {
-    "cross": "Cross-attention", "encoder_self": "Encoder self-attention",
-    "decoder_self": "Decoder self-attention",
-}  # fmt: skip
-KIND: Param[str] = Param("toy_maps", url_state.one_of(KINDS), "cross")
+KIND: Param[str] = Param("toy_maps", url_state.one_of(KIND_NAMES), "cross")
 
 #: Views of the page, as in the URL, and on screen.
 VIEWS = {"toy": "A toy task", "watch": "A run's folder", "table3": "Table 3, repeated"}

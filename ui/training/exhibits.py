@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from figures.ablations import Change
 from figures.exhibit import Exhibit, Series
+from figures.training import Change
 from transformer.experiments.ablation_summary import Figure, Line, table
 from transformer.experiments.ablations import shipped
 

@@ -6,9 +6,9 @@ import math
 
 import streamlit as st
 
-from figures.ablations import differences
 from figures.markdown import plain
 from figures.numbers import signed
+from figures.training import differences
 from transformer.experiments.ablation_summary import Figure, Line, table
 from transformer.experiments.ablations import Results, shipped
 from ui.core import url_state

@@ -5,25 +5,27 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import streamlit as st
 
-from figures.learning import curves, layer_maps
+from figures.labels import KIND_NAMES
 from figures.markdown import plain
+from figures.training import curves, layer_maps
 from transformer.config import ConfigError
 from transformer.errors import CheckpointError
 from transformer.toys.files import KEPT, Wish, map_updates, read_maps, read_probe
 from transformer.toys.settings import BOUNDS, CHANGES, RATES, ToySettings
 from transformer.toys.tasks import TASKS
 from transformer.training.watching import read_metrics
+from transformer.types import AttentionKind
 from ui.core import url_state
 from ui.core.glossary import term
 from ui.core.layout import current_theme, draw_chart, sized
 from ui.core.widgets import bound, choose_one
 from ui.frame.import_access import refusal
 from ui.models.import_plan import cannot_write, free_name
-from ui.training.choice import KIND, KINDS, RUN, ToyChoice
+from ui.training.choice import KIND, RUN, ToyChoice
 from ui.training.jobs import BusyError, Training, begin, busy, keep, last_done
 
 #: Seconds between updates of a live run.
@@ -145,7 +147,7 @@ def _draw_controls(run: Training) -> None:
 
 def _draw_maps(run: Training, names: list[str]) -> None:
     """Draw the last layer's maps of a held-out sentence."""
-    choose_one("Attention, last layer", KIND, KINDS, label_visibility="visible")
+    choose_one("Attention, last layer", KIND, KIND_NAMES, label_visibility="visible")
     updates = map_updates(run.lane(0))
     if not updates:
         st.caption("The maps come with the first update.")
@@ -153,7 +155,7 @@ def _draw_maps(run: Training, names: list[str]) -> None:
     update = updates[-1]
     if not run.job.running and len(updates) > 1:
         update = st.select_slider("After update", updates, update, key="map_update")
-    kind = url_state.get(KIND)
+    kind = cast(AttentionKind, url_state.get(KIND))
     for index, name in enumerate(names):
         path = run.lane(index)
         probe = read_probe(path)
@@ -170,7 +172,7 @@ def _draw_maps(run: Training, names: list[str]) -> None:
         st.caption(f"{lead}after update {update:,}")
         st.altair_chart(
             sized(layer_maps(maps, queries, keys, current_theme())), theme=None, width="content",
-            alt=f"{KINDS[kind]} of {len(maps)} heads after update {update}",
+            alt=f"{KIND_NAMES[kind]} of {len(maps)} heads after update {update}",
             key=f"training_maps_{index}",
         )  # fmt: skip
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import streamlit as st
 
-from figures.learning import curves
 from figures.markdown import code, plain
+from figures.training import curves
 from transformer.training.watching import WatchedRun, list_runs, read_run
 from ui.core import url_state
 from ui.core.layout import current_theme, draw_chart

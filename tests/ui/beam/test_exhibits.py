@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from figures.exhibit import Panel, Series
-from figures.graph import Graph
+from figures.exhibit import Graph, Panel, Series
 from figures.paper import to_svg
 from tests.searched import searched
 from transformer.measures.beam import beam_tree
