@@ -8,9 +8,8 @@ import streamlit as st
 
 from ui.attention.choice import AttentionSettings
 from ui.compare.choice import CompareChoice, begin, better_known, opened, opening, read_setup
-from ui.compare.languages import warning
 from ui.compare.sections import SECTIONS, TOPIC, section_of
-from ui.compare.setup import draw_choice, read_right
+from ui.compare.setup import draw_choice, read_right, warning
 from ui.compare.texts import draw_texts
 from ui.core import url_state
 from ui.core.glossary import word_start

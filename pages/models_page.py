@@ -6,6 +6,7 @@ import streamlit as st
 
 from figures.markdown import plain
 from ui.core.view import current_entries, current_view
+from ui.core.widgets import draw_explained
 from ui.frame.pages import require_frame
 from ui.frame.steering import use_checkpoint
 from ui.models.import_form import bring, draw_import
@@ -24,18 +25,9 @@ draw_rows(entries, current_view().entry.whole, use_checkpoint, bring)
 
 heading, info = st.columns([6, 1], vertical_alignment="center")
 heading.subheader("Import a model", anchor=False)
-with info.popover("How", icon=":material/info:", type="tertiary"):
-    st.markdown(
-        "A model from another library becomes a checkpoint of this app: its weights are copied "
-        "under other names, and every page can show it. Its files are read as data and never run; "
-        "shapes are checked against its config before memory is allocated. An import is complete "
-        "or leaves nothing behind, and existing checkpoints are never changed."
-    )
-    st.caption(
-        "Whoever started the server can import, with the link that it printed; others only if it "
-        "was started with HEADLIGHT_IMPORT=on, and nobody if that is off or the server is public. "
-        "Folders must lie in the configured roots "
-        f"({plain(', '.join(root.name for root in checkpoint_roots()))}, "
-        "set by HEADLIGHT_CHECKPOINTS). One import runs at a time."
-    )
+roots = ", ".join(plain(root.name) for root in checkpoint_roots())
+draw_explained(
+    "models", info,
+    f"Folders must lie in the configured roots ({roots}, set by HEADLIGHT_CHECKPOINTS).",
+)  # fmt: skip
 draw_import(use_checkpoint)

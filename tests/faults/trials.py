@@ -136,7 +136,7 @@ def mount(place: Path) -> bool:
 _LATE = (
     "transformer.evaluation.publish", "transformer.importers.fairseq",
     "transformer.importers.joeynmt", "transformer.training.snapshots",
-    "ui.models.import_jobs", "ui.training.jobs",
+    "ui.models.import_plan", "ui.training.jobs",
 )  # fmt: skip
 
 

@@ -223,12 +223,12 @@ class AppImport(Importing):
     command = False
 
     def run(self, place: Path, number: int) -> int:
-        from ui.models import import_jobs
+        from ui.models import import_plan
         from ui.models.import_plan import plan_folder
 
         kind = self.kinds[number % 2]
         os.environ["HEADLIGHT_CHECKPOINTS"] = os.pathsep.join([str(place), str(self.inputs)])
-        job = import_jobs.begin(plan_folder(FORMATS[kind], kind, "it"))
+        job = import_plan.begin(plan_folder(FORMATS[kind], kind, "it"))
         job.ended(600)
         print(job.error, file=sys.stderr)
         return 0 if job.phase == "done" else 2

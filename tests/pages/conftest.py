@@ -27,7 +27,7 @@ from transformer.model import Transformer
 from transformer.one_stack.config import Task
 from transformer.text.tokenizer import Tokenizer
 from ui.hosting.state import libraries
-from ui.models import import_jobs
+from ui.models import import_plan
 from ui.work import models
 from ui.work.lru import Lru
 
@@ -172,7 +172,7 @@ def nothing_cached() -> Iterator[None]:
 def no_import_outlives_its_test() -> Iterator[None]:
     """Stop every import that a test began."""
     yield
-    for job in list(import_jobs._RUNNING.values()):
+    for job in list(import_plan._RUNNING.values()):
         job.stop()
         job.ended(300)
 

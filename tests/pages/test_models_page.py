@@ -18,7 +18,7 @@ from tests.transformer.importers.foreign import fairseq, joeynmt
 from tests.transformer.site import NAME, Hub, serving
 from transformer.catalogue import inspect_entry
 from ui.frame import import_access
-from ui.models import import_jobs
+from ui.models import import_plan
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore"),  # those of transformers
@@ -163,7 +163,7 @@ def test_a_name_is_taken_while_it_is_imported_and_stopping_leaves_nothing(
         run_app(root, at="models", folder="foreign/theirs", **{"as": "mine"}) for _ in range(2)
     )
     gate = threading.Event()
-    monkeypatch.setattr(import_jobs, "check_room", lambda plan: gate.wait(100))
+    monkeypatch.setattr(import_plan, "check_room", lambda plan: gate.wait(100))
     first.button(key="import_button").click().run()
     assert "Importing `foreign/theirs` as **mine**" in messages_in(first)
     second.button(key="import_button").click().run()

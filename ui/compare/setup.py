@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from typing import NoReturn
 
 import streamlit as st
 
 from figures.markdown import code, plain, shorten
 from transformer.errors import CheckpointError
+from transformer.files.safe import read_small
 from transformer.measures.compare import SIMILARITY_RULE
 from transformer.measures.words import WORD_RULE
 from transformer.trace.records import Trace
-from ui.compare.choice import CompareChoice, with_left
+from ui.compare.choice import CompareChoice, can_follow, with_left
 from ui.core import url_state
-from ui.core.view import MAX_CHARACTERS, is_blank
-from ui.core.widgets import bound, choose_one, fill
+from ui.core.examples import languages_of_training
+from ui.core.languages import name_of
+from ui.core.view import MAX_CHARACTERS, View, is_blank
+from ui.core.widgets import bound, choose_one, draw_explanation, fill
 from ui.frame.twice import Setup
+from ui.models.rows import card_path
 from ui.work.models import tracer
 from ui.work.roots import without_root
 
@@ -41,8 +46,10 @@ def draw_choice(setup: Setup) -> None:
             "Second sentence", max_chars=MAX_CHARACTERS, label_visibility="collapsed", **binding,
             placeholder="Type a second sentence, such as the first with one word changed",
         )  # fmt: skip
-    with row.popover("What is this?", type="tertiary"):
-        _explain()
+    with row:
+        draw_explanation(
+            "compare", f"**Whole words.** {WORD_RULE}", f"**Alike.** {SIMILARITY_RULE}"
+        )
     if setup.refused:
         st.warning(
             f"The checkpoint {code(url_state.get(CompareChoice.other))} {setup.refused}; B is "
@@ -72,23 +79,60 @@ def _end() -> NoReturn:
     st.stop()
 
 
-def _explain() -> None:
-    st.markdown(
-        "Two checkpoints on one sentence, or one checkpoint on two: **see where they look alike, "
-        "and where they part.**"
-    )
-    st.markdown(
-        "**A** is what the sidebar says, **B** what you put beside it. Attention weights of the "
-        "two can be subtracted where rows and columns mean the same: the same tokens, or else the "
-        "same words. Where the translations differ, B can follow A's (*teacher forcing*): it reads "
-        "A's translation, and its own predictions are not taken."
-    )
-    st.markdown(f"**Whole words.** {WORD_RULE}")
-    st.markdown(f"**Alike.** {SIMILARITY_RULE}")
-    st.latex(r"\mathrm{JSD}(p,q)=H\!\left(\tfrac{p+q}{2}\right)-\tfrac{1}{2}\bigl(H(p)+H(q)\bigr)")
-    st.markdown(
-        "**Matched.** Heads have no names: head 3 of one training run need not do what head 3 of "
-        "another does. The Hungarian method pairs heads so that the sum of their similarities is "
-        "the largest there is. Alike means that two heads look at the same words, not that they do "
-        "the same with them."
+#: A language in a recipe or a name: "de", "deu", "de_DE", "deu_Latn".
+_CODE = re.compile(r"([a-z]{2,3})(?:[_-][A-Za-z]{2,4})?")
+
+#: The first line of a card of this project, "en to de: 4+4 layers".
+_CARD = re.compile(r"^An encoder-decoder Transformer, \S{2,8} to (\S{2,8}):", re.MULTILINE)
+
+#: Marian's names: opus-mt-en-de, opus-mt-tc-big-en-fr.
+_MARIAN = re.compile(r"opus-mt(?:-tc-(?:big|base))?-[a-z]{2,3}-([a-z]{2,3})\b")
+
+#: Characters read of a card.
+_MOST_CHARACTERS = 2_000
+
+
+def target_language(view: View) -> str | None:
+    """Return the language that the view's model writes, such as "de"; None if unknown."""
+    if view.kind != "checkpoint":
+        return None
+    match view.entry.metrics:
+        case {"training": {"recipe": {"data": {"corpora": [*corpora]}}}} if "reversal" in corpora:
+            return None  # letters
+        case {"imported": {"source": str(source)}}:
+            named = _MARIAN.search(source)
+        case _:
+            named = None
+    for said in (
+        languages_of_training(view.checkpoint, view.entry.metrics)[1], _of_card(view),
+        named[1] if named else "",
+    ):  # fmt: skip
+        if found := _CODE.fullmatch(said):
+            return found[1]
+    return None
+
+
+def _of_card(view: View) -> str:
+    path = card_path(view.entry)
+    if path is None:
+        return ""
+    try:
+        text = read_small(path)[:_MOST_CHARACTERS].decode("utf-8", "replace")
+    except CheckpointError:
+        return ""
+    found = _CARD.search(text)
+    return found[1] if found else ""
+
+
+def warning(setup: Setup) -> str:
+    """Return a warning if B would read A's text as its own in another language, else ""."""
+    if not can_follow(setup.right):
+        return ""
+    here, there = (target_language(view) for view in setup.views)
+    if here is None or there is None or here == there:
+        return ""
+    one, other = (name if (name := name_of(each)) != each else code(each) for each in (here, there))
+    return (
+        f"A writes {one} and B was trained to write {other}. Following A, B reads {one} as if it "
+        "were its own translation, so its numbers say little."
     )

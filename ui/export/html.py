@@ -15,6 +15,7 @@ import re
 from collections.abc import Sequence
 from functools import cache
 from html import escape
+from importlib.util import find_spec
 from pathlib import Path
 
 from figures import paper
@@ -23,7 +24,6 @@ from figures.labels import show_token
 from figures.palette import CHROME, Theme
 from figures.tables import decimals, n_numbers, table
 from ui.components.files import COMPONENTS, script, style
-from ui.export.font import font_face
 
 __all__ = ["save", "to_html"]
 
@@ -34,6 +34,28 @@ _UI = Path(__file__).parent
 
 #: The second background of the page, which the palette does not hold.
 _SECONDARY: dict[Theme, str] = {"light": "#f4f2ec", "dark": "#191816"}
+
+
+@cache
+def font_face() -> str:
+    """Return the CSS that embeds Source Sans (Adobe, SIL Open Font License 1.1) in all weights.
+
+    It is whole: which letters a page needs is not known before its views draw them. Without
+    Streamlit, or with one that has another font, the result is empty and the page falls back to
+    fonts of the system.
+    """
+    found = find_spec("streamlit")
+    if found is None or found.origin is None:
+        return ""
+    folder = Path(found.origin).parent / "static" / "static" / "media"
+    path = next(iter(sorted(folder.glob("SourceSansVF-Upright*.woff2"))), None)
+    if path is None:
+        return ""
+    data = base64.b64encode(path.read_bytes()).decode()
+    return (
+        '@font-face { font-family: "Source Sans"; font-style: normal; font-weight: 200 900; '
+        f'src: url("data:font/woff2;base64,{data}") format("woff2"); }}\n'
+    )
 
 
 def to_html(exhibit: Exhibit) -> bytes:

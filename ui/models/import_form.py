@@ -20,8 +20,7 @@ from ui.core.url_state import Param, one_of
 from ui.core.widgets import bound, fill
 from ui.frame.import_access import admit, refusal, take_token, wants_token
 from ui.models import import_plan
-from ui.models.import_jobs import Import, begin
-from ui.models.import_plan import Plan, plan_folder, plan_hub
+from ui.models.import_plan import Import, Plan, begin, plan_folder, plan_hub
 from ui.work.memory import free_memory
 from ui.work.roots import checkpoint_roots, without_root
 

@@ -1,25 +1,34 @@
-"""The cost of an import in the app, and whether it is possible; no model is read here."""
+"""The cost of an import in the app, and the import itself, which runs in the background.
+
+Imports run one at a time, each complete or not at all. One outlives the page run that started it,
+and its name is taken for all sessions.
+"""
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import shutil
 import tempfile
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import Literal
 
 from figures.numbers import in_bytes
 from transformer.errors import CheckpointError
-from transformer.files.hub import MAX_BYTES, HubModel
+from transformer.files.hub import MAX_BYTES, HubModel, fetched
 from transformer.files.leftovers import STAGE, own_prefix, remove_stages
 from transformer.files.safe import check_file
-from transformer.importers.registry import Format, put_in_place
+from transformer.importers.registry import FORMATS, Format, put_in_place
+from transformer.worker.job import Job, StoppedError
+from transformer.worker.scheduler import Scheduler
 from ui.work.memory import free_memory
-from ui.work.roots import checkpoint_roots, checkpoints_root, shown, within_roots
+from ui.work.roots import checkpoint_roots, checkpoints_root, shown, within_roots, without_root
 
 #: Names of new checkpoints: plain folder names.
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -179,3 +188,76 @@ def free_disk() -> int | None:
         return shutil.disk_usage(_disk()).free
     except OSError:
         return None
+
+
+log = logging.getLogger(__name__)
+
+#: Folders in which an import works, in front of a file's name.
+_HIDDEN = re.compile(r"(?:\.[^/\s:]+/)+")
+
+#: Largest number of imports waiting for the running one.
+MOST_WAITING = 4
+
+
+class Import(Job[None]):
+    """One import of a `plan`, whose current `step` is what `progress` counts."""
+
+    def __init__(self, plan: Plan) -> None:
+        super().__init__()
+        self.plan = plan
+        self.step: Literal["waiting", "fetching", "reading"] = "waiting"
+
+    def _run_plan(self) -> None:
+        """Import in turn. Raises: `StoppedError`, or `CheckpointError` without server folders."""
+        called = self.plan.called
+        try:
+            with _TURNS.turn(lambda ahead: self(ahead, 0)):
+                self._import()
+        except StoppedError:
+            raise
+        except CheckpointError as error:
+            raise CheckpointError(_HIDDEN.sub("", without_root(str(error)))) from None
+        except MemoryError:
+            raise CheckpointError(f"{called}: not enough memory") from None
+        except OSError as error:  # such as a full disk
+            raise CheckpointError(f"{called}: {error.strerror or error}") from None
+        except Exception:
+            log.exception("the import of %s failed", called)
+            raise CheckpointError(f"{called}: the import failed, see the log") from None
+        finally:
+            with _LOCK:
+                del _RUNNING[self.plan.name]
+
+    def _enter(self, step: Literal["fetching", "reading"]) -> None:
+        self(0, 0)
+        self.step = step
+
+    def _import(self) -> None:
+        plan = self.plan
+        kind = FORMATS[plan.format]
+        check_room(plan)
+        with adding(plan.name) as stage, ExitStack() as stack:
+            if isinstance(plan.source, HubModel):
+                self._enter("fetching")
+                folder = stack.enter_context(fetched(plan.source, stage, self))
+            else:
+                folder = within_roots(plan.source)
+            self._enter("reading")
+            kind.convert(folder, stage / plan.name, name=plan.called, report=self)
+            self(1, 1)
+
+
+_LOCK, _TURNS = threading.Lock(), Scheduler()
+_RUNNING: dict[str, Import] = {}
+
+
+def begin(plan: Plan) -> Import:
+    """Start an import. Raises `CheckpointError`, one line, if its name is in use."""
+    with _LOCK:
+        check_name(plan.name)
+        if plan.name in _RUNNING:
+            raise CheckpointError(f"{plan.name} is already being imported; choose another name")
+        if len(_RUNNING) > MOST_WAITING:
+            raise CheckpointError("too many imports are waiting; try again in a while")
+        job = _RUNNING[plan.name] = Import(plan)
+    return job.start(lambda _: job._run_plan())

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.views import make_view
-from ui.compare.languages import target_language, warning
+from ui.compare.setup import target_language, warning
 from ui.frame.twice import Setup
 
 SHIPPED = Path(__file__).resolve().parents[3] / "checkpoints"

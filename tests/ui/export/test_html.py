@@ -16,7 +16,7 @@ from figures.tables import to_csv, to_npz
 from tests.figures.exhibits import HOSTILE, exhibit, hostile_panel, panel
 from ui.components.files import COMPONENTS, style
 from ui.components.packing import pack
-from ui.export import font, html
+from ui.export import html
 from ui.export.html import save, to_html
 
 ROOT = Path(__file__).parents[3]
@@ -86,8 +86,8 @@ def test_the_font_of_the_app_is_in_the_page(monkeypatch: pytest.MonkeyPatch) -> 
         assert page.policy()["font-src"] == ["data:"]
         assert re.findall(r"url\((?!\"data:)|@import|https?://", css) == []
         assert 'font-family: "Source Sans"' in face and '--st-font: "Source Sans",' in css
-    monkeypatch.setattr(font, "find_spec", lambda name: None)
-    monkeypatch.setattr(html, "font_face", font.font_face.__wrapped__)
+    monkeypatch.setattr(html, "find_spec", lambda name: None)
+    monkeypatch.setattr(html, "font_face", html.font_face.__wrapped__)
     assert b"@font-face" not in lens_page()
 
 

@@ -7,7 +7,7 @@ import re
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ui.models.card_text import MOST_CHARACTERS, safe_card
+from ui.models.rows import MOST_CHARACTERS, safe_card
 
 
 def test_structure_comes_through() -> None:
