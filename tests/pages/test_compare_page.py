@@ -311,9 +311,9 @@ def test_query_and_key_are_each_sides_own_where_their_tokens_differ(open_shipped
 def test_layers_and_heads_of_b_are_as_in_a_until_they_are_chosen(open_shipped: Open) -> None:
     app = open_shipped(topic="head", other=EN_FR, kind="encoder_self", layer="1", head="2")
     assert app.selectbox(key="other_layer_widget").value == "same"
-    app.selectbox(key="head_head_box_A").set_value("5").run()
+    app.selectbox(key="head_widget").set_value("5").run()
     assert "B** · layer 1, head 5" in said(app)
-    app.selectbox(key="head_head_box_B").set_value("7").run()
+    app.selectbox(key="other_head_widget").set_value("7").run()
     assert "B** · layer 1, head 7" in said(app) and "A** · layer 1, head 5" in said(app)
     assert app.query_params["other_head"] == "7"
     query = [each.proto.query_string for each in app.main.get("page_link")]
@@ -348,7 +348,7 @@ def test_a_head_of_one_side_alone_opens_the_mean_of_differences(open_shipped: Op
 def test_a_view_opens_where_the_choice_is_now_after_another_one(open_shipped: Open) -> None:
     app = open_shipped(topic="steps", other=EN_FR, step="1", layer="1", head="1")
     turn_to(app, "head")
-    app.selectbox(key="head_head_box_A").set_value("3").run()
+    app.selectbox(key="head_widget").set_value("3").run()
     turn_to(app, "steps")
     after = [header["choice"] for header, _ in messages(app, "player")]
     assert [choice["head"] for choice in after] == [3, 3]

@@ -162,8 +162,8 @@ def test_a_name_is_taken_while_it_is_imported_and_stopping_leaves_nothing(
     first, second = (
         run_app(root, at="models", folder="foreign/theirs", **{"as": "mine"}) for _ in range(2)
     )
-    gate = threading.Event()
-    monkeypatch.setattr(import_plan, "check_room", lambda plan: gate.wait(100))
+    gate, adding = threading.Event(), import_plan.adding
+    monkeypatch.setattr(import_plan, "adding", lambda name: gate.wait(100) and adding(name))
     first.button(key="import_button").click().run()
     assert "Importing `foreign/theirs` as **mine**" in messages_in(first)
     second.button(key="import_button").click().run()

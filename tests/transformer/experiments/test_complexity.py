@@ -18,12 +18,13 @@ from transformer.errors import InputError
 from transformer.experiments.complexity import (
     LEAST_ROUNDS,
     Plan,
+    RestrictedAttention,
+    build,
     expected_bytes,
     held_bytes,
     measure,
     processor_name,
 )
-from transformer.experiments.layers import RestrictedAttention, build
 from transformer.experiments.maps import map_bytes, time_maps
 from transformer.experiments.records import COMPARED, Measurement, crossings, exponents, shipped
 from transformer.measures.layer_costs import LAYER_COSTS

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from transformer.huggingface.pieces import Style, byte_characters, rewritten, style_of
+from transformer.huggingface.tokenizer import Style, byte_characters, rewritten, style_of
 from transformer.measures.words import word_groups
 
 

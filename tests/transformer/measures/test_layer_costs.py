@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import nn
 
-from transformer.experiments.layers import build
+from transformer.experiments.complexity import build
 from transformer.measures.layer_costs import (
     LAYER_COSTS,
     LayerKind,

@@ -11,8 +11,7 @@ import torch
 from transformer.checkpoint.folder import load_checkpoint
 from transformer.config import ConfigError
 from transformer.toys.files import KEPT, Control, map_updates, read_maps, read_probe
-from transformer.toys.lane import Lane
-from transformer.toys.run import ToyRun
+from transformer.toys.run import Lane, ToyRun
 from transformer.toys.settings import NoResidual, ToySettings
 from transformer.toys.tasks import TASKS, make_corpus, make_tokenizer
 from transformer.training.data import collate
