@@ -1,9 +1,8 @@
 """A figure on its page: title, parts, scales of colours and caption, at the size of a preset.
 
 On paper the width is fixed and the figure is as tall as it needs; on a slide the type of the parts
-shrinks until they fit. Everything is placed by hand: matplotlib's constrained layout fills a page
-of a given height instead, cannot share the size of cells among rows, and takes two to three times
-as long.
+shrinks until they fit. Places are computed here: matplotlib's constrained layout fills a page of a
+given height, where a figure on paper has a width alone, and takes two to three times as long.
 """
 
 from __future__ import annotations
