@@ -5,7 +5,7 @@
 
 `show` takes a path, a `transformer.trace.records.Trace`, arrays by name (docs/arrays.md), or a
 figure, and returns a view that a notebook displays without a server, a network or Streamlit. Every
-figure of the app is a function of this module, see `headlight.calls`:
+figure of the app is a function of this module, see `FIGURES`; downloaded programs call the same:
 
     figure = headlight.attention(trace, kind="cross", layer=2, head=1)
     headlight.save(figure, "attention.pdf")
@@ -23,14 +23,39 @@ from figures.exhibit import Exhibit
 from transformer.arrays.trace_file import load_arrays, trace_of
 from transformer.trace.records import Trace
 
-__all__ = ["Page", "page_of", "show"]
+__all__ = ["FIGURES", "Page", "page_of", "show"]
+
+#: Modules, and their functions that this one offers; imported when one is first used.
+FIGURES = {
+    "ui.attention.exhibits": ("attention",),
+    "ui.beam.exhibits": ("length_penalty", "search_branches", "search_node", "search_tree"),
+    "ui.compare.exhibits": (
+        "attention_differences", "attention_evenness", "compared_numbers", "matched_heads",
+    ),
+    "ui.complexity.exhibits": ("bytes_of_maps", "layer_costs", "path_lengths"),
+    "ui.export.html": ("save",),
+    "ui.family.exhibits": ("expected_tokens", "one_stack_or_two"),
+    "ui.floor.exhibits": ("feed_forward", "residual_stream"),
+    "ui.head.exhibits": ("inside_head",),
+    "ui.parsing.exhibits": ("parse",),
+    "ui.positions.exhibits": (
+        "added_positions", "content_and_position", "learned_positions", "position_curves",
+        "position_products", "position_shift", "positions", "positions_beyond",
+        "relative_positions", "stored_positions", "stored_positions_beyond",
+    ),
+    "ui.tokens.exhibits": ("embeddings", "neighbours", "pieces", "traced_pieces", "vocabulary"),
+    "ui.tours.training_exhibits": ("training",),
+    "ui.training.exhibits": ("ablations",),
+    "ui.translate.exhibits": ("decoding",),
+}  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
-    """Return a function of `headlight.calls`, which is imported when the first one is used."""
-    if name.startswith("_") or name == "calls":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.calls"), name)
+    """Return a function of `FIGURES`."""
+    for module, names in FIGURES.items():
+        if name in names:
+            return getattr(import_module(module), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 class Page:
