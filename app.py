@@ -57,7 +57,7 @@ def main() -> None:
     # PyTorch takes seconds to import; by now the page's head is on screen.
     from ui.core import presenter
     from ui.frame import through_time
-    from ui.frame.availability import draw_not_offered, why_not
+    from ui.frame.pages import draw_not_offered, why_not
     from ui.frame.sidebar import draw_sidebar
     from ui.tours import guide
     from ui.work.roots import checkpoints_root

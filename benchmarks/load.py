@@ -31,7 +31,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [] if str(ROOT) in sys.path else [str(ROOT)]
 
-from benchmarks.aims import Figure, report  # noqa: E402
+from benchmarks.turns import Figure, report  # noqa: E402
 from tests.pages.session import Session  # noqa: E402
 from tests.servers import serving  # noqa: E402
 

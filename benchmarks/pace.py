@@ -36,7 +36,7 @@ from playwright.sync_api import BrowserContext, Locator, Page
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [] if str(ROOT) in sys.path else [str(ROOT)]
 
-from benchmarks.aims import Figure, report  # noqa: E402
+from benchmarks.turns import Figure, report  # noqa: E402
 from benchmarks.views import WATCH, browser_context  # noqa: E402
 from tests.servers import serving  # noqa: E402
 from tests.snapshots import UPDATES, write_snapshots  # noqa: E402

@@ -27,9 +27,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [] if str(ROOT) in sys.path else [str(ROOT)]
 
-from benchmarks.aims import Figure, ratio, report  # noqa: E402
 from benchmarks.train_contestants import CONTESTANTS, serve  # noqa: E402
-from benchmarks.turns import Process, processors, rounds, say  # noqa: E402
+from benchmarks.turns import Figure, Process, processors, ratio, report, rounds, say  # noqa: E402
 
 #: Modules that each library needs.
 NEEDED = {"transformers": ("transformers", "accelerate"), "joeynmt": ("joeynmt",)}

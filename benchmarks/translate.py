@@ -36,10 +36,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [] if str(ROOT) in sys.path else [str(ROOT)]
 
-from benchmarks.aims import Figure, ratio, report  # noqa: E402
+from benchmarks.random_marian import BASE, TINY, Shape, make, sources  # noqa: E402
 from benchmarks.translate_contestants import CONTESTANTS, serve  # noqa: E402
-from benchmarks.translate_model import BASE, TINY, Shape, make, sources  # noqa: E402
-from benchmarks.turns import Process, processors, rounds, say  # noqa: E402
+from benchmarks.turns import Figure, Process, processors, ratio, report, rounds, say  # noqa: E402
 
 SHAPES = {"base": BASE, "tiny": TINY}
 #: Tasks by name: those of one sentence, then those of a batch.

@@ -48,7 +48,7 @@ from playwright.sync_api import BrowserContext, Page, Route, sync_playwright
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [] if str(ROOT) in sys.path else [str(ROOT)]
 
-from benchmarks.aims import ratio  # noqa: E402
+from benchmarks.turns import ratio  # noqa: E402
 from tests.browser.chromium import FLAGS, find_or_install  # noqa: E402
 from tests.servers import serving  # noqa: E402
 

@@ -1,4 +1,4 @@
-"""Token text as labels: no markup, nothing invisible, short enough to draw.
+"""Text on screen: tokens as labels, numbers, and Markdown without markup of others.
 
 A decoder position reads one token and predicts the next, so it has two: `row_labels` names it by
 both, and every picture, table and text that shows such a row takes its name from there.
@@ -10,12 +10,102 @@ the direction of text, or hundreds of letters. `show_token` returns plain text f
 
 from __future__ import annotations
 
+import math
+import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
+import numpy as np
+
 from transformer.trace.records import Trace
 from transformer.types import AttentionKind
+
+
+def signed(value: float, digits: int = 2) -> str:
+    """Return a number with a true minus sign: "−1.25", and "0.00" for -0.001."""
+    text = f"{value:.{digits}f}"
+    return text.replace("-", "−") if float(text) else text.replace("-", "")
+
+
+def percent(share: float) -> str:
+    """Return a share of 1 as a percentage with one digit: "93.4%", or "<0.1%"."""
+    return f"{share:.1%}" if share >= 0.001 else "<0.1%"
+
+
+def probability(log_prob: float) -> str:
+    """Return a log-probability in nats as a percentage: "62%", "4.1%" or "<0.1%"."""
+    value = math.exp(log_prob)
+    return "<0.1%" if value < 0.001 else f"{value:.{0 if value >= 0.0995 else 1}%}"
+
+
+def count(number: int, noun: str) -> str:
+    """Return a number of things, singular for one: "1 token", "2,048 pieces"."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def parameters(number: int) -> str:
+    """Return a number of parameters: "65.0M", or "48k" below 100,000."""
+    return f"{number / 1e6:.1f}M" if number >= 100_000 else f"{number / 1e3:.0f}k"
+
+
+def in_words(number: float) -> str:
+    """Return a large number with three digits and a word: "28 million", "2.5 billion"."""
+    for size, word in ((1e9, "billion"), (1e6, "million"), (1e3, "thousand")):
+        if number >= size:
+            return f"{number / size:.3g} {word}"
+    return f"{number:.0f}"
+
+
+def decimal(number: float, digits: int = 1) -> str:
+    """Return some significant digits without an exponent: "0.000002"; "0" for 0."""
+    return np.format_float_positional(number, digits, fractional=False, trim="-")
+
+
+def in_bytes(count: int) -> str:
+    """Format a number of bytes."""
+    for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if count >= size:
+            return f"{count / size:.{1 if count < 100 * size else 0}f} {unit}"
+    return f"{count} bytes"
+
+
+#: Every ASCII punctuation mark can be escaped in CommonMark.
+_PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
+
+#: Word joiner: invisible, and splits what would be parsed as one unit.
+JOINER = "\u2060"
+
+_EMOJI_CODE = re.compile(r":(?=[\w+-]+:)")
+
+#: Positions at which a bare address would become a link: `https://x.y`, `www.x.y`, `a@x.y`.
+_ADDRESS = re.compile(r"(?=://)|(?<=www)(?=\.)|(?<=@)(?=[\w-])", re.IGNORECASE)
+
+
+def plain(text: str) -> str:
+    """Return Markdown that shows `text` literally, on one line.
+
+    Emoji codes and bare addresses are parsed after escapes are resolved, so an invisible word
+    joiner is put into anything that could be one; use `st.text` for text to be copied.
+    """
+    line = _EMOJI_CODE.sub(f":{JOINER}", " ".join(text.split()))
+    line = _ADDRESS.sub(JOINER, line)
+    return _PUNCTUATION.sub(r"\\\1", line)
+
+
+def code(text: str, limit: int = 60) -> str:
+    """Return a Markdown code span that shows `text` literally; longer texts end in an ellipsis."""
+    line = shorten(" ".join(text.split()), limit)
+    fence = "`" * (1 + max((len(run) for run in re.findall("`+", line)), default=0))
+    # A space separates a backtick at either end from the fence; Markdown strips it again.
+    pad = " " if line.startswith("`") or line.endswith("`") or not line else ""
+    return f"{fence}{pad}{line}{pad}{fence}"
+
+
+def shorten(text: str, limit: int) -> str:
+    """Return at most `limit` characters of `text`, the last an ellipsis if it is shortened."""
+    return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
+
 
 #: Stands between what a decoder position reads and what it predicts; also in shared/rows.js.
 ARROW = " → "

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
-from figures.markdown import code
-from figures.numbers import probability, signed
+from figures.labels import code, probability, signed
 from transformer.measures.beam import Node, Tree, compare
 from transformer.measures.finish import (
     ALPHAS,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from figures.markdown import code
+from figures.labels import code
 from ui.core import url_state
 from ui.core.glossary import QUESTIONS, TERMS, Term, named_term, search_terms
 from ui.core.url_state import Param

@@ -6,8 +6,7 @@ from functools import partial
 
 import streamlit as st
 
-from figures.labels import plain_token, query_labels
-from figures.markdown import code
+from figures.labels import code, plain_token, query_labels
 from transformer.trace.records import Trace
 from ui.attention.choice import AttentionSettings
 from ui.core import url_state

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from figures.markdown import plain
+from figures.labels import plain
 from ui.core.view import current_entries, current_view
 from ui.core.widgets import draw_explained
 from ui.frame.pages import require_frame

@@ -6,11 +6,10 @@ from functools import partial
 
 import streamlit as st
 
-from figures.labels import plain_token
-from figures.numbers import count
+from figures.labels import count, plain_token
 from figures.tokens import ADDED, neighbour_bars, plane
 from transformer.text.tokenizer import Tokenizer
-from transformer.trace.embeddings import TextSide
+from transformer.trace.position_vectors import TextSide
 from transformer.trace.records import Trace
 from ui.core import url_state
 from ui.core.glossary import term

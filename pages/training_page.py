@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from figures.markdown import plain
+from figures.labels import plain
 from ui.core import url_state
 from ui.core.widgets import choose_one, draw_explained
 from ui.frame.pages import require_frame

@@ -11,9 +11,9 @@ import pytest
 import torch
 
 from benchmarks import gpu, train, views
-from benchmarks.aims import Figure, report
+from benchmarks.random_marian import BASE, TINY, sources
 from benchmarks.translate import Times, ratios
-from benchmarks.translate_model import BASE, TINY, sources
+from benchmarks.turns import Figure, report
 from transformer.training import run
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from transformer.checkpoint.folder import PARTS
 from transformer.checkpoint.reference import Kind, ModelRef, fingerprint, split_name
 from transformer.errors import CheckpointError
-from transformer.files.file_cache import FileCache
+from transformer.files.folders import FileCache
 from transformer.files.safe import is_there, modified
 from transformer.importers.registry import FORMATS
 from transformer.models import arrays, foreign, huggingface, one_stack, own

@@ -15,7 +15,7 @@ from matplotlib.path import Path
 from matplotlib.transforms import Bbox
 
 from figures.exhibit import Graph
-from figures.numbers import signed
+from figures.labels import signed
 from figures.palette import mixed
 from figures.paper.presets import Preset
 from figures.paper.style import Sheet, fitted, label, width

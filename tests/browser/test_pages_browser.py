@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import Page, expect
 
-from figures.numbers import signed
+from figures.labels import signed
 from tests.browser.waiting import (
     SENTENCE,
     OpenPage,

@@ -2,23 +2,84 @@
 
 from __future__ import annotations
 
+import re
+import string
 import unicodedata
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from figures import labels
 from figures.labels import (
     ARROW,
     READS_PREDICTS,
+    code,
     escape_plotly,
+    plain,
     plain_token,
     query_labels,
     row_labels,
+    shorten,
     show_token,
 )
 from tests.factories import make_trace
 from transformer.types import ATTENTION_KINDS
+
+
+@pytest.mark.parametrize(("write", "given", "written"), [
+    (labels.signed, (-1.234, -0.001, 0.5), ("−1.23", "0.00", "0.50")),
+    (labels.probability, (0.0, -2.4, -20.0), ("100%", "9.1%", "<0.1%")),
+    (labels.percent, (1.0, 0.9337, 0.00099), ("100.0%", "93.4%", "<0.1%")),
+    (lambda n: labels.count(n, "token"), (0, 1, 2048), ("0 tokens", "1 token", "2,048 tokens")),
+    (labels.parameters, (48_211, 100_000, 64_960_000), ("48k", "0.1M", "65.0M")),
+    (labels.in_words, (28_202_280, 999), ("28.2 million", "999")),
+    (labels.decimal, (2.3e-6, 0.25, 0.0), ("0.000002", "0.2", "0")),
+    (lambda x: labels.decimal(x, 2), (100.0, 36.4, 0.00515), ("100", "36", "0.0052")),
+    (labels.in_bytes, (5, 1_500, 312_000_000, 9e9), ("5 bytes", "1.5 kB", "312 MB", "9.0 GB")),
+])  # fmt: skip
+def test_numbers(
+    write: Callable[[Any], str], given: tuple[float, ...], written: tuple[str, ...]
+) -> None:
+    assert tuple(map(write, given)) == written
+
+
+#: Text full of the characters of Markdown and Streamlit's directives.
+nasty = st.text(alphabet=st.one_of(st.sampled_from("`*_$:[]()<>!#\\ \n|~a:red"), st.characters()))
+
+
+@given(nasty)
+def test_plain_escapes_every_mark_and_reads_back_as_typed(text: str) -> None:
+    shown, mark = plain(text), r"\\([!-/:-@\[-`{-~])"
+    assert "\n" not in shown and not set(re.sub(mark, "", shown)) & set(string.punctuation)
+    read = re.sub(mark, r"\1", shown).replace("\u2060", "")
+    assert read == " ".join(text.split()).replace("\u2060", "")
+
+
+def test_plain_breaks_emoji_codes_and_directives() -> None:
+    assert plain(":smile:") == "\\:\u2060smile\\:"
+    assert plain(":red[x]") == r"\:red\[x\]"
+    assert plain("<b>") == r"\<b\>"
+
+
+@given(nasty)
+def test_code_holds_the_text_between_fences_that_it_does_not_contain(text: str) -> None:
+    span = code(text, limit=1000)
+    fence = re.match("`+", span)
+    assert fence is not None
+    inner = span[len(fence[0]) : -len(fence[0])]
+    assert fence[0] not in re.findall("`+", inner)
+    line = " ".join(text.split())
+    assert inner in (line, f" {line} ")
+
+
+@given(st.text(), st.integers(1, 30))
+def test_shorten_keeps_the_limit(text: str, limit: int) -> None:
+    short = shorten(text, limit)
+    assert len(short) <= limit
+    assert short == text or short.endswith("…")
 
 
 @given(st.text(max_size=60))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from figures.numbers import probability, signed
+from figures.labels import probability, signed
 from figures.outcomes import (
     closest_call,
     penalty_of,

@@ -16,8 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from figures.labels import show_token
-from figures.markdown import plain
+from figures.labels import plain, show_token
 from tests.tiny_models import SENTENCES, random_model
 from tests.transformer.damage import torch_file
 from tests.transformer.huggingface import models as huggingface

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from figures.numbers import signed
+from figures.labels import signed
 from figures.outcomes import penalty_of, why_it_went
 from tests.pages.conftest import RunApp
 from tests.pages.links import said, unlinked

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from figures.markdown import shorten
+from figures.labels import shorten
 from tests.pages.conftest import RunApp
 from tests.pages.links import messages, messages_in
 from tests.test_calls import check_program

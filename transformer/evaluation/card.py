@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from transformer.checkpoint.training_text import COVERED, training_text
+from transformer.checkpoint.folder import COVERED, training_text
 from transformer.config import ModelConfig
 from transformer.evaluation.typed import TYPED, Verdict, by_topic, from_dict
 from transformer.one_stack.config import StackConfig

@@ -25,13 +25,16 @@ from typing import Any
 
 import numpy as np
 
-from transformer.checkpoint.folder import CARD, METRICS, Checkpoint, load_checkpoint
-from transformer.checkpoint.training_text import (
+from transformer.checkpoint.folder import (
+    CARD,
     COVERED,
     KINDS,
+    METRICS,
     TRAINING_TEXT,
+    Checkpoint,
     TrainingText,
     kind_of,
+    load_checkpoint,
 )
 from transformer.config import ConfigError
 from transformer.evaluation.card import (

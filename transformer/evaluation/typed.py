@@ -24,8 +24,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from transformer.search.decoding import Decoding
+from transformer.training.corpus import TYPED_SENTENCES, spelled_out
 from transformer.training.data import DataError
-from transformer.training.exclusions import TYPED_SENTENCES, spelled_out
 from transformer.translator import Translator
 
 #: Key of the verdicts in metrics.json.

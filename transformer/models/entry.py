@@ -11,7 +11,7 @@ from transformer.checkpoint.reference import Kind, ModelRef, at, split_name
 from transformer.checkpoint.snapshots import History
 from transformer.config import ModelConfig
 from transformer.errors import CheckpointError
-from transformer.files.file_cache import FileCache
+from transformer.files.folders import FileCache
 from transformer.files.safe import json_object
 from transformer.one_stack.config import StackConfig
 from transformer.trace.tracer import Tracer

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import logging
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 
 from transformer.files.atomic import write_atomic
@@ -20,6 +22,7 @@ from transformer.training.data import (
     merge,
     multi30k,
     read_csv,
+    read_lines,
     read_parallel,
     read_tsv,
     reversal,
@@ -28,12 +31,55 @@ from transformer.training.data import (
     tatoeba,
 )
 from transformer.training.download import HOMES
-from transformer.training.exclusions import excluded_sources
-from transformer.training.pronouns import agreement_pairs
+from transformer.training.pronouns import HELD_OUT, agreement_pairs
 from transformer.training.recipe import DataRecipe, Recipe
 from transformer.training.synthetic.dictionary import wiktionary_pairs
 from transformer.training.synthetic.phrasebook import phrasebook_pairs, read_phrases
 from transformer.training.treebank import GUM, TREE, gum, tree_symbols, words_only
+
+#: Columns: topic, English, German, French. "[a|b]" are alternatives, also nested; a bar outside of
+#: brackets separates whole sentences.
+TYPED_SENTENCES = Path(__file__).parents[1] / "evaluation" / "typed_sentences.tsv"
+
+
+#: `HELD_OUT` as German sources.
+_HELD_OUT_GERMAN = (
+    "Das Tier überquerte die Straße nicht, weil es zu müde war.",
+    "Das Tier überquerte die Straße nicht, weil sie zu breit war.",
+    "Die Katze saß auf der Matte, weil sie müde war.",
+)
+
+
+@cache
+def excluded_sources(typed: Path | None = None) -> frozenset[str]:
+    """Return the keys (see `source_key`) of sentences that no training text has as a source."""
+    file = typed or TYPED_SENTENCES
+    lines = [line.split("\t")[1:] for line in read_lines(file)[1:]] if file.is_file() else []
+    return frozenset(
+        source_key(sentence)
+        for cell in (*itertools.chain(*lines), *HELD_OUT, *_HELD_OUT_GERMAN)
+        for sentence in spelled_out(cell)
+    )
+
+
+def spelled_out(text: str) -> list[str]:
+    """Return every sentence that a text with alternatives stands for: "[a|b] c" is "a c", "b c"."""
+    return _alternatives(iter(text))
+
+
+def _alternatives(signs: Iterator[str]) -> list[str]:
+    """Spell out a text up to its end or to a closing bracket."""
+    done, last = list[str](), [""]
+    for sign in signs:
+        if sign == "]":
+            break
+        if sign == "|":
+            done, last = done + last, [""]
+        else:
+            tails = _alternatives(signs) if sign == "[" else [sign]
+            last = [head + tail for head in last for tail in tails]
+    return done + last
+
 
 log = logging.getLogger(__name__)
 

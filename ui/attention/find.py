@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import streamlit as st
 
-from figures.labels import plain_token
-from figures.numbers import percent
+from figures.labels import percent, plain_token
 from transformer.measures.heads import (
     Head,
     Pattern,

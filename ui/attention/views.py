@@ -8,8 +8,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from figures.attention import head_table, mass_on
-from figures.labels import plain_token
-from figures.markdown import code
+from figures.labels import code, plain_token
 from transformer.measures.heads import Head
 from transformer.types import Floats
 from ui.attention.choice import (

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from figures.exhibit import End, Exhibit, Graph, Panel, Series, file_stem
-from figures.labels import KIND_NAMES, READS_PREDICTS, cell_name, row_labels
-from figures.numbers import signed
+from figures.labels import KIND_NAMES, READS_PREDICTS, cell_name, row_labels, signed
 from transformer.measures.beam import (
     Comparison,
     Node,

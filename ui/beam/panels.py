@@ -11,8 +11,7 @@ import streamlit as st
 
 from figures.beam import branch_curves, lead_by_alpha
 from figures.exhibit import Exhibit, file_stem
-from figures.markdown import code, plain, shorten
-from figures.numbers import probability, signed
+from figures.labels import code, plain, probability, shorten, signed
 from figures.outcomes import (
     Decode,
     penalty_of,

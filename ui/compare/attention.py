@@ -12,9 +12,7 @@ import streamlit as st
 from figures.attention import head_table
 from figures.compare import LETTERS
 from figures.exhibit import Exhibit
-from figures.labels import plain_token
-from figures.markdown import code, plain
-from figures.numbers import count
+from figures.labels import code, count, plain, plain_token
 from transformer.measures.compare import divergence
 from transformer.measures.entropy import EVENNESS_RULE, evenness
 from transformer.types import AttentionKind

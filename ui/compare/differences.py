@@ -10,7 +10,7 @@ import numpy as np
 import streamlit as st
 
 from figures.exhibit import Exhibit, Panel
-from figures.markdown import code, plain
+from figures.labels import code, plain
 from transformer.measures.compare import difference
 from transformer.measures.words import group_labels, word_groups
 from transformer.trace.position_vectors import trained_positions

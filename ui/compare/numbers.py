@@ -11,8 +11,7 @@ import streamlit as st
 
 from figures.compare import LETTERS
 from figures.exhibit import Exhibit, file_stem
-from figures.markdown import code, plain, shorten
-from figures.numbers import signed
+from figures.labels import code, plain, shorten, signed
 from transformer.measures.compare import SIMILARITY_RULE, HeadAgreement, Reals, head_agreements
 from transformer.trace.records import Trace
 from transformer.types import AttentionKind, Report

@@ -10,9 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from figures.compare import LETTERS
-from figures.labels import ARROW, show_token
-from figures.markdown import code
-from figures.numbers import count
+from figures.labels import ARROW, code, count, show_token
 from transformer.measures.compare import difference, not_shared, parting, partners
 from transformer.measures.words import group_labels, word_groups
 from transformer.trace.records import Trace

@@ -7,7 +7,7 @@ from typing import NoReturn
 
 import streamlit as st
 
-from figures.markdown import code, plain, shorten
+from figures.labels import code, plain, shorten
 from transformer.errors import CheckpointError
 from transformer.files.safe import read_small
 from transformer.measures.compare import SIMILARITY_RULE

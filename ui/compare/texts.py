@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import streamlit as st
 
-from figures.markdown import code, plain, shorten
-from figures.numbers import signed
+from figures.labels import code, plain, shorten, signed
 from transformer.measures.compare import not_shared, parting, total_log_prob
 from transformer.measures.words import Groups, group_labels, word_groups
 from transformer.trace.records import Trace

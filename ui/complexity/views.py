@@ -9,9 +9,8 @@ from typing import cast
 import numpy as np
 import streamlit as st
 
+from figures.labels import code, count, plain, signed
 from figures.layer_costs import cost_lines, path_picture
-from figures.markdown import code, plain
-from figures.numbers import count, signed
 from figures.training import bars
 from transformer.config import ModelConfig
 from transformer.experiments.maps import map_bytes, time_maps

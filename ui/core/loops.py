@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import accumulate
 
-from figures.markdown import code
+from figures.labels import code
 from transformer.search.loops import Loop, find_loop
 from transformer.trace.records import Trace
 

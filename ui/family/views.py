@@ -11,9 +11,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from figures.attention import describe, heatmap
-from figures.labels import plain_token
-from figures.markdown import code, plain
-from figures.numbers import parameters
+from figures.labels import code, parameters, plain, plain_token
 from figures.tokens import candidates, expected
 from transformer.catalogue import Entry
 from transformer.config import ModelConfig

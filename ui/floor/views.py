@@ -6,8 +6,7 @@ from functools import partial
 
 import streamlit as st
 
-from figures.labels import show_token
-from figures.markdown import code
+from figures.labels import code, show_token
 from figures.stream import block_labels, neuron_bars, norm_lines, promoted_bars, share_map
 from transformer.config import ModelConfig
 from transformer.trace.records import FeedForwardReading, Stream, Trace

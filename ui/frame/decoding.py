@@ -12,7 +12,7 @@ from typing import Any
 
 import streamlit as st
 
-from figures.numbers import signed
+from figures.labels import signed
 from transformer.search.decoding import Decoding
 from transformer.trace.records import Trace
 from ui.core import url_state

@@ -13,10 +13,9 @@ from typing import NoReturn
 import streamlit as st
 import torch
 
-from figures.markdown import code, plain, shorten
-from figures.numbers import parameters
+from figures.labels import code, parameters, plain, shorten
 from transformer.catalogue import Entry, ModelRef, find
-from transformer.checkpoint.training_text import training_text
+from transformer.checkpoint.folder import training_text
 from transformer.config import ModelConfig
 from transformer.device import available_devices
 from transformer.search.decoding import default_decoding

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from figures.markdown import plain
+from figures.labels import plain
 from transformer.errors import InputError
 from ui.core import url_state
 from ui.core.glossary import linked

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from figures.numbers import probability
+from figures.labels import probability
 from transformer.catalogue import Entry
 from transformer.checkpoint.reference import at, split_name
 from transformer.checkpoint.snapshots import Snapshot

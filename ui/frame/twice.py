@@ -15,15 +15,14 @@ from streamlit.delta_generator import DeltaGenerator
 
 from figures.compare import beside
 from figures.exhibit import Exhibit, file_stem
-from figures.markdown import plain
+from figures.labels import plain
 from ui.core import url_state
 from ui.core.glossary import term
 from ui.core.side import Side
 from ui.core.url_state import Param
 from ui.core.view import CHECKPOINT, SENTENCE, View
 from ui.core.widgets import raw_box
-from ui.frame.availability import why_not
-from ui.frame.pages import PAGES, PageSpec
+from ui.frame.pages import PAGES, PageSpec, why_not
 from ui.frame.steering import PREFIX, TARGET
 
 PAIRINGS = ("models", "sentences")

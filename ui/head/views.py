@@ -9,8 +9,7 @@ from functools import partial
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from figures.labels import KIND_NAMES, plain_token, query_labels
-from figures.markdown import code
+from figures.labels import KIND_NAMES, code, plain_token, query_labels
 from transformer.measures.entropy import divided, spread
 from transformer.trace.records import HeadStages, Trace
 from transformer.types import AttentionKind

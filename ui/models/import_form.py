@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from figures.markdown import code, plain
-from figures.numbers import in_bytes
+from figures.labels import code, in_bytes, plain
 from transformer.catalogue import Entry
 from transformer.errors import CheckpointError
 from transformer.files.hub import HubModel, is_name, look_up, missing_client
@@ -21,7 +20,7 @@ from ui.core.widgets import bound, fill
 from ui.frame.import_access import admit, refusal, take_token, wants_token
 from ui.models import import_plan
 from ui.models.import_plan import Import, Plan, begin, plan_folder, plan_hub
-from ui.work.memory import free_memory
+from ui.work.budget import free_memory
 from ui.work.roots import checkpoint_roots, without_root
 
 _JOB, _FOUND, _TOKEN_BOX = "headlight_import", "headlight_hub_model", "import_token"

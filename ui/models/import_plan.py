@@ -19,7 +19,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Literal
 
-from figures.numbers import in_bytes
+from figures.labels import in_bytes
 from transformer.errors import CheckpointError
 from transformer.files.hub import MAX_BYTES, HubModel, fetched
 from transformer.files.leftovers import STAGE, own_prefix, remove_stages
@@ -27,7 +27,7 @@ from transformer.files.safe import check_file
 from transformer.importers.registry import FORMATS, Format, put_in_place
 from transformer.worker.job import Job, StoppedError
 from transformer.worker.scheduler import Scheduler
-from ui.work.memory import free_memory
+from ui.work.budget import free_memory
 from ui.work.roots import checkpoint_roots, checkpoints_root, shown, within_roots, without_root
 
 #: Names of new checkpoints: plain folder names.

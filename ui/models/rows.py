@@ -9,8 +9,7 @@ from typing import Any, TypeGuard
 
 import streamlit as st
 
-from figures.markdown import JOINER, code, plain, shorten
-from figures.numbers import in_bytes, parameters
+from figures.labels import JOINER, code, in_bytes, parameters, plain, shorten
 from transformer.catalogue import Entry
 from transformer.config import ModelConfig
 from transformer.errors import CheckpointError

@@ -7,7 +7,7 @@ from functools import partial
 
 import streamlit as st
 
-from figures.markdown import code, plain
+from figures.labels import code, plain
 from transformer.catalogue import Entry
 from transformer.parsing.reading import Reading, read_parse
 from transformer.trace.records import Trace

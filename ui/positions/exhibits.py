@@ -15,8 +15,7 @@ from transformer.checkpoint.position_tables import about_table
 from transformer.config import ModelConfig, PositionLayout
 from transformer.positions import StoredPositions, TablePositions, sinusoids
 from transformer.trace import position_vectors
-from transformer.trace.embeddings import TextSide
-from transformer.trace.position_vectors import encoding, stored_note, tables_of
+from transformer.trace.position_vectors import TextSide, encoding, stored_note, tables_of
 from transformer.trace.records import LogitSplit, Trace
 from transformer.trace.split import split_logits
 from transformer.translator import Translator

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import streamlit as st
 
-from figures.labels import KIND_NAMES
-from figures.markdown import plain
+from figures.labels import KIND_NAMES, plain
 from transformer.config import ModelConfig
 from transformer.trace.position_vectors import stored_note
 from transformer.trace.records import LogitSplit, Trace

@@ -12,7 +12,7 @@ import streamlit as st
 from plotly.graph_objects import Figure
 from streamlit.delta_generator import DeltaGenerator
 
-from figures.markdown import code
+from figures.labels import code
 from figures.palette import Theme
 from figures.positions import (
     clocks,

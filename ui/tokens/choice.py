@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from figures.tokens import ADDED
 from transformer.measures.vocabulary import Neighbours, PieceKind, piece_length
 from transformer.text.tokenizer import Tokenizer
-from transformer.trace.embeddings import TextSide
+from transformer.trace.position_vectors import TextSide
 from ui.core import url_state
 from ui.core.choice import Choice
 from ui.core.url_state import Param

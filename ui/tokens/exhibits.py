@@ -10,7 +10,7 @@ import numpy as np
 from figures.exhibit import Exhibit, Series
 from figures.labels import numbered
 from transformer.measures.vocabulary import COSINE_RULE, length_counts
-from transformer.trace.embeddings import TextSide
+from transformer.trace.position_vectors import TextSide
 from transformer.trace.records import Trace
 from transformer.translator import Translator
 from ui.components.cut import pieces_component

@@ -9,13 +9,11 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from figures.exhibit import Exhibit
-from figures.labels import plain_token
-from figures.markdown import plain
-from figures.numbers import count, signed
+from figures.labels import count, plain, plain_token, signed
 from figures.tokens import length_bars
 from transformer.measures.vocabulary import find, length_counts, piece_length
 from transformer.text.tokenizer import Tokenizer
-from transformer.trace.embeddings import TextSide
+from transformer.trace.position_vectors import TextSide
 from transformer.translator import Translator
 from ui.components.cut import cuts_component, pieces_component
 from ui.components.mount import show

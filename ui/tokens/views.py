@@ -8,8 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from figures.labels import show_token
-from figures.numbers import percent, signed
+from figures.labels import percent, show_token, signed
 from transformer.measures.cuts import changes, differing, merged, piece_texts, total_log_probability
 from transformer.measures.vocabulary import (
     Axes,
@@ -22,8 +21,7 @@ from transformer.measures.vocabulary import (
 )
 from transformer.measures.words import word_groups
 from transformer.text.tokenizer import SPECIAL_PIECES, Tokenizer
-from transformer.trace.embeddings import TextSide, embedding_tables, stack_input
-from transformer.trace.position_vectors import stored_note
+from transformer.trace.position_vectors import TextSide, embedding_tables, stack_input, stored_note
 from transformer.trace.records import Trace
 from transformer.translator import Translator
 from transformer.types import Floats

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from figures.markdown import code
-from figures.numbers import count
+from figures.labels import code, count
 from transformer.measures.vocabulary import COSINE_RULE, PieceKind, share_of_starts
 from transformer.text.tokenizer import Tokenizer
 from ui.core.glossary import linked

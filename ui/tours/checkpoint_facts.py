@@ -7,8 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from figures.markdown import plain
-from figures.numbers import count, decimal, in_words
+from figures.labels import count, decimal, in_words, plain
 from transformer.trace import position_vectors
 from transformer.training.objective import learning_rate, smoothed_target
 from ui.tours.stops import Chosen, Found, Scene, among, numbers

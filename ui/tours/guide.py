@@ -15,7 +15,7 @@ from typing import Any
 
 import streamlit as st
 
-from figures.markdown import plain
+from figures.labels import plain
 from transformer.trace import position_vectors
 from ui.core import url_state
 from ui.core.glossary import linked

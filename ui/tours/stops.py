@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from figures.markdown import plain, shorten
+from figures.labels import plain, shorten
 from transformer.config import ModelConfig
 from transformer.trace.records import Trace
 from transformer.types import Floats

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from figures.exhibit import Exhibit, Series
-from figures.numbers import count
+from figures.labels import count
 from transformer.catalogue import inspect_entry
 from transformer.errors import InputError
 from transformer.training.objective import smoothed_target

@@ -5,8 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from figures.exhibit import Exhibit, Series
-from figures.markdown import plain
-from figures.numbers import decimal
+from figures.labels import decimal, plain
 from figures.training import bars, rate_curve
 from ui.core.glossary import term
 from ui.core.layout import current_theme, draw_chart

@@ -6,8 +6,7 @@ import math
 
 import streamlit as st
 
-from figures.markdown import plain
-from figures.numbers import signed
+from figures.labels import plain, signed
 from figures.training import differences
 from transformer.experiments.ablation_summary import Figure, Line, table
 from transformer.experiments.ablations import Results, shipped

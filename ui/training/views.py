@@ -9,8 +9,7 @@ from typing import Any, cast
 
 import streamlit as st
 
-from figures.labels import KIND_NAMES
-from figures.markdown import plain
+from figures.labels import KIND_NAMES, plain
 from figures.training import curves, layer_maps
 from transformer.config import ConfigError
 from transformer.errors import CheckpointError

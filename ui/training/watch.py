@@ -8,7 +8,7 @@ from typing import Any
 
 import streamlit as st
 
-from figures.markdown import code, plain
+from figures.labels import code, plain
 from figures.training import curves
 from transformer.training.watching import WatchedRun, list_runs, read_run
 from ui.core import url_state

@@ -8,8 +8,8 @@ from typing import Any
 
 import streamlit as st
 
-from figures.markdown import code
-from transformer.checkpoint.training_text import COVERED, training_text
+from figures.labels import code
+from transformer.checkpoint.folder import COVERED, training_text
 from transformer.trace.records import Trace
 from ui.core.loops import cut_notice
 from ui.core.view import View

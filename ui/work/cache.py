@@ -14,7 +14,7 @@ from typing import Any, NoReturn, TypeVar
 import streamlit as st
 import torch
 
-from figures.markdown import plain
+from figures.labels import plain
 from transformer.errors import CheckpointError, InputError
 from transformer.trace.records import Trace
 from transformer.trace.tracer import Tracer

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import torch
 
-from figures.numbers import in_bytes
+from figures.labels import in_bytes
 from transformer.catalogue import Entry, ModelRef, describe, inspect_entry, list_entries
 from transformer.errors import CheckpointError
 from transformer.files.safe import modified
@@ -23,8 +23,8 @@ from transformer.trace.tracer import Tracer
 from transformer.translator import Translator
 from transformer.worker.tracing import COPIES, open_unchanged
 from ui.core.view import Request, View
+from ui.work.budget import free_memory
 from ui.work.lru import Lru, seal
-from ui.work.memory import free_memory
 from ui.work.roots import checkpoint_roots, within_roots
 
 #: Opened first, if it exists.

@@ -15,7 +15,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 from streamlit.errors import StreamlitInvalidLayoutContextError
 
-from figures.numbers import count
+from figures.labels import count
 from transformer.types import Report
 from transformer.worker.job import Job
 from ui.core.runs import in_turn, paused

@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from tests.transformer.training.runs import recipe
 from transformer.__main__ import main
 from transformer.catalogue import inspect_entry, list_entries
-from transformer.checkpoint.folder import load_checkpoint
-from transformer.checkpoint.training_text import TrainingText, training_text
+from transformer.checkpoint.folder import TrainingText, load_checkpoint, training_text
 from transformer.config import ConfigError
 from transformer.errors import CheckpointError
 from transformer.evaluation import measure as measuring

@@ -10,7 +10,7 @@ import pytest
 
 from transformer.catalogue import list_entries
 from transformer.checkpoint import folder, snapshots, weights
-from transformer.files.file_cache import FileCache
+from transformer.files.folders import FileCache
 
 N_MANY = 40
 

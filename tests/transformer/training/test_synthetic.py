@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from transformer.__main__ import main
 from transformer.training import corpus
-from transformer.training.corpus import load_corpus, load_held_out
+from transformer.training.corpus import excluded_sources, load_corpus, load_held_out, spelled_out
 from transformer.training.data import DataError, source_key
-from transformer.training.exclusions import excluded_sources, spelled_out
 from transformer.training.pronouns import HELD_OUT
 from transformer.training.recipe import DataRecipe
 from transformer.training.synthetic.grammar import adjectives, elides, nouns

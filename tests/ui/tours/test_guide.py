@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from figures.labels import query_labels
-from figures.numbers import in_words
+from figures.labels import in_words, query_labels
 from tests.factories import make_trace
 from transformer.catalogue import list_entries
 from transformer.config import ModelConfig

@@ -13,8 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from figures.labels import READS_PREDICTS, query_labels, show_token
-from figures.numbers import decimal
+from figures.labels import READS_PREDICTS, decimal, query_labels, show_token
 from transformer.measures.entropy import nats_to_bits
 from transformer.measures.words import Groups, group_labels, word_groups
 from transformer.trace.records import Trace
