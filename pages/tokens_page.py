@@ -32,8 +32,7 @@ from ui.tokens.choice import (
 )
 from ui.tokens.panels import draw_cuts, draw_sentence, draw_texts, draw_vocabulary
 from ui.tokens.views import Reading, tokenizer_of
-from ui.work.cache import Plan, computed, get_trace, get_translator
-from ui.work.pictures import drawn
+from ui.work.cache import Plan, computed, drawn, get_trace, get_translator
 from ui.work.progress import fragment
 
 require_frame()

@@ -36,9 +36,9 @@ from transformer.importers.registry import FORMATS
 from transformer.search.decoding import default_decoding
 from transformer.text.rules import Merges, read_codes
 from transformer.text.tokenizer import train_tokenizer
+from transformer.training.corpus import read_treebank
 from transformer.training.data import read_csv, read_lines, read_tsv
 from transformer.training.recipe import Recipe
-from transformer.training.treebank import read_treebank
 from transformer.training.watching import read_run
 from transformer.translator import Translator
 from transformer.trees.tree import read_tree, simplified

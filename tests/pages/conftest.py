@@ -145,7 +145,7 @@ class Caches(NamedTuple):
         """Point the app's caches here."""
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("ui.work.results.CACHE", self.results)
-            patch.setattr("ui.work.pictures.PICTURES", self.pictures)
+            patch.setattr("ui.work.cache.PICTURES", self.pictures)
             yield
 
 

@@ -9,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transformer.checkpoint.position_tables import about_stored
+from transformer.checkpoint.weights import about_stored
 from transformer.config import DISTANCE_BUCKETS, ModelConfig, PositionLayout
 from transformer.positions import (
     FURTHEST,

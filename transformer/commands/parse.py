@@ -73,7 +73,7 @@ def _print(
     """Print one tree a line; a blank line stays blank."""
     from transformer.errors import InputError
     from transformer.parsing.parser import parse as parsed
-    from transformer.training.treebank import pair
+    from transformer.training.corpus import pair
     from transformer.trees.words import split_words
 
     sentences = [split_words(line) if raw else line.split() for line in lines]

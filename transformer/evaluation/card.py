@@ -17,8 +17,8 @@ from transformer.search.decoding import (
     Decoding,
     default_decoding,
 )
+from transformer.training.corpus import TREE
 from transformer.training.recipe import Recipe
-from transformer.training.treebank import TREE
 
 #: Key in metrics.json of further measured decodings, each with its `tests`.
 OTHER_DECODINGS = "other_decodings"

@@ -68,7 +68,7 @@ from transformer.search.decoding import (
     default_decoding,
 )
 from transformer.text.tokenizer import Tokenizer
-from transformer.training.corpus import encode_pairs, load_corpus, load_held_out
+from transformer.training.corpus import GUM, encode_pairs, load_corpus, load_held_out
 from transformer.training.data import (
     MULTI30K_TESTS,
     Corpus,
@@ -78,7 +78,6 @@ from transformer.training.data import (
 from transformer.training.objective import tally
 from transformer.training.recipe import Recipe
 from transformer.training.tasks import task_of, text_of
-from transformer.training.treebank import GUM
 from transformer.translator import Translator
 
 #: Number of leading validation pairs used for choices; Multi30k has this many.

@@ -19,9 +19,8 @@ import torch
 import yaml
 
 from transformer.checkpoint.folder import POSITION_TABLES
-from transformer.checkpoint.position_tables import ROUNDING
 from transformer.checkpoint.shards import Stored
-from transformer.checkpoint.weights import Shape, layout_of
+from transformer.checkpoint.weights import ROUNDING, Shape, layout_of
 from transformer.config import ModelConfig, Tying
 from transformer.errors import CheckpointError
 from transformer.files.safe import one_line, read_text

@@ -19,9 +19,8 @@ from typing import Any
 import torch
 
 from transformer.checkpoint.folder import POSITION_TABLES
-from transformer.checkpoint.position_tables import ROUNDING
 from transformer.checkpoint.shards import Stored, describe_shards
-from transformer.checkpoint.weights import layout_of
+from transformer.checkpoint.weights import ROUNDING, layout_of
 from transformer.config import ModelConfig, Tying
 from transformer.errors import CheckpointError
 from transformer.files.safe import MAX_TABLE, is_folder, json_object, read_small

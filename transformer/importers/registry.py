@@ -12,7 +12,7 @@ from typing import Any
 from torch import Tensor
 
 from transformer.checkpoint.folder import POSITION_TABLES, TWO_STACKS
-from transformer.checkpoint.position_tables import about_stored
+from transformer.checkpoint.weights import about_stored
 from transformer.config import ModelConfig
 from transformer.errors import CheckpointError
 from transformer.files.folders import replaced_folder

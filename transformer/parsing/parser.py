@@ -11,7 +11,7 @@ from transformer.errors import CheckpointError, InputError
 from transformer.parsing.reading import Parse, parsed
 from transformer.search.decoding import Decoding
 from transformer.search.request import Progress
-from transformer.training.treebank import read_treebank
+from transformer.training.corpus import read_treebank
 from transformer.translator import Translator
 from transformer.trees.score import right_branching, score, total
 from transformer.trees.symbols import CLOSE

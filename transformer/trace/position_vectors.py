@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from transformer.checkpoint.position_tables import about_stored
+from transformer.checkpoint.weights import about_stored
 from transformer.config import ModelConfig, PositionLayout
 from transformer.model import Transformer
 from transformer.positions import (

@@ -47,8 +47,7 @@ from ui.core.url_state import HEAD, KIND, LAYER
 from ui.core.view import View
 from ui.core.widgets import bound, choose_one, fill, layer_and_head, refill
 from ui.export.download import download_button, source_of, trace_for
-from ui.work.cache import get_trace, get_tracer
-from ui.work.pictures import drawn
+from ui.work.cache import drawn, get_trace, get_tracer
 
 #: Width shared by grid and lens in a 1280 px window, and the widths their parts need, all in px.
 _ROOM, _GRID_LABELS, _GRID_CELL, _LENS_LABELS, _LENS_CELL = 860, 65, 60, 95, 3.5

@@ -22,17 +22,11 @@ import streamlit as st
 from streamlit.navigation.page import StreamlitPage
 from streamlit.runtime.pages_manager import PagesManager
 
-from figures.labels import code, plain
+from figures.labels import KIND_NAMES, code, plain
 from transformer.trace.tracer import Ability
 from transformer.types import AttentionKind
 from ui.core.view import View
 from ui.work.cache import get_tracer
-
-_NAMES: dict[AttentionKind, str] = {
-    "encoder_self": "an encoder's self-attention",
-    "decoder_self": "a decoder's self-attention",
-    "cross": "cross-attention",
-}
 
 
 def why_not(view: View, spec: PageSpec) -> str | None:
@@ -67,7 +61,7 @@ def draw_not_offered(view: View, spec: PageSpec, why: str) -> None:
 
 
 def _listed(kinds: tuple[AttentionKind, ...] | list[AttentionKind]) -> str:
-    return " and ".join(_NAMES[kind] for kind in kinds)
+    return " and ".join(KIND_NAMES[kind].lower() for kind in kinds)
 
 
 _STARTED = "headlight_started"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from transformer.catalogue import Entry
 from transformer.parsing.reading import Reading
 from transformer.search.decoding import default_decoding
-from transformer.training.treebank import TREE
+from transformer.training.corpus import TREE
 from transformer.trees.words import split_words
 from ui.core import url_state
 from ui.core.choice import Choice

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from figures.exhibit import Exhibit, Panel, Series, file_stem
 from figures.labels import KIND_NAMES, counted, numbered, query_labels
 from figures.positions import cosines
-from transformer.checkpoint.position_tables import about_table
+from transformer.checkpoint.weights import about_table
 from transformer.config import ModelConfig, PositionLayout
 from transformer.positions import StoredPositions, TablePositions, sinusoids
 from transformer.trace import position_vectors

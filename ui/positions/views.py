@@ -37,7 +37,7 @@ from ui.core.view import View
 from ui.core.widgets import bound, choose_one
 from ui.export.download import download_below
 from ui.positions import exhibits
-from ui.work.pictures import drawn
+from ui.work.cache import drawn
 
 
 @dataclass(frozen=True)

@@ -37,8 +37,7 @@ from ui.tokens.views import (
     read_trace,
     tokenizer_of,
 )
-from ui.work.cache import Computation, computed, get_tracer
-from ui.work.pictures import drawn
+from ui.work.cache import Computation, computed, drawn, get_tracer
 
 #: Maximum number of rows in the list of pieces.
 _MOST_ROWS = 500

@@ -6,14 +6,19 @@ jobs with a progress bar and a Stop button. An error is shown in one line and en
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
-from typing import Any, NoReturn, TypeVar
+from hashlib import blake2b
+from operator import attrgetter
+from typing import Any, NoReturn, ParamSpec, TypeVar, cast
 
 import streamlit as st
 import torch
+from plotly.graph_objects import Figure
 
+from figures.charts import grow
 from figures.labels import plain
 from transformer.errors import CheckpointError, InputError
 from transformer.trace.records import Trace
@@ -21,16 +26,40 @@ from transformer.trace.tracer import Tracer
 from transformer.translator import Translator
 from transformer.types import Report
 from ui.core import url_state
+from ui.core.layout import ReadyChart, ReadyFigure, sized, text_scale
 from ui.core.view import Request, View, ask_for, is_blank
 from ui.work import results
 from ui.work.budget import budget_of_visit
+from ui.work.lru import Lru
 from ui.work.models import in_memory, tracer, translator
 from ui.work.progress import DECODING, READING, Progress, attended, resume, stopped
 from ui.work.results import Computation as Computation
 from ui.work.results import trace
 from ui.work.roots import without_root
 
+P = ParamSpec("P")
 T = TypeVar("T")
+
+PICTURES = Lru(32 * 2**20, attrgetter("nbytes"))
+
+
+def drawn(make: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
+    """Return the chart or figure that `make` returns for these arguments, ready to draw.
+
+    Args: make: a pure function of a module. Its arguments are compared by their content.
+    """
+    scale = text_scale()
+    content = pickle.dumps((make.__module__, make.__qualname__, args, options, scale))
+
+    def ready() -> ReadyChart | ReadyFigure:
+        made = make(*args, **options)
+        if isinstance(made, Figure):
+            return ReadyFigure(grow(made, scale))
+        return ReadyChart(sized(made))
+
+    key = blake2b(content, digest_size=16).digest()
+    return cast("T", PICTURES.once(key, ready))
+
 
 #: Yields what a page will ask for, and is sent the results: computations on the trace, and requests
 #: for other traces (None is sent for one that fails; the page shows why when it asks).

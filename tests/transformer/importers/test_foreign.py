@@ -26,7 +26,7 @@ from tests.transformer.importers.foreign import (
 )
 from tests.transformer.importers.reference import Reference, Stepping
 from transformer.catalogue import inspect_entry
-from transformer.checkpoint.position_tables import off_formula
+from transformer.checkpoint.weights import off_formula
 from transformer.config import ModelConfig
 from transformer.fast.packed import PackedDecoder
 from transformer.fast.steps import PackedSteps

@@ -14,11 +14,10 @@ from transformer.errors import CheckpointError, InputError
 from transformer.evaluation.measure import Measuring, measure
 from transformer.parsing.parser import evaluate, is_parser, load_parser, parse, source_text
 from transformer.parsing.reading import read_parse
-from transformer.training.corpus import load_corpus, make_tokenizer
+from transformer.training.corpus import gum, load_corpus, make_tokenizer
 from transformer.training.data import Corpus, DataError
 from transformer.training.grow import grown
 from transformer.training.recipe import DataRecipe, Recipe
-from transformer.training.treebank import gum
 from transformer.translator import Translator
 from transformer.trees.symbols import rebuild
 from transformer.trees.tree import read_tree
