@@ -292,7 +292,7 @@ def test_the_large_map_fills_a_large_screen_and_scrolls_on_a_phone(
     open_page: OpenPage, address: str
 ) -> None:
     link = f"{address}/attention?sentence={'a%20b%20c%20d%20' * 4}e"
-    page = open_page(link, size=(1920, 1080))
+    page = open_page(link, size=(1920, 1080), anew=True)
     lens = page.locator(".lens")
     page.wait_for_selector(".lens canvas.cells")
     eventually(page, lambda: min(lens.evaluate(LENS)["size"]) > 540, True)
