@@ -8,6 +8,7 @@ from playwright.sync_api import BrowserContext, expect
 
 from tests.browser.waiting import OpenPage, until_at, until_the_url_says
 from tests.servers import serving
+from tests.waiting import wait_until
 
 #: Notes what the page's main part says, each text once, from when the navigation is there.
 WATCH = """
@@ -30,6 +31,8 @@ def test_a_fresh_server_says_that_it_starts_and_takes_a_page_by_any_of_its_names
     with serving(tmp_path / "log.txt", fresh=True, port=spare_port) as (app, _):
         # The name of the page's file: no visitor has told Streamlit of the app's own names.
         first.goto(f"{app}/translate_page?{query}", wait_until="commit")
+        assert wait_until(lambda: bool(first.evaluate("window.said.length")))
+        assert first.evaluate("window.said[0]").startswith("Starting: PyTorch")
         # Clicked before the first run is through.
         page = open_page(f"{app}/attention?{query}")
         page.get_by_test_id("stTopNavLink").filter(has_text="Tokens").click()
@@ -39,7 +42,6 @@ def test_a_fresh_server_says_that_it_starts_and_takes_a_page_by_any_of_its_names
         first.bring_to_front()
         first.wait_for_selector("[data-testid=stMain] canvas")
         expect(first.get_by_text("Starting: PyTorch")).not_to_be_visible()
-        assert first.evaluate("window.said[0]").startswith("Starting: PyTorch")
         expect(first.locator(".st-key-headline")).to_have_text("edcba")
         first.close()
         # The server is not fresh any more: by its file's name, and by its title.
