@@ -1,7 +1,5 @@
 """Text to train on."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from pathlib import Path

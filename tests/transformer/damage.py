@@ -1,7 +1,5 @@
 """Ways to damage a model's folder."""
 
-from __future__ import annotations
-
 import json
 import os
 import struct

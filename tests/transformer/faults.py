@@ -1,7 +1,5 @@
 """Faults of untrusted models, one table for each reader: the damage, and the message."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Web servers on this machine, for tests of fetching: any site, and a hub with one model."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import threading

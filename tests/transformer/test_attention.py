@@ -1,7 +1,5 @@
 """Attention: one definition, two executions, exact masks."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """Models in a root are opened by their kind; for others the message says how."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

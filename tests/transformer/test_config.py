@@ -1,7 +1,5 @@
 """Configs: parameter counts of the paper's table 3, and invalid settings."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

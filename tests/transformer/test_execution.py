@@ -1,7 +1,5 @@
 """A translator follows its model: changed weights, forward hooks, exchanged modules, hooks."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

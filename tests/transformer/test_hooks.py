@@ -1,7 +1,5 @@
 """Hooks: the value at each site, and the effect of replacing it."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """Dropout, and how training computes attention and the rectifier."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from hypothesis import given

@@ -1,7 +1,5 @@
 """The command line: as a process where that matters, otherwise in-process."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import json

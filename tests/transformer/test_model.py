@@ -1,7 +1,5 @@
 """The whole model: masks, caches, and the same numbers as torch.nn.Transformer."""
 
-from __future__ import annotations
-
 import itertools
 import re
 

@@ -1,7 +1,5 @@
 """Positional encodings: the formula, the shift property, and positions beyond the table."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

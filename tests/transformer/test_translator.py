@@ -1,7 +1,5 @@
 """Translator: sentence in, translation or trace out, and one clear line for bad input."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

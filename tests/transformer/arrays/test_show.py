@@ -1,7 +1,5 @@
 """`python -m transformer show`: a page, or the app on one file."""
 
-from __future__ import annotations
-
 import re
 import signal
 import socket

@@ -1,7 +1,5 @@
 """Traces as arrays: ours are restored exactly, others' are read faithfully."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Checkpoints overwritten: killed at any step, and while they load."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Checkpoint folders are read back as written; a broken one is reported in one line."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from pathlib import Path

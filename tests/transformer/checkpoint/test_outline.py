@@ -1,7 +1,5 @@
 """Models on the meta device have the right shapes, without memory."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

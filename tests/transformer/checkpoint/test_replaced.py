@@ -1,7 +1,5 @@
 """Overwriting a checkpoint: readers see the old one or the new one, whole."""
 
-from __future__ import annotations
-
 import json
 import threading
 from pathlib import Path

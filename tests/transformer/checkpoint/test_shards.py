@@ -1,7 +1,5 @@
 """Marian weights in several files."""
 
-from __future__ import annotations
-
 import fnmatch
 from pathlib import Path
 

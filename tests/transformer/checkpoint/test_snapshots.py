@@ -1,7 +1,5 @@
 """Snapshots of a training: stored small, read like any checkpoint, trusted like none."""
 
-from __future__ import annotations
-
 import math
 import shutil
 from pathlib import Path

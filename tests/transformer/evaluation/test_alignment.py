@@ -1,7 +1,5 @@
 """Heads scored as aligners of words, against links drawn by people."""
 
-from __future__ import annotations
-
 import dataclasses
 import gzip
 import json

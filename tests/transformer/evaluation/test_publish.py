@@ -1,7 +1,5 @@
 """A finished run becomes a checkpoint with measured figures and a card that states them."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import math

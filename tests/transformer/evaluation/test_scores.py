@@ -1,7 +1,5 @@
 """BLEU and chrF, and the lower-cased, tokenised protocol of the Multi30k literature."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 

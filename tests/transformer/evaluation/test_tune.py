@@ -1,7 +1,5 @@
 """Intervals by resampling, and the default decoding that follows from them."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The typed sentences: their patterns, what counts as right, and the command."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections import Counter

@@ -1,7 +1,5 @@
 """Table 3: its rows, a run of one, and the summary of results."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import math

@@ -1,7 +1,5 @@
 """The layers of table 1, their memory, and the file of a measurement."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from pathlib import Path

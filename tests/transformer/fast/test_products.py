@@ -1,7 +1,5 @@
 """Every layout of W computes the same x W^T + b."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest

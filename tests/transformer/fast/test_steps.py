@@ -1,7 +1,5 @@
 """The model as a step function: a cache changes nothing, whatever rows are moved or dropped."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Values read from files are cached until the files change, for many folders."""
 
-from __future__ import annotations
-
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path

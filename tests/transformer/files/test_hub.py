@@ -1,7 +1,5 @@
 """Models from the hub: a local hub, the real client, and possible failures."""
 
-from __future__ import annotations
-
 import sys
 import tempfile
 from collections.abc import Callable, Iterator

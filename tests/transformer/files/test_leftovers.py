@@ -1,7 +1,5 @@
 """Leftovers of killed processes are told from files being written, and removed."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

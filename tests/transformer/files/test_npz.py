@@ -1,7 +1,5 @@
 """Archives that lie: about sizes, names, types and their own end."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import pickle

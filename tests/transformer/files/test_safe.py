@@ -1,7 +1,5 @@
 """Paths, permissions, JSON and small files: the result is a value or one line."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import tempfile

@@ -1,7 +1,5 @@
 """Tiny random models of every family that the `transformers` library has, with tiny tokenizers."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

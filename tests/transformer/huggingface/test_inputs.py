@@ -1,7 +1,5 @@
 """Inputs of models of the `transformers` library: sentences, languages, settings."""
 
-from __future__ import annotations
-
 import re
 import threading
 from typing import Any

@@ -1,7 +1,5 @@
 """Every family of the `transformers` library, compared with that library's own results."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Iterable

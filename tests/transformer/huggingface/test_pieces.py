@@ -1,7 +1,5 @@
 """Other tokenizers' pieces in this project's spelling; nothing here needs their library."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """Untrusted folders of the `transformers` library: data, never code, no way out of the folder."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import socket

@@ -1,7 +1,5 @@
 """Imported models beside their libraries' own: the same states, logits and maps."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """fairseq and JoeyNMT models with random weights and tokenizers."""
 
-from __future__ import annotations
-
 import argparse
 import math
 from collections import Counter

@@ -4,8 +4,6 @@ Nothing here is shared with the project's model: plain functions of `torch.nn.fu
 down from the published definitions of fairseq and JoeyNMT.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """fairseq and JoeyNMT models, compared with their published definitions."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The formats that can be imported: one list for the command line and the app."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

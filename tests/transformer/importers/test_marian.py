@@ -1,7 +1,5 @@
 """Marian models, compared with Hugging Face's code: states, logits, maps and translations."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

@@ -3,8 +3,6 @@
 If a file is mapped into memory, that ends the process with SIGBUS, and all visitors' sessions.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import os

@@ -1,7 +1,5 @@
 """SentencePiece models restricted to a vocabulary."""
 
-from __future__ import annotations
-
 import contextlib
 
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Torch files that a safe load refuses are converted as the message says."""
 
-from __future__ import annotations
-
 import runpy
 import sys
 import types

@@ -1,7 +1,5 @@
 """The tree shows what the search did: real searches over made-up distributions."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 

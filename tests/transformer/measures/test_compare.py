@@ -1,7 +1,5 @@
 """Similarity of maps, the best pairing of heads, and where texts diverge."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from itertools import permutations

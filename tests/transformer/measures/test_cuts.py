@@ -1,7 +1,5 @@
 """Cuts keep the text, diverge where they differ, and have the right probabilities."""
 
-from __future__ import annotations
-
 import math
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """Entropy in bits, how evenly heads look, and how sharp a softmax is."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

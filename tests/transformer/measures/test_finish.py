@@ -1,7 +1,5 @@
 """Length penalty: crossings of scores, and the winner of every alpha."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest

@@ -1,7 +1,5 @@
 """Several heads as one map, the fewest lines that hold a share, and weight on chosen tokens."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

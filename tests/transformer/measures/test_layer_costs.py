@@ -1,7 +1,5 @@
 """Counts, exponents and crossings of table 1; path lengths equal a search on the real graphs."""
 
-from __future__ import annotations
-
 import math
 from itertools import pairwise
 from typing import get_args

@@ -1,7 +1,5 @@
 """The head that looks from a pronoun at its noun is found, and no other."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

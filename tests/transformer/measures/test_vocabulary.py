@@ -1,7 +1,5 @@
 """Neighbours by cosine, principal axes, and the content of a vocabulary."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

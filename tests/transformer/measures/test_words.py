@@ -1,7 +1,5 @@
 """Merging pieces into words: every position once, rows keep their sum, masks hold."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -3,8 +3,6 @@
 Each gives one line that names the file, soon; nothing is opened, run or left behind.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -1,7 +1,5 @@
 """Random models of one stack, for every task."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.random_stacks import SHAPES, random_stack

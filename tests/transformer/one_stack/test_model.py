@@ -1,7 +1,5 @@
 """One stack: what it sees, its config, its files."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

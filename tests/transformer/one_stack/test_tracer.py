@@ -1,7 +1,5 @@
 """Traces, continuations, translations and guesses of one stack."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

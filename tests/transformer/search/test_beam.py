@@ -1,7 +1,5 @@
 """Beam search on tables as step functions: no model, so every answer can be computed."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Loops are found if a text repeats its end, and only then."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

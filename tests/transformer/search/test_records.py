@@ -1,7 +1,5 @@
 """Compact records equal the full ones, and cost a garbage collector little."""
 
-from __future__ import annotations
-
 import copy
 import gc
 from dataclasses import dataclass

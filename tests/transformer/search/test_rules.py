@@ -1,7 +1,5 @@
 """The rules in which searches differ; the importers' tests compare Hugging Face's."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

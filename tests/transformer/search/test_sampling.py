@@ -1,7 +1,5 @@
 """Sampling, on tables whose distributions are known, and through the translator."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A search's candidates equal those computed the plain way."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

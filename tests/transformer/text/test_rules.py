@@ -1,7 +1,5 @@
 """Tokenizers that cut by a file of codes, at spaces or everywhere."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """The tokenizer loses nothing silently, whatever the text."""
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Toy tasks, the changes to the model, and requests to a run."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Inside a head: every stage follows from the one before, and the last from the trace's map."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Encodings for the page: the formula, computed a second way."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

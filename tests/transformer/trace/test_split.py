@@ -1,7 +1,5 @@
 """The layer-1 split: four maps add up to the model's own logits."""
 
-from __future__ import annotations
-
 import functools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The residual stream: the blocks' outputs add up to the stream, and to the logits."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

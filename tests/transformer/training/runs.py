@@ -1,7 +1,5 @@
 """A small training run, for the tests of training and of resuming it."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -3,8 +3,6 @@
 They take a minute: see `make soak`.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Label-smoothed cross-entropy, from logits and from hidden states."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 import torch.nn.functional as F

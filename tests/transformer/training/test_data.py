@@ -1,7 +1,5 @@
 """Parallel text: reading it, splitting it by source, and cutting it into batches."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Fetching corpora from a local server that misbehaves in every way."""
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import hashlib

@@ -1,7 +1,5 @@
 """A grown model computes the same as the smaller one."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The training objective and the learning rate schedule."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 

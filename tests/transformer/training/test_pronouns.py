@@ -1,7 +1,5 @@
 """Pairs whose pronoun agrees with the noun before it: right genders, nothing held out."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Recipes: valid TOML files, the messages for invalid ones, and stages."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

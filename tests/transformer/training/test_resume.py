@@ -1,7 +1,5 @@
 """A run killed at any moment resumes to bitwise the same result."""
 
-from __future__ import annotations
-
 import errno
 import os
 import resource

@@ -1,7 +1,5 @@
 """Training: what a run leaves behind."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import math

@@ -1,7 +1,5 @@
 """Keeping a run's snapshots beside a checkpoint."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Models of one stack: recipes, what they are asked, and runs that end in checkpoints."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Made training text: every line of the phrasebook fills, and grammar holds for every noun."""
 
-from __future__ import annotations
-
 import random
 import re
 from pathlib import Path

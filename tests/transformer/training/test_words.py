@@ -1,7 +1,5 @@
 """Dictionary words: the likeliest translation, right articles, nothing vulgar or odd."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from pathlib import Path

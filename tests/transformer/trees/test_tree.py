@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from transformer.trees.tree import MAX_DEPTH, Tree, TreeError, read_tree, simplified

@@ -1,7 +1,5 @@
 """Sentences that wait together are traced together: the same traces, each with its own fate."""
 
-from __future__ import annotations
-
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Jobs in threads: outcome, progress, requests, and an end on request."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest

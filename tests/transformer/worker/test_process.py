@@ -1,7 +1,5 @@
 """Jobs in processes: the same traces and errors as here, and nothing left behind."""
 
-from __future__ import annotations
-
 import dataclasses
 import os
 import signal

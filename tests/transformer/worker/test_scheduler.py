@@ -1,7 +1,5 @@
 """Order of work: short first, then by arrival; leaving work frees its place once."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
