@@ -14,13 +14,13 @@ _ZIEL = ("▁die", "▁Katze", "▁saß", "▁auf", "▁der", "▁Matte", "▁we
 
 
 def make_trace(
-    S: int = 7,  # noqa: N803
-    T: int = 5,  # noqa: N803
+    S: int = 7,
+    T: int = 5,
     n_encoder_layers: int = 3,
     n_decoder_layers: int = 2,
     n_heads: int = 3,
     seed: int = 0,
-    K: int = 4,  # noqa: N803
+    K: int = 4,
     src_tokens: tuple[str, ...] | None = None,
 ) -> Trace:
     """A trace with random attention: rows sum to 1 and the decoder's self-attention is causal.

@@ -1,12 +1,46 @@
-"""Text to train on."""
+"""The command line, text to train on, and models of the `transformers` library."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import torch
+
+from transformer.__main__ import main
+
+
+class Ran(NamedTuple):
+    """What a command ended with and wrote."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def refused(self) -> str:
+        """The one line with which a command ended that did nothing."""
+        assert (self.status, self.out, self.err.count("\n")) == (2, "", 1)
+        return self.err
+
+
+Command = Callable[..., Ran]
+
+
+@pytest.fixture
+def command(capfd: pytest.CaptureFixture[str]) -> Command:
+    """Run the command line in this process, as `command("info", folder)`."""
+
+    def run(*arguments: object) -> Ran:
+        capfd.readouterr()
+        try:
+            status = main([str(each) for each in arguments])
+        except SystemExit as stop:  # how argparse ends
+            status = int(stop.code or 0)
+        return Ran(status, *capfd.readouterr())
+
+    return run
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +54,6 @@ def one_thread() -> Iterator[None]:
 
 @pytest.fixture
 def data(tmp_path: Path, one_thread: None) -> Path:
-    """A folder with two parallel files for training and two for validation."""
     return parallel_text(tmp_path / "data")
 
 

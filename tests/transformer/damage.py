@@ -2,9 +2,12 @@
 
 import json
 import os
+import shutil
 import struct
 import zipfile
 from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec
 
@@ -13,6 +16,8 @@ import torch
 import yaml
 
 from tests.transformer.importers.foreign import written
+from transformer.config import ModelConfig
+from transformer.model import Transformer
 
 Damage = Callable[[Path], object]
 State = dict[str, torch.Tensor]
@@ -60,7 +65,6 @@ def edit(folder: Path, name: str, *where: str, **changes: object) -> None:
 
 @damaging
 def rewrite(folder: Path, name: str, change: Callable[[Any], object]) -> None:
-    """Replace the content of a JSON file."""
     path = folder / name
     path.write_text(json.dumps(change(json.loads(path.read_text()))))
 
@@ -74,7 +78,6 @@ def twice(folder: Path, name: str, key: str, value: int = 7) -> None:
 
 @damaging
 def cut(folder: Path, name: str, share: float) -> None:
-    """Keep the first part of a file."""
     data = (folder / name).read_bytes()
     (folder / name).write_bytes(data[: int(share * len(data))])
 
@@ -93,14 +96,12 @@ def remove(name: str) -> Damage:
 
 @damaging
 def become(folder: Path, name: str, change: Callable[[Path], object]) -> None:
-    """Replace a file with something else."""
     (folder / name).unlink()
     change(folder / name)
 
 
 @damaging
 def weights(folder: Path, change: Callable[[State], object]) -> None:
-    """Change the tensors of model.safetensors."""
     state = safetensors.torch.load_file(folder / WEIGHTS)
     change(state)
     safetensors.torch.save_file(state, folder / WEIGHTS, {"format": "pt"})
@@ -116,7 +117,6 @@ def content(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
 
 
 def state_in(key: str, change: Callable[[State], object]) -> Damage:
-    """Change the state dict in a torch file."""
     return content(lambda values: change(values[key]))
 
 
@@ -181,4 +181,433 @@ IN_PLACE: dict[str, Callable[[Path], object]] = {
     "a loop": lambda path: path.symlink_to(path.name),
     "a link to nothing": lambda path: path.symlink_to("nowhere"),
     "nothing": Path.touch,
+}  # fmt: skip
+
+
+Faults = dict[str, tuple[Damage, str]]
+
+
+def poke(name: str, value: float) -> Any:
+    return lambda state: state[name].view(-1).__setitem__(3, value)
+
+
+def holes(folder: Path) -> None:
+    """A sparse file of a terabyte, with a matching header."""
+    size = 2**40
+    tensor = {"dtype": "F32", "shape": [size // 4], "data_offsets": [0, size]}
+    data = safetensors_file(json.dumps({"x": tensor}))
+    (folder / WEIGHTS).write_bytes(data)
+    os.truncate(folder / WEIGHTS, len(data) + size)
+
+
+def repeated(folder: Path) -> None:
+    """Two billion numbers, all stored as one."""
+    values = json.loads((folder / CONFIG).read_text()) | {"d_ff": 8_000_000}
+    (folder / CONFIG).write_text(json.dumps(values))
+    with torch.device("meta"):
+        state = Transformer(ModelConfig.from_dict(values)).state_dict()
+    ones = {name: torch.zeros(1).expand(each.shape) for name, each in state.items()}
+    torch_file(lambda _: ones, "model.pt")(folder)
+
+
+def repeated_marian(folder: Path) -> None:
+    inner, large = json.loads((folder / CONFIG).read_text())["encoder_ffn_dim"], 4_000_000
+    edit(CONFIG, encoder_ffn_dim=large, decoder_ffn_dim=large)(folder)
+    torch_file(
+        lambda state: {
+            name: torch.zeros(1).expand([large if size == inner else size for size in each.shape])
+            for name, each in state.items()
+        },
+        "pytorch_model.bin",
+    )(folder)
+
+
+def claim(folder: Path) -> None:
+    """An archive's directory that claims 2 GB for its first file."""
+    torch_file(lambda state: state, "model.pt")(folder)
+    data = bytearray((folder / "model.pt").read_bytes())
+    entry = data.index(b"PK\x01\x02")
+    data[entry + 20 : entry + 28] = struct.pack("<II", 2**31, 2**31)
+    (folder / "model.pt").write_bytes(data)
+
+
+def doubling() -> object:
+    """Text that each of 60 calls doubles."""
+    import codecs
+
+    text: object = "x"
+    for _ in range(60):
+        text = Call(codecs.encode, text, "hex")
+    return text
+
+
+def not_text(name: str) -> Damage:
+    """Make the first piece of a SentencePiece model invalid UTF-8."""
+    return lambda folder: (folder / name).write_bytes(
+        (folder / name).read_bytes().replace("▁".encode(), b"\xe2\x96\xff", 1)
+    )
+
+
+def torch_of(value: object) -> Damage:
+    return torch_file(lambda _: value, "model.pt")
+
+
+CONFIG, TOKENIZER, TOKENIZER_SETTINGS = "config.json", "tokenizer.model", "tokenizer_config.json"
+INDEX, PIECES = "model.safetensors.index.json", "vocabulary.json"
+FFN = "encoder.0.feed_forward.w_1.weight"
+BILLION = 10**9
+
+#: This project's checkpoints. A fault that only the numbers show is not in the list's error.
+OWN: Faults = {
+    "a billion layers": (twice(CONFIG, "n_encoder_layers", BILLION), r"config\.json: .*stands th"),
+    "very many layers": (edit(CONFIG, n_decoder_layers=10**9), r"config\.json: .*parameters"),
+    "a number of digits": (write(CONFIG, b'{"d_model": 1' + b"0" * 4_000 + b"}"), r"digits\)"),
+    "a text without end": (write(CONFIG, b'{"activation": "' + b"x" * 10**6 + b'"}'),
+                           r"config\.json: activation="),
+    "a key without end": (write(CONFIG, b'{"' + b"x" * 10**6 + b'": 1}'), "unknown setting"),
+    "line breaks": (write(CONFIG, rb'{"activation": "a\nb\u2028c\u001b[31m"}'), "activation='a"),
+    "infinity": (write(CONFIG, b'{"d_model": Infinity}'), r"config\.json: d_model=inf"),
+    "NaN as a setting": (write(CONFIG, b'{"dropout": NaN}'), r"config\.json: dropout=nan"),
+    "a huge config": (become(CONFIG, lambda path: (path.touch(), os.truncate(path, 10**9))),
+                      r"config\.json: 1,000,000,000 bytes; at most"),
+    "unknown setting": (edit(CONFIG, depth=3), r"config\.json: unknown setting 'depth'"),
+    "too many layers": (edit(CONFIG, n_encoder_layers=100_000), r"config\.json: n_encoder"),
+    "too many positions": (edit(CONFIG, max_positions=10**12), r"config\.json: max_positions"),
+    "too large": (edit(CONFIG, d_ff=10**12), r"config\.json: .* parameters"),
+    "another width": (edit(CONFIG, d_ff=48), r"model\.safetensors: .*shape.*config\.json"),
+    "another depth": (edit(CONFIG, n_encoder_layers=3), r"model\.safetensors: .*is missing"),
+    "fewer layers": (edit(CONFIG, n_encoder_layers=1), "does not belong"),
+    "another vocabulary": (edit(CONFIG, vocab_size=111), r"tokenizer\.model: 110 pieces.*111"),
+    "other special ids": (edit(CONFIG, pad_id=5), r"tokenizer\.model: pad_id is 0.*5"),
+    "no weights": (remove(WEIGHTS), r"model\.safetensors: the file is missing"),
+    "no weights inside": (write(WEIGHTS, safetensors_file("{}")), "missing"),
+    "a tensor is missing": (weights(lambda s: s.pop(FFN)), rf"'{FFN}' is missing"),
+    "a tensor too many": (weights(lambda s: s.update(x=torch.ones(1))), "'x' does not belong"),
+    "more than memory maps": (holes, "more than can be opened|'x' does not belong"),
+    "a transposed tensor": (weights(lambda s: s.update({FFN: s[FFN].T.contiguous()})),
+                            r"\[24, 40\].*\[40, 24\]"),
+    "whole numbers": (weights(lambda s: s.update({FFN: s[FFN].int()})), "stored as I32"),
+    "doubles": (weights(lambda s: s.update({FFN: s[FFN].double()})), "stored as F64"),
+    "NaN": (weights(poke(FFN, float("nan"))), r"safetensors: .*NaN or infinite"),
+    "infinity in a norm": (weights(poke("encoder.0.around_self.norm.bias", float("inf"))),
+                           "or infinite"),
+    "untied": (weights(lambda s: s.update({"generator.weight": s["src_embedding.weight"] + 1})),
+               r"differ, but config\.json ties them"),
+    "no tokenizer": (remove(TOKENIZER), r"tokenizer\.model: the file is missing"),
+    "a piece that is not text": (not_text(TOKENIZER), r"tokenizer\.model: not a SentencePiece"),
+    "torch file of a list": (torch_of([torch.ones(2)]), r"model\.pt: not a state dict"),
+    "torch file of numbers": (torch_of({"a": 1}), r"model\.pt: not a state dict"),
+    "a sparse tensor": (torch_of({FFN: torch.eye(3).to_sparse()}), r"model\.pt: holds more than"),
+    "torch file lacks tensors": (torch_of({}), r"model\.pt: .*is missing"),
+    "torch file cut": (in_turn(torch_file(lambda s: s, "model.pt"), cut("model.pt", 0.9)),
+                       r"model\.pt: not a whole"),
+    "a bomb beside the weights": (
+        in_turn(torch_file(lambda s: s, "model.pt"),
+                archive("model.pt", zipfile.ZIP_DEFLATED, archive__bomb=b"\0" * 10**7)),
+        r"model\.pt: a compressed archive"),
+    "a way out of an archive": (
+        in_turn(torch_file(lambda s: s, "model.pt"), archive("model.pt", **{"..__..__x": b"x"})),
+        r"model\.pt: not a whole torch file"),
+    "an archive that claims too much": (claim, r"pt: an archive whose files are larger"),
+    "a call that fills the memory": (torch_of({"a": Call(bytearray, 10**13)}),
+                                     r"more than weights \(\w+\.bytearray"),
+    "text that doubles": (torch_of(doubling()), r"holds more than weights \(_codecs\.encode"),
+    "an empty tensor without end": (torch_of({"a": Call(torch.Tensor, 10**7, 10**7)}),
+                                    r"holds more than weights \(torch"),
+    "one number for all": (repeated, r"model\.pt: .* bytes are too few for"),
+}  # fmt: skip
+#: Faults that the headers do not show.
+HIDDEN = {"NaN", "infinity in a norm", "untied"}
+
+FC = "model.encoder.layers.0.fc1.weight"
+GENERATION, VOCABULARY = "generation_config.json", "vocab.json"
+MARIAN: Faults = {
+    "a billion layers": (edit(CONFIG, encoder_layers=BILLION), "parameters; at most"),
+    "many tiny layers": (edit(CONFIG, decoder_layers=9_000, d_model=4, encoder_attention_heads=1,
+                              decoder_attention_heads=1, decoder_ffn_dim=1, encoder_ffn_dim=1),
+                         "at most 200"),
+    "a huge table": (edit(CONFIG, max_position_embeddings=10**12), "table of more than"),
+    "another family": (edit(CONFIG, model_type="bart"), "model_type='bart'"),
+    "pre-norm": (edit(CONFIG, normalize_before=True), "normalize_before=True"),
+    "an activation": (edit(CONFIG, activation_function="tanh"), "relu, gelu, swish, silu"),
+    "a size as text": (edit(CONFIG, d_model="24"), "d_model='24'"),
+    "no size": (edit(CONFIG, d_model=...), "d_model=None"),
+    "heads that do not fit": (edit(CONFIG, encoder_attention_heads=5), "multiple of"),
+    "pad outside": (edit(CONFIG, pad_token_id=10**6), r"<pad> is|outside the vocab"),
+    "eos as text": (edit(CONFIG, eos_token_id="0"), "eos_token_id='0'"),
+    "another end": (edit(GENERATION, forced_eos_token_id=4), "forced_eos_token_id=4"),
+    "one more end": (edit(GENERATION, eos_token_id=7), "7 is not that of"),
+    "words of two": (edit(GENERATION, bad_words_ids=[[3, 4]]), "bad_words_ids"),
+    "suppressed text": (edit(GENERATION, suppress_tokens=["x"]), "is not a list of token ids"),
+    "config of digits": (write(CONFIG, b"9" * 5_000), r"config\.json: not valid JSON"),
+    "a key twice": (twice(CONFIG, "d_model"), r"config\.json: .*'d_model' stands there tw"),
+    "a piece twice": (twice(VOCABULARY, "</s>"), r"vocab\.json: .*'</s>' stands there twice"),
+    "a vocabulary nested": (write(VOCABULARY, b'{"a":' * 200_000), r"vocab\.json: not valid J"),
+    "vocabulary cut": (cut(VOCABULARY, 0.7), r"vocab\.json: not valid JSON"),
+    "a piece more": (edit(VOCABULARY, extra=999), r"vocab\.json: \d+ pieces, but config\.json"),
+    "ids twice": (edit(VOCABULARY, **{">>fra<<": 5, ">>deu<<": 5}), r"vocab\.json: its"),
+    "ids as text": (edit(VOCABULARY, **{">>fra<<": "5"}), r"vocab\.json: expected"),
+    "an id beyond": (edit(VOCABULARY, **{">>fra<<": 10**6}), r"vocab\.json: "),
+    "an id of 30 digits": (edit(VOCABULARY, **{">>fra<<": 10**30}), r"vocab\.json: "),
+    "a negative id": (edit(VOCABULARY, **{">>fra<<": -3}), r"vocab\.json: "),
+    "a fraction": (edit(VOCABULARY, **{">>fra<<": 2.5}), r"vocab\.json: expected"),
+    "a flag": (edit(VOCABULARY, **{">>fra<<": True}), r"vocab\.json: expected"),
+    "half a character": (edit(VOCABULARY, **{">>fra<<": ..., "\ud800": 5}), r"vocab\.json: holds"),
+    "a list of pieces": (write(VOCABULARY, b'["a"]'), r"vocab\.json: expected"),
+    "other pieces": (rewrite(VOCABULARY, lambda ids: {
+        p if p in ("<pad>", "</s>", "<unk>") else f"x{i}": i for p, i in ids.items()}),
+        r"source\.spm: only 0 of .* belong to different models"),
+    "no <unk>": (edit(VOCABULARY, **{"<unk>": ...}), r"vocab\.json: <unk> is missing"),
+    "</s> elsewhere": (edit(CONFIG, eos_token_id=9, forced_eos_token_id=9),
+                       r"generation_config\.json: eos_token_id=0 is not that of config\.json, 9"),
+    "no source.spm": (remove("source.spm"), r"source\.spm: the file is missing"),
+    "a piece that is not text": (not_text("source.spm"), r"source\.spm: not a SentencePiece model"),
+    "no weights": (remove(WEIGHTS), r"model\.safetensors: the file is missing"),
+    "NaN": (weights(poke(FC, float("nan"))), f"{FC}.* holds NaN"),
+    "another width": (edit(CONFIG, encoder_ffn_dim=48), r"has shape .*config\.json asks"),
+    "a tensor less": (weights(lambda s: s.pop(FC)), f"{FC}' is missing"),
+    "a tensor more": (weights(lambda s: s.update(x=torch.ones(1))), "'x' does not belong"),
+    "whole numbers": (weights(lambda s: s.update({FC: s[FC].int()})), "stored as I32"),
+    "ties that differ": (weights(lambda s: s.update({
+        "lm_head.weight": s["model.decoder.embed_tokens.weight"] + 1})), "differ, but config"),
+    "an index that is none": (
+        lambda f: (f / WEIGHTS).rename(f / "model.safetensors.index.json"),
+        r"model\.safetensors\.index\.json: not "),
+    "one number for all": (repeated_marian, r"bin: .* bytes are too few for the .* numbers"),
+    "a call that fills the memory": (
+        torch_file(lambda _: {"a": Call(bytearray, 10**13)}, "pytorch_model.bin"),
+        "bin: holds more than weights"),
+}  # fmt: skip
+
+
+@damaging
+def args(folder: Path, **changes: Any) -> None:
+    """Change settings of a fairseq model; `...` removes one."""
+
+    def change(values: dict[str, Any]) -> None:
+        settings = values["cfg"]["model"]
+        kept = vars(settings) | changes
+        settings.__dict__ = {name: value for name, value in kept.items() if value is not ...}
+
+    content(change)(folder)
+
+
+model = partial(state_in, "model")
+joey = partial(state_in, "model_state")
+config = partial(edit, "config.yaml")
+F_FC = "encoder.layers.0.fc1.weight"
+TINY = {
+    f"{stack}_{name}": size
+    for stack in ("encoder", "decoder")
+    for name, size in (("embed_dim", 4), ("attention_heads", 1), ("ffn_embed_dim", 1))
+}
+BOTH = ("dict.en.txt", "dict.de.txt")
+FAIRSEQ: Faults = {
+    "a billion layers": (args(encoder_layers=10**9), "parameters; at most"),
+    "many tiny layers": (args(decoder_layers=9_000, **TINY), "at most 200"),
+    "a huge table": (args(encoder_learned_pos=True, decoder_learned_pos=True,
+                          max_source_positions=10**12, max_target_positions=10**12),
+                     "parameters; at most"),
+    "a size of nothing": (args(encoder_ffn_embed_dim=0), "encoder_ffn_embed_dim=0"),
+    "heads that do not fit": (args(encoder_attention_heads=5), "multiple of"),
+    "widths that differ": (args(decoder_embed_dim=48), "is not encoder_embed_dim=24"),
+    "an activation": (args(activation_fn="gelu_accurate"), "relu, gelu, swish, silu"),
+    "half pre-norm": (args(encoder_normalize_before=True), "as encoder_normalize_before=True"),
+    "layer norm on embeddings": (args(layernorm_embedding=True), "layernorm_embedding=True"),
+    "an adaptive softmax": (args(adaptive_softmax_cutoff=[5, 9]), "adaptive_softmax_cutoff"),
+    "a flag as text": (args(no_scale_embedding="no"), "no_scale_embedding='no'"),
+    "dropout": (args(dropout=float("nan")), "dropout=nan"),
+    "no settings": (content(lambda c: c.update(cfg=None)), "no settings of a model"),
+    "no weights": (content(lambda c: c.pop("model")), "'model' is not a state dict"),
+    "weights that are none": (model(lambda s: s.update(x="y")), "'model' is not a state dict"),
+    "a sparse tensor": (model(lambda s: s.update({F_FC: s[F_FC].to_sparse()})),
+                        r"checkpoint_best\.pt: "),
+    "a language as a path": (
+        content(lambda c: setattr(c["cfg"]["task"], "source_lang", "../../x")), "source_lang="),
+    "no file": (remove("checkpoint_best.pt"), r"checkpoint_best\.pt: the file is missing"),
+    "several": (lambda f: shutil.copy((f / "checkpoint_best.pt").rename(f / "a.pt"), f / "b.pt"),
+                r"several checkpoints \(a\.pt, b\.pt\)"),
+    "NaN": (model(poke(F_FC, float("nan"))), f"{F_FC}.* NaN"),
+    "another width": (args(encoder_ffn_embed_dim=48), "has shape .* its configuration asks"),
+    "a tensor less": (model(lambda s: s.pop(F_FC)), f"{F_FC}' is missing"),
+    "a tensor more": (model(lambda s: s.update(x=torch.ones(1))), "'x' does not belong"),
+    "whole numbers": (model(lambda s: s.update({F_FC: s[F_FC].int()})), r"stored as torch\.int"),
+    "ties that differ": (model(lambda s: s.update({
+        "decoder.output_projection.weight": s["decoder.embed_tokens.weight"] + 1})), "ties them"),
+    "no dictionary": (remove("dict.de.txt"), r"dict\.de\.txt: the file is missing"),
+    "dictionaries that differ": (append("dict.de.txt", "more 1\n"), "pieces"),
+    "another dictionary": (in_turn(*(append(each, "more 1\n") for each in BOTH)),
+                           r"dict\.en\.txt: \d+ pieces"),
+    "a piece twice": (in_turn(*(append(each, "madeupword0000 1\n") for each in BOTH)),
+                      "a piece twice"),
+    "a line that is none": (append("dict.en.txt", "nocount\n"), r"line \d+ is not a piece"),
+    "a dictionary of bytes": (write("dict.en.txt", b"\xff\xfe 1\n"), r"dict\.en\.txt: not UTF-8"),
+    "merges that are none": (write("bpe.codes", b"#version: 0.2\na b c\n"), r"bpe\.codes: line 2"),
+    "merges of another model": (write("bpe.codes", b"#version: 0.2\nq x\nqx y\n"),
+                                r"bpe\.codes: only 0 of the 2"),
+    "two ways to cut": (write("spm.model", b"x"), r"spm\.model and bpe\.codes; keep"),
+}  # fmt: skip
+
+
+J_FC = "encoder.layers.0.feed_forward.pwff_layer.0.weight"
+LAUGHS = "a: &a [1,1,1,1,1,1,1,1,1]\n" + "".join(
+    f"{new}: &{new} [{','.join([f'*{old}'] * 9)}]\n" for old, new in pairwise("abcdefg")
+)
+JOEYNMT: Faults = {
+    "a billion layers": (config("model", "encoder", num_layers=10**9), "parameters; at most"),
+    "a recurrent model": (config("model", "encoder", type="recurrent"), "type='recurrent'"),
+    "a size as text": (config("model", "decoder", ff_size="40"), r"model\.decoder\.ff_size='40'"),
+    "an activation": (config("model", "encoder", activation="tanh"), "relu, gelu, swish, silu"),
+    "activations that differ": (config("model", "decoder", activation="gelu"), "the encoder's"),
+    "norms that differ": (config("model", "decoder", layer_norm="post"), "the encoder's 'pre'"),
+    "a weighted sum": (config("model", "encoder", alpha=1.4), "alpha=1.4"),
+    "widths that differ": (config("model", "decoder", hidden_size=48), "hidden_size=24"),
+    "scales that differ": (config("model", "decoder", "embeddings", scale=False), "scale=False"),
+    "heads that do not fit": (config("model", "encoder", num_heads=5), "multiple of"),
+    "no model": (config(model=3), "model=3 is not a group"),
+    "ids twice": (config("data", "special_symbols", pad_id=2), "different from the other"),
+    "an id elsewhere": (config("data", "special_symbols", eos_id=40), "is not piece"),
+    "a language as a path": (config("data", "src", lang="../en",
+                                    tokenizer_cfg={"model_file": "x", "pretokenizer": "moses"}),
+                             "lang='../en'"),
+    "a cutter": (config("data", "src", tokenizer_type="wordpiece"), "sentencepiece, subword-nmt"),
+    "a cutter without a file": (config("data", "src", tokenizer_cfg={"alpha": 1}), "model_file="),
+    "a path that is none": (config("data", "src", tokenizer_cfg={"model_file": "a/.."}),
+                            "names no file"),
+    "a model elsewhere": (config("data", "src", tokenizer_cfg={"model_file": "/etc/passwd"}),
+                          r"passwd: the file is missing"),
+    "a level": (config("data", "src", level="byte"), "word, bpe, char"),
+    "tags that are none": (config("data", "special_symbols", lang_tags=3), "lang_tags"),
+    "no config": (remove("config.yaml"), r"config\.yaml: the file is missing"),
+    "not YAML": (write("config.yaml", b"a: [1,"), r"config\.yaml: not valid YAML"),
+    "YAML with code": (write("config.yaml", b"a: !!python/object/apply:os.getcwd []"), "not valid"),
+    "YAML that unfolds": (write("config.yaml", LAUGHS.encode()), "more than 20,000 values"),
+    "YAML within itself": (write("config.yaml", b"a: &a\n  b: *a\n"), "more than 20,000 values"),
+    "no file": (remove("7.ckpt"), r"best\.ckpt: the file is missing"),
+    "NaN": (joey(poke(J_FC, float("inf"))), f"{J_FC}.* NaN"),
+    "another width": (config("model", "encoder", ff_size=48), r"has shape .*config\.yaml asks"),
+    "a tensor less": (joey(lambda s: s.pop(J_FC)), f"{J_FC}' is missing"),
+    "a tensor more": (joey(lambda s: s.update(x=torch.ones(1))), "'x' does not belong"),
+    "no last norm": (joey(lambda s: [s.pop(f"encoder.layer_norm.{each}")
+                                        for each in ("weight", "bias")]), "layer_norm='pre'"),
+    "positions": (joey(lambda s: s["encoder.pe.pe"].fill_(torch.nan)), "pe' holds NaN"),
+    "positions of whole numbers": (
+        joey(lambda s: s.update({"encoder.pe.pe": s["encoder.pe.pe"].int()})),
+        "pe' is stored as torch.int32",
+    ),
+    "positions of a shape": (joey(lambda s: s.update({"encoder.pe.pe": torch.ones(3)})),
+                             r"asks for \[1, 1, 24\]"),
+    "no vocabulary": (remove("trg_vocab.txt"), r"trg_vocab\.txt: the file is missing"),
+    "another vocabulary": (append("trg_vocab.txt", "more\n"), r"trg_vocab\.txt: \d+ pieces"),
+    "no special tokens": (write("src_vocab.txt", b"x\ny\n"), r"src_vocab\.txt: 6 pieces"),
+    "a model of another": (lambda f: (f / "sp.en.model").write_bytes(
+        (f / "sp.de.model").read_bytes()[:200]), r"sp\.en\.model: "),
+}  # fmt: skip
+
+PARTS = ("model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors")
+
+
+@damaging
+def place(folder: Path, file: object) -> None:
+    placed = json.loads((folder / INDEX).read_text())["weight_map"]
+    edit(INDEX, "weight_map", **{min(placed): file})(folder)
+
+
+def poison(folder: Path) -> None:
+    state = safetensors.torch.load_file(folder / PARTS[1])
+    state[min(state)].view(-1)[0] = float("nan")
+    safetensors.torch.save_file(state, folder / PARTS[1])
+
+
+#: Weights in two files.
+SHARDS: Faults = {
+    "a way out": (place("../../secret.safetensors"), r"index\.json: '\.\./\.\./secret"),
+    "an absolute path": (place("/etc/passwd.safetensors"), "is not the name of a"),
+    "a backslash": (place("..\\x.safetensors"), "is not the name of a"),
+    "a hidden file": (place(".x.safetensors"), "is not the name of a"),
+    "another kind": (place("pytorch_model.bin"), "is not the name of a .safetensors file"),
+    "a number": (place(3), "3 is not the name of a"),
+    "a line break": (place("a\nb.safetensors"), "is not the name of a"),
+    "no map": (edit(INDEX, weight_map=None), "does not say which tensor lies where"),
+    "an empty map": (edit(INDEX, weight_map={}), "does not say which tensor lies where"),
+    "too many": (edit(INDEX, weight_map={str(i): f"{i}.safetensors" for i in range(101)}),
+                 "101 files; at most 100"),
+    "the other file": (place(PARTS[1]), r"00001-of-00002\.safetensors: holds '.*does not say"),
+    "a file less": (remove(PARTS[1]), r"00002\.safetensors: the file is missing"),
+    "half copied": (cut(PARTS[1], 0.9), r"00002\.safetensors: not a whole"),
+    "NaN": (poison, r"model-00002-of-00002\.safetensors: tensor .* holds NaN"),
+    "not JSON": (write(INDEX, b"{"), r"index\.json: not valid JSON"),
+}  # fmt: skip
+
+
+def elsewhere(folder: Path) -> None:
+    """An index that places a tensor outside the folder."""
+    (folder / WEIGHTS).rename(folder / "model-1.safetensors")
+    written = json.dumps({"weight_map": {FC: "../../etc/model-1.safetensors"}})
+    (folder / INDEX).write_text(written)
+
+
+#: A model of the `transformers` library.
+BART: Faults = {
+    "code of its own": (edit(CONFIG, auto_map={"AutoConfig": "evil.Config"}), "auto_map asks for"),
+    "code further in": (edit(CONFIG, text_config={"auto_map": {"AutoModel": "a.B"}}), "auto_map"),
+    "a tokenizer's code": (edit(TOKENIZER_SETTINGS, auto_map={"AutoTokenizer": ["evil.T", None]}),
+                           r"tokenizer_config\.json: auto_map asks for"),
+    "a billion layers": (edit(CONFIG, encoder_layers=10**9), "encoder_layers=1,000,000,000"),
+    "a billion heads": (edit(CONFIG, encoder_attention_heads=10**9), "at most 10,000 are"),
+    "a billion labels": (edit(CONFIG, num_labels=10**9), "num_labels=1,000,000,000"),
+    "many parameters": (edit(CONFIG, d_model=60_000, encoder_ffn_dim=100_000), "asks for|shape"),
+    "a huge vocabulary": (edit(CONFIG, vocab_size=90_000_000), "has shape|asks for"),
+    "more than is stored": (edit(CONFIG, max_position_embeddings=900_000),
+                            "has shape|parameters, but the weights"),
+    "an infinite number": (edit(CONFIG, dropout=float("inf")), "dropout=inf is not a finite"),
+    "a number that is none": (edit(CONFIG, dropout=float("nan")), "dropout=nan is not a finite"),
+    "no type": (edit(CONFIG, model_type=...), "model_type is missing"),
+    "an unknown type": (edit(CONFIG, model_type="<b>nonsense</b>"), "is not one that the transf"),
+    "no text": (write(CONFIG, b'{"model_type": "whisper"}'),
+                r"'whisper' reads input features and no tokens; it is not supp.*\(BERT, T5\w+\)$"),
+    "none of the families": (write(CONFIG, b'{"model_type": "dpr"}'), "'dpr' is not supported"),
+    "quantised": (edit(CONFIG, quantization_config={"quant_method": "bitsandbytes"}), "quantised"),
+    "heads that do not fit": (edit(CONFIG, encoder_attention_heads=4), r"config\.json: no model"),
+    "another width": (edit(CONFIG, encoder_ffn_dim=24), r"has shape .*config\.json asks for"),
+    "a layer less": (edit(CONFIG, encoder_layers=2), "'model.encoder.layers.2.* does not belong"),
+    "a layer more": (edit(CONFIG, decoder_layers=2), "'model.decoder.layers.1.* missing"),
+    "start outside": (edit(GENERATION, decoder_start_token_id=10**6),
+                      "decoder_start_token_id=1000000 is not a token"),
+    "end as text": (edit(GENERATION, eos_token_id="</s>"), "eos_token_id='</s>'"),
+    "bad words": (edit(GENERATION, bad_words_ids=[[5], ["x"]]), "bad_words_ids='x'"),
+    "bad words nested": (edit(GENERATION, bad_words_ids={"a": 1}), "bad_words_ids"),
+    "no config": (remove(CONFIG), r"config\.json: the file is missing"),
+    "no weights": (remove(WEIGHTS), r"model\.safetensors: the file is missing"),
+    "NaN": (weights(lambda s: s[FC].view(-1).__setitem__(3, float("nan"))), f"{FC}.* holds NaN"),
+    "a tensor less": (weights(lambda s: s.pop(FC)), f"{FC}' is missing"),
+    "a shape": (weights(lambda s: s.update({FC: s[FC][:5].clone()})), f"{FC}' has shape"),
+    "complex": (weights(lambda s: s.update({FC: s[FC].double()})), "stored as F64"),
+    "whole numbers": (weights(lambda s: s.update({FC: s[FC].int()})), "is missing"),
+    "no tokenizer": (lambda f: [remove(n)(f) for n in ("tokenizer.json", TOKENIZER_SETTINGS)],
+                     "tokenizer's files are missing"),
+    "tokenizer cut": (cut("tokenizer.json", 0.6), "the tokenizer cannot be read"),
+    "tokenizer a list": (write("tokenizer.json", b"[1]"), "the tokenizer cannot be read"),
+    "settings cut": (cut(TOKENIZER_SETTINGS, 0.6), r"tokenizer_config\.json: not valid JSON"),
+    "index to elsewhere": (elsewhere, "is not the name of"),
+}  # fmt: skip
+
+
+#: An imported checkpoint, whose tokenizer has a table of pieces.
+TABLE: Faults = {
+    "half a million pieces": (
+        rewrite(PIECES, lambda _: [f"piece {index}" for index in range(500_000)]),
+        r"vocabulary\.json"),
+    "a piece twice": (rewrite(PIECES, lambda old: [*old[:-1], old[0]]), "holds a piece twice"),
+    "no list": (write(PIECES, b'{"a": 1}'), r"vocabulary\.json: expected a JSON list"),
+}  # fmt: skip
+
+FAULTS: dict[str, Faults] = {
+    "own": OWN, "table": TABLE, "marian": MARIAN, "fairseq": FAIRSEQ, "joeynmt": JOEYNMT,
+    "shards": SHARDS, "bart": BART,
+    "joeynmt merges": {"merges of another": (
+        write("codes.de", b"#version: 0.2\nq x\nqx y\n"), r"codes\.de: only 0 of the 2 pieces")},
+    "fairseq apart": {"no model of pieces": (
+        in_turn(remove("spm.en.model"), remove("spm.de.model")),
+        r"dict\.de\.txt: its pieces are SentencePiece's")},
 }  # fmt: skip

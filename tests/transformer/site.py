@@ -76,7 +76,6 @@ class Hub(Site):
         return f"/{NAME}/resolve/{COMMIT}/{name}"
 
     def publish(self) -> None:
-        """Publish the current list of files."""
         about = {"id": NAME, "sha": COMMIT, "siblings": list(self.listed.values())}
         self.files[f"/api/models/{NAME}?blobs=true"] = json.dumps(about).encode()
 

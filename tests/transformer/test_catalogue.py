@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.factories import make_trace
-from transformer.__main__ import main
+from tests.transformer.conftest import Command
 from transformer.arrays.trace_file import save_arrays
 from transformer.catalogue import inspect_entry, list_entries, open_tracer, resolve
 from transformer.checkpoint.reference import fingerprint
@@ -39,7 +39,7 @@ def root(tmp_path_factory: pytest.TempPathFactory, tiny_checkpoint: Path) -> Pat
     return root
 
 
-def test_everything_is_listed_with_what_it_is_or_why_it_cannot_be_used(root: Path) -> None:
+def test_everything_is_listed_with_what_it_is(root: Path, tmp_path: Path) -> None:
     found = {entry.name: entry for entry in list_entries([root, root / "none", root])}
     assert list(found) == ["fairseq", "gpt2", "half.npz", "one.npz", "opus", "ours"]
     assert {name: entry.kind for name, entry in found.items()} == {
@@ -58,17 +58,12 @@ def test_everything_is_listed_with_what_it_is_or_why_it_cannot_be_used(root: Pat
         error = str(found[name].error)
         assert words in error and "\n" not in error, name
         assert str(root / name) in error
-
-
-def test_a_name_in_two_roots_is_that_of_the_first(root: Path, tmp_path: Path) -> None:
-    np.savez(tmp_path / "one.npz", attention=np.eye(3))
+    np.savez(tmp_path / "one.npz", attention=np.eye(3))  # a name in two roots is the first's
     listed = {entry.name: entry.path for entry in list_entries([tmp_path, root])}
     assert listed["one.npz"] == tmp_path / "one.npz"
 
 
-def test_without_the_library_a_models_entry_says_how_to_install_it(
-    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_the_library(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "gpt2").mkdir()
     (tmp_path / "gpt2" / "config.json").write_text('{"model_type": "gpt2"}')
     (tmp_path / "gpt2" / "pytorch_model.bin").touch()
@@ -113,8 +108,7 @@ def test_what_cannot_be_opened_is_one_line(root: Path, name: str, why: str) -> N
 
 
 def test_a_change_of_a_file_is_seen(root: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "gpt2"
-    shutil.copytree(root / "gpt2", folder)
+    folder = shutil.copytree(root / "gpt2", tmp_path / "gpt2")
     before = fingerprint(folder)
     (folder / "tokenizer.json").write_text("{}")
     assert fingerprint(folder) != before
@@ -124,26 +118,15 @@ def test_a_change_of_a_file_is_seen(root: Path, tmp_path: Path) -> None:
     save_arrays(make_trace(S=4, T=3), path)
     assert fingerprint(path) != before
     assert fingerprint(tmp_path / "none") == ""
-
-
-def test_a_config_that_becomes_another_librarys_is_noticed(
-    tiny_checkpoint: Path, tmp_path: Path
-) -> None:
-    folder = tmp_path / "x"
-    shutil.copytree(tiny_checkpoint, folder)
+    folder = shutil.copytree(root / "ours", tmp_path / "x")
     assert resolve(folder).kind == "checkpoint"
     (folder / "config.json").write_text('{"model_type": "bert"}')
     assert resolve(folder).kind == "huggingface"
 
 
-def test_info_says_what_a_file_of_arrays_is(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["info", str(root / "one.npz")]) == 0
-    assert capsys.readouterr().out.splitlines() == [
-        "one.npz", "  One recorded sentence: 3 layers, 3 heads; 2 layers, 3 heads.",
-    ]  # fmt: skip
-    assert main(["info", "--json", str(root / "one.npz")]) == 0
-    assert json.loads(capsys.readouterr().out)["kind"] == "archive"
-    assert main(["info", str(root / "half.npz")]) == 2
-    assert "not a whole .npz file" in capsys.readouterr().err
-    assert main(["info", str(root)]) == 0
-    assert "ours\n  parameters: " in capsys.readouterr().out
+def test_info_says_what_a_file_of_arrays_is(root: Path, command: Command) -> None:
+    about = "One recorded sentence: 3 layers, 3 heads; 2 layers, 3 heads."
+    assert command("info", root / "one.npz") == (0, f"one.npz\n  {about}\n", "")
+    assert json.loads(command("info", "--json", root / "one.npz").out)["kind"] == "archive"
+    assert "not a whole .npz file" in command("info", root / "half.npz").refused
+    assert "ours\n  parameters: " in command("info", root).out

@@ -52,6 +52,8 @@ def test_presets_have_the_papers_vocabulary() -> None:
     assert PRESETS["base"].n_parameters / 1e6 == pytest.approx(63.1, abs=0.1)
     assert PRESETS["big"].n_parameters / 1e6 == pytest.approx(214, abs=0.5)
     assert PRESETS["small"].n_parameters / 1e6 == pytest.approx(2.6, abs=0.6)
+    with pytest.raises(ConfigError, match="unknown preset 'huge'; known: base, big"):
+        preset("huge")
 
 
 COUNTED = (
@@ -67,10 +69,13 @@ COUNTED = (
 
 
 @pytest.mark.parametrize("name", COUNTED)
-def test_counted_parameters_equal_the_models(name: str) -> None:
+def test_counted_parameters_equal_the_models_and_json_holds_every_setting(name: str) -> None:
     with torch.device("meta"):
         model = Transformer(COUNTED[name])
     assert COUNTED[name].n_parameters == model.n_parameters
+    config = COUNTED[name].replace(suppressed_ids=(4, 0), renormalise=True)
+    assert ModelConfig.from_json(config.to_json()) == config
+    assert len(json.loads(config.to_json())) == len(ModelConfig.__dataclass_fields__)
 
 
 @pytest.mark.parametrize(
@@ -135,18 +140,6 @@ def test_any_values_make_a_config_or_a_config_error(values: dict[str, object]) -
     except ConfigError:
         return
     assert config.n_parameters <= MAX_PARAMETERS
-
-
-def test_json_round_trip() -> None:
-    for config in COUNTED.values():
-        config = config.replace(suppressed_ids=(4, 0), renormalise=True)
-        assert ModelConfig.from_json(config.to_json()) == config
-        assert len(json.loads(config.to_json())) == len(ModelConfig.__dataclass_fields__)
-
-
-def test_unknown_preset() -> None:
-    with pytest.raises(ConfigError, match="unknown preset 'huge'; known: base, big"):
-        preset("huge")
 
 
 def test_heads_are_counted_for_both_sides_and_one_is_not_plural() -> None:

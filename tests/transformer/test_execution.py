@@ -1,12 +1,11 @@
 """A translator follows its model: changed weights, forward hooks, exchanged modules, hooks."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
+from tests.shipped import FOLDER
 from tests.tiny_models import random_model
 from transformer.checkpoint.folder import load_checkpoint
 from transformer.config import ModelConfig
@@ -17,7 +16,6 @@ from transformer.trace.records import Trace
 from transformer.translator import Translator
 from transformer.types import ATTENTION_KINDS
 
-SHIPPED = Path(__file__).resolve().parents[2] / "checkpoints" / "everyday-en-de"
 SENTENCE, TARGET = "A dog runs across the green grass.", "Ein Hund rennt."
 
 
@@ -27,7 +25,7 @@ def translator(
 ) -> Translator:
     """The shipped checkpoint, and models with tied and untied embeddings; free to be changed."""
     if request.param == "shipped":
-        return Translator.from_checkpoint(load_checkpoint(SHIPPED), device="cpu")
+        return Translator.from_checkpoint(load_checkpoint(FOLDER / "everyday-en-de"), device="cpu")
     model = random_model(tiny_config.replace(tie_embeddings=request.param))
     return Translator(model, tiny_tokenizer, device="cpu")
 
@@ -48,9 +46,7 @@ def reference(translator: Translator, **options: object) -> Trace:
 
 @pytest.mark.parametrize("translator", ["shipped", "all", "decoder", "none"], indirect=True)
 @pytest.mark.parametrize("options", [{"target": TARGET}, {"beam_size": 3}], ids=str)
-def test_both_executions_make_the_same_trace(
-    translator: Translator, options: dict[str, object]
-) -> None:
+def test_both_executions_agree(translator: Translator, options: dict[str, object]) -> None:
     plain = translator.trace(SENTENCE, **options)
     assert_same(reference(translator, **options), plain)
     hooks = Record(matching(name="input"))
@@ -71,7 +67,6 @@ def test_a_trace_shows_replaced_weights(translator: Translator) -> None:
 
 
 def check_effect(translator: Translator, before: Trace) -> Trace:
-    """Check that a change of the model shows in its trace, which is the reference's."""
     after = translator.trace(SENTENCE, target=TARGET)
     assert not np.array_equal(after.log_probs, before.log_probs)
     assert_same(after, reference(translator, target=TARGET))
@@ -129,18 +124,15 @@ def test_forward_hooks_fire(translator: Translator) -> None:
     handle.remove()
     assert_same(translator.trace(SENTENCE, target=TARGET), plain)
     assert len(shapes) == fired
-
-
-def test_global_hooks_fire(translator: Translator) -> None:
-    fired: list[type] = []
+    types: list[type] = []  # a global hook
     handle = nn.modules.module.register_module_forward_pre_hook(
-        lambda module, given: fired.append(type(module))
+        lambda module, given: types.append(type(module))
     )
     try:
         translator.translate([SENTENCE], beam_size=1, max_length=2)
     finally:
         handle.remove()
-    assert nn.Linear in fired
+    assert nn.Linear in types
 
 
 def test_nothing_is_packed_twice_without_a_reason(translator: Translator) -> None:

@@ -110,9 +110,7 @@ def test_gates_of_one_change_nothing(model: Transformer) -> None:
 
 @pytest.mark.parametrize("kind", ATTENTION_KINDS)
 @pytest.mark.parametrize("factor", [0.0, 0.25])
-def test_a_gate_scales_its_head_and_no_other(
-    model: Transformer, kind: AttentionKind, factor: float
-) -> None:
+def test_a_gate_scales_its_head(model: Transformer, kind: AttentionKind, factor: float) -> None:
     """The result equals that of a model whose W_O has that head's columns scaled."""
     block = model.attention_block(kind, 0)
     head = block.n_heads - 1
@@ -122,7 +120,12 @@ def test_a_gate_scales_its_head_and_no_other(
     torch.testing.assert_close(gated, hidden(model, None), **CLOSE)
 
 
-def test_gates_of_heads_that_do_not_exist_are_refused() -> None:
+def test_a_site_knows_its_kind_and_gates_of_heads_that_do_not_exist_are_refused() -> None:
+    for kind in ATTENTION_KINDS:
+        assert Site.of(kind, 3, "q").kind == kind
+    assert Site("encoder", None, "final", "hidden").kind is None
+    with pytest.raises(ValueError, match="'self' is not one of"):
+        Site.of("self", 0, "q")
     config = CONFIGS["a decoder of its own shape"]
     for head in (("encoder_self", 2, 0), ("cross", 0, 2), ("cross", -1, 0)):
         with pytest.raises(ValueError, match=f"{head[0]} has no layer {head[1]}, head {head[2]}"):
@@ -163,22 +166,14 @@ def test_replaced_weights_are_used_and_recorded(model: Transformer, kind: Attent
     assert maps[kind] is not None and torch.equal(maps[kind][0], weights)
 
 
-def test_a_chain_is_run_in_order() -> None:
+def test_a_chain_is_run_in_order_and_a_record_can_end_the_pass() -> None:
     model = random_model(CONFIGS["post-norm"])
     site = Site("encoder", 1, "self", "heads")
     before, after = Record([site]), Record([site])
     hidden(model, Chain(before, None, Replace({site: lambda x: 2 * x}), after))
     assert torch.equal(after[site], 2 * before[site])
-
-
-def test_a_value_of_another_shape_is_refused() -> None:
-    model = random_model(CONFIGS["post-norm"])
     with pytest.raises(ValueError, match=r"returned \[2, 3, 6\] at Site\(stack='encoder', layer=1"):
-        hidden(model, Replace({Site("encoder", 1, "self", "heads"): lambda x: x[..., 0]}))
-
-
-def test_a_record_can_end_the_pass() -> None:
-    model = random_model(CONFIGS["post-norm"])
+        hidden(model, Replace({site: lambda x: x[..., 0]}))
     wanted = [Site("encoder", 0, "self", "q"), Site("encoder", 1, "self", "output")]
     visited = Record(matching())
     with pytest.raises(Complete):
@@ -222,14 +217,6 @@ def test_hooks_work_step_by_step_with_a_cache(model: Transformer, explicit: bool
             if site.kind == "decoder_self" and site.name == "weights":
                 one_pass = one_pass[..., : t + 1]
             torch.testing.assert_close(value, one_pass, **CLOSE)
-
-
-def test_a_site_knows_its_kind() -> None:
-    for kind in ATTENTION_KINDS:
-        assert Site.of(kind, 3, "q").kind == kind
-    assert Site("encoder", None, "final", "hidden").kind is None
-    with pytest.raises(ValueError, match="'self' is not one of"):
-        Site.of("self", 0, "q")
 
 
 def test_many_heads_are_ablated_in_one_batch() -> None:

@@ -8,9 +8,12 @@ import re
 import shlex
 import shutil
 import signal
+import socket
 import subprocess
 import sys
-from collections.abc import Sequence
+import urllib.parse
+import urllib.request
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,8 +21,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.factories import make_trace
+from tests.forks import ENVIRONMENT
+from tests.servers import free_port
 from tests.tiny_models import SENTENCES
+from tests.transformer.conftest import Command, Ran
+from tests.waiting import wait_until
 from transformer.__main__ import _command, main
+from transformer.arrays.trace_file import save_arrays
 from transformer.search.records import Translation
 from transformer.translator import Translator
 
@@ -33,38 +42,33 @@ class Stdin(io.TextIOWrapper):
         super().__init__(io.BufferedReader(io.BytesIO(data)), encoding="utf-8")  # type: ignore[arg-type]
 
 
-def translate_stdin(
-    data: bytes, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> tuple[int, str, str]:
-    monkeypatch.setattr("sys.stdin", Stdin(data))
-    status = main(["translate", "--checkpoint", str(folder), "--beam", "2"])
-    out, err = capsys.readouterr()
-    return status, out, err
+@pytest.fixture
+def translated(
+    tiny_checkpoint: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[bytes], Ran]:
+    def run(data: bytes) -> Ran:
+        monkeypatch.setattr("sys.stdin", Stdin(data))
+        return command("translate", "--checkpoint", tiny_checkpoint, "--beam", 2)
+
+    return run
 
 
 def test_sentences_as_arguments(
-    tiny_checkpoint: Path, tiny_translator: Translator, capsys: pytest.CaptureFixture[str]
+    tiny_checkpoint: Path, tiny_translator: Translator, command: Command
 ) -> None:
     sentences = [SENTENCES[0], "", SENTENCES[4]]
-    assert main(["translate", "--checkpoint", str(tiny_checkpoint), *sentences]) == 0
-    expected = [each.text for each in tiny_translator.translate(sentences)]
-    assert capsys.readouterr().out.split("\n") == [*expected, ""]
+    expected = "".join(f"{each.text}\n" for each in tiny_translator.translate(sentences))
+    assert command("translate", "--checkpoint", tiny_checkpoint, *sentences) == (0, expected, "")
 
 
 @pytest.mark.parametrize("end", [b"\n", b"", b"\r\n"])
 def test_lines_in_lines_out(
-    tiny_checkpoint: Path,
-    tiny_translator: Translator,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    end: bytes,
+    tiny_translator: Translator, translated: Callable[[bytes], Ran], end: bytes
 ) -> None:
     lines = [SENTENCES[6], "", "  ", SENTENCES[0], "A \x0c\u2028\x85 dog", "\x00", SENTENCES[4]]
     data = (b"\r\n" if end == b"\r\n" else b"\n").join(line.encode() for line in lines) + end
-    status, out, err = translate_stdin(data, tiny_checkpoint, monkeypatch, capsys)
-    assert (status, err) == (0, "")
     expected = [each.text for each in tiny_translator.translate(lines, beam_size=2)]
-    assert out.split("\n") == [*expected, ""]
+    assert translated(data) == (0, "".join(f"{text}\n" for text in expected), "")
     assert expected[1] == expected[2] == expected[5] == ""
 
 
@@ -78,16 +82,14 @@ def test_lines_in_lines_out(
     ids=["none", "not UTF-8", "too long", "unknown"],
 )  # fmt: skip
 def test_what_is_wrong_with_a_line_is_said_beside_the_answers(
-    tiny_checkpoint: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
-    data: bytes, status: int, lines: int, said: str,
-) -> None:  # fmt: skip
-    found, out, err = translate_stdin(data, tiny_checkpoint, monkeypatch, capsys)
-    assert (found, out.count("\n")) == (status, lines)
-    assert re.fullmatch(said, err)
+    translated: Callable[[bytes], Ran], data: bytes, status: int, lines: int, said: str
+) -> None:
+    ran = translated(data)
+    assert (ran.status, ran.out.count("\n")) == (status, lines) and re.fullmatch(said, ran.err)
 
 
 def test_a_loop_is_named_beside_the_whole_translation(
-    tiny_checkpoint: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    translated: Callable[[bytes], Ran], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looped, real = "Ein Tag" + " und ein Hund" * 4, Translator.translate
 
@@ -99,9 +101,8 @@ def test_a_loop_is_named_beside_the_whole_translation(
         ]
 
     monkeypatch.setattr(Translator, "translate", loop)
-    status, out, err = translate_stdin(b"A dog.\nA cat.\n", tiny_checkpoint, monkeypatch, capsys)
-    assert (status, out) == (0, f"{looped}\n" * 2)
-    assert err == "line 1: the model repeats 'und ein Hund' up to the length limit\n"
+    said = "line 1: the model repeats 'und ein Hund' up to the length limit\n"
+    assert translated(b"A dog.\nA cat.\n") == (0, f"{looped}\n" * 2, said)
 
 
 def test_streams_that_are_closed(
@@ -145,40 +146,39 @@ BAD = {
     "evaluate --checkpoint $ --src x --ref y --output ~/nowhere/x": "nowhere/x: No such file",
     "evaluate --checkpoint $ --src ~/no.en --ref ~/no.de": "no.en",
     "info ~/none": "none: no such checkpoint",
+    "show ~/none.npz": "none.npz: no such file",
+    "show ~/bad.npz": "row (0, 0, 0) sums to 3",
+    "show ~/cut.npz --html ~/x.html": "not a whole .npz file",
+    "show ~/ok.npz --port 0": "--port 0 is not a port",
+    "show ~/ok.npz --port 8000 --html x.html": "--html does not start",
+    "show": "FILE.npz",
 }
 
 
 @pytest.mark.parametrize("case", BAD, ids=lambda case: case[:40])
 def test_bad_input_is_one_line_and_status_2(
-    tiny_checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], case: str
+    tiny_checkpoint: Path, tmp_path: Path, command: Command, case: str
 ) -> None:
     bad = shutil.copytree(tiny_checkpoint, tmp_path / "bad")
     (bad / "model.safetensors").write_bytes(b"short")
+    np.savez(tmp_path / "bad.npz", attention=np.ones((3, 3)))
+    (tmp_path / "cut.npz").write_bytes(b"PK")
+    save_arrays(make_trace(S=5, T=4), tmp_path / "ok.npz")
     places = str.maketrans({"$": str(tiny_checkpoint), "~": str(tmp_path)})
-    try:
-        status: Any = main([each.translate(places) for each in shlex.split(case)])
-    except SystemExit as stop:  # how argparse ends
-        status = stop.code
-    out, err = capsys.readouterr()
-    assert (status, out) == (2, "")
-    assert BAD[case] in err
-    assert err.count("\n") == 1 and err.endswith("\n")
+    line = command(*(each.translate(places) for each in shlex.split(case))).refused
+    assert BAD[case] in line and line.endswith("\n") and not (tmp_path / "x.html").exists()
 
 
-def test_evaluate_prints_json(
-    tiny_checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_evaluate_prints_json(tiny_checkpoint: Path, tmp_path: Path, command: Command) -> None:
     src, ref, out = tmp_path / "t.en", tmp_path / "t.de.gz", tmp_path / "out.txt"
     src.write_text("".join(f"{line}\n" for line in SENTENCES[::2]), encoding="utf-8")
     ref.write_bytes(gzip.compress("".join(f"{line}\n" for line in SENTENCES[1::2]).encode()))
-    files = ["--src", str(src), "--ref", str(ref), "--output", str(out)]
-    common = ["evaluate", "--checkpoint", str(tiny_checkpoint), *files, "--beam", "1"]
-    assert main([*common, "--json", "--protocol", "multi30k-lc-tok"]) == 0
-    values = json.loads(capsys.readouterr().out)
+    files = ["--src", src, "--ref", ref, "--output", out]
+    common = ["evaluate", "--checkpoint", tiny_checkpoint, *files, "--beam", 1]
+    values = json.loads(command(*common, "--json", "--protocol", "multi30k-lc-tok").out)
     assert {"bleu", "chrf", "signature", "tokens_per_second", "lc_tok_bleu"} <= set(values)
     assert values["sentences"] == len(out.read_text(encoding="utf-8").splitlines()) == 5
-    assert main(common) == 0
-    said = capsys.readouterr().out
+    said = command(*common).out
     assert "nrefs:1|case:mixed" in said and "lc_tok_bleu" not in said
 
 
@@ -200,17 +200,15 @@ def test_trace_writes_arrays(
         assert arrays["top_tokens"].shape == arrays["top_ids"].shape
 
 
-def test_info(tiny_checkpoint: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["info", str(tiny_checkpoint), "--json"]) == 0
-    about = json.loads(capsys.readouterr().out)
+def test_info(tiny_checkpoint: Path, command: Command) -> None:
+    about = json.loads(command("info", tiny_checkpoint, "--json").out)
     assert about["parameters"] == Translator.load(tiny_checkpoint).config.n_parameters
     assert about["config"]["n_heads"] == 3
     broken = tiny_checkpoint.parent / "broken"
     broken.mkdir(exist_ok=True)
     (broken / "config.json").write_text("{")
-    assert main(["info", str(tiny_checkpoint.parent)]) == 0
-    out = capsys.readouterr().out
-    assert "tiny" in out and "broken: " in out and "n_heads: 3" in out
+    ran = command("info", tiny_checkpoint.parent)
+    assert ran.status == 0 and all(each in ran.out for each in ("tiny", "broken: ", "n_heads: 3"))
 
 
 def test_a_program_that_waits_for_each_answer(tiny_checkpoint: Path) -> None:
@@ -265,3 +263,31 @@ def test_a_reader_that_leaves_early(
         monkeypatch.setattr("sys.stdin", Stdin(b"A dog runs.\n" * 50))
         assert main(["translate", "--checkpoint", str(tiny_checkpoint), "--beam", "1"]) == 0
     assert capsys.readouterr().err == ""
+
+
+def test_the_app_is_started_on_the_file_and_ended(tmp_path: Path) -> None:
+    path = save_arrays(make_trace(S=5, T=4), tmp_path / "one sentence.npz")
+    port = free_port()
+    command = [sys.executable, "-m", "transformer", "show", str(path), "--port", str(port)]
+    shown = subprocess.Popen(
+        command, cwd=ROOT, env={**ENVIRONMENT, "HEADLIGHT_CHECKPOINTS": str(path.parent / "x")},
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+    )  # fmt: skip
+    try:
+        assert shown.stdout is not None
+        line = shown.stdout.readline()
+        address = re.search(r"http://\S+", line)
+        assert line.startswith("one sentence.npz is shown at ") and address is not None
+        parts = urllib.parse.urlsplit(address[0])
+        assert parts.path == "/attention" and parts.port == port
+        assert urllib.parse.parse_qs(parts.query) == {"checkpoint": ["one sentence.npz"]}
+        assert "Ctrl-C" in shown.stdout.readline()
+        with urllib.request.urlopen(address[0], timeout=60) as answer:
+            assert answer.status == 200
+        shown.send_signal(signal.SIGINT)
+        assert shown.wait(60) == 0
+    finally:
+        shown.kill()
+        shown.communicate()
+    with socket.socket() as tried:
+        assert wait_until(lambda: tried.connect_ex(("localhost", port)) != 0)

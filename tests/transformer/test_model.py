@@ -141,14 +141,6 @@ def test_dropout_only_while_training() -> None:
     assert torch.equal(model(SRC, TGT), model(SRC, TGT))
 
 
-def test_tied_matrices_are_one() -> None:
-    tied, free, decoder = map(Transformer, list(CONFIGS.values())[:3])
-    assert tied.generator.weight is tied.src_embedding.weight is tied.tgt_embedding.weight
-    assert free.generator.weight is not free.tgt_embedding.weight
-    assert decoder.generator.weight is decoder.tgt_embedding.weight
-    assert decoder.src_embedding.weight.shape == (25, 10)
-
-
 @pytest.mark.parametrize(
     ("dtype", "tolerance"), [(torch.float32, 1e-5), (torch.float64, 1e-12)], ids=str
 )
@@ -158,7 +150,6 @@ def test_tied_matrices_are_one() -> None:
 def test_equals_torch_nn_transformer(
     norm: str, activation: str, dtype: torch.dtype, tolerance: float
 ) -> None:
-    """The same weights in PyTorch's own module give the same hidden states."""
     config = ModelConfig(
         vocab_size=30, d_model=24, n_heads=3, d_ff=40, n_encoder_layers=2, n_decoder_layers=3,
         norm=norm, activation=activation, attention_bias=True,

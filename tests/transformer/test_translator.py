@@ -18,7 +18,6 @@ from transformer.search.rules import PAPER, hugging_face
 from transformer.search.sampling import Sampling
 from transformer.text.tokenizer import Tokenizer, clean, train_tokenizer
 from transformer.trace.records import Trace
-from transformer.trace.tracer import ABILITIES, Tracer
 from transformer.translator import Translator
 
 ANIMAL = SENTENCES[0]
@@ -42,17 +41,14 @@ def test_translations_come_in_the_order_of_the_sentences(tiny_translator: Transl
         assert each.score == pytest.approx(alone.score, abs=1e-4)
 
 
-@pytest.mark.parametrize("blank", ["", "   ", "\n\t", "\x00", "\u2028 \u200b"])
-def test_blank_input(tiny_translator: Translator, blank: str) -> None:
-    (empty,) = tiny_translator.translate([blank])
-    assert (empty.text, empty.tokens, empty.log_probs, empty.complete) == ("", (), (), True)
-    assert tiny_translator.tokenize(blank).ids == ()
-    with pytest.raises(InputError, match="blank"):
-        tiny_translator.trace(blank)
-    assert tiny_translator.translate([]) == []
-
-
 def test_odd_text_is_translated_or_blank(tiny_translator: Translator) -> None:
+    for blank in ("", "   ", "\n\t", "\x00", "\u2028 \u200b"):
+        (empty,) = tiny_translator.translate([blank])
+        assert (empty.text, empty.tokens, empty.log_probs, empty.complete) == ("", (), (), True)
+        assert tiny_translator.tokenize(blank).ids == ()
+        with pytest.raises(InputError, match="blank"):
+            tiny_translator.trace(blank)
+    assert tiny_translator.translate([]) == []
     found = tiny_translator.translate(NASTY, beam_size=2, max_length=5)
     for text, translation in zip(NASTY, found, strict=True):
         source = tiny_translator.read(text)
@@ -84,7 +80,6 @@ def test_unknown_characters_are_reported(tiny_translator: Translator) -> None:
 
 
 def small_model(vocab_size: int, **changed: Any) -> Transformer:
-    """A random model of one layer each."""
     config = ModelConfig(
         vocab_size=vocab_size, d_model=12, n_heads=3, d_ff=8, n_encoder_layers=1,
         n_decoder_layers=1, **changed,
@@ -92,15 +87,15 @@ def small_model(vocab_size: int, **changed: Any) -> Transformer:
     return random_model(config)
 
 
-def test_too_many_characters_or_tokens_are_refused(
-    tiny_translator: Translator, tiny_tokenizer: Tokenizer
-) -> None:
+def test_too_much_text_is_refused(tiny_translator: Translator, tiny_tokenizer: Tokenizer) -> None:
     with pytest.raises(InputError, match=r"10,001 characters.*10,000"):
         tiny_translator.tokenize("a" * 10_001)
     with pytest.raises(InputError, match=r"tokens.*at most 512"):
         tiny_translator.translate(["dog " * 600])
     with pytest.raises(InputError, match=r"sentence 2: .*at most 512"):
         tiny_translator.translate(["A dog.", "dog " * 600])
+    with pytest.raises(InputError, match="list"):
+        tiny_translator.translate("A dog.")
     for target in ("dog " * 600, [5] * 512):
         with pytest.raises(InputError, match="at most 512"):
             tiny_translator.trace("A dog.", target=target)
@@ -142,14 +137,7 @@ def test_bad_input_is_named_and_what_is_allowed(
         tiny_translator.trace(text, **options)
 
 
-def test_one_text_is_not_a_list_of_sentences(tiny_translator: Translator) -> None:
-    with pytest.raises(InputError, match="list"):
-        tiny_translator.translate("A dog.")
-
-
-def test_only_devices_that_exist(
-    tiny_translator: Translator, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_known_devices(tiny_translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     assert available_devices() == ("cpu",)
     for device in ("cuda", "tpu", "cuda:9", ""):
@@ -239,9 +227,7 @@ def test_a_prefix_begins_the_translation(tiny_translator: Translator) -> None:
             assert [each.token_id for each in step.candidates] == [token]
 
 
-def test_translations_are_at_most_fifty_longer_than_the_source(
-    tiny_tokenizer: Tokenizer, tiny_config: ModelConfig
-) -> None:
+def test_limits_of_length_and_tokens(tiny_tokenizer: Tokenizer, tiny_config: ModelConfig) -> None:
     model = random_model(tiny_config)
     model.generator.bias[tiny_config.eos_id] = -100.0
     translator = Translator(model, tiny_tokenizer, device="cpu")
@@ -250,50 +236,33 @@ def test_translations_are_at_most_fifty_longer_than_the_source(
     assert len(endless.log_probs) == len(translator.read("A dog.").ids) + 50
     trace = translator.trace("A dog.", beam_size=2, max_length=7)
     assert len(trace.predicted_ids) == 7 and not trace.complete
-
-
-def test_pad_start_and_unknown_are_never_generated(
-    tiny_tokenizer: Tokenizer, tiny_config: ModelConfig
-) -> None:
-    model = random_model(tiny_config)
     model.generator.bias[[0, 1, 3]] = 50.0
-    translator = Translator(model, tiny_tokenizer, device="cpu")
     (each,) = translator.translate([ANIMAL], beam_size=2, max_length=6)
     assert not {0, 1, 3} & set(each.ids)
     (each,) = translator.translate([ANIMAL], beam_size=1, max_length=6, allow_unknown=True)
     assert set(each.ids) == {3}
 
 
-def test_progress_may_stop_a_translation(tiny_translator: Translator) -> None:
-    steps: list[tuple[int, int]] = []
+def test_progress_may_stop_at_each_step_or_layer(tiny_translator: Translator) -> None:
+    trace = tiny_translator.trace(ANIMAL, target="b a")
+    longest = len(tiny_translator.read(ANIMAL).ids) + 50
+    for call, first, end, most in (
+        (lambda stop: tiny_translator.trace(ANIMAL, progress=stop), 0, 0, longest),
+        (lambda stop: tiny_translator.translate([ANIMAL], progress=stop), 0, 0, longest),
+        (lambda stop: tiny_translator.trace(ANIMAL, "b a", progress=stop), 1, 5, 5),
+        (lambda stop: tiny_translator.trace(ANIMAL, "b a", progress=stop), 1, 2, 5),
+        (lambda stop: tiny_translator.forcing_gap(trace, progress=stop), 1, 2, 3),
+    ):
+        seen: list[tuple[int, int]] = []
 
-    def stop(step: int, longest: int) -> None:
-        steps.append((step, longest))
-        raise InterruptedError
+        def stop(*at: int, seen: Any = seen, end: int = end) -> None:
+            seen.append(at)
+            if at[0] == end:
+                raise InterruptedError
 
-    with pytest.raises(InterruptedError):
-        tiny_translator.trace(ANIMAL, progress=stop)
-    with pytest.raises(InterruptedError):
-        tiny_translator.translate([ANIMAL], progress=stop)
-    assert steps == [(0, len(tiny_translator.read(ANIMAL).ids) + 50)] * 2
-
-
-def test_a_target_is_read_layer_by_layer_and_may_be_stopped(tiny_translator: Translator) -> None:
-    config, seen = tiny_translator.config, list[tuple[int, int]]()
-    trace = tiny_translator.trace(ANIMAL, target="b a", progress=lambda *at: seen.append(at))
-    layers = config.n_encoder_layers + config.n_decoder_layers
-    assert seen == [(layer, layers) for layer in range(1, layers + 1)]
-
-    def stop(step: int, longest: int) -> None:
-        assert longest == layers
-        if step == 2:
-            raise InterruptedError
-
-    with pytest.raises(InterruptedError):
-        tiny_translator.trace(ANIMAL, target="b a", progress=stop)
-    layers = config.n_decoder_layers
-    with pytest.raises(InterruptedError):
-        tiny_translator.forcing_gap(trace, progress=stop)
+        with pytest.raises(InterruptedError):
+            call(stop)
+        assert seen == [(step, most) for step in range(first, end + 1)]
 
 
 def test_an_option_that_does_not_exist_is_refused(tiny_translator: Translator) -> None:
@@ -314,12 +283,6 @@ def test_a_source_may_be_cut_already(tiny_translator: Translator) -> None:
     source = tiny_translator.read(ids)
     assert source.ids == tiny_translator.read(sentence).ids
     assert source.text == sentence
-
-
-def test_a_translator_is_able_to_do_everything(tiny_translator: Translator) -> None:
-    assert isinstance(tiny_translator, Tracer)
-    assert tiny_translator.kinds == ("encoder_self", "decoder_self", "cross")
-    assert all(tiny_translator.lacks(ability) is None for ability in ABILITIES)
 
 
 def test_a_trace_says_by_which_rule_it_was_searched(tiny_translator: Translator) -> None:
@@ -352,9 +315,7 @@ def test_traces_of_many_are_the_traces_of_each(tiny_translator: Translator) -> N
         assert trace.search.steps[-1].cross.shape == alone.search.steps[-1].cross.shape
 
 
-def test_records_that_would_take_too_much_memory_are_refused(
-    tiny_translator: Translator, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_records_fit_memory(tiny_translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
     assert tiny_translator.traces([]) == []
     with pytest.raises(InputError, match=r"^sentence 2: the sentence is blank"):
         tiny_translator.traces(["A dog.", "  "])

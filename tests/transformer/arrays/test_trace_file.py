@@ -19,7 +19,7 @@ from transformer.trace.records import Trace
 from transformer.translator import Translator
 
 #: Any text but one that ends in a null character, which NumPy does not keep.
-texts = st.text(max_size=30).filter(lambda text: not text.endswith("\0"))
+texts = st.text(max_size=8).filter(lambda text: not text.endswith("\0"))
 
 
 def same(one: Trace, other: Trace) -> None:
@@ -40,11 +40,7 @@ def rows(shape: tuple[int, ...], seed: int = 0) -> np.ndarray[Any, Any]:
 
 @given(data=st.data(), S=st.integers(1, 6), T=st.integers(1, 5), K=st.integers(1, 3))
 def test_a_trace_comes_back_exactly(
-    tmp_path_factory: pytest.TempPathFactory,
-    data: st.DataObject,
-    S: int,  # noqa: N803
-    T: int,  # noqa: N803
-    K: int,  # noqa: N803
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, S: int, T: int, K: int
 ) -> None:
     trace = make_trace(S=S, T=T, K=K, n_heads=2, seed=S * T)
     tokens = data.draw(st.tuples(*[texts] * S))
@@ -82,9 +78,7 @@ def test_real_traces_come_back(tiny_translator: Translator, tmp_path: Path) -> N
         assert again.search is None
 
 
-def test_one_sided_traces_come_back_and_a_text_that_cannot_be_kept_is_refused(
-    tmp_path: Path,
-) -> None:
+def test_one_sided_traces_come_back_and_some_text_is_refused(tmp_path: Path) -> None:
     trace = make_trace(S=4, T=3, n_heads=2)
     nothing = np.zeros((0, 2, 0, 0), dtype="f4")
     reads = dataclasses.replace(

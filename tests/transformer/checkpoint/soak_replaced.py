@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from tests.forks import forked
-from tests.transformer.checkpoint.test_replaced import write
+from tests.transformer.checkpoint.test_folder import write
 from tests.transformer.importers.test_overwritten import WEIGHTS, check_survival
 from transformer.checkpoint.folder import Checkpoint, load_checkpoint, save_checkpoint
 from transformer.files import folders
@@ -42,9 +42,7 @@ def overwrite(path: Path, new: Checkpoint, kill_at: int, with_exchange: bool) ->
 
 @pytest.mark.parametrize("with_exchange", [True, False])
 @pytest.mark.timeout(200)
-def test_killed_at_every_step(
-    with_exchange: bool, tmp_path: Path, tiny_tokenizer: Tokenizer
-) -> None:
+def test_killed_at_any_step(with_exchange: bool, tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
     path, old, new = (
         write(tmp_path / name, tiny_tokenizer, d_ff)
         for name, d_ff in (("it", 16), ("old", 16), ("new", 24))
@@ -73,7 +71,5 @@ def test_killed_at_every_step(
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_the_process_survives_weights_overwritten_in_place(
-    tmp_path: Path, tiny_tokenizer: Tokenizer
-) -> None:
+def test_weights_overwritten_in_place(tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
     check_survival(tuple(WEIGHTS), 8, tmp_path, tiny_tokenizer)

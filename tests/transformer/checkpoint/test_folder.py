@@ -1,8 +1,13 @@
 """Checkpoint folders are read back as written; a broken one is reported in one line."""
 
+import json
 import os
 import shutil
+import subprocess
+import sys
+import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 import safetensors.torch
@@ -10,10 +15,14 @@ import torch
 
 from tests.tiny_models import random_model
 from tests.transformer.damage import edit
+from transformer.catalogue import list_entries
 from transformer.checkpoint.folder import load_checkpoint, save_checkpoint
+from transformer.checkpoint.weights import outline
 from transformer.config import ModelConfig
 from transformer.errors import CheckpointError
+from transformer.files import folders, leftovers
 from transformer.files.atomic import write_atomic
+from transformer.files.leftovers import own_prefix
 from transformer.model import Transformer
 from transformer.text.tokenizer import Tokenizer
 
@@ -106,9 +115,7 @@ def test_a_torch_file_of_weights(
     assert torch.equal(outputs(load_checkpoint(folder).model), outputs(tiny_model))
 
 
-def test_shapes_are_compared_before_memory_is_taken(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_shapes_come_before_memory(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     edit("config.json", d_ff=100_000, d_model=2400, d_k=800, d_v=800)(folder)
     taken: list[object] = []
     monkeypatch.setattr("transformer.checkpoint.weights.read_tensors", taken.append)
@@ -123,9 +130,7 @@ def test_bad_metrics_do_not_stop_a_good_model(folder: Path) -> None:
         assert load_checkpoint(folder).metrics == {}
 
 
-def test_a_file_appears_whole_or_not_at_all(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_appears_whole_or_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "file"
     write_atomic(path, b"old")
 
@@ -150,3 +155,146 @@ def test_a_device_is_written_to_and_stays_one() -> None:
     finally:
         os.close(ours)
         os.close(theirs)
+
+
+ROOT = Path(__file__).parents[3]
+
+FIRST_TRANSLATION = """
+import sys
+from pathlib import Path
+import transformer.huggingface.model
+from transformer.catalogue import list_entries
+from transformer.translator import Translator
+assert list_entries([Path("checkpoints")])
+translator = Translator.load("checkpoints/reverse-toy", device="cpu")
+assert translator.trace("abc").text == "cba"
+slow = {"sympy", "torch._dynamo", "transformers"}
+assert "torch" in sys.modules and not slow & sys.modules.keys()
+"""
+
+
+@pytest.mark.parametrize("positions", ["sinusoidal", "learned", "stored"])
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_shapes_are_the_models_and_take_no_memory(positions: Any, norm: Any) -> None:
+    config = ModelConfig(
+        vocab_size=17, d_model=12, n_heads=3, d_ff=20, n_encoder_layers=2, n_decoder_layers=1,
+        positions=positions, norm=norm, max_positions=9,
+    )  # fmt: skip
+    model, empty = Transformer(config), outline(config)
+    assert {name: each.shape for name, each in empty.state_dict().items()} == {
+        name: each.shape for name, each in model.state_dict().items()
+    }
+    tensors = [*empty.parameters(), *empty.buffers()]
+    assert tensors and all(tensor.is_meta for tensor in tensors)
+    assert [each.shape for each in empty.buffers()] == [each.shape for each in model.buffers()]
+
+
+def test_a_first_translation_does_without_slow_libraries() -> None:
+    """Neither PyTorch's compiler nor the `transformers` library is imported."""
+    subprocess.run([sys.executable, "-c", FIRST_TRANSLATION], cwd=ROOT, check=True, timeout=250)
+
+
+def write(path: Path, tokenizer: Tokenizer, d_ff: int) -> Path:
+    """Write a checkpoint whose first number identifies it."""
+    config = ModelConfig(
+        vocab_size=tokenizer.vocab_size, d_model=12, n_heads=3, d_ff=d_ff, n_encoder_layers=1,
+        n_decoder_layers=2,
+    )  # fmt: skip
+    model = random_model(config)
+    model.generator.weight[0, 0] = d_ff
+    return save_checkpoint(path, model, tokenizer, metrics={"bleu": 1.0})
+
+
+@pytest.mark.parametrize("with_exchange", [True, False])
+def test_readers_meanwhile(
+    with_exchange: bool, tmp_path: Path, tiny_tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not with_exchange:
+        monkeypatch.setattr(folders, "_exchange_call", lambda: None)
+    old, new = (write(tmp_path / str(d_ff), tiny_tokenizer, d_ff) for d_ff in (16, 24))
+    path = write(tmp_path / "it", tiny_tokenizer, 16)
+    both = [load_checkpoint(each) for each in (new, old)]
+    over = threading.Event()
+
+    def keep_writing() -> None:
+        while not over.is_set():
+            for each in both:
+                save_checkpoint(path, each.model, each.tokenizer)
+                over.wait(0.05)
+
+    writer = threading.Thread(target=keep_writing)
+    writer.start()
+    try:
+        seen = []
+        for _ in range(12):
+            loaded = load_checkpoint(path)
+            seen.append((loaded.config.d_ff, float(loaded.model.generator.weight[0, 0])))
+    finally:
+        over.set()
+        writer.join()
+    assert {*seen} <= {(16, 16.0), (24, 24.0)}
+    assert [each.name for each in list_entries([tmp_path])] == ["16", "24", "it"]
+
+
+def test_a_folder_that_is_moved_aside_for_a_moment_is_waited_for(
+    tmp_path: Path, tiny_tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As between the two renames of a process that is held up, where names cannot be exchanged."""
+    path = write(tmp_path / "it", tiny_tokenizer, 16)
+    aside = tmp_path / f"{own_prefix('.it.')}ab.old"
+    path.rename(aside)
+    waits = []
+
+    def wait(seconds: float) -> None:
+        waits.append(seconds)
+        if len(waits) == 3:
+            aside.rename(path)
+
+    monkeypatch.setattr(leftovers.time, "sleep", wait)
+    assert load_checkpoint(path).config.d_ff == 16 and len(waits) == 3
+    path.rename(aside)
+    monkeypatch.setattr(leftovers, "_MOMENT", -1.0)
+    with pytest.raises(CheckpointError, match="no such checkpoint folder"):
+        load_checkpoint(path)
+    assert len(waits) == 3
+
+
+def test_what_else_lies_there_is_kept(tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
+    path = write(tmp_path / "it", tiny_tokenizer, 16)
+    (path / "README.md").write_text("a card")
+    (path / "link").symlink_to("README.md")
+    (tmp_path / "named").symlink_to("it")
+    loaded = load_checkpoint(path)
+    (path / "vocabulary.json").write_text("{}")  # of the replaced tokenizer
+    save_checkpoint(tmp_path / "named", loaded.model, loaded.tokenizer, card=None)
+    assert (tmp_path / "named").is_symlink()
+    assert (path / "link").read_text() == "a card"
+    assert not (path / "vocabulary.json").exists()
+    assert json.loads((path / "metrics.json").read_text()) == {"bleu": 1.0}
+    save_checkpoint(path, loaded.model, loaded.tokenizer, card="another")
+    assert (path / "README.md").read_text() == "another"
+
+
+def test_an_error_leaves_the_old_one(tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
+    path = write(tmp_path / "it", tiny_tokenizer, 16)
+    loaded = load_checkpoint(path)
+    with pytest.raises(ValueError, match="int8"):
+        save_checkpoint(path, loaded.model, loaded.tokenizer, dtype="int8")
+    assert load_checkpoint(path).config.d_ff == 16
+    assert [each.name for each in tmp_path.iterdir()] == ["it"]
+
+
+def test_a_folder_that_cannot_be_renamed_is_filled(
+    tmp_path: Path, tiny_tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, new = (write(tmp_path / str(d_ff), tiny_tokenizer, d_ff) for d_ff in (16, 24))
+
+    def refuse(*_: object) -> bool:
+        raise OSError(16, "Device or resource busy")  # as of a mount point
+
+    monkeypatch.setattr(folders, "exchange", refuse)
+    loaded = load_checkpoint(new)
+    inode = path.stat().st_ino
+    save_checkpoint(path, loaded.model, loaded.tokenizer)
+    assert path.stat().st_ino == inode
+    assert load_checkpoint(path).config.d_ff == 24

@@ -11,7 +11,7 @@ import pytest
 
 from tests.factories import make_trace
 from tests.random_stacks import random_stack
-from transformer.__main__ import main
+from tests.transformer.conftest import Command
 from transformer.checkpoint.folder import save_checkpoint
 from transformer.config import ModelConfig
 from transformer.evaluation.alignment import best_head, head_errors, read_gold, word_maps
@@ -76,22 +76,19 @@ def test_both_kinds_of_translators_are_scored_alike(
 
 
 def test_align_from_the_command_line(
-    tiny_model: Transformer, tiny_tokenizer: Tokenizer, tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
+    tiny_model: Transformer, tiny_tokenizer: Tokenizer, tmp_path: Path, command: Command
+) -> None:
     gold(tmp_path / "alignment-de-en")
     pieces = TokenizerRecipe(tiny_tokenizer.vocab_size)
     recipe = Recipe(tiny_model.config.replace(max_positions=64), pieces).to_dict()
     metrics = {"training": {"recipe": recipe}}
     folder = save_checkpoint(tmp_path / "kept", tiny_model, tiny_tokenizer, metrics=metrics)
-    command = ["align", str(folder), "--data", str(tmp_path), "--device", "cpu"]
-    assert not main([*command, "--json", "--write"])
-    shown = json.loads(capsys.readouterr().out)
+    align = ["align", folder, "--data", tmp_path, "--device", "cpu"]
+    shown = json.loads(command(*align, "--json", "--write").out)
     assert json.loads((folder / "metrics.json").read_text())["alignment"] == shown
-    main(command)
     layer, head, error = best_head(shown["predicting"])
     expected = f"layer {layer + 1}, head {head + 1}, AER {100 * error:.1f}%"
-    assert expected in capsys.readouterr().out
+    assert expected in command(*align).out
 
 
 def test_maps_over_words_leave_special_tokens_out() -> None:

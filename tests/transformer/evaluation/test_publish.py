@@ -12,8 +12,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.transformer.conftest import Command
 from tests.transformer.training.runs import recipe
-from transformer.__main__ import main
 from transformer.catalogue import inspect_entry, list_entries
 from transformer.checkpoint.folder import TrainingText, load_checkpoint, training_text
 from transformer.config import ConfigError
@@ -38,7 +38,6 @@ CHECKPOINTS = Path(__file__).resolve().parents[3] / "checkpoints"
 
 
 def trained(folder: Path, name: str, more: str = "") -> Path:
-    """Train the recipe with additions in a folder of text."""
     path = recipe(
         folder, more, corpora=["pairs.tsv"], val=None, max_positions=32, vocab_size=64,
         batch_tokens=1024,
@@ -59,7 +58,6 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def little(run: Path) -> Measuring:
-    """A small grid, on the CPU."""
     return Measuring(run.parent, [2], [0.6, 1.0], "cpu")
 
 
@@ -77,7 +75,6 @@ def copied(shipped: Path, tmp_path: Path) -> Path:
 
 
 def metrics_of(folder: Path) -> dict[str, Any]:
-    """Read metrics.json."""
     found: dict[str, Any] = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))
     return found
 
@@ -215,9 +212,7 @@ def test_what_cannot_be_published(
         publish(tmp_path, tmp_path / "out", little)
 
 
-def test_text_of_which_nothing_is_held_out_for_testing(
-    run: Path, little: Measuring, tmp_path: Path
-) -> None:
+def test_no_text_held_out_for_testing(run: Path, little: Measuring, tmp_path: Path) -> None:
     """As when `val` names a file."""
     (run.parent / "val.tsv").write_text("w1 and w1\tv1 und v1\n" * 3, encoding="utf-8")
     copy = shutil.copytree(run, tmp_path / "run")
@@ -257,7 +252,7 @@ def test_a_checkpoint_is_measured_again_without_its_run(copied: Path, little: Me
     assert "Another." in (copied / "README.md").read_text(encoding="utf-8")
 
 
-def test_texts_are_measured_without_the_scores(
+def test_texts_without_scores(
     copied: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
@@ -301,11 +296,9 @@ def test_an_invalid_record_of_the_training_text_is_none(record: object) -> None:
 
 
 @pytest.mark.parametrize("options", [["--beam", "0"], ["--alpha", "nan"]])
-def test_a_wrong_grid_is_refused_before_any_work(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str]
-) -> None:
-    assert main(["measure", str(tmp_path), "--data", ".", *options]) == 2
-    assert " ".join(options)[2:] in capsys.readouterr().err.replace("size ", "")
+def test_a_wrong_grid_is_refused(tmp_path: Path, command: Command, options: list[str]) -> None:
+    line = command("measure", tmp_path, "--data", ".", *options).refused
+    assert " ".join(options)[2:] in line.replace("size ", "")
 
 
 @pytest.mark.parametrize("task", ["continue", "fill", "translate"])

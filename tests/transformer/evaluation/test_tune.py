@@ -10,19 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sacrebleu.metrics.bleu import BLEU
 
-from transformer.evaluation.tune import (
-    ALPHAS,
-    BEAMS,
-    Difference,
-    Trial,
-    Tuning,
-    bleu_of,
-    differences,
-    grid,
-    resampled,
-    sentence_statistics,
-    tune,
-)
+from transformer.evaluation import tune
 from transformer.search.decoding import PAPER_DECODING, Decoding, default_decoding
 from transformer.translator import Translator
 
@@ -35,10 +23,10 @@ corpora = st.lists(st.tuples(sentences, sentences), min_size=1, max_size=8)
 @settings(max_examples=15, deadline=None)
 def test_statistics_of_sentences_add_up_to_sacrebleus_corpus(pairs: list[tuple[str, str]]) -> None:
     hypotheses, references = [h for h, _ in pairs], [r for _, r in pairs]
-    total = sentence_statistics(hypotheses, references).sum(axis=0)
+    total = tune.sentence_statistics(hypotheses, references).sum(axis=0)
     whole = BLEU().corpus_score(hypotheses, [references])
     assert total.tolist() == [whole.sys_len, whole.ref_len, *whole.counts, *whole.totals]
-    assert bleu_of(total) == whole.score
+    assert tune.bleu_of(total) == whole.score
 
 
 def test_intervals_tell_a_better_system_from_an_equal_one() -> None:
@@ -50,28 +38,28 @@ def test_intervals_tell_a_better_system_from_an_equal_one() -> None:
         return [" ".join("x" if rng.random() < share else each for each in line) for line in words]
 
     lines = noisy(0)
-    rows = [sentence_statistics(noisy(share), lines) for share in (0.2, 0.2, 0.1, 0.3)]
-    observed = [bleu_of(each.sum(axis=0)) for each in rows]
-    scores = resampled([*rows, rows[0]], range(200), resamples=200, seed=7)
+    rows = [tune.sentence_statistics(noisy(share), lines) for share in (0.2, 0.2, 0.1, 0.3)]
+    observed = [tune.bleu_of(each.sum(axis=0)) for each in rows]
+    scores = tune.resampled([*rows, rows[0]], range(200), resamples=200, seed=7)
     assert (scores[:, 0] == scores[:, 4]).all()
-    assert (scores[:, :1] == resampled(rows[:1], range(200), resamples=200, seed=7)).all()
-    assert (scores[:, :1] != resampled(rows[:1], range(200), resamples=200, seed=8)).any()
-    same, equal, better, worse = differences(scores[:, :4], observed, 0)
-    assert same == Difference(0, 0, 0)
+    assert (scores[:, :1] == tune.resampled(rows[:1], range(200), resamples=200, seed=7)).all()
+    assert (scores[:, :1] != tune.resampled(rows[:1], range(200), resamples=200, seed=8)).any()
+    same, equal, better, worse = tune.differences(scores[:, :4], observed, 0)
+    assert same == tune.Difference(0, 0, 0)
     assert equal.low < 0 < equal.high and better.low > 0 > worse.high
     # One interval for many systems is no narrower than one for a single system.
-    alone = differences(scores[:, [0, 2]], [observed[0], observed[2]], 0)[1]
+    alone = tune.differences(scores[:, [0, 2]], [observed[0], observed[2]], 0)[1]
     assert alone.low >= better.low
     assert alone.value == better.value
     # Sentences of one group are drawn together.
-    one = resampled([rows[0][:2]], ["one source", "one source"], resamples=5)
-    assert set(one[:, 0]) == {bleu_of(rows[0][:2].sum(axis=0))}
+    one = tune.resampled([rows[0][:2]], ["one source", "one source"], resamples=5)
+    assert set(one[:, 0]) == {tune.bleu_of(rows[0][:2].sum(axis=0))}
 
 
-def tuning(*trials: tuple[Decoding, float, float]) -> Tuning:
+def tuning(*trials: tuple[Decoding, float, float]) -> tune.Tuning:
     """Return trials with a score and the lower end of its interval."""
-    records = [Trial(how, bleu, Difference(0, low, 1)) for how, bleu, low in trials]
-    return Tuning((Trial(PAPER_DECODING, 30, Difference(0, 0, 0)), *records), 9, 9)
+    records = [tune.Trial(how, bleu, tune.Difference(0, low, 1)) for how, bleu, low in trials]
+    return tune.Tuning((tune.Trial(PAPER_DECODING, 30, tune.Difference(0, 0, 0)), *records), 9, 9)
 
 
 def test_the_papers_setting_stays_or_the_least_departure_that_is_better_is_chosen() -> None:
@@ -84,15 +72,15 @@ def test_the_papers_setting_stays_or_the_least_departure_that_is_better_is_chose
 
 
 def test_the_grid_holds_the_papers_setting_and_greedy_once() -> None:
-    assert grid([2], [1.0]) == [PAPER_DECODING, Decoding(2, 1.0)]
-    settings = grid()
-    assert len(settings) == len(set(settings)) == 1 + (len(BEAMS) - 1) * len(ALPHAS)
+    assert tune.grid([2], [1.0]) == [PAPER_DECODING, Decoding(2, 1.0)]
+    settings = tune.grid()
+    assert len(settings) == len(set(settings)) == 1 + (len(tune.BEAMS) - 1) * len(tune.ALPHAS)
     assert PAPER_DECODING in settings
 
 
 def test_trials_are_of_what_the_model_translates(tiny_translator: Translator) -> None:
     pairs = [("A dog runs.", "Ein Hund."), ("A dog runs.", "Der Hund."), ("Two cats.", "Katzen.")]
-    found = tune(tiny_translator, pairs, grid([1], [0.0]), resamples=10)
+    found = tune.tune(tiny_translator, pairs, tune.grid([1], [0.0]), resamples=10)
     assert [trial.decoding for trial in found.trials] == [PAPER_DECODING, Decoding(1, 0.0)]
     assert (found.sentences, found.sources) == (3, 2)
     for trial in found.trials:
@@ -111,9 +99,7 @@ def test_a_record_that_says_nothing_leaves_the_papers_decoding(record: object) -
     assert default_decoding({}) == PAPER_DECODING == Decoding(4, 0.6)
 
 
-def test_the_record_is_what_a_translator_decodes_with(
-    tiny_checkpoint: Path, tmp_path: Path
-) -> None:
+def test_a_translator_decodes_by_the_record(tiny_checkpoint: Path, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(tiny_checkpoint, tmp_path / "copy"))
     path = folder / "metrics.json"
     path.write_text(json.dumps({"default_decoding": {"beam_size": 2, "alpha": 1.5}}))

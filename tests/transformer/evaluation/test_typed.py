@@ -9,20 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transformer.__main__ import main
-from transformer.evaluation.typed import (
-    TypedSentence,
-    Verdict,
-    accepts,
-    by_topic,
-    from_dict,
-    judge,
-    near_sources,
-    normal_form,
-    to_dict,
-    typed_sentences,
-    variants,
-)
+from tests.transformer.conftest import Command
+from transformer.evaluation import typed
 from transformer.training.data import DataError
 from transformer.translator import Translator
 
@@ -39,12 +27,12 @@ def test_a_pattern_accepts_each_choice_of_its_alternatives(parts: list[list[str]
     every = [""]
     for part in parts:
         every = [f"{head} {tail}" for head in every for tail in part]
-    assert variants(pattern) == tuple(dict.fromkeys(" ".join(text.split()) for text in every))
+    assert typed.variants(pattern) == tuple(dict.fromkeys(" ".join(text.split()) for text in every))
     # Outer brackets change nothing; a second sentence adds its own.
-    assert variants(f"[{pattern}]") == variants(pattern)
-    assert set(variants(f"{pattern} | end")) == {*variants(pattern), "end"}
-    assert variants("[a|b [c|d|]] e") == ("a e", "b c e", "b d e", "b e")
-    assert variants("Das [schon|].") == ("Das schon.", "Das.")
+    assert typed.variants(f"[{pattern}]") == typed.variants(pattern)
+    assert set(typed.variants(f"{pattern} | end")) == {*typed.variants(pattern), "end"}
+    assert typed.variants("[a|b [c|d|]] e") == ("a e", "b c e", "b d e", "b e")
+    assert typed.variants("Das [schon|].") == ("Das schon.", "Das.")
 
 
 @given(st.text("ab[|]", max_size=12))
@@ -54,17 +42,17 @@ def test_a_bracket_without_its_partner_is_an_error(pattern: str) -> None:
         depth += {"[": 1, "]": -1}.get(sign, 0)
         fits = fits and depth >= 0
     if fits and not depth:
-        assert variants(pattern)
+        assert typed.variants(pattern)
     else:
         with pytest.raises(DataError, match=r"bracket|never closed"):
-            variants(pattern)
+            typed.variants(pattern)
 
 
 @given(st.text(max_size=30))
 def test_a_normal_form_stays_as_it_is(text: str) -> None:
-    assert normal_form(normal_form(text)) == normal_form(text)
-    assert accepts([text], text)
-    assert accepts([text], f"  {text}\u00a0")
+    assert typed.normal_form(typed.normal_form(text)) == typed.normal_form(text)
+    assert typed.accepts([text], text)
+    assert typed.accepts([text], f"  {text}\u00a0")
 
 
 @pytest.mark.parametrize(("translation", "right"), [
@@ -79,12 +67,12 @@ def test_a_normal_form_stays_as_it_is(text: str) -> None:
     ("", False),
 ])  # fmt: skip
 def test_what_counts_as_the_same(translation: str, right: bool) -> None:
-    assert accepts(["L'animal est fatigué."], translation) == right
+    assert typed.accepts(["L'animal est fatigué."], translation) == right
 
 
 @pytest.mark.parametrize(("src", "tgt"), PAIRS)
 def test_the_list_has_ten_sentences_on_each_topic(src: str, tgt: str) -> None:
-    sentences = typed_sentences(src, tgt)
+    sentences = typed.typed_sentences(src, tgt)
     assert set(Counter(each.topic for each in sentences).values()) == {10}
     assert len({each.source for each in sentences}) == len(sentences) == 200
     for each in sentences:
@@ -95,71 +83,64 @@ def test_the_list_has_ten_sentences_on_each_topic(src: str, tgt: str) -> None:
         assert len({text[-1] == "?" for text in (each.source, *each.accepted)}) == 1, each.source
         assert len(each.accepted) < 200, each.source
         assert src != "en" or 3 <= len(each.source.split()) <= 12
-    back = typed_sentences(tgt, src)
+    back = typed.typed_sentences(tgt, src)
     assert [each.accepted[0] for each in back] == [each.source for each in sentences]
 
 
 @pytest.mark.parametrize(("src", "tgt"), [("en", "nl"), ("xx", "de"), ("de", "de"), ("", "")])
 def test_a_language_that_the_list_lacks_is_named(src: str, tgt: str) -> None:
     with pytest.raises(DataError, match=f"they cannot test {src or '.'} to {tgt or '.'}"):
-        typed_sentences(src, tgt)
+        typed.typed_sentences(src, tgt)
 
 
 def test_verdicts_are_of_the_models_translations(tiny_translator: Translator) -> None:
     written = tiny_translator.translate(["A dog.", "A cat."])[0].text
     sentences = [
-        TypedSentence("a", "A dog.", ("nothing", written)),
-        TypedSentence("b", "A cat.", ("Nothing at all.",)),
+        typed.TypedSentence("a", "A dog.", ("nothing", written)),
+        typed.TypedSentence("b", "A cat.", ("Nothing at all.",)),
     ]
-    verdicts = judge(tiny_translator, sentences)
+    verdicts = typed.judge(tiny_translator, sentences)
     assert [each.right for each in verdicts] == [True, False]
-    assert verdicts[0] == Verdict("a", "A dog.", written, True, "nothing")
-    assert by_topic(verdicts) == {"a": (1, 1), "b": (0, 1)}
-    record = to_dict(verdicts)
+    assert verdicts[0] == typed.Verdict("a", "A dog.", written, True, "nothing")
+    assert typed.by_topic(verdicts) == {"a": (1, 1), "b": (0, 1)}
+    record = typed.to_dict(verdicts)
     assert (record["right"], record["sentences"]) == (1, 2)
-    assert from_dict(json.loads(json.dumps(record))) == verdicts
+    assert typed.from_dict(json.loads(json.dumps(record))) == verdicts
 
 
 WORDS = st.lists(st.sampled_from("abcde"), min_size=1, max_size=5)
 
 
 @given(WORDS, WORDS)
-def test_near_means_one_word_replaced_added_or_left_out(
-    first: list[str], second: list[str]
-) -> None:
+def test_near_sources_differ_by_one_word(first: list[str], second: list[str]) -> None:
     def shorter(words: list[str]) -> list[list[str]]:
         return [words[:place] + words[place + 1 :] for place in range(len(words))]
 
     replaced = len(first) == len(second) and sum(map(str.__ne__, first, second)) <= 1
     expected = replaced or first in shorter(second) or second in shorter(first)
     sentence, source = " ".join(first), f"{', '.join(second)}!".upper()
-    assert near_sources([sentence], [source]) == ({sentence} if expected else set())
+    assert typed.near_sources([sentence], [source]) == ({sentence} if expected else set())
 
 
 def test_the_command_prints_failures_and_counts(
-    tiny_checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
-    few = [typed_sentences("en", "de")[at] for at in (0, 15, 30)]
+    tiny_checkpoint: Path, tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    every = typed.typed_sentences
+    few = [every("en", "de")[at] for at in (0, 15, 30)]
     monkeypatch.setattr(
-        "transformer.evaluation.typed.typed_sentences",
-        lambda src, tgt: few if tgt == "de" else typed_sentences(src, tgt),
+        typed, "typed_sentences", lambda src, tgt: few if tgt == "de" else every(src, tgt)
     )
     copy = shutil.copytree(tiny_checkpoint, tmp_path / "copy")
-    asked = ["typed", "--checkpoint", str(copy), "--beam", "1"]
+    asked = ["typed", "--checkpoint", copy, "--beam", 1]
     for options, why in (([], "say what it translates with --languages"),
                          (["--languages", "en-nl"], "cannot test en to nl")):  # fmt: skip
-        assert main([*asked, *options]) == 2
-        said = capsys.readouterr().err
-        assert why in said and said.count("\n") == 1
+        assert why in command(*asked, *options).refused
     data = {"corpora": ["mine.tsv"], "src": "en", "tgt": "de"}
     recipe = {"model": {}, "tokenizer": {}, "data": data, "training": {}}
     (copy / "metrics.json").write_text(json.dumps({"training": {"recipe": recipe}}))
-    assert main(asked) == 0
-    said = capsys.readouterr().out
+    said = command(*asked).out
     assert f"{few[0].source}\n  " in said and f"  instead of: {few[0].accepted[0]}\n" in said
-    assert main([*asked, "--json"]) == 0
-    record = json.loads(capsys.readouterr().out)
+    record = json.loads(command(*asked, "--json").out)
     assert len(record["topics"]) == 3
     assert sum(each["right"] for each in record["verdicts"]) == record["right"]
     assert said.endswith(f"right{record['right']:>13} of 3\n")

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from transformer.__main__ import main
+from tests.transformer.conftest import Command
 from transformer.errors import InputError
 from transformer.experiments import ablation_runs
 from transformer.experiments.ablation_summary import student, table
@@ -59,16 +59,15 @@ def test_rows_change_what_the_paper_changes() -> None:
 
 
 def test_a_row_is_trained_scored_and_resumed(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command
 ) -> None:
     monkeypatch.setattr("transformer.experiments.ablations.BASE", SMALL)
     out, file = tmp_path / "runs", tmp_path / "table.json"
-    command = [
-        "ablations", "--data", str(data), "--out", str(out), "--table", str(file), "--rows",
-        "layers-1", "--seeds", "3", "--device", "cpu", "--quiet", "--json",
+    asked = [
+        "ablations", "--data", data, "--out", out, "--table", file, "--rows", "layers-1",
+        "--seeds", 3, "--device", "cpu", "--quiet", "--json",
     ]  # fmt: skip
-    assert main(command) == 0
-    (run,) = Results.from_json(capsys.readouterr().out).runs
+    (run,) = Results.from_json(command(*asked).out).runs
     assert (run.row, run.seed) == ("layers-1", 3) and run.recipe["model"]["n_encoder_layers"] == 1
     assert math.isfinite(run.nll) and run.updates > 0
     folder = ablation_runs.run_folder(out, "layers-1", 3)
@@ -79,10 +78,10 @@ def test_a_row_is_trained_scored_and_resumed(
     )
     assert again == run
     file.unlink()
-    assert main(command) == 0, "finished runs are gathered, not trained"
-    assert capsys.readouterr().err == ""
+    ran = command(*asked)
+    assert (ran.status, ran.err) == (0, ""), "finished runs are gathered, not trained"
     (folder / "result.json").write_text("{}")
-    assert main(command) == 2 and "result.json" in capsys.readouterr().err
+    assert "result.json" in command(*asked).refused
 
 
 def test_what_agrees_with_the_paper() -> None:
@@ -125,16 +124,13 @@ def test_students_t_leaves_five_percent(freedom: int) -> None:
     assert math.isnan(student(0))
 
 
-def test_the_command_prints_a_line_for_every_row(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_prints_a_line_for_every_row(tmp_path: Path, command: Command) -> None:
     runs = [invented("base", seed, math.log(5), 25 + 0.1 * seed) for seed in (1, 2, 3)]
     runs += [invented("heads-1", seed, math.log(6), 25.1) for seed in (1, 2, 3)]
     runs += [invented("keys-4", 1, math.log(6), 24.3)]
     file = tmp_path / "table.json"
     file.write_text(Results.of(runs).to_json())
-    assert main(["ablations", "--table", str(file)]) == 0
-    lines = capsys.readouterr().out.splitlines()[1:]
+    lines = command("ablations", "--table", file).out.splitlines()[1:]
     assert len(lines) == len(VARIATIONS)
     rows = {name: next(line for line in lines if f" {name} " in line) for name in RUN_ORDER}
     assert "5.00" in rows["base"] and "25.2 ± 0.1" in rows["base"]

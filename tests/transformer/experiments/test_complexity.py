@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from tests.tiny_models import random_model
-from transformer.__main__ import main
+from tests.transformer.conftest import Command
 from transformer.attention import MultiHeadAttention
 from transformer.config import ModelConfig
 from transformer.errors import InputError
@@ -55,19 +55,14 @@ def test_held_bytes_are_counted_while_they_live() -> None:
 
     assert held_bytes(Chain(), torch.zeros(3, 7)) == 2 * 3 * 7 * 4
     assert held_bytes(torch.nn.Identity(), torch.zeros(3, 7)) == 0
-
-
-def test_kept_maps_hold_two_of_them_more_than_fused_ones_need() -> None:
-    x = torch.zeros(1, 256, 16)
+    x = torch.zeros(1, 256, 16)  # kept maps hold two of them more than fused ones need
     kept, fused = (
         held_bytes(build(kind, 16, kernel=3, window=4), x) for kind in ("explicit", "attention")
     )
     assert fused < 256**2 * 4 < 2 * 256**2 * 4 <= kept
 
 
-def test_a_measurement_has_every_cell_and_survives_its_file(
-    tiny: Measurement,
-) -> None:
+def test_a_measurement_has_every_cell_and_survives_its_file(tiny: Measurement) -> None:
     assert {(each.kind, each.n, each.d) for each in tiny.cells} == {
         (kind, n, d) for kind in LAYER_COSTS for n in TINY.lengths for d in TINY.widths
     }
@@ -111,21 +106,17 @@ def test_other_files_are_refused_in_one_line(tiny: Measurement) -> None:
             Measurement.from_json(text)
 
 
-def test_the_command_writes_what_it_prints(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_writes_what_it_prints(tmp_path: Path, command: Command) -> None:
     file = tmp_path / "made.json"
     options = ["--quick", "--lengths", "8", "12", "--widths", "8", "16", "--lines", "--json"]
-    assert main(["complexity", *options, "--out", str(file)]) == 0
-    out, err = capsys.readouterr()
-    assert out == file.read_text("utf-8")
+    status, out, err = command("complexity", *options, "--out", file)
+    assert (status, out) == (0, file.read_text("utf-8"))
     made = Measurement.from_json(out)
     assert made.made.command.endswith("complexity --quick --lengths 8 12 --widths 8 16")
     progress = [tuple(map(int, line.split())) for line in err.splitlines()[1:]]
     assert progress[-1] == (1, 1) and all(done <= total for done, total in progress)
     assert "MiB of tensors" in err.splitlines()[0]
-    assert main(["complexity", "--quick", "--threads", "0"]) == 2
-    assert "threads 0" in capsys.readouterr().err
+    assert "threads 0" in command("complexity", "--quick", "--threads", 0).refused
 
 
 def test_the_shipped_file_is_of_these_layers() -> None:

@@ -45,9 +45,7 @@ def test_a_product_is_that_of_a_linear_layer(layout: type[Plain], name: str) -> 
 
 
 @pytest.mark.parametrize("threads", [1, 3, 4, 5])
-def test_transposed_slices_for_any_number_of_threads(
-    threads: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_slices_for_any_number_of_threads(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also of matrices that cannot be cut into as many."""
     draw = torch.Generator().manual_seed(threads)
     monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
@@ -58,7 +56,7 @@ def test_transposed_slices_for_any_number_of_threads(
 
 
 @pytest.mark.parametrize("capability", [*LAYOUTS, "DEFAULT"])
-def test_layouts_follow_the_size_the_rows_and_the_processor(
+def test_layouts_follow_size_and_processor(
     capability: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: capability)

@@ -24,7 +24,7 @@ CONFIGS = {
 }
 
 #: Chosen so that the four sentences end at different steps.
-SEEDS = {"post": 14, "pre": 10, "separate": 16}
+SEEDS = {"post": 30, "pre": 1, "separate": 46}
 
 #: Four sources of unequal length, padded with 0 at the end.
 SOURCES = torch.tensor(
@@ -40,19 +40,12 @@ def varied_model(config: ModelConfig, seed: int) -> Transformer:
     """
     torch.manual_seed(seed)
     model = Transformer(config).double().eval().requires_grad_(False)
-    draw = torch.Generator().manual_seed(seed)
-
-    def noise(parameter: Tensor, scale: float) -> Tensor:
-        return scale * torch.randn(parameter.shape, generator=draw, dtype=torch.float64)
-
-    for name, parameter in sorted(model.named_parameters()):
-        if parameter.dim() == 2:
-            parameter.copy_(noise(parameter, 1.5 * parameter.size(1) ** -0.5))
-        else:
-            parameter.copy_(noise(parameter, 0.2) + float("norm.weight" in name))
+    for name, parameter in model.named_parameters():
+        spread = 1.5 * parameter.size(-1) ** -0.5 if parameter.dim() == 2 else 0.2
+        parameter.normal_(float("norm.weight" in name), spread)
     pre = config.norm == "pre"
     last = model.decoder_norm if pre else model.decoder[-1].around_feed_forward.norm
-    last.weight.copy_(noise(last.weight, 1.5))
+    last.weight.normal_(0, 1.5)
     if model.generator.bias is not None:
         model.generator.bias[config.eos_id] = 3.0
     return model
@@ -141,9 +134,7 @@ def test_asking_for_weights_changes_nothing_else(model: Transformer, steps: Any)
 
 
 @pytest.mark.parametrize("beam", [1, 2, 6])
-def test_blocks_of_rows_give_the_same(
-    model: Transformer, beam: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_blocks_of_rows(model: Transformer, beam: int, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = SearchSettings(beam_size=beam, suppressed=(0, 1, 3), record=True)
     expected = find(packed_steps(model, encode(model), need_weights=True), settings)
     monkeypatch.setattr("transformer.fast.steps.BLOCK_ROWS", 3)

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.transformer.conftest import Command
 from tests.transformer.huggingface.models import Pair, make_folder
 from tests.transformer.site import COMMIT, LARGE, NAME, Hub, Site, answer, hub_of, serving
-from transformer.__main__ import main
 from transformer.catalogue import inspect_entry
 from transformer.errors import CheckpointError
 from transformer.files import hub
@@ -58,12 +58,9 @@ def test_the_hub_is_asked_before_anything_is_fetched(site: Hub) -> None:
     assert not any("resolve" in path for path in site.asked)
 
 
-def test_a_model_is_fetched_and_imported(
-    site: Hub, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_model_is_fetched_and_imported(site: Hub, tmp_path: Path, command: Command) -> None:
     out = tmp_path / "root" / "ours"
-    assert main(["import", "marian", NAME, "--out", str(out)]) == 0
-    assert capsys.readouterr().out == f"{out}\n"
+    assert command("import", "marian", NAME, "--out", out)[:2] == (0, f"{out}\n")
     assert inspect_entry(out).metrics["imported"]["source"] == NAME
     assert [each.name for each in out.parent.iterdir()] == ["ours"]
     assert not any(name in path for path in site.asked for name in ("h5", "README", ".bin"))
@@ -171,9 +168,7 @@ def test_names_from_the_hub_are_no_paths(site: Hub) -> None:
     assert not any(name.startswith((".", "/", "c\0")) or "/" in name for name in names)
 
 
-def test_too_much_is_not_fetched(
-    site: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_too_much_is_refused(site: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = hub.look_up(NAME, FILES)
     free = type("Usage", (), {"free": model.size - 1})
     monkeypatch.setattr("shutil.disk_usage", lambda path: free)
@@ -186,7 +181,7 @@ def test_too_much_is_not_fetched(
         hub.look_up(NAME, FILES)
 
 
-def test_only_the_hub_itself_learns_who_asks(
+def test_only_the_hub_sees_a_token(
     site: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Large files are redirected to another server."""
@@ -211,34 +206,15 @@ def test_only_the_hub_itself_learns_who_asks(
     assert heard == [("hub", "Bearer hf_secret"), ("other", None)]
 
 
-def test_names_that_are_no_models(tmp_path: Path, site: Hub) -> None:
+def test_no_model_server_or_client(
+    tmp_path: Path, site: Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in (
         "../../nowhere", "a/../b", "/etc/x/y", "a/b/c", "a b/c", "x", "~/m", "a/b\n", "", "a/\0",
         "x" * 5_000, "a/" + "x" * 5_000,
     ):  # fmt: skip
         refused(hub.opened(name, FILES, tmp_path), r"no such folder$")
     assert not site.asked
-
-
-@pytest.mark.parametrize(
-    ("offline", "said"),
-    [(False, "the hub did not give it"), (True, "the hub is switched off by HF_HUB_OFFLINE")],
-)
-def test_a_hub_that_cannot_be_reached_is_one_line(
-    site: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str], offline: bool, said: str,
-) -> None:  # fmt: skip
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", offline)
-    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
-    assert main(["import", "marian", "owner/name", "--out", str(tmp_path / "ours")]) == 2
-    error = capsys.readouterr().err
-    assert error.count("\n") == 1 and f"owner/name: no such folder; {said}" in error
-    assert not (tmp_path / "ours").exists()
-
-
-def test_no_such_model_no_web_server_and_no_client(
-    site: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
     refused(hub.opened("no/such", FILES, tmp_path), r"^no/such: no such folder; the hub did not")
     with pytest.raises(CheckpointError, match=r"holds none of weights\.npz"):
         hub.look_up(NAME, ("weights.npz",))
@@ -247,3 +223,18 @@ def test_no_such_model_no_web_server_and_no_client(
         hub.look_up(NAME, FILES)
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     refused(hub.opened("owner/name", FILES, tmp_path), "pip install huggingface_hub")
+
+
+@pytest.mark.parametrize(
+    ("offline", "said"),
+    [(False, "the hub did not give it"), (True, "the hub is switched off by HF_HUB_OFFLINE")],
+)
+def test_a_hub_that_cannot_be_reached_is_one_line(
+    site: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command, offline: bool,
+    said: str,
+) -> None:  # fmt: skip
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", offline)
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    line = command("import", "marian", "owner/name", "--out", tmp_path / "ours").refused
+    assert f"owner/name: no such folder; {said}" in line
+    assert not (tmp_path / "ours").exists()

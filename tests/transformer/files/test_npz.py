@@ -98,9 +98,7 @@ def test_lists_of_files_that_lie_are_refused(tmp_path: Path, name: str) -> None:
     assert why in refused(archive(tmp_path / "x.npz", *files))
 
 
-def test_bombs_are_refused_before_memory_is_taken(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bombs_take_no_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "x.npz"
     np.savez_compressed(path, cross=np.zeros((2, 16, 512, 512), dtype="f4"))  # 32 MiB
     assert path.stat().st_size < 2**20

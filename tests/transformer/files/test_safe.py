@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.transformer.conftest import Command
 from tests.transformer.damage import become, torch_file
-from transformer.__main__ import main
 from transformer.catalogue import inspect_entry, list_entries
 from transformer.checkpoint.folder import load_checkpoint
 from transformer.errors import CheckpointError
@@ -21,14 +21,13 @@ WEIGHTS, CONFIG, TOKENIZER = "model.safetensors", "config.json", "tokenizer.mode
 @pytest.mark.parametrize(
     "path", ["nowhere", "a\0b", "x" * 5_000, "x/" * 3_000, "\ud800", "/dev/null", "/proc/self/mem"]
 )
-def test_paths_that_are_no_folders(path: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_paths_that_are_no_folders(path: str, command: Command) -> None:
     with pytest.raises(CheckpointError, match="no such checkpoint folder") as caught:
         load_checkpoint(path)
     assert str(caught.value).isprintable()
     assert not inspect_entry(path).ok
     assert list_entries([Path(path)]) == []
-    assert main(["translate", "--checkpoint", path, "a dog"]) == 2
-    assert capsys.readouterr().err.count("\n") == 1
+    assert command("translate", "--checkpoint", path, "a dog").refused
 
 
 def test_files_that_may_not_be_read(tiny_checkpoint: Path) -> None:
@@ -69,7 +68,7 @@ def test_json_says_everything_once_and_a_reason_is_one_line_of_bounded_length() 
     assert reason.startswith("file") and reason.endswith("end")
 
 
-def test_a_small_file_that_is_exchanged_for_a_pipe_or_grows(
+def test_a_small_file_becomes_a_pipe_or_grows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "config.json"

@@ -40,8 +40,7 @@ def learned(
     made = Tokenizer(model)
     made.pre_tokenizer = before
     made.train_from_iterator(
-        SENTENCES,
-        trainer(vocab_size=size, special_tokens=special, show_progress=False, **more),
+        SENTENCES, trainer(vocab_size=size, special_tokens=special, show_progress=False, **more)
     )
     found = json.loads(made.to_str())["model"]
     merges = [tuple(pair) for pair in found.get("merges", ())]

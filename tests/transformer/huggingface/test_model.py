@@ -1,15 +1,22 @@
 """Every family of the `transformers` library, compared with that library's own results."""
 
 import json
+import re
 import shutil
-from collections.abc import Iterable
+import socket
+import threading
+import warnings
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import safetensors.torch
 import torch
 
+from tests.transformer.conftest import Command
+from tests.transformer.damage import edit, remove, split, torch_file
 from tests.transformer.huggingface.models import (
     DECODERS,
     ENCODER_DECODERS,
@@ -18,9 +25,9 @@ from tests.transformer.huggingface.models import (
     Pair,
     transformers,
 )
-from transformer.__main__ import main
 from transformer.catalogue import inspect_entry, resolve
-from transformer.errors import InputError
+from transformer.errors import CheckpointError, InputError
+from transformer.huggingface.files import check_folder
 from transformer.huggingface.model import HuggingFaceModel
 from transformer.trace.records import Trace
 from transformer.trace.tracer import ABILITIES, Tracer
@@ -238,8 +245,8 @@ def test_what_every_model_says(pair: Pair) -> None:
         pair.ours.trace("A dog runs.", beam_sise=3)
 
 
-def test_generation_settings_that_are_not_used_are_listed(
-    made: dict[str, Pair], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_unused_settings_are_listed(
+    made: dict[str, Pair], tmp_path: Path, command: Command
 ) -> None:
     folder = Path(shutil.copytree(made["bart"].folder, tmp_path / "bart"))
     path = folder / "generation_config.json"
@@ -247,8 +254,8 @@ def test_generation_settings_that_are_not_used_are_listed(
     path.write_text(json.dumps(json.loads(path.read_text()) | more))
     assert inspect_entry(made["bart"].folder).unused == ()
     assert inspect_entry(folder).unused == ("num_beams=6", "num_beam_groups=3")
-    assert main(["info", str(folder)]) == 0
-    assert "generation settings not used: num_beams=6, num_beam_groups=3" in capsys.readouterr().out
+    said = "generation settings not used: num_beams=6, num_beam_groups=3"
+    assert said in command("info", folder).out
 
 
 def test_a_model_of_two_others(made: dict[str, Pair], tmp_path: Path) -> None:
@@ -304,3 +311,249 @@ def test_a_models_own_settings_of_search_are_honoured(seed: int, tmp_path: Path)
             ids = found[0, 1:].tolist()
             ends = ids.index(2) + 1 if 2 in ids else len(ids)
             assert list(trace.predicted_ids) == ids[:ends]
+
+
+def test_pieces_mark_the_start_of_words(made: dict[str, Pair]) -> None:
+    for name in EVERY:
+        trace = made[name].ours.trace("Two men, playing (a) guitar.", max_length=3)
+        tokens = trace.src_tokens or trace.tgt_tokens
+        special = trace.src_special if trace.src_tokens else trace.tgt_special
+        words = "".join(each for at, each in enumerate(tokens) if at not in special)
+        expected = re.escape("Two▁men,▁playing▁(a)▁guitar.")
+        for mark in (",", re.escape("("), re.escape(")")):
+            expected = expected.replace(mark, rf"({mark}|<unk>|\[UNK\])")
+        assert re.fullmatch(expected, words.removeprefix("▁")), name
+    tokens = made["gpt2"].ours.trace("Straße Ω 🎸").tgt_tokens
+    assert "".join(tokens).startswith("Stra<0xC3><0x9F>e▁<0xCE><0xA9>▁<0xF0>")
+
+
+def test_languages(made: dict[str, Pair]) -> None:
+    nllb, m2m, mbart = (made[name].ours for name in ("nllb", "m2m100", "mbart"))
+    assert set(nllb.languages) == {"deu_Latn", "eng_Latn", "fra_Latn", "arb_Arab"}
+    assert {"en", "fr", "zu"} <= set(m2m.languages) and "ro_RO" in mbart.languages
+    assert made["t5"].ours.languages == made["gpt2"].ours.languages == ()
+    # The default is the tokenizer's own, else German.
+    assert m2m.trace("A dog.", max_length=3).predicted_tokens[0] == "__fr__"
+    trace = nllb.trace("A dog.", max_length=3, src_lang="fra_Latn")
+    assert trace.src_tokens[0] == "fra_Latn" and trace.predicted_tokens[0] == "deu_Latn"
+    assert trace.src_special[0] == 0 and trace.tgt_special[:2] == (0, 1) and trace.n_forced == 1
+    assert nllb.trace("A dog.", max_length=3).src_tokens[0] == "eng_Latn"  # nothing is kept
+    assert mbart.trace("A dog.", max_length=3, tgt_lang="ja_XX").tgt_tokens[0] == "ja_XX"
+    for wrong in ({"tgt_lang": "klingon"}, {"src_lang": "<b>"}, {"tgt_lang": ""}):
+        with pytest.raises(InputError, match=r"_lang='.*' is not one of: arb_Arab, deu_Latn"):
+            nllb.trace("A dog.", **wrong)
+    with pytest.raises(InputError, match="no languages to choose from"):
+        made["t5"].ours.trace("A dog.", tgt_lang="de")
+
+
+def test_threads_do_not_mix_languages(made: dict[str, Pair]) -> None:
+    model, wrong = made["nllb"].ours, []
+
+    def ask(language: str) -> None:
+        for _ in range(8):
+            trace = model.trace("A dog.", "Ein Hund.", src_lang=language, tgt_lang=language)
+            if {trace.src_tokens[0], trace.predicted_tokens[0]} != {language}:
+                wrong.append(trace.src_tokens)
+
+    threads = [threading.Thread(target=ask, args=(name,)) for name in model.languages[:3]]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+LIMITS = {"bart": 64, "bert": 60, "gpt2": 48, "m2m100": 80, "mbart": 70, "marian": 80}
+
+
+def test_lengths_up_to_the_last_position(made: dict[str, Pair]) -> None:
+    for name, limit in LIMITS.items():
+        model = made[name].ours
+        assert model.max_tokens == limit
+        with pytest.raises(InputError, match=rf"has [\d,]+ tokens .*at most {limit} are allowed"):
+            model.trace("Ω a " * limit)
+        words = next(count for count in range(limit, 0, -1) if fits(model, "a " * count))
+        trace = model.trace("a " * words, max_length=2)
+        assert limit - 2 <= len(trace.src_ids or trace.tgt_ids) <= limit
+    assert made["t5"].ours.max_tokens == 512
+    with pytest.raises(InputError, match=r"the target has .* at most 64 are allowed"):
+        made["bart"].ours.trace("A dog.", "b c " * 64)
+    with pytest.raises(InputError, match="10,001 characters; at most 10,000"):
+        made["bert"].ours.trace("x" * 10_001)
+    with pytest.raises(InputError, match=r"new_tokens 40 after .* at most 48 tokens"):
+        made["gpt2"].ours.trace("The animal was tired.", new_tokens=40)
+
+
+def fits(model: HuggingFaceModel, sentence: str) -> bool:
+    try:
+        model.trace(sentence, max_length=1)
+    except InputError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "reason"),
+    [
+        ("t5", {"beam_size": 0}, "beam size 0"), ("t5", {"beam_size": 65}, "from 1 to 64"),
+        ("t5", {"alpha": float("nan")}, "alpha nan"), ("t5", {"alpha": "x"}, "alpha 'x'"),
+        ("t5", {"top_k": 0}, "top_k 0"), ("t5", {"max_length": 0}, "max_length 0"),
+        ("t5", {"prefix": "Das"}, "cannot override"), ("t5", {"target": " "}, "target is blank"),
+        ("t5", {"sampling": object()}, "cannot override"),
+        *((name, {"target": "Ein Hund."}, "takes no target") for name in ("gpt2", "bert")),
+        *(("gpt2", {"new_tokens": wrong}, "new_tokens") for wrong in (-1, 1.5, True)),
+    ],
+)  # fmt: skip
+def test_settings_out_of_range(
+    made: dict[str, Pair], name: str, options: dict[str, Any], reason: str
+) -> None:
+    with pytest.raises(InputError, match=reason):
+        made[name].ours.trace("A dog.", **options)
+
+
+def test_progress_can_stop(made: dict[str, Pair]) -> None:
+    def progress(step: int, steps: int) -> None:
+        seen.append((step, steps))
+        if step == 3:
+            raise InterruptedError
+
+    for name in ("t5", "nllb"):
+        seen: list[tuple[int, int]] = []
+        with pytest.raises(InterruptedError):
+            made[name].ours.trace(SENTENCE, max_length=8, beam_size=2, progress=progress)
+        assert seen == [(1, 8), (2, 8), (3, 8)]
+
+
+CONFIG, SETTINGS = "config.json", "tokenizer_config.json"
+
+
+@pytest.fixture
+def copied(made: dict[str, Pair], tmp_path: Path) -> Callable[[str], Path]:
+    return lambda name: Path(shutil.copytree(made[name].folder, tmp_path / name))
+
+
+def test_sizes_without_the_library(copied: Callable[[str], Path]) -> None:
+    """Only numbers that make something large are refused."""
+    folder = copied("gpt2")
+    edit(CONFIG, rope_theta=10**9, total_params=7 * 10**9, max_length=10**30)(folder)
+    assert HuggingFaceModel.load(folder, "cpu").max_tokens == 48
+    folder = copied("bert")
+    check_folder(folder)
+    edit(CONFIG, num_hidden_layers=10**9)(folder)
+    with pytest.raises(CheckpointError, match="num_hidden_layers=1,000,000,000; at most 200"):
+        check_folder(folder)
+
+
+def test_code_beside_the_model_is_not_run(copied: Callable[[str], Path], tmp_path: Path) -> None:
+    folder = copied("gpt2")
+    ran = tmp_path / "ran"
+    (folder / "custom_generate").mkdir()
+    code = f"from pathlib import Path\nPath({str(ran)!r}).touch()\n"
+    for name in ("custom_generate/generate.py", "modeling_gpt2.py", "__init__.py", "evil.py"):
+        (folder / name).write_text(code)
+    edit("generation_config.json", custom_generate="evil")(folder)
+    edit(CONFIG, attn_implementation="owner/kernel", fusion_config={"x": True})(folder)
+    trace = HuggingFaceModel.load(folder, "cpu").trace("The cat", new_tokens=2)
+    assert len(trace.tgt_ids) > 2 and not ran.exists()
+
+
+def test_torch_files_and_shards(copied: Callable[[str], Path], tmp_path: Path) -> None:
+    folder = copied("bart")
+    first = HuggingFaceModel.load(folder, "cpu").trace("A dog runs.", "Ein Hund.")
+    shutil.copytree(folder, tmp_path / "shards" / "bart")
+    torch_file(lambda state: state, "pytorch_model.bin")(folder)
+    split()(tmp_path / "shards" / "bart")
+    from_torch, from_shards = (
+        HuggingFaceModel.load(each, "cpu").trace("A dog runs.", "Ein Hund.")
+        for each in (folder, tmp_path / "shards" / "bart")
+    )
+    for other in (from_torch, from_shards):
+        assert (other.cross == first.cross).all() and other.predicted_ids == first.predicted_ids
+
+
+def test_half_precision_is_computed_in_full(copied: Callable[[str], Path]) -> None:
+    folder = copied("bert")
+    state = safetensors.torch.load_file(folder / "model.safetensors")
+    halves = {name: tensor.half() for name, tensor in state.items()}
+    safetensors.torch.save_file(halves, folder / "model.safetensors", {"format": "pt"})
+    edit(CONFIG, dtype="float16")(folder)
+    trace = HuggingFaceModel.load(folder, "cpu").trace("A dog runs.")
+    theirs = transformers.BertModel.from_pretrained(
+        folder, dtype=torch.float32, attn_implementation="eager"
+    ).eval()
+    with torch.inference_mode():
+        output = theirs(torch.tensor([trace.src_ids]), output_attentions=True)
+    torch.testing.assert_close(
+        torch.tensor(trace.encoder_self), torch.cat(output.attentions), atol=1e-6, rtol=0
+    )
+
+
+def test_files_of_older_tokenizers(copied: Callable[[str], Path]) -> None:
+    """vocab.txt, and vocab.json with merges.txt, give what tokenizer.json does."""
+    for name in ("bert", "bart"):
+        folder = copied(name)
+        before = HuggingFaceModel.load(folder, "cpu").trace("The animal (it) was tired.")
+        model = json.loads((folder / "tokenizer.json").read_text())["model"]
+        remove("tokenizer.json")(folder)
+        edit(SETTINGS, tokenizer_class=..., backend=...)(folder)
+        if name == "bert":
+            pieces = sorted(model["vocab"], key=model["vocab"].get)
+            (folder / "vocab.txt").write_text("\n".join(pieces) + "\n")
+        else:
+            (folder / "vocab.json").write_text(json.dumps(model["vocab"]))
+            merges = (" ".join(pair) for pair in model["merges"])
+            (folder / "merges.txt").write_text("#version: 0.2\n" + "\n".join(merges) + "\n")
+        after = HuggingFaceModel.load(folder, "cpu").trace("The animal (it) was tired.")
+        assert after.src_tokens == before.src_tokens
+
+
+def test_settings_name_no_other_file(copied: Callable[[str], Path], tmp_path: Path) -> None:
+    """A tokenizer's files lie in its folder, whatever its settings name."""
+    folder, other = copied("m2m100"), tmp_path / "other.json"
+    other.write_text((folder / "vocab.json").read_text())
+    (folder / "vocab.json").unlink()
+    edit(SETTINGS, vocab_file=str(other), spm_file="/etc/hostname")(folder)
+    with pytest.raises(CheckpointError, match="the tokenizer cannot be read"):
+        HuggingFaceModel.load(folder, "cpu")
+
+
+def test_tokenizers_that_do_not_fit(copied: Callable[[str], Path]) -> None:
+    """One that would truncate does not, and one of another model is refused."""
+    folder = copied("bert")
+    truncation = {"direction": "Right", "max_length": 4, "strategy": "LongestFirst", "stride": 0}
+    edit("tokenizer.json", truncation=truncation)(folder)
+    trace = HuggingFaceModel.load(folder, "cpu").trace("A dog runs across the green grass.")
+    assert len(trace.src_ids) > 8
+    shutil.copy(copied("gpt2") / "tokenizer.json", folder)
+    with pytest.raises(CheckpointError, match=r"tokenizer has \d+ pieces, but the model's"):
+        HuggingFaceModel.load(folder, "cpu")
+
+
+def test_no_network(made: dict[str, Pair], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loading and tracing use no network, even if the hub is not switched off."""
+    from huggingface_hub import constants
+
+    asked: list[object] = []
+    models = [made[name].folder for name in ("bart", "bert", "gpt2", "m2m100")]
+
+    def refuse(*arguments: object, **_: object) -> Any:
+        asked.append(arguments)
+        raise OSError("no network")
+
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    for folder in models:
+        HuggingFaceModel.load(folder, "cpu").trace("A dog runs.", max_length=3)
+    assert not asked
+
+
+def test_loading_is_quiet(made: dict[str, Pair], capfd: pytest.CaptureFixture[str]) -> None:
+    transformers.logging.set_verbosity_warning()
+    transformers.logging.enable_progress_bar()
+    folder = made["bart"].folder
+    capfd.readouterr()
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        HuggingFaceModel.load(folder, "cpu").trace("A dog.", beam_size=2)
+    assert not seen and capfd.readouterr() == ("", "")

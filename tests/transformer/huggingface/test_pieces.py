@@ -16,11 +16,16 @@ def spelled(text: str) -> str:
     return "".join(characters[byte] for byte in text.encode())
 
 
-def test_there_is_a_character_for_every_byte() -> None:
+def test_every_byte_has_a_character_and_a_style_is_what_most_pieces_say() -> None:
     table = byte_characters()
     assert sorted(table.values()) == list(range(256))
     assert all(character.isprintable() and not character.isspace() for character in table)
     assert table["a"] == ord("a") and table["Ġ"] == ord(" ") and table["Ċ"] == ord("\n")
+    assert style_of(["<s>", "▁a", "▁the", "Ġx"]) == "sentencepiece"
+    assert style_of(["Ġthe", "Ġa", "##", "####", "a"]) == "bytes"
+    assert style_of(["[CLS]", "a", "##b"]) == "wordpiece"
+    assert style_of(["a</w>", "b"]) == "word_end"
+    assert style_of(["a", "b", "##"]) == style_of([]) == "plain"
 
 
 @given(st.text(st.characters(exclude_categories=("Cs", "Cc"))))
@@ -68,11 +73,3 @@ def test_the_text_says_where_words_start() -> None:
     assert [rewritten(piece, "word_end", starts=starts) for piece, starts in ended] == [
         "▁play", "ing", "▁dogs",
     ]  # fmt: skip
-
-
-def test_a_style_is_what_most_pieces_say() -> None:
-    assert style_of(["<s>", "▁a", "▁the", "Ġx"]) == "sentencepiece"
-    assert style_of(["Ġthe", "Ġa", "##", "####", "a"]) == "bytes"
-    assert style_of(["[CLS]", "a", "##b"]) == "wordpiece"
-    assert style_of(["a</w>", "b"]) == "word_end"
-    assert style_of(["a", "b", "##"]) == style_of([]) == "plain"

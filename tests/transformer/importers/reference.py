@@ -4,16 +4,24 @@ Nothing here is shared with the project's model: plain functions of `torch.nn.fu
 down from the published definitions of fairseq and JoeyNMT.
 """
 
+import json
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
+from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
-from transformer.search.beam import StepOutput
+from tests.tiny_models import SENTENCES
+from transformer.catalogue import inspect_entry
+from transformer.importers.registry import FORMATS
+from transformer.translator import Translator
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu, "gelu": F.gelu, "swish": F.silu,
@@ -107,30 +115,12 @@ class Reference:
         return F.linear(x, weight, self.tensors[f"{at}.in_proj_bias"].chunk(3)[third])
 
     def greedy(self, src: Sequence[int], eos: int, length: int, never: Sequence[int]) -> list[int]:
-        """The most probable token at each step."""
         ids = [self.start]
         while len(ids) <= length and (len(ids) == 1 or ids[-1] != eos):
             logits = self(torch.tensor([src]), torch.tensor([ids])).logits[0, -1]
             logits[[*never]] = -torch.inf
             ids.append(int(logits.argmax()))
         return ids[1:]
-
-
-@dataclass
-class Stepping:
-    """A step function that recomputes every prefix from its start."""
-
-    model: Reference
-    src: list[int]
-    prefixes: list[list[int]] = field(default_factory=lambda: [[]])
-
-    def __call__(self, tokens: list[int], parents: list[int] | None) -> StepOutput:
-        rows = range(len(tokens)) if parents is None else parents
-        self.prefixes = [
-            [*self.prefixes[row], token] for row, token in zip(rows, tokens, strict=True)
-        ]
-        src = torch.tensor([self.src] * len(tokens))
-        return StepOutput(self.model(src, torch.tensor(self.prefixes)).logits[:, -1])
 
 
 def drawn(shapes: Mapping[str, Sequence[int]], seed: int) -> dict[str, Tensor]:
@@ -146,25 +136,104 @@ def drawn(shapes: Mapping[str, Sequence[int]], seed: int) -> dict[str, Tensor]:
     return made
 
 
-def learned_merges(words: Mapping[str, int], count: int) -> list[tuple[str, str]]:
-    """Learn byte-pair merges as in Sennrich et al. (2016)."""
-    cut = {word: [*word[:-1], word[-1] + "</w>"] for word in words}
-    merges: list[tuple[str, str]] = []
-    while len(merges) < count:
-        pairs: dict[tuple[str, str], int] = {}
-        for word, symbols in cut.items():
-            for pair in pairwise(symbols):
-                pairs[pair] = pairs.get(pair, 0) + words[word]
-        if not pairs:
-            break
-        best = max(pairs, key=lambda pair: (pairs[pair], pair))
-        merges.append(best)
-        for word, symbols in cut.items():
-            joined: list[str] = []
-            for symbol in symbols:
-                if joined and (joined[-1], symbol) == best:
-                    joined[-1] += symbol
-                else:
-                    joined.append(symbol)
-            cut[word] = joined
-    return merges
+def learned_merges(words: Counter[str], count: int) -> list[tuple[str, str]]:
+    """Learn byte-pair merges (Sennrich et al., 2016) with another library."""
+    made = Tokenizer(models.BPE())
+    made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    trainer = trainers.BpeTrainer(end_of_word_suffix="</w>", show_progress=False)
+    made.train_from_iterator([" ".join(words.elements())], trainer)
+    return [tuple(pair) for pair in json.loads(made.to_str())["model"]["merges"][:count]]
+
+
+ENGLISH = SENTENCES[::2]
+CLOSE: dict[str, Any] = {"atol": 1e-5, "rtol": 1e-5}
+#: The decoder's first input by format.
+STARTS = {"fairseq": "</s>", "joeynmt": "<s>", "marian": "<pad>"}
+
+
+class Pair(NamedTuple):
+    """One model twice: a pass as its library computes it, and ours."""
+
+    kind: str
+    theirs: Any
+    ours: Translator
+
+
+def imported(theirs: Any, folder: Path, kind: str) -> Pair:
+    path = FORMATS[kind].convert(folder / "theirs", folder / "ours")
+    return Pair(kind, theirs, Translator.load(path, device="cpu"))
+
+
+def batch(ours: Translator) -> tuple[Tensor, Tensor]:
+    """Sources and decoder inputs of unequal lengths, padded."""
+    config, draw = ours.config, torch.Generator().manual_seed(1)
+    sources = [torch.tensor(ours.read(text).ids) for text in ENGLISH]
+    drawn = (
+        torch.randint(6, config.target_vocab_size - 1, (n,), generator=draw)
+        for n in (9, 4, 7, 1, 12)
+    )
+    targets = [torch.cat([torch.tensor([config.bos_id]), each]) for each in drawn]
+    src, tgt_in = (
+        pad_sequence(side, batch_first=True, padding_value=config.pad_id)
+        for side in (sources, targets)
+    )
+    return src, tgt_in
+
+
+def check_pass(pair: Pair) -> None:
+    """Compare the states, logits and every map of a padded batch with S != T."""
+    src, tgt_in = batch(pair.ours)
+    assert src.size(1) != tgt_in.size(1)
+    mask, model = src != pair.ours.config.pad_id, pair.ours.model
+    with torch.inference_mode():
+        expected: Passed = pair.theirs(src, tgt_in)
+        encoded = model.encode(src, need_weights=True)
+        decoded = model.decode(tgt_in, encoded, need_weights=True)
+    assert encoded.attention is not None
+    # The attention of padding is meaningless.
+    for found, wanted, real in (
+        (encoded.memory, expected.memory, mask[:, :, None]),
+        (encoded.attention, expected.encoder_self, mask[:, None, :, None]),
+    ):
+        torch.testing.assert_close(found * real, wanted * real, **CLOSE)
+    torch.testing.assert_close(model.logits(decoded.hidden), expected.logits, **CLOSE)
+    torch.testing.assert_close(decoded.self_attention, expected.decoder_self, **CLOSE)
+    torch.testing.assert_close(decoded.cross_attention, expected.cross, **CLOSE)
+    assert float(expected.encoder_self.max()) > 0.3  # far from uniform
+    assert float(expected.cross.max()) > 2 / src.size(1)
+
+
+class SameModel:
+    """Tests of every pair; a module defines the fixture `pair`."""
+
+    def test_states_logits_and_every_map(self, pair: Pair) -> None:
+        check_pass(pair)
+
+    def test_a_trace_holds_their_maps(self, pair: Pair) -> None:
+        """The record of a search, and one pass over its target."""
+        trace = pair.ours.trace(ENGLISH[0], beam_size=3, max_length=15)
+        follow = pair.ours.trace(ENGLISH[0], target=trace.predicted_ids)
+        with torch.inference_mode():
+            expected = pair.theirs(torch.tensor([trace.src_ids]), torch.tensor([trace.tgt_ids]))
+        for each in (trace, follow) if trace.predicted_ids == follow.predicted_ids else (trace,):
+            for name in ("encoder_self", "decoder_self", "cross"):
+                found = torch.tensor(getattr(each, name))
+                torch.testing.assert_close(found, getattr(expected, name)[:, 0], **CLOSE)
+        assert trace.src_tokens[-1] == "</s>" and trace.tgt_tokens[0] == STARTS[pair.kind]
+        if pair.kind != "marian" and "char" not in pair.ours.tokenizer.kind:
+            starts = [token.startswith("▁") for token in trace.src_tokens]
+            assert sum(starts) >= len(ENGLISH[0].split()) and "@@" not in "".join(trace.src_tokens)
+
+    def test_it_is_a_checkpoint_like_any_other(self, pair: Pair) -> None:
+        ours = pair.ours
+        assert ours.path is not None
+        entry = inspect_entry(ours.path)
+        assert entry.ok and entry.name == "ours" and entry.config == ours.config
+        assert entry.metrics["imported"]["format"] == pair.kind
+        assert pair.kind in (ours.path / "README.md").read_text().lower()
+        assert ours.config.n_parameters == ours.model.n_parameters
+        found = ours.translate([ENGLISH[0], "", "?"], max_length=9)
+        assert len(found) == 3 and found[1].tokens == ()
+        (begun,) = ours.translate(["The cat"], prefix="Die Katze", max_length=25)
+        asked = ours.tokenizer.target.encode("Die Katze")
+        assert list(begun.ids[: len(asked)]) == asked

@@ -11,7 +11,6 @@ import sentencepiece as spm
 import torch
 import yaml
 
-from tests.transformer.importers.checks import CLOSE, Pair, SameModel, batch, imported
 from tests.transformer.importers.foreign import (
     ENGLISH,
     FAIRSEQ,
@@ -22,16 +21,11 @@ from tests.transformer.importers.foreign import (
     joeynmt,
     written,
 )
-from tests.transformer.importers.reference import Reference, Stepping
+from tests.transformer.importers.reference import CLOSE, Pair, Reference, SameModel, batch, imported
 from transformer.catalogue import inspect_entry
 from transformer.checkpoint.weights import off_formula
 from transformer.config import ModelConfig
-from transformer.fast.packed import PackedDecoder
-from transformer.fast.steps import PackedSteps
 from transformer.importers.registry import FORMATS
-from transformer.search.beam import search
-from transformer.search.request import search_settings
-from transformer.search.rules import hugging_face
 from transformer.text.normalise import Preparation
 from transformer.text.table import Numbered
 from transformer.translator import Translator
@@ -65,17 +59,6 @@ def test_generates_the_same(pair: Pair) -> None:
             greedy = pair.theirs.greedy(src, config.eos_id, 14, sorted(never))
         (found,) = pair.ours.translate([text], 1, max_length=14, allow_unknown=True)
         assert [*found.ids, *([config.eos_id] if found.complete else [])] == greedy
-        for beam, rule in ((4, None), (3, hugging_face(True))):
-            more = {} if rule is None else {"rule": rule}
-            settings = search_settings(config, beam, 0.6, {"allow_unknown": True, **more}, top_k=3)
-            with torch.inference_mode():
-                encoded = pair.ours.model.encode(torch.tensor([src]))
-                steps = PackedSteps(PackedDecoder(pair.ours.model), encoded)
-                ours = search(steps, [12], settings)[0]
-                theirs = search(Stepping(pair.theirs, src), [12], settings)[0]
-            assert [each.ids for each in ours.hypotheses] == [
-                each.ids for each in theirs.hypotheses
-            ]
 
 
 def test_known_sentences_are_cut_and_joined(pair: Pair) -> None:

@@ -1,15 +1,26 @@
 """The formats that can be imported: one list for the command line and the app."""
 
+import contextlib
+import runpy
+import sys
+import types
 from pathlib import Path
 
 import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
+from tests.transformer.conftest import Command
 from tests.transformer.huggingface.models import make_folder
-from tests.transformer.importers.foreign import MODELS
-from transformer.__main__ import main
+from tests.transformer.importers.foreign import MODELS, written
 from transformer.catalogue import inspect_entry
 from transformer.errors import CheckpointError
+from transformer.importers.pieces import restrict
 from transformer.importers.registry import FORMATS, put_in_place
+from transformer.importers.torch_content import explanation
+from transformer.text.tokenizer import TokenizerError
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of transformers
 
@@ -61,18 +72,15 @@ MARIAN = (make_folder, "separate vocabularies", "")
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-def test_the_command_line(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_line(kind: str, tmp_path: Path, command: Command) -> None:
     out, theirs = tmp_path / "new" / "ours", tmp_path / "theirs"
     make, model, name = {**MODELS, "marian": MARIAN}[kind]
     make(theirs, model)
-    assert main(["import", kind, str(theirs / name), "--out", str(out)]) == 0
-    assert capsys.readouterr().out == f"{out}\n"
-    arguments = ["translate", "--checkpoint", str(out), "--beam", "1", "A dog", "", "--device"]
-    assert main([*arguments, "cpu"]) == 0
-    assert len(capsys.readouterr().out.splitlines()) == 2
+    assert command("import", kind, theirs / name, "--out", out)[:2] == (0, f"{out}\n")
+    ran = command("translate", "--checkpoint", out, "--beam", 1, "A dog", "", "--device", "cpu")
+    assert (ran.status, ran.out.count("\n")) == (0, 2)
     for source, to in ((theirs, out), (tmp_path / "nowhere", tmp_path / "x")):
-        assert main(["import", kind, str(source), "--out", str(to)]) == 2
-        assert capsys.readouterr().err.count("\n") == 1
+        assert command("import", kind, source, "--out", to).refused
 
 
 @pytest.mark.parametrize(
@@ -80,5 +88,68 @@ def test_the_command_line(kind: str, tmp_path: Path, capsys: pytest.CaptureFixtu
     [["import", "fairseq"], ["import", "joeynmt", "x", "--out", "y", "--moses"],
      ["import", "marian", "--explain"]],
 )  # fmt: skip
-def test_a_wrong_command(wrong: list[str]) -> None:
-    assert main(wrong) == 2
+def test_a_wrong_command(wrong: list[str], command: Command) -> None:
+    assert command(*wrong).status == 2
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_a_refused_file_can_be_converted_as_the_message_says(
+    kind: str, tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With classes of a package that is not installed at the conversion."""
+    folder = tmp_path / "theirs"
+    make, model, name = MODELS[kind]
+    make(folder, model)
+    path = folder / name
+    values = written(path)
+    module = types.ModuleType("omegaconf_of_then")
+
+    class DictConfig:
+        def __init__(self, content: object) -> None:
+            self._content, self._metadata = content, {"ref": self}
+
+    class AnyNode:
+        def __init__(self, value: object) -> None:
+            self._val = value
+
+    for each in (DictConfig, AnyNode):
+        each.__module__, each.__qualname__ = module.__name__, each.__name__
+        setattr(module, each.__name__, each)
+    sys.modules[module.__name__] = module
+    try:
+        values["extra_state"] = {"meter": AnyNode(3)}
+        if kind == "fairseq":
+            values["cfg"] = DictConfig({
+                name: DictConfig({key: AnyNode(each) for key, each in vars(group).items()})
+                for name, group in values["cfg"].items() if group is not None
+            })  # fmt: skip
+        torch.save(values, path)
+    finally:
+        del sys.modules[module.__name__]
+    with pytest.raises(CheckpointError, match=r"omegaconf_of_then.* --explain` prints how"):
+        FORMATS[kind].convert(folder, tmp_path / "ours")
+    printed = command("import", kind, "--explain").out
+    assert printed == explanation(kind)
+    (tmp_path / "convert.py").write_text(printed)
+    monkeypatch.setattr("sys.argv", ["convert.py", str(path), str(tmp_path / "new")])
+    runpy.run_path(str(tmp_path / "convert.py"))
+    (tmp_path / "new").replace(path)
+    assert FORMATS[kind].convert(folder, tmp_path / "ours").is_dir()
+
+
+@given(st.binary(max_size=200))
+def test_bytes_that_are_no_model_are_refused_or_kept(data: bytes) -> None:
+    """Whatever the bytes, restricting a model ends, with an error if they are no message."""
+    with contextlib.suppress(TokenizerError):
+        assert isinstance(restrict(data, ()), bytes)
+
+
+def test_only_ordinary_pieces_outside_the_vocabulary_become_unused() -> None:
+    model = ModelProto()
+    for text, kind in (("<unk>", 2), ("▁known", 1), ("▁other", 1), ("x", 1), ("<user>", 4)):
+        model.pieces.add(piece=text, score=-1.5, type=kind)
+    model.trainer_spec.vocab_size = 5
+    unknown_field = b"\xd0\x3e\x07"  # number 1002, as a later version might add
+    data = restrict(model.SerializeToString() + unknown_field, {"▁known"})
+    model.pieces[2].type = 5
+    assert data == model.SerializeToString() + unknown_field

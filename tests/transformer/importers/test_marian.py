@@ -1,7 +1,7 @@
 """Marian models, compared with Hugging Face's code: states, logits, maps and translations."""
 
 import json
-import os
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +9,18 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.transformer.damage import edit
+from tests.transformer.damage import INDEX, PARTS, edit, split
 from tests.transformer.huggingface.models import SHAPES, TAGS, make_folder, transformers
-from tests.transformer.importers.checks import ENGLISH, Pair, SameModel, check_pass, imported
-from tests.transformer.importers.reference import Passed
+from tests.transformer.importers.reference import (
+    ENGLISH,
+    Pair,
+    Passed,
+    SameModel,
+    check_pass,
+    imported,
+)
 from transformer.catalogue import inspect_entry
+from transformer.checkpoint.folder import load_checkpoint
 from transformer.errors import CheckpointError, InputError
 from transformer.fast.packed import PackedDecoder
 from transformer.fast.steps import PackedSteps
@@ -152,8 +159,18 @@ def test_half_precision(tmp_path: Path, dtype: str, legacy: bool) -> None:
     check_pass(pair)
 
 
+@pytest.mark.parametrize("ending", ["safetensors", "bin"])
+def test_several_files_hold_what_one_does(tmp_path: Path, ending: str) -> None:
+    make_folder(tmp_path / "theirs", "separate vocabularies")
+    made = FORMATS["marian"]
+    one = load_checkpoint(made.convert(tmp_path / "theirs", tmp_path / "one")).model.state_dict()
+    split(ending)(tmp_path / "theirs")
+    several = load_checkpoint(made.convert(tmp_path / "theirs", tmp_path / "several")).model
+    torch.testing.assert_close(dict(several.state_dict()), dict(one), rtol=0, atol=0)
+    assert all(any(fnmatchcase(name, each) for each in made.files) for name in (INDEX, *PARTS))
+
+
 def opened_by_both(folder: Path) -> Pair:
-    """Read `theirs` by Hugging Face's code and by ours."""
     return imported(Library(folder / "theirs"), folder, "marian")
 
 
@@ -258,13 +275,3 @@ def test_ids_without_a_piece_have_rows_all_the_same(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match=rf"pieces, but config.json asks for {len(ids)}"):
         FORMATS["marian"].convert(tmp_path / "theirs", tmp_path / "again")
     assert theirs.config.vocab_size == len(ids)
-
-
-OPUS = os.environ.get("OPUS_MT_EN_DE", "")
-
-
-@pytest.mark.skipif(not OPUS, reason="OPUS_MT_EN_DE names no folder with opus-mt-en-de's files")
-def test_opus_mt_en_de_cuts_a_known_sentence(tmp_path: Path) -> None:
-    translator = Translator.load(FORMATS["marian"].convert(Path(OPUS), tmp_path / "ours"), "cpu")
-    assert translator.read("I am a small frog").ids == (38, 121, 14, 697, 38848, 0)
-    assert translator.translate(["I am a small frog."])[0].text == "Ich bin ein kleiner Frosch."

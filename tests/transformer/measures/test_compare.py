@@ -46,9 +46,7 @@ matrices = hnp.arrays(
 
 
 @given(seeds, st.integers(1, 5), st.floats(0.0625, 128, width=32))
-def test_divergence_is_a_symmetric_distance_of_distributions(
-    seed: int, count: int, scale: float
-) -> None:
+def test_divergence_is_a_symmetric_distance(seed: int, count: int, scale: float) -> None:
     one, other = maps(count, seed), maps(count, seed + 1)
     assert (divergence(one, one) == 0).all()
     there, back = divergence(one, other), divergence(other, one)
@@ -97,7 +95,6 @@ def test_maps_that_do_not_fit_are_refused() -> None:
 
 
 def best_sum(values: NDArray[np.float64]) -> float:
-    """Return the best sum by trying every pairing."""
     if values.shape[0] > values.shape[1]:
         values = values.T
     n, m = values.shape

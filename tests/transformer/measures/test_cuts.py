@@ -97,9 +97,7 @@ def test_where_two_cuts_part_and_what_normalisation_did() -> None:
 
 
 @given(text=st.text("▁ab", max_size=12), data=st.data())
-def test_the_parting_stretches_hold_the_same_text_and_leave_nothing_out(
-    text: str, data: st.DataObject
-) -> None:
+def test_parting_stretches_hold_the_same_text(text: str, data: st.DataObject) -> None:
     def cut() -> tuple[str, ...]:
         ends = [*data.draw(st.sets(st.integers(1, max(1, len(text) - 1)))), 0, len(text)]
         borders = sorted({end for end in ends if end <= len(text)})
@@ -115,9 +113,7 @@ def test_the_parting_stretches_hold_the_same_text_and_leave_nothing_out(
     assert one[at[0] :] == other[at[1] :]
 
 
-def test_merging_is_sentencepieces_and_dropout_leaves_merges_out(
-    tokenizers: dict[str, Tokenizer],
-) -> None:
+def test_merging_is_sentencepieces_and_dropout_skips(tokenizers: dict[str, Tokenizer]) -> None:
     merging = tokenizers["bpe"]
     kinds = {name: each.kind for name, each in tokenizers.items()}
     assert kinds == {"unigram": "unigram", "spelling": "unigram", "bpe": "bpe", "char": "char"}

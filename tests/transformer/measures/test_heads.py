@@ -1,13 +1,16 @@
 """Several heads as one map, the fewest lines that hold a share, and weight on chosen tokens."""
 
+import math
+
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from tests.factories import make_trace
-from transformer.measures.entropy import entropy_bits
+from transformer.measures.entropy import divided, entropy_bits, evenness, nats_to_bits, spread
 from transformer.measures.heads import (
     HOWS,
     PATTERNS,
@@ -39,9 +42,7 @@ rows = (
 @pytest.mark.parametrize("how", HOWS)
 @pytest.mark.parametrize("layer", [None, 0, 1])
 @pytest.mark.parametrize("head", [None, 0, 2])
-def test_every_cell_of_the_grid_is_the_map_that_combine_gives(
-    how: How, layer: int | None, head: int | None
-) -> None:
+def test_every_cell_of_the_grid_is_combined(how: How, layer: int | None, head: int | None) -> None:
     wide = widen(MAPS, how)
     assert wide.shape == (3, 4, 5, 7)
     row, column = 2 if layer is None else layer, 3 if head is None else head
@@ -56,9 +57,7 @@ def test_every_cell_of_the_grid_is_the_map_that_combine_gives(
 
 @settings(max_examples=40)
 @given(st.sets(st.sampled_from(ALL), min_size=1))
-def test_chosen_heads_lie_between_their_least_and_their_largest(
-    chosen: set[tuple[int, int]],
-) -> None:
+def test_chosen_heads_lie_between_least_and_largest(chosen: set[tuple[int, int]]) -> None:
     heads = sorted(chosen)
     each = np.stack([MAPS[head] for head in heads])
     mean, largest = combine_chosen(MAPS, heads), combine_chosen(MAPS, heads, "max")
@@ -117,9 +116,7 @@ def test_heads_that_look_alike_from_everywhere_tell_nothing() -> None:
 
 
 @given(rows)
-def test_mutual_information_is_what_the_query_takes_from_the_entropy_of_the_key(
-    maps: np.ndarray,
-) -> None:
+def test_mutual_information_is_a_difference_of_entropies(maps: np.ndarray) -> None:
     bits = mutual_information(maps[None, None])[0, 0]
     by_hand = entropy_bits(maps.astype(np.float64).mean(axis=0)) - entropy_bits(maps).mean()
     assert bits == pytest.approx(by_hand, abs=1e-5)
@@ -142,7 +139,7 @@ def planted(mask: np.ndarray, *, causal: bool = False) -> np.ndarray:
 
 
 @given(st.sampled_from(PATTERNS), sizes, sizes, st.booleans(), st.booleans())
-def test_a_head_that_looks_there_comes_first_and_the_others_are_even(
+def test_a_planted_head_is_first(
     pattern: Pattern, n: int, m: int, same: bool, causal: bool
 ) -> None:
     m = n if same or causal else m
@@ -196,3 +193,60 @@ def test_patterns_of_unequal_sides() -> None:
     assert ranked(np.array([[0.5, 0.9, 0.5]])) == [((0, 1), 0.9), ((0, 0), 0.5), ((0, 2), 0.5)]
     pair = pattern_mask("pair", 4, 3, same=False, queries=(1,), keys=(0, 2))
     assert np.argwhere(pair).tolist() == [[1, 0], [1, 2]]
+
+
+def test_entropy_counts_bits() -> None:
+    rows = np.array([[1, 0, 0, 0], [0.25] * 4, [0.5, 0.5, 0, 0]], dtype=np.float32)
+    np.testing.assert_allclose(entropy_bits(rows), [0, 2, 1])
+    assert nats_to_bits(np.array([math.log(8)])) == pytest.approx(3)
+    even = spread(np.full(8, 0.125, dtype=np.float32))
+    assert (even.entropy, even.largest, even.slope) == (3.0, 0.125, 0.875)
+    one = spread(np.array([0, 1, 0], dtype=np.float32))
+    assert (one.entropy, one.largest, one.slope) == (0.0, 1.0, 0.0)
+
+
+@given(st.integers(1, 4), st.integers(1, 5), st.integers(2, 7), st.integers(2, 6))
+def test_evenness_runs_from_one_key_to_all_keys(layers: int, heads: int, n: int, m: int) -> None:
+    even = np.full((layers, heads, n, m), 1 / m, dtype=np.float32)
+    np.testing.assert_allclose(evenness(even), 1, atol=1e-6)
+    one = np.zeros_like(even)
+    one[..., 0] = 1
+    one[0, 0] = 1 / m  # so that every key is there to be seen
+    spread = evenness(one)
+    assert spread.shape == (layers, heads) and spread[0, 0] == pytest.approx(1, abs=1e-6)
+    assert not spread.ravel()[1:].any()
+    causal = np.tril(np.ones((n, n))) / np.arange(1, n + 1)[:, None]  # masked keys do not count
+    spread = evenness(np.broadcast_to(causal, (layers, heads, n, n)).astype("f4"))
+    np.testing.assert_allclose(spread, 1, atol=1e-6)
+    assert not evenness(np.ones((1, heads, 1, 1), dtype="f4")).any()
+
+
+ROWS = hnp.arrays(np.float64, st.integers(1, 40), elements=st.floats(-30, 30))
+
+
+@given(ROWS)
+@settings(max_examples=50)
+def test_the_slope_is_the_trace_of_the_derivative(logits: np.ndarray) -> None:
+    jacobian = torch.autograd.functional.jacobian(
+        lambda e: e.softmax(0), torch.tensor(logits, dtype=torch.float64)
+    )
+    found = spread(torch.tensor(logits).softmax(0).float().numpy())
+    assert found.slope == pytest.approx(float(jacobian.trace()), abs=1e-5)
+    assert 0 <= found.entropy <= math.log2(len(logits)) + 1e-5
+    assert 1 / len(logits) - 1e-6 <= found.largest <= 1 and 0 <= found.slope <= 1
+
+
+@given(ROWS, st.floats(1, 20))
+def test_dividing_is_a_softmax_of_the_quotients(dots: np.ndarray, divisor: float) -> None:
+    mask = np.arange(len(dots)) <= len(dots) // 2
+    weights = divided(dots, mask, divisor)
+    expected = torch.tensor(dots[mask] / divisor).softmax(0).numpy()
+    np.testing.assert_allclose(weights[mask], expected, atol=1e-12)
+    assert not weights[~mask].any()
+
+
+@given(ROWS, st.floats(1, 20), st.floats(1, 20))
+def test_a_larger_divisor_is_never_sharper(dots: np.ndarray, one: float, other: float) -> None:
+    mask = np.ones(len(dots), dtype=bool)
+    sharp, mild = (spread(divided(dots, mask, each)) for each in sorted((one, other)))
+    assert sharp.entropy <= mild.entropy + 1e-6 and sharp.largest >= mild.largest - 1e-9

@@ -20,9 +20,7 @@ def test_the_head_that_looks_at_the_noun_alone_is_found(kind: str, layer: int, h
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_best_head_is_the_one_with_the_most_weight_among_those_that_prefer_the_noun(
-    seed: int,
-) -> None:
+def test_the_best_head_has_the_most_weight_of_those_that_prefer_the_noun(seed: int) -> None:
     found = find_referent(scene(seed), "it", NOUNS)
     shares = np.concatenate([each.reshape(-1, each.shape[-1]) for each in found.weights.values()])
     np.testing.assert_allclose(shares.sum(axis=1), 1, atol=1e-5)

@@ -65,12 +65,7 @@ def test_groups_cover_every_position_once_in_order(case: tuple[tuple[str, ...], 
 
 
 @given(st.data(), st.integers(1, 9), st.integers(1, 9), st.integers(0, 2**16))
-def test_rows_still_sum_to_one_and_means_and_sums_are_what_the_rule_says(
-    data: st.DataObject,
-    T: int,  # noqa: N803
-    S: int,  # noqa: N803
-    seed: int,
-) -> None:
+def test_merged_rows_sum_to_one_as_by_hand(data: st.DataObject, T: int, S: int, seed: int) -> None:
     maps = make_trace(S=S + 1, T=T + 1, seed=seed).cross
     queries, keys = data.draw(groups_of(T + 1)), data.draw(groups_of(S + 1))
     merged = merge(maps, queries, keys)

@@ -20,22 +20,10 @@ import torch
 import yaml
 
 from tests.tiny_models import random_model
-from tests.transformer.damage import (
-    IN_PLACE,
-    Damage,
-    Evil,
-    archive,
-    become,
-    header,
-    safetensors_file,
-    split,
-    torch_file,
-    write,
-)
-from tests.transformer.faults import FAULTS, HIDDEN
+from tests.transformer import damage
+from tests.transformer.conftest import Command
 from tests.transformer.huggingface import models as huggingface
 from tests.transformer.importers.foreign import fairseq, joeynmt, written
-from transformer.__main__ import main
 from transformer.catalogue import inspect_entry, list_entries, open_tracer
 from transformer.checkpoint import weights
 from transformer.checkpoint.folder import load_checkpoint, save_checkpoint
@@ -80,7 +68,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer) -
     save_checkpoint(root / "own", random_model(config), tiny_tokenizer)
     huggingface.make_folder(root / "marian", "separate vocabularies")
     FORMATS["marian"].convert(root / "marian", root / "table")
-    split()(Path(shutil.copytree(root / "marian", root / "shards")))
+    damage.split()(Path(shutil.copytree(root / "marian", root / "shards")))
     joeynmt(root / "joeynmt", "pre-norm, other ids")
     joeynmt(root / "joeynmt merges", "post-norm, separate")
     fairseq(root / "fairseq", "post-norm, all shared")
@@ -105,7 +93,6 @@ def copied(whole: Path, kind: str, to: Path) -> Path:
 
 
 def opened(kind: str, folder: Path) -> None:
-    """Open a model with the reader of its kind."""
     kind = {"shards": "marian"}.get(kind, kind).partition(" ")[0]
     if kind in FORMATS:
         FORMATS[kind].convert(folder, folder.parent / "made")
@@ -118,7 +105,6 @@ def opened(kind: str, folder: Path) -> None:
 
 
 def refused(kind: str, folder: Path, reason: str = "") -> str:
-    """Return the one line."""
     with pytest.raises(CheckpointError, match=reason) as caught:
         opened(kind, folder)
     line = str(caught.value)
@@ -133,25 +119,23 @@ def torch_path(kind: str, folder: Path) -> Path:
     """Return the torch file of a model, in the place of its safetensors file."""
     name, _ = TORCH[kind]
     if name != WEIGHTS[kind]:
-        torch_file(lambda state: state, name)(folder)
+        damage.torch_file(lambda state: state, name)(folder)
     return folder / name
 
 
 @pytest.mark.parametrize(
-    ("kind", "name"), [(kind, name) for kind, faults in FAULTS.items() for name in faults]
+    ("kind", "name"), [(kind, name) for kind, faults in damage.FAULTS.items() for name in faults]
 )
-def test_what_is_wrong_is_said_in_one_line(
-    whole: Path, tmp_path: Path, kind: str, name: str
-) -> None:
+def test_faults_are_named_in_one_line(whole: Path, tmp_path: Path, kind: str, name: str) -> None:
     folder = copied(whole, kind, tmp_path)
-    damage, reason = FAULTS[kind][name]
-    damage(folder)
+    do, reason = damage.FAULTS[kind][name]
+    do(folder)
     line = refused(kind, folder, reason)
     if kind in ("own", "table"):
-        assert inspect_entry(folder).error == (None if name in HIDDEN else line)
+        assert inspect_entry(folder).error == (None if name in damage.HIDDEN else line)
 
 
-@pytest.mark.parametrize("what", IN_PLACE)
+@pytest.mark.parametrize("what", damage.IN_PLACE)
 @pytest.mark.parametrize(
     ("kind", "name"),
     [
@@ -162,13 +146,11 @@ def test_what_is_wrong_is_said_in_one_line(
         ("hf", "tokenizer_config.json"), ("hf", "generation_config.json"),
     ],
 )  # fmt: skip
-def test_something_else_in_place_of_a_file(
-    whole: Path, tmp_path: Path, kind: str, name: str, what: str
-) -> None:
+def test_in_place_of_a_file(whole: Path, tmp_path: Path, kind: str, name: str, what: str) -> None:
     if what != "a pipe" and name not in (WEIGHTS[kind], CONFIGS.get(kind)):
         return
     folder = copied(whole, kind, tmp_path)
-    become(name, IN_PLACE[what])(folder)
+    damage.become(name, damage.IN_PLACE[what])(folder)
     line = refused(kind, folder)
     assert name in line or (what == "a link to nothing" and kind == "joeynmt")
     assert what != "a pipe" or f"{name}: a pipe" in line
@@ -203,27 +185,29 @@ def test_a_config_that_is_none_or_long_or_deep(whole: Path, tmp_path: Path, kind
         assert path.name in refused(kind, folder)
 
 
-def moved(by: int) -> Damage:
-    return header(lambda each: each.update(data_offsets=[n + by for n in each["data_offsets"]]))
+def moved(by: int) -> damage.Damage:
+    return damage.header(
+        lambda each: each.update(data_offsets=[n + by for n in each["data_offsets"]])
+    )
 
 
 #: False safetensors files.
-HEADERS: dict[str, Damage] = {
-    "claims 100 MB": write("model.safetensors", struct.pack("<Q", 100 * 2**20) + b"{}"),
-    "has 17 MB": write("model.safetensors", safetensors_file(
+HEADERS: dict[str, damage.Damage] = {
+    "claims 100 MB": damage.write("model.safetensors", struct.pack("<Q", 100 * 2**20) + b"{}"),
+    "has 17 MB": damage.write("model.safetensors", damage.safetensors_file(
         '{"__metadata__":{"a":"' + "x" * (17 * 2**20) + '"}}')),
-    "claims more than there is": write("model.safetensors", struct.pack("<Q", 2**63) + b"{}"),
-    "is nested": write("model.safetensors", safetensors_file("[" * 2**20)),
-    "is no object": write("model.safetensors", safetensors_file("[]")),
-    "has too many tensors": write("model.safetensors", safetensors_file(json.dumps({
+    "claims more than it has": damage.write("model.safetensors", struct.pack("<Q", 2**63) + b"{}"),
+    "is nested": damage.write("model.safetensors", damage.safetensors_file("[" * 2**20)),
+    "is no object": damage.write("model.safetensors", damage.safetensors_file("[]")),
+    "has too many tensors": damage.write("model.safetensors", damage.safetensors_file(json.dumps({
         f"t{i}": {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]} for i in range(901)}))),
     "beyond the end": moved(10**9),
     "before the beginning": moved(-8),
-    "on top of each other": header(lambda each: each.update(
+    "on top of each other": damage.header(lambda each: each.update(
         data_offsets=[0, each["data_offsets"][1] - each["data_offsets"][0]])),
-    "larger than the file": header(lambda each: each.update(shape=[2**40, 2**40])),
-    "a negative shape": header(lambda each: each.update(shape=[-1, 5])),
-    "an unknown type": header(lambda each: each.update(dtype="F99")),
+    "larger than the file": damage.header(lambda each: each.update(shape=[2**40, 2**40])),
+    "a negative shape": damage.header(lambda each: each.update(shape=[-1, 5])),
+    "an unknown type": damage.header(lambda each: each.update(dtype="F99")),
 }  # fmt: skip
 
 
@@ -312,25 +296,19 @@ def test_weights_that_are_exchanged_between_check_and_reading(
 
 
 @pytest.mark.parametrize("kind", ["own", "hf", "marian", "joeynmt", "fairseq"])
-def test_the_command_line_ends_with_2_and_one_line(
-    whole: Path, tmp_path: Path, kind: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_commands_refuse_a_pipe(whole: Path, tmp_path: Path, kind: str, command: Command) -> None:
     folder = copied(whole, kind, tmp_path)
-    become(WEIGHTS[kind], os.mkfifo)(folder)
-    where = ["--checkpoint", str(folder), "--device", "cpu"]
-    out = str(tmp_path / "made")
+    damage.become(WEIGHTS[kind], os.mkfifo)(folder)
+    where, out = ["--checkpoint", folder, "--device", "cpu"], tmp_path / "made"
     commands = {
-        "own": [["info", str(folder)], ["translate", *where, "A dog"],
+        "own": [["info", folder], ["translate", *where, "A dog"],
                 ["trace", *where, "--src", "A dog", "--out", out]],
-        "hf": [["info", str(folder)]],
-    }.get(kind, [["import", kind, str(folder), "--out", out]])  # fmt: skip
-    for command in commands:
-        code = main(command)
-        said = capsys.readouterr()
-        assert code == 2 or command[0] == "info"  # the list states the fault
-        assert "Traceback" not in said.err + said.out
-        assert code != 2 or said.err.count("\n") == 1
-        assert "a pipe" in said.err + said.out
+        "hf": [["info", folder]],
+    }.get(kind, [["import", kind, folder, "--out", out]])  # fmt: skip
+    for asked in commands:
+        ran = command(*asked)
+        line = ran.out if ran.status == 0 and asked[0] == "info" else ran.refused  # a list says it
+        assert "a pipe" in line and "Traceback" not in line
 
 
 @pytest.mark.parametrize("kind", FORMATS)
@@ -359,7 +337,7 @@ def test_a_torch_file_that_would_grow(
     monkeypatch.setattr(torch_reading, "MAX_STEPS", 9_000)
     folder = copied(whole, kind, tmp_path)
     path = torch_path(kind, folder)
-    archive(path.name, zipfile.ZIP_DEFLATED)(folder)
+    damage.archive(path.name, zipfile.ZIP_DEFLATED)(folder)
     refused(kind, folder, "compressed archive")
     for what, data in PICKLES.items():
         path.write_bytes(data)
@@ -369,7 +347,7 @@ def test_a_torch_file_that_would_grow(
 @pytest.mark.parametrize("kind", TORCH)
 @pytest.mark.parametrize("form", ["bare", "archive", "old", "numbers' key", "namespace"])
 def test_a_payload_leaves_no_trace(whole: Path, tmp_path: Path, kind: str, form: str) -> None:
-    folder, payload = copied(whole, kind, tmp_path), Evil(tmp_path / "ran")
+    folder, payload = copied(whole, kind, tmp_path), damage.Evil(tmp_path / "ran")
     path, key = torch_path(kind, folder), TORCH[kind][1]
     for protocol in (0, 2, 4):
         if form == "bare":

@@ -1,10 +1,15 @@
+"""Parsing: trees over the words of a sentence, their scores and the command."""
+
 import dataclasses
 import json
+import random
 from pathlib import Path
 
 import pytest
 import torch
 
+from tests.transformer.conftest import Command
+from tests.transformer.training.runs import recipe
 from transformer.__main__ import main
 from transformer.checkpoint.folder import load_checkpoint
 from transformer.config import ConfigError
@@ -19,6 +24,45 @@ from transformer.training.recipe import DataRecipe, Recipe
 from transformer.translator import Translator
 from transformer.trees.symbols import rebuild
 from transformer.trees.tree import read_tree
+
+LINES = (
+    "(ROOT (S (NP-SBJ (DT The) (NN {a})) (VP (VBZ sees) (NP (DT a) (NN {b}))) (. .)))",
+    "(ROOT (S (NP-SBJ-1 (NNP Mary)) (VP (VBD ran) (PP (IN to) (NP (DT the) (NN {a})))) (. .)))",
+    "(ROOT (NP (DT The) (JJ old) (NN {b})))",
+    "(ROOT (UH Yes))",
+)
+
+
+@pytest.fixture(scope="session")
+def treebank(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder with gum/train.ptb and gum/dev.ptb."""
+    draw, nouns = random.Random(1), ["cat", "dog", "house", "tree", "book", "child"]
+    folder = tmp_path_factory.mktemp("data")
+    (folder / "gum").mkdir()
+    for name, size in (("train.ptb", 60), ("dev.ptb", 8)):
+        lines = [
+            LINES[index % len(LINES)].format(a=draw.choice(nouns), b=draw.choice(nouns))
+            for index in range(size)
+        ]
+        assert all(map(read_tree, lines))
+        (folder / "gum" / name).write_text("\n".join(lines) + "\n")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def parser_folder(treebank: Path) -> Path:
+    """A parser after three epochs, which knows next to nothing."""
+    from transformer.training.recipe import Recipe
+    from transformer.training.run import train
+
+    path = recipe(
+        treebank, "peak_lr = 1e-2", epochs=3, average=1, d_model=24, max_positions=64,
+        vocab_size=60, batch_tokens=300, corpora=["gum"], val=None,
+    )  # fmt: skip
+    path.write_text(path.read_text().replace("[data]", '[data]\ntgt = "tree"'))
+    return train(
+        Recipe.load(str(path)), treebank, treebank / "parser", device="cpu", show_progress=False
+    )
 
 
 def test_a_parser_writes_trees_over_the_words(tiny_parser: Path) -> None:
@@ -40,7 +84,7 @@ def test_a_parser_writes_trees_over_the_words(tiny_parser: Path) -> None:
         parse(parser, [["a b"]])
 
 
-def test_the_limit_is_that_of_the_paper_and_the_views_open_a_parser(tiny_parser: Path) -> None:
+def test_limit_views_and_what_is_no_parser(tiny_parser: Path, tiny_checkpoint: Path) -> None:
     parser = load_parser(tiny_parser, "cpu")
     most: set[int] = set()
     parser.translate(["Mary ran"], 1, progress=lambda _, steps: most.add(steps))
@@ -48,17 +92,12 @@ def test_the_limit_is_that_of_the_paper_and_the_views_open_a_parser(tiny_parser:
     parser = Translator.load(tiny_parser, "cpu")
     trace = parser.trace("The cat sees a dog .", beam_size=3)
     assert trace.tgt_tokens[1].startswith("▁⟨") and parser.forcing_gap(trace) < 1e-5
-
-
-def test_a_translator_is_no_parser(tiny_checkpoint: Path) -> None:
     assert not is_parser(Translator.load(tiny_checkpoint, "cpu"))
     with pytest.raises(CheckpointError, match="does not write trees"):
         load_parser(tiny_checkpoint, "cpu")
 
 
-def test_new_symbols_join_the_pieces_of_the_model_before(
-    parser_folder: Path, treebank: Path, tmp_path: Path
-) -> None:
+def test_new_symbols_join_the_pieces(parser_folder: Path, treebank: Path, tmp_path: Path) -> None:
     recipe = Recipe.load(str(treebank / "recipe.toml"))
     training = dataclasses.replace(recipe.training, init=str(parser_folder), grow=True)
     recipe = dataclasses.replace(recipe, training=training)
@@ -83,27 +122,20 @@ def test_bad_text(treebank: Path, tmp_path: Path) -> None:
         gum(tmp_path / "gum")
 
 
-def test_the_command(tiny_parser: Path, treebank: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    start = ["parse", "--checkpoint", str(tiny_parser), "--device", "cpu", "--beam", "2"]
-    assert main([*start, "--raw", "The cat (a dog) ran."]) == 0
-    tree = read_tree(capsys.readouterr().out)
-    assert tree.label == "ROOT"
-    assert tree.words == ["The", "cat", "(", "a", "dog", ")", "ran", "."]
-
-    gold = str(treebank / "gum" / "dev.ptb")
-    assert main([*start, "--gold", gold, "--json"]) == 0
-    results = json.loads(capsys.readouterr().out)
+def test_the_command(tiny_parser: Path, treebank: Path, command: Command) -> None:
+    start = ["parse", "--checkpoint", tiny_parser, "--device", "cpu", "--beam", 2]
+    tree = read_tree(command(*start, "--raw", "The cat (a dog) ran.").out)
+    assert (tree.label, tree.words) == ("ROOT", ["The", "cat", "(", "a", "dog", ")", "ran", "."])
+    gold = treebank / "gum" / "dev.ptb"
+    results = json.loads(command(*start, "--gold", gold, "--json").out)
     assert results["sentences"] == 8 and 0 < results["f1"] < 100
     assert results["repaired"] == 0 and results["beam_size"] == 2
-
-    assert main([*start, "--pairs", "The old house", "Mary ran to the tree ."]) == 0
-    for line in capsys.readouterr().out.splitlines():
-        source, written = line.split("\t")
+    pairs = command(*start, "--pairs", "The old house", "Mary ran to the tree .").out.splitlines()
+    for source, written in (line.split("\t") for line in pairs):
         assert rebuild(written.split(), source.split()).repairs == ()
-
+    assert len(pairs) == 2
     for wrong, why in ((["--json", "a"], "needs --gold"), (["--gold", gold, "a"], "its own")):
-        assert main([*start, *wrong]) == 2
-        assert why in capsys.readouterr().err
+        assert why in command(*start, *wrong).refused
 
 
 @pytest.mark.parametrize("beam_size", [1, 3])

@@ -1,19 +1,24 @@
 """Beam search on tables as step functions: no model, so every answer can be computed."""
 
+import copy
+import gc
 import itertools
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from tests.searched import Table
-from transformer.search.beam import Found, search
-from transformer.search.records import Hypothesis
-from transformer.search.rules import SearchSettings, length_penalty
+from tests.searched import Table, searched
+from transformer.search.beam import Found, StepOutput, search
+from transformer.search.records import Compact, Hypothesis
+from transformer.search.rules import PAPER, BeamRule, SearchSettings, hugging_face, length_penalty
+from transformer.search.scoring import normalised
 
 BOS, EOS = 1, 2
 
@@ -144,12 +149,9 @@ def test_a_forced_prefix_is_kept_and_scored() -> None:
             assert hypothesis.log_probs == pytest.approx(log_probs, abs=1e-5)
             assert hypothesis.total == pytest.approx(sum(log_probs), abs=1e-5)
         assert len(found.steps[len(prefix) - 1].candidates) == 1
-
-
-@pytest.mark.parametrize("prefix", [(EOS,), (3, EOS), (3,) * 8])
-def test_a_prefix_that_leaves_nothing_to_search_is_refused(prefix: tuple[int, ...]) -> None:
-    with pytest.raises(ValueError, match="prefix"):
-        run(Table(0, vocab=6), 8, prefixes=[prefix])
+    for nothing_left in ((EOS,), (3, EOS), (3,) * 8):
+        with pytest.raises(ValueError, match="prefix"):
+            run(Table(0, vocab=6), 8, prefixes=[nothing_left])
 
 
 def test_the_length_limit_cuts() -> None:
@@ -167,11 +169,6 @@ def test_nothing_that_can_follow_ends_the_search() -> None:
 
     (only,) = run(Table(0, vocab=6, change=dead_end), 5, beam_size=2)[0].hypotheses
     assert only.ids == (4,) and not only.complete
-
-
-def test_scores_that_are_not_numbers_are_reported() -> None:
-    with pytest.raises(FloatingPointError, match="NaN"):
-        run(Table(0, vocab=6, change=lambda scores, _: scores[3].fill_(math.nan)))
 
 
 @given(seed=st.integers(0, 10_000), beam=st.integers(1, 4))
@@ -218,20 +215,6 @@ def test_the_record_is_what_happened(seed: int, beam: int) -> None:
                 np.testing.assert_array_equal(found.steps[t].cross[row], cross)
 
 
-def test_progress_counts_steps_and_may_stop() -> None:
-    seen: list[tuple[int, int]] = []
-
-    def stop_at_three(step: int, longest: int) -> None:
-        seen.append((step, longest))
-        if step == 3:
-            raise InterruptedError
-
-    settings = SearchSettings(beam_size=2, suppressed=(0, BOS, EOS))
-    with pytest.raises(InterruptedError):
-        search(Table(0, vocab=6), [9], settings, progress=stop_at_three)
-    assert seen == [(1, 9), (2, 9), (3, 9)]
-
-
 @pytest.mark.parametrize(
     "options",
     [{"beam_size": 0}, {"alpha": -0.1}, {"alpha": math.nan}, {"n_best": 5, "beam_size": 4}],
@@ -239,3 +222,86 @@ def test_progress_counts_steps_and_may_stop() -> None:
 def test_settings_that_mean_nothing_are_refused(options: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="|".join(options)):
         SearchSettings(**options)
+
+
+class Fixed:
+    """The same probabilities at every step: `</s>` 0.4, then 0.3, 0.2, 0.1."""
+
+    def __call__(self, tokens: object, parents: object) -> StepOutput:
+        row = torch.tensor([1e-9, 1e-9, 0.4, 0.3, 0.2, 0.1]).log()
+        return StepOutput(row.repeat(len(list(tokens)), 1))
+
+
+def found(rule: BeamRule, n: int, beam: int = 2, **more: object) -> list[tuple[int, ...]]:
+    settings = SearchSettings(beam_size=beam, alpha=1.0, rule=rule, **more)
+    return [each.ids for each in search(Fixed(), [n], settings)[0].hypotheses]
+
+
+def test_what_the_rules_say() -> None:
+    penalties = [PAPER.penalty(*each) for each in ((1, 0.6), (7, 0.0), (7, 1.0), (13, 0.6))]
+    assert penalties == pytest.approx([1, 1, 2, 3**0.6])
+    assert (hugging_face().penalty(7, 1.0), hugging_face().penalty(7, 0.0)) == (7.0, 1.0)
+    rules = [hugging_face(early) for early in (False, True, "never")]
+    assert [rule.bound for rule in rules] == ["current", "none", "longest"]
+    for rule in (PAPER, *rules):  # a beam of one is greedy
+        assert found(rule, 5, beam=1) == [(EOS,)]
+    # At length 1 only `</s>` ends; its rival is cut there, and competes or does not.
+    assert (found(PAPER, 1), found(rules[0], 1)) == ([(EOS,)], [(EOS,), (3,)])
+    forced = SearchSettings(beam_size=2, suppressed=(), forced_eos=True)  # which costs nothing
+    best = search(Fixed(), [1], forced)[0].hypotheses
+    assert [(each.ids, each.total, each.complete) for each in best] == [((EOS,), 0.0, True)]
+
+
+def test_what_is_excluded_leaves_its_probability_to_the_others() -> None:
+    logits = torch.tensor([[0.4, 0.4, 0.1, 0.1]]).log()
+    assert normalised(logits).exp().tolist() == [pytest.approx([0.4, 0.4, 0.1, 0.1])]
+    shared = normalised(logits, (0,)).exp().tolist()
+    assert shared == [pytest.approx([0.0, 2 / 3, 1 / 6, 1 / 6])]
+
+
+@dataclass(frozen=True)
+class Each:
+    number: int
+    value: float
+    text: str
+    row: int = -1
+
+
+records = st.lists(
+    st.builds(Each, st.integers(), st.floats(allow_nan=False), st.text(), st.integers())
+)
+
+
+@given(records)
+def test_they_are_a_sequence_of_the_records(made: list[Each]) -> None:
+    compact = Compact(Each, made)
+    assert list(compact) == made and compact == made and len(compact) == len(made)
+    assert list(reversed(compact)) == made[::-1]
+    assert compact[1:] == tuple(made[1:])
+    assert all(
+        compact[i] == made[i] and compact[i - len(made)] == made[i] for i in range(len(made))
+    )
+    assert copy.deepcopy(compact) == compact
+    assert bool(compact) == bool(made)
+    if made:
+        assert compact != made[:-1] and made[0] in compact
+
+
+def test_bytes_grow_with_the_records() -> None:
+    none, one, many = (
+        Compact(Each, [Each(n, n / 3, "a") for n in range(10**6, 10**6 + n)]) for n in (0, 1, 50)
+    )
+    assert none.nbytes == 0 and 100 < one.nbytes < 300 and many.nbytes == 50 * one.nbytes
+    with pytest.raises(IndexError):
+        one[1]
+
+
+def test_the_collector_lets_go_of_what_a_search_looked_at() -> None:
+    gc.freeze()  # the older objects of this process, so that collecting is fast
+    search = searched().search
+    gc.collect()
+    gc.collect()  # it lets go of a tuple of tuples once it has of those in it
+    gc.unfreeze()
+    for step in search.steps:
+        (rows,) = (each for each in gc.get_referents(step.candidates) if isinstance(each, tuple))
+        assert rows and not gc.is_tracked(rows)

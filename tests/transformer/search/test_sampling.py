@@ -39,9 +39,7 @@ def normalised(scores: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 @given(log_prob_rows, samplings)
-def test_the_nucleus_is_a_distribution_over_the_smallest_set_that_reaches_top_p(
-    row: NDArray[np.float64], sampling: Sampling
-) -> None:
+def test_the_nucleus_is_the_smallest_set(row: NDArray[np.float64], sampling: Sampling) -> None:
     ids, probabilities = distribution(row, sampling)
     assert probabilities.sum() == pytest.approx(1)
     assert np.all(np.diff(probabilities) <= 0) and ids[0] == row.argmax()
@@ -53,9 +51,7 @@ def test_the_nucleus_is_a_distribution_over_the_smallest_set_that_reaches_top_p(
 
 
 @given(log_prob_rows, samplings, st.integers(0, 500))
-def test_a_draw_is_allowed_and_the_same_every_time(
-    row: NDArray[np.float64], sampling: Sampling, step: int
-) -> None:
+def test_a_draw_can_be_repeated(row: NDArray[np.float64], sampling: Sampling, step: int) -> None:
     drawn = draw(row, sampling, step)
     assert drawn.token in distribution(row, sampling)[0]
     assert draw(row, sampling, step).token == drawn.token
@@ -146,9 +142,7 @@ def test_a_batch_samples_each_sentence_as_if_alone(seed: int, drawn: int) -> Non
         assert one.hypotheses[0].ids == together[sentence].hypotheses[0].ids
 
 
-def test_a_sampled_trace_is_reproducible_and_says_what_was_cut_off(
-    tiny_translator: Translator,
-) -> None:
+def test_a_sampled_trace_says_what_was_cut_off(tiny_translator: Translator) -> None:
     sampling = Sampling(temperature=1.3, top_k=5, top_p=0.8, seed=3)
     trace = tiny_translator.trace(ANIMAL, beam_size=1, sampling=sampling, top_k=8)
     (translation,) = tiny_translator.translate([ANIMAL], beam_size=1, sampling=sampling)
@@ -168,9 +162,7 @@ def test_a_sampled_trace_is_reproducible_and_says_what_was_cut_off(
 @pytest.mark.parametrize(
     "options", [{"beam_size": 3}, {"beam_size": 1, "sampling": Sampling(seed=2)}, {"prefix": "Die"}]
 )
-def test_recorded_attention_is_that_of_teacher_forcing(
-    tiny_translator: Translator, options: dict[str, object]
-) -> None:
+def test_teacher_forcing_agrees(tiny_translator: Translator, options: dict[str, object]) -> None:
     trace = tiny_translator.trace(ANIMAL, **options)
     gap = tiny_translator.forcing_gap(trace)
     assert 0 <= gap < 1e-5

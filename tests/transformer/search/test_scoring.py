@@ -41,9 +41,7 @@ def test_a_long_row_is_searched_by_groups_of_the_usual_size() -> None:
     n_rows=st.integers(1, 7), size=st.integers(2, 60), scale=st.sampled_from([0.1, 3.0, 60.0]),
     seed=st.integers(0, 1000), blocks=st.integers(1, 4),
 )  # fmt: skip
-def test_scores_are_log_probabilities_and_entropy_is_theirs(
-    n_rows: int, size: int, scale: float, seed: int, blocks: int
-) -> None:
+def test_scores_and_entropy(n_rows: int, size: int, scale: float, seed: int, blocks: int) -> None:
     draw = torch.Generator().manual_seed(seed)
     logits = scale * torch.randn(n_rows, size, generator=draw)
     forced = torch.randint(size, (n_rows,), generator=draw).tolist()

@@ -168,14 +168,6 @@ def test_merges_of_another_vocabulary() -> None:
         tokenizer(words=("katze", "hund"), merges=PAIRS)
 
 
-@pytest.mark.parametrize("settings", [
-    [], {"moses": "../../en"}, {"moses": 3}, {"moses": "EN"}, {"lowercase": 1}, {"run": True},
-])  # fmt: skip
-def test_preparations_that_are_none(settings: object) -> None:
-    with pytest.raises(TokenizerError):
-        Preparation.of(settings)
-
-
 def again(one: Numbered) -> Numbered:
     files = one.files()
     config = ModelConfig(
@@ -208,7 +200,10 @@ def test_files_hold_it_whole() -> None:
         {"unit": "spm"}, {"unit": None}, {"merges": [["a"]]}, {"merges": "ab"},
         {"merges": [[1, 2]]},
         {"joint": ""}, {"joint": 3}, {"within": 1}, {"end_apart": "no"}, {"more": 1},
-        {"preparation": 3}, {"preparation": {"moses": "/etc"}},
+        *({"preparation": wrong} for wrong in (
+            3, [], {"moses": "../../en"}, {"moses": 3}, {"moses": "EN"}, {"lowercase": 1},
+            {"run": True},
+        )),
     ],
 )  # fmt: skip
 def test_rules_that_are_none(change: dict[str, object]) -> None:

@@ -94,13 +94,10 @@ def test_clean_keeps_what_scripts_and_emoji_need() -> None:
     assert clean("cafe\u0301") == "café"
 
 
-def test_unknown_characters_are_named() -> None:
+def test_unknown_characters_are_named_and_byte_fallback_loses_nothing() -> None:
     tokenized = UNIGRAM.tokenize("A дог runs.")
     assert [tokenized.surfaces[index] for index in tokenized.unknown] == ["дог"]
     assert [tokenized.ids[index] for index in tokenized.unknown] == [UNK_ID]
-
-
-def test_byte_fallback_loses_nothing_and_still_tells() -> None:
     tokenized = BYTES.tokenize("A дог runs. 👍")
     assert UNK_ID not in tokenized.ids
     assert BYTES.decode(tokenized.ids) == "A дог runs. 👍"
@@ -128,27 +125,17 @@ def test_the_likeliest_segmentation_of_a_part_of_a_text() -> None:
     assert [UNIGRAM.id_to_piece(index) for index in inner] == ["o"]
 
 
-def test_save_and_load(tmp_path: Path) -> None:
-    path = tmp_path / "tokenizer.model"
-    path.write_bytes(UNIGRAM.to_bytes())
+def test_a_file_is_read_back_named_if_it_is_none_or_refused_if_it_is_cut(tmp_path: Path) -> None:
+    path, whole = tmp_path / "tokenizer.model", UNIGRAM.to_bytes()
+    for content in (None, b"", b"no model", b"\x00" * 100):
+        if content is not None:
+            path.write_bytes(content)
+        with pytest.raises(TokenizerError) as caught:
+            Tokenizer.load(path)
+        assert str(path) in str(caught.value) and "\n" not in str(caught.value)
+    path.write_bytes(whole)
     loaded = Tokenizer.load(path)
-    assert loaded.pieces == UNIGRAM.pieces
-    assert loaded.to_bytes() == path.read_bytes()
-
-
-@pytest.mark.parametrize("content", [b"", b"no model", b"\x00" * 100, None])
-def test_a_file_that_is_no_model_is_named(tmp_path: Path, content: bytes | None) -> None:
-    path = tmp_path / "broken.model"
-    if content is not None:
-        path.write_bytes(content)
-    with pytest.raises(TokenizerError) as caught:
-        Tokenizer.load(path)
-    assert str(path) in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
-def test_a_truncated_model_is_refused_or_usable(tmp_path: Path) -> None:
-    whole = UNIGRAM.to_bytes()
+    assert loaded.pieces == UNIGRAM.pieces and loaded.to_bytes() == whole
     for end in range(0, len(whole), len(whole) // 25):
         try:
             tokenizer = Tokenizer(whole[:end])
@@ -163,20 +150,14 @@ def test_too_few_or_too_many_pieces() -> None:
     with pytest.raises(TokenizerError, match="smaller than required_chars"):
         train_tokenizer(SENTENCES, 20)
     assert 110 <= train_tokenizer(SENTENCES, 5_000, fewer=True).vocab_size < 200
-
-
-def test_a_coverage_that_cannot_be_is_named() -> None:
     with pytest.raises(TokenizerError, match=r"character_coverage=0.95 .* from 0.98 to 1"):
         train_tokenizer(SENTENCES, 100, character_coverage=0.95)
 
 
-def test_long_lines_are_read_whole() -> None:
-    """SentencePiece skips lines of more than 4,192 bytes by default."""
+def test_characters_and_case_and_long_lines() -> None:
+    # SentencePiece skips lines of more than 4,192 bytes by default.
     long = "a line with one ñ at the end, " * 300 + "ñ"
     assert train_tokenizer([*SENTENCES, long], 120, fewer=True).tokenize("ñ").unknown == ()
-
-
-def test_characters_and_case() -> None:
     tokenizer = train_tokenizer(["abc", "CBA"], 50, model_type="char", casefold=True)
     assert tokenizer.vocab_size == 4 + 1 + 3  # special pieces, the space mark, three letters
     assert tokenizer.encode("Abc") == tokenizer.encode("aBC")

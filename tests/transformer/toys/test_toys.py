@@ -26,9 +26,7 @@ TINY = ToySettings(d_model=16, n_heads=2, n_layers=1, updates=12, warmup=4)
         ("add", "38+07", "045"), ("translate", "red dog black cat", "chien rouge chat noir"),
     ],
 )  # fmt: skip
-def test_tasks_hold_out_text_and_cut_it_without_unknown_pieces(
-    task: str, source: str, answer: str
-) -> None:
+def test_tasks_hold_text_out_and_know_its_pieces(task: str, source: str, answer: str) -> None:
     assert TASKS[task].answer(source) == answer
     corpus = make_corpus(task, 600)
     assert corpus.val[0][0] == TASKS[task].probe and len(corpus.val) > 5
@@ -116,9 +114,7 @@ def test_a_run_paused_for_too_long_ends(tmp_path: Path, monkeypatch: pytest.Monk
     assert not (tmp_path / "0" / KEPT).exists()
 
 
-def test_a_diverging_job_says_so_in_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_diverging_job_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = Lane.step
 
     def spoiled(self: Lane, factor: float = 1.0) -> tuple[float, float]:

@@ -16,9 +16,7 @@ from transformer.trace.position_vectors import embedding_tables, stack_input
 
 
 @pytest.mark.parametrize("changed", [{}, {"scale_embedding": False}, {"positions": "learned"}])
-def test_the_two_parts_add_up_to_what_the_stacks_get(
-    tiny_config: ModelConfig, changed: dict[str, object]
-) -> None:
+def test_both_parts_add_up(tiny_config: ModelConfig, changed: dict[str, object]) -> None:
     model = random_model(tiny_config.replace(**changed))
     ids = [5, 9, 5, 2, 17]
     for side in ("source", "translation"):
@@ -131,9 +129,7 @@ def test_sinusoids_unlike_the_papers_are_told_of(tiny_config: ModelConfig) -> No
         ({}, None),
     ],
 )
-def test_the_length_of_training_is_read_where_it_is_told(
-    metrics: dict[str, object], expected: int | None
-) -> None:
+def test_length_of_training(metrics: dict[str, object], expected: int | None) -> None:
     assert position_vectors.trained_positions(metrics) == expected
 
 

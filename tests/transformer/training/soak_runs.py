@@ -13,15 +13,7 @@ import pytest
 import torch
 
 from tests.servers import free_port
-from tests.transformer.training.runs import (
-    ROOT,
-    assert_same_bits,
-    environment,
-    log_lines,
-    recipe,
-    run,
-    weights,
-)
+from tests.transformer.training import runs
 from transformer.config import ModelConfig
 from transformer.model import Transformer
 from transformer.training.objective import Objective
@@ -34,21 +26,19 @@ COMMAND = (sys.executable, "-m", "transformer", "train")
 
 
 @pytest.mark.parametrize("compiler", [None, "/nowhere/c++"])
-def test_a_run_ends_with_and_without_a_compiler(
-    data: Path, tmp_path: Path, compiler: str | None
-) -> None:
-    path, out = recipe(data, "compile = true"), tmp_path / "out"
+def test_runs_need_no_compiler(data: Path, tmp_path: Path, compiler: str | None) -> None:
+    path, out = runs.recipe(data, "compile = true"), tmp_path / "out"
     given = {"CXX": compiler} if compiler else {}
     done = subprocess.run(
         [*COMMAND, str(path), "--data", str(data), "--out", str(out), "--device", "cpu"],
         env={**os.environ, **given, "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "cache")},
-        cwd=ROOT, capture_output=True, text=True, check=False,
+        cwd=runs.ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "compiling for this machine" in done.stderr
     assert ("not compiled, so updates are slower" in done.stderr) == (bool(compiler) or SPACED)
     assert ("a space in its name" in done.stderr) == SPACED
-    assert log_lines(out)[-1]["epoch"] == 2
+    assert runs.log_lines(out)[-1]["epoch"] == 2
 
 
 @pytest.mark.skipif(SPACED, reason="PyTorch cannot compile from a folder with a space in its name")
@@ -105,15 +95,17 @@ print(kills, status)
 
 
 def test_killed_in_the_middle_of_saves(data: Path, tmp_path: Path) -> None:
-    path = recipe(data, save_every=2)
-    run(path, tmp_path / "whole")
+    path = runs.recipe(data, save_every=2)
+    runs.run(path, tmp_path / "whole")
     command = [sys.executable, "-c", KILLS_WITHIN_SAVES, str(path)]
     command += ["--data", str(data), "--out", str(tmp_path / "cut")]
-    done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=200)
+    done = subprocess.run(
+        command, env=runs.environment(), capture_output=True, text=True, timeout=200
+    )
     kills, status = map(int, done.stdout.split()[-2:])
     assert status == 0, done.stderr
     assert kills == 12
-    assert_same_bits(tmp_path / "whole", tmp_path / "cut")
+    runs.assert_same_bits(tmp_path / "whole", tmp_path / "cut")
 
 
 @pytest.fixture
@@ -123,34 +115,27 @@ def uneven(data: Path) -> Path:
     for end in ("en", "de"):
         with open(data / f"pairs.{end}", "a") as file:
             file.write(longest + "\n")
-    return recipe(data, "clip_norm = 1.0", epochs=1, dropout=0.0)
+    return runs.recipe(data, "clip_norm = 1.0", epochs=1, dropout=0.0)
 
 
 def test_torchrun_matches_one_process(uneven: Path, tmp_path: Path) -> None:
     """A run in this process and one in two give the same weights."""
     path, folder = uneven, tmp_path
-    run(path, folder / "one")
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
-    command += [
-        "--master-addr",
-        "127.0.0.1",
-        "--master-port",
-        str(free_port()),
-        "-m",
-        "transformer",
-        "train",
-    ]
-    command += [str(path), "--data", str(path.parent)]
-    command += ["--out", str(folder / "two"), "--device", "cpu", "--quiet"]
+    runs.run(path, folder / "one")
+    command = [
+        sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-addr",
+        "127.0.0.1", "--master-port", str(free_port()), "-m", "transformer", "train", str(path),
+        "--data", str(path.parent), "--out", str(folder / "two"), "--device", "cpu", "--quiet",
+    ]  # fmt: skip
     done = subprocess.run(
-        command, env=environment(), cwd=ROOT, capture_output=True, text=True, timeout=280
+        command, env=runs.environment(), cwd=runs.ROOT, capture_output=True, text=True, timeout=280
     )
     assert done.returncode == 0, done.stderr
-    one, two = weights(folder / "one"), weights(folder / "two")
+    one, two = runs.weights(folder / "one"), runs.weights(folder / "two")
     assert one.keys() == two.keys()
     for name, tensor in one.items():
         torch.testing.assert_close(two[name], tensor, atol=1e-6, rtol=1e-5)
-    first, second = log_lines(folder / "one")[-1], log_lines(folder / "two")[-1]
+    first, second = runs.log_lines(folder / "one")[-1], runs.log_lines(folder / "two")[-1]
     assert first["val_nll"] == pytest.approx(second["val_nll"], abs=1e-5)
     assert first["tokens"] == second["tokens"]
     about = json.loads((folder / "two" / "metrics.json").read_text())["training"]

@@ -1,5 +1,8 @@
 """Label-smoothed cross-entropy, from logits and from hidden states."""
 
+import dataclasses
+import itertools
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -9,6 +12,8 @@ from torch import Tensor, nn
 
 from transformer.training import cross_entropy
 from transformer.training.cross_entropy import projected_cross_entropy, smoothed_cross_entropy
+from transformer.training.objective import learning_rate
+from transformer.training.recipe import TrainingRecipe
 
 
 def test_smoothing_is_the_papers() -> None:
@@ -36,7 +41,6 @@ def gradients(loss: Tensor, *inputs: Tensor | None) -> list[Tensor]:
 def test_the_loss_is_torchs_from_logits_and_by_blocks_of_rows(
     smoothing: float, seed: int, scale: float, n_pieces: int, n_logits: int, has_bias: bool
 ) -> None:
-    """The same loss, likelihood and gradients, however many rows a block has."""
     draw = torch.Generator().manual_seed(seed)
     generator = nn.Linear(6, n_pieces, bias=has_bias, dtype=torch.float64)
     nn.init.normal_(generator.weight, generator=draw)
@@ -100,3 +104,28 @@ def test_autocast_multiplies_in_bfloat16() -> None:
     for narrow, wide in zip(found, wanted, strict=True):
         assert narrow.dtype == torch.float32
         assert (narrow - wide).norm() < 0.02 * wide.norm()
+
+
+@pytest.mark.parametrize("update", [1, 2, 100, 3_999, 4_000, 4_001, 100_000])
+def test_learning_rate_is_the_papers_formula(update: int) -> None:
+    expected = 512**-0.5 * min(update**-0.5, update * 4_000**-1.5)
+    assert learning_rate(update, TrainingRecipe(), 512, 10**6) == pytest.approx(expected)
+
+
+@given(
+    update=st.integers(1, 5_000), warmup=st.integers(0, 3_000), peak=st.floats(1e-5, 1e-1),
+    cooldown=st.floats(0, 1),
+)  # fmt: skip
+def test_learning_rates_have_a_peak(update: int, warmup: int, peak: float, cooldown: float) -> None:
+    recipe = TrainingRecipe(warmup=warmup, peak_lr=peak, cooldown=cooldown)
+    assert 0 < learning_rate(update, recipe, 64, 5_000) <= peak * (1 + 1e-9)
+
+
+def test_cooldown_ends_near_zero_and_leaves_the_start_alone() -> None:
+    recipe = TrainingRecipe(warmup=10, peak_lr=1.0, cooldown=0.25)
+    without = dataclasses.replace(recipe, cooldown=0.0)
+    rates = [learning_rate(update, recipe, 64, 100) for update in range(1, 101)]
+    plain = [learning_rate(update, without, 64, 100) for update in range(1, 101)]
+    assert rates[:76] == plain[:76]
+    assert rates[-1] == pytest.approx(plain[-1] / 25)
+    assert all(later < earlier for earlier, later in itertools.pairwise(rates[10:]))

@@ -9,24 +9,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transformer.training.data import (
-    MULTI30K_TESTS,
-    Corpus,
-    DataError,
-    MissingFileError,
-    collate,
-    merge,
-    multi30k,
-    read_csv,
-    read_lines,
-    read_parallel,
-    read_tsv,
-    reversal,
-    source_key,
-    split_by_source,
-    tatoeba,
-    token_batches,
-)
+from transformer.training import data
+from transformer.training.corpus import load_corpus
+from transformer.training.recipe import DataRecipe
 
 LENGTHS = st.lists(st.tuples(st.integers(1, 30), st.integers(1, 30)), min_size=1, max_size=60)
 
@@ -36,24 +21,24 @@ def test_batches_hold_every_sentence_once_within_the_budget(
     lengths: list[tuple[int, int]], budget: int, seed: int, epoch: int
 ) -> None:
     src, tgt = (np.array(side, dtype=np.int64) for side in zip(*lengths, strict=True))
-    batches = token_batches(src, tgt, budget, seed=seed, epoch=epoch)
+    batches = data.token_batches(src, tgt, budget, seed=seed, epoch=epoch)
     assert sorted(int(row) for batch in batches for row in batch) == list(range(len(src)))
     for batch in batches:
         padded = (max(src[batch].max(), tgt[batch].max()) + 1) * len(batch)
         assert padded <= budget or len(batch) == 1
-    again = token_batches(src, tgt, budget, seed=seed, epoch=epoch)
+    again = data.token_batches(src, tgt, budget, seed=seed, epoch=epoch)
     assert all(np.array_equal(a, b) for a, b in zip(batches, again, strict=True))
 
 
 def test_batches_are_filled_and_of_similar_length() -> None:
     rng = np.random.default_rng(0)
     src, tgt = rng.integers(3, 40, 2_000), rng.integers(3, 40, 2_000)
-    batches = token_batches(src, tgt, 1_000, seed=1, epoch=0)
+    batches = data.token_batches(src, tgt, 1_000, seed=1, epoch=0)
     filled = [(max(src[b].max(), tgt[b].max()) + 1) * len(b) for b in batches]
     assert np.mean(filled) > 900
     assert np.mean([np.ptp(tgt[b]) for b in batches]) < 2
     first, epoch, seed = (
-        np.concatenate(token_batches(src, tgt, 1_000, seed=s, epoch=e))
+        np.concatenate(data.token_batches(src, tgt, 1_000, seed=s, epoch=e))
         for s, e in ((1, 0), (1, 1), (2, 0))
     )
     assert not np.array_equal(first, epoch) and not np.array_equal(first, seed)
@@ -64,44 +49,46 @@ TEXT = st.text(st.sampled_from("ab !AB"), max_size=4)
 
 @given(pairs=st.lists(st.tuples(TEXT, TEXT), max_size=40), order=st.randoms(use_true_random=False))
 def test_a_split_separates_sources_whatever_their_order(pairs, order) -> None:  # type: ignore[no-untyped-def]
-    parts = split_by_source(pairs, (0.5, 0.2, 0.3))
-    keys = [{source_key(src) for src, _ in part} for part in parts]
+    parts = data.split_by_source(pairs, (0.5, 0.2, 0.3))
+    keys = [{data.source_key(src) for src, _ in part} for part in parts]
     assert sum(map(len, keys)) == len(set.union(*keys))
     assert sorted(sum(parts, ())) == sorted(pairs)
     shuffled = list(pairs)
     order.shuffle(shuffled)
-    assert [sorted(p) for p in split_by_source(shuffled, (0.5, 0.2, 0.3))] == [
+    assert [sorted(p) for p in data.split_by_source(shuffled, (0.5, 0.2, 0.3))] == [
         sorted(p) for p in parts
     ]
     # Nor does it matter which other pairs there are.
-    assert split_by_source(pairs[:1], (0.5, 0.2, 0.3)) == tuple(
+    assert data.split_by_source(pairs[:1], (0.5, 0.2, 0.3)) == tuple(
         tuple(pair for pair in part if pair is pairs[0])[:1] if pairs else () for part in parts
     )
 
 
 def test_a_split_has_about_its_shares() -> None:
     pairs = [(f"sentence {n}", "x") for n in range(20_000)]
-    train, val, test = split_by_source(pairs, (0.985, 0.005, 0.01))
+    train, val, test = data.split_by_source(pairs, (0.985, 0.005, 0.01))
     assert len(val) == pytest.approx(100, abs=35)
     assert len(test) == pytest.approx(200, abs=45)
     assert len(train) + len(val) + len(test) == 20_000
     for shares in ((0.5, 0.2, 0.2), (1.2, -0.1, -0.1)):
         with pytest.raises(ValueError, match="sum to 1"):
-            split_by_source([], shares)
+            data.split_by_source([], shares)
 
 
 def test_merging_keeps_held_out_sources_out_of_training() -> None:
     """Whatever their case or punctuation."""
-    assert source_key("It's  HOT!") == source_key("its hot") != source_key("It's hat")
-    first = Corpus((("Hi.", "Hallo."), ("Go.", "Geh.")), (("Run!", "Lauf!"),))
-    second = Corpus((("run", "laufen"), ("No.", "Nein.")), (), {"t": (("go", "los"),)})
-    merged = merge([first, second])
+    assert (
+        data.source_key("It's  HOT!") == data.source_key("its hot") != data.source_key("It's hat")
+    )
+    first = data.Corpus((("Hi.", "Hallo."), ("Go.", "Geh.")), (("Run!", "Lauf!"),))
+    second = data.Corpus((("run", "laufen"), ("No.", "Nein.")), (), {"t": (("go", "los"),)})
+    merged = data.merge([first, second])
     assert merged.train == (("Hi.", "Hallo."), ("No.", "Nein."))
     assert merged.val == (("Run!", "Lauf!"),) and merged.tests == {"t": (("go", "los"),)}
 
 
 def test_collate_shifts_the_target_and_pads() -> None:
-    batch = collate([[5, 6, 7], [8]], [[9], [10, 11]])
+    batch = data.collate([[5, 6, 7], [8]], [[9], [10, 11]])
     assert batch.src.tolist() == [[5, 6, 7, 2], [8, 2, 0, 0]]
     assert batch.tgt_in.tolist() == [[1, 9, 0], [1, 10, 11]]
     assert batch.tgt_out.tolist() == [[9, 2, 0], [10, 11, 2]]
@@ -115,22 +102,19 @@ def write(path: Path, text: str | bytes) -> Path:
     return path
 
 
-@pytest.mark.parametrize("name", ["a.txt", "a.txt.gz"])
-def test_lines_end_at_line_feeds_only(tmp_path: Path, name: str) -> None:
-    path = write(tmp_path / name, "\ufeffone\r\ntwo\x0c\u2028still two\n\nfour")
-    assert read_lines(path) == ["one", "two\x0c\u2028still two", "", "four"]
-
-
-def test_pairs_in_two_files_and_in_one(tmp_path: Path) -> None:
+def test_lines_end_at_line_feeds_only_and_pairs_lie_in_two_files_or_one(tmp_path: Path) -> None:
+    for name in ("a.txt", "a.txt.gz"):
+        path = write(tmp_path / name, "\ufeffone\r\ntwo\x0c\u2028still two\n\nfour")
+        assert data.read_lines(path) == ["one", "two\x0c\u2028still two", "", "four"]
     write(tmp_path / "t.en", "a\nb\n")
     write(tmp_path / "t.de.gz", "x\ny\n")
-    assert read_parallel(tmp_path / "t.en", tmp_path / "t.de") == (("a", "x"), ("b", "y"))
+    assert data.read_parallel(tmp_path / "t.en", tmp_path / "t.de") == (("a", "x"), ("b", "y"))
     tsv = write(tmp_path / "t.tsv", 'a "q"\tx\tCC-BY\nb\ty\n\n')
-    assert read_tsv(tsv) == (('a "q"', "x"), ("b", "y"))
+    assert data.read_tsv(tsv) == (('a "q"', "x"), ("b", "y"))
     path = write(tmp_path / "t.csv", 'a,x\n"b, ""c""","y\nz"\n\n')
-    assert read_csv(path, "en", "de") == (("a", "x"), ('b, "c"', "y\nz"))
+    assert data.read_csv(path, "en", "de") == (("a", "x"), ('b, "c"', "y\nz"))
     write(path, "id,DE,En\n1,x,a\n2,y,b\n")
-    assert read_csv(path, "en", "de") == (("a", "x"), ("b", "y"))
+    assert data.read_csv(path, "en", "de") == (("a", "x"), ("b", "y"))
 
 
 @pytest.mark.parametrize(
@@ -152,39 +136,56 @@ def test_a_damaged_file_is_named(tmp_path: Path, name: str, content: bytes, reas
     path.write_bytes(content)
     (tmp_path / "t.de").write_text("x\n")
     pair = path.with_suffix(".en"), tmp_path / "t.de"
-    readers = {".tsv": read_tsv, ".csv": lambda path: read_csv(path, "en", "de")}
-    readers |= dict.fromkeys((".en", ".fr"), lambda _: read_parallel(*pair))
-    with pytest.raises(DataError, match=reason):
-        readers.get(path.suffix, read_lines)(path)
-
-
-def test_multi30k_layout(tmp_path: Path) -> None:
-    for index, name in enumerate(("train", "val", *MULTI30K_TESTS)):
-        write(tmp_path / f"{name}.en.gz", f"a{index}\n")
-        write(tmp_path / f"{name}.de.gz", f"x{index}\n")
-    corpus = multi30k(tmp_path, "en", "de")
-    assert corpus.train == (("a0", "x0"),)
-    assert corpus.val == (("a1", "x1"),)
-    assert list(corpus.tests) == list(MULTI30K_TESTS)
-    assert multi30k(tmp_path, "de", "en").train == (("x0", "a0"),)
+    readers = {".tsv": data.read_tsv, ".csv": lambda path: data.read_csv(path, "en", "de")}
+    readers |= dict.fromkeys((".en", ".fr"), lambda _: data.read_parallel(*pair))
+    with pytest.raises(data.DataError, match=reason):
+        readers.get(path.suffix, data.read_lines)(path)
 
 
 def test_tatoeba_in_both_directions(tmp_path: Path) -> None:
     rows = [f"source {n}\tZiel {n}\tCC-BY" for n in range(500)]
     write(tmp_path / "en-de.tsv.gz", "\n".join(rows) + "\n")
-    there, back = tatoeba(tmp_path, "en", "de"), tatoeba(tmp_path, "de", "en")
+    there, back = data.tatoeba(tmp_path, "en", "de"), data.tatoeba(tmp_path, "de", "en")
     for corpus in (there, back):
         assert len(corpus.train) + len(corpus.val) + len(corpus.tests["tatoeba_test"]) == 500
         assert corpus.tests["tatoeba_test"]
     assert there.train[0][0].startswith("source")
     assert back.train[0][0].startswith("Ziel")
-    with pytest.raises(MissingFileError, match=r"en-fr\.tsv"):
-        tatoeba(tmp_path, "en", "fr")
+    with pytest.raises(data.MissingFileError, match=r"en-fr\.tsv"):
+        data.tatoeba(tmp_path, "en", "fr")
 
 
 def test_reversal() -> None:
-    corpus = reversal(n=500)
+    corpus = data.reversal(n=500)
     held_out = corpus.val + corpus.tests["reverse_test"]
     assert all(tgt == src[::-1] for src, tgt in corpus.train + held_out)
     assert not {src for src, _ in corpus.train} & {src for src, _ in held_out}
-    assert reversal(n=500) == corpus
+    assert data.reversal(n=500) == corpus
+
+
+def test_train_only_text_holds_nothing_out(tmp_path: Path) -> None:
+    real = [(f"source {n}", f"Satz {n}") for n in range(2000)]
+    (tmp_path / "real.tsv").write_text("".join(f"{s}\t{t}\n" for s, t in real))
+    alone = load_corpus(DataRecipe(("real.tsv",)), tmp_path)
+    thrice = load_corpus(DataRecipe(("real.tsv",) * 3), tmp_path)  # read as often, held out once
+    assert thrice.train == alone.train * 3
+    assert (thrice.val, thrice.tests) == (alone.val, alone.tests)
+    rows = ["de,en\n", *(f"{tgt},{src}\n" for src, tgt in real)]
+    (tmp_path / "real.csv").write_text("".join(rows))
+    assert load_corpus(DataRecipe(("real.csv",)), tmp_path) == alone
+    held_out = {src for src, _ in (*alone.val, *alone.tests["real_test"])}
+    assert held_out
+    made = [(src, f"noch ein {tgt}") for src, tgt in real] + [("back", "zurück")]
+    (tmp_path / "made.tsv").write_text("".join(f"{s}\t{t}\n" for s, t in made))
+    both = load_corpus(DataRecipe(("real.tsv",), train_only=("made.tsv",)), tmp_path)
+    assert (both.val, both.tests) == (alone.val, alone.tests)
+    assert both.train == alone.train + tuple(pair for pair in made if pair[0] not in held_out)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"), [("a dog\tein Hund\n", "all pairs are held out"), ("", "no pairs")]
+)
+def test_why_there_is_nothing_to_train_on(tmp_path: Path, text: str, why: str) -> None:
+    (tmp_path / "one.tsv").write_text(text)
+    with pytest.raises(data.DataError, match=f"one.tsv: {why}"):
+        load_corpus(DataRecipe(("one.tsv",), val="one.tsv"), tmp_path)

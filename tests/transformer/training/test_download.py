@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.transformer.conftest import Command
 from tests.transformer.site import Answer, Site, serving
 from tests.transformer.training.runs import recipe
-from transformer.__main__ import main
 from transformer.training import download
 from transformer.training.data import MULTI30K_TESTS, multi30k, read_lines, tatoeba
 from transformer.training.download import DownloadError, fetch, fetch_missing
@@ -48,7 +48,6 @@ def get(corpus: str, out: Path, site: Site, **options: object) -> Path:
 
 
 def failure(corpus: str, out: Path, home: str, **options: object) -> str:
-    """Return the one line of a failing fetch."""
     with pytest.raises(DownloadError) as caught:
         fetch(corpus, out, home=home, show_progress=False, **options)  # type: ignore[arg-type]
     assert "\n" not in str(caught.value)
@@ -56,7 +55,7 @@ def failure(corpus: str, out: Path, home: str, **options: object) -> str:
     return str(caught.value)
 
 
-def test_multi30k_lands_where_the_loader_reads_and_only_what_is_missing_is_fetched(
+def test_multi30k_fetches_what_is_missing(
     site: Site, captions: dict[str, str], tmp_path: Path
 ) -> None:
     whole = site.files.pop("/raw/val.de.gz")
@@ -72,7 +71,9 @@ def test_multi30k_lands_where_the_loader_reads_and_only_what_is_missing_is_fetch
     assert len(list(folder.iterdir())) == len(captions)
     for name, text in captions.items():
         assert read_lines(folder / f"{name}.gz") == [text.rstrip("\n")]
-    assert multi30k(folder, "en", "fr").train == (("train en", "train fr"),)
+    corpus = multi30k(folder, "fr", "en")
+    assert (corpus.train, corpus.val) == ((("train fr", "train en"),), (("val fr", "val en"),))
+    assert list(corpus.tests) == list(MULTI30K_TESTS)
 
 
 def test_another_text_is_refused_a_bomb_not_unpacked_and_a_file_of_ones_own_left_alone(
@@ -147,18 +148,6 @@ def test_a_server_that_fails_is_named(
     assert "--data DIR" in line or answer is endless
 
 
-def test_only_web_servers_that_answer_and_known_corpora(tmp_path: Path) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        home = f"http://127.0.0.1:{free.getsockname()[1]}"
-    line = failure("tatoeba", tmp_path, home)
-    assert "Connection refused" in line and "offline" in line and "--data DIR" in line
-    for home in ("file:///etc", "ftp://x", "passwd"):
-        assert "is not the address of a web server" in failure("tatoeba", tmp_path, home)
-    with pytest.raises(DownloadError, match="'wmt'; known: multi30k, tatoeba"):
-        fetch("wmt", tmp_path)
-
-
 def moved(to: str) -> Answer:
     def answer(request: BaseHTTPRequestHandler) -> None:
         request.send_response(302)
@@ -168,13 +157,24 @@ def moved(to: str) -> Answer:
     return answer
 
 
-def test_redirects_are_followed_but_never_to_files(site: Site, tmp_path: Path) -> None:
+def test_only_web_servers_that_answer_known_corpora_and_no_files(
+    site: Site, tmp_path: Path
+) -> None:
     site.files |= {
         "/moved/deu-eng.zip": moved("/deu-eng.zip"), "/deu-eng.zip": archive(),
         "/bad/deu-eng.zip": moved("file:///etc/passwd"),
     }  # fmt: skip
+    assert "the server answered 302" in failure("tatoeba", tmp_path, f"{site.home}/bad")
     fetch("tatoeba", tmp_path / "a", home=f"{site.home}/moved", show_progress=False)
-    assert "the server answered 302" in failure("tatoeba", tmp_path / "b", f"{site.home}/bad")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        home = f"http://127.0.0.1:{free.getsockname()[1]}"
+    line = failure("tatoeba", tmp_path / "b", home)
+    assert "Connection refused" in line and "offline" in line and "--data DIR" in line
+    for home in ("file:///etc", "ftp://x", "passwd"):
+        assert "is not the address of a web server" in failure("tatoeba", tmp_path / "b", home)
+    with pytest.raises(DownloadError, match="'wmt'; known: multi30k, tatoeba"):
+        fetch("wmt", tmp_path)
 
 
 ROWS = "".join(f"Sentence {n}.\tSatz {n}.\tCC-BY 2.0 (France) #{n}\n" for n in range(1_200))
@@ -259,27 +259,23 @@ def test_missing_corpora_are_fetched_and_present_ones_are_not(
 
 
 def test_the_commands(
-    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:  # fmt: skip
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command
+) -> None:
     site.files["/deu-eng.zip"] = archive()
-    arguments = ["data", "tatoeba", "--home", site.home, "--quiet", "--out"]
-    assert main([*arguments, str(tmp_path / "a")]) == 0
-    assert capsys.readouterr().out == f"{tmp_path / 'a' / 'tatoeba'}\n"
-    assert main([*arguments, str(tmp_path / "b"), "--tgt", "fr"]) == 2
-    said = capsys.readouterr().err
-    assert said.startswith("python -m transformer data: http://127") and said.count("\n") == 1
+    asked = ["data", "tatoeba", "--home", site.home, "--quiet", "--out"]
+    assert command(*asked, tmp_path / "a")[:2] == (0, f"{tmp_path / 'a' / 'tatoeba'}\n")
+    line = command(*asked, tmp_path / "b", "--tgt", "fr").refused
+    assert line.startswith("python -m transformer data: http://127")
     # `train` fetches only on request.
     monkeypatch.setattr(download, "HOMES", {"tatoeba": site.home})
     site.asked.clear()
     path = recipe(
         tmp_path, "max_updates = 1", epochs=1, corpora=["tatoeba"], val=None, vocab_size=60
     )
-    command = ["train", str(path), "--data", str(tmp_path / "c")]
-    command += ["--out", str(tmp_path / "out"), "--device", "cpu", "--quiet"]
-    assert main(command) == 2 and not site.asked
-    assert "--download to fetch tatoeba" in capsys.readouterr().err
-    assert main([*command, "--download"]) == 0 and site.asked == ["/deu-eng.zip"]
+    asked = ["train", path, "--data", tmp_path / "c", "--out", tmp_path / "out", "--quiet"]
+    asked += ["--device", "cpu"]
+    assert "--download to fetch tatoeba" in command(*asked).refused and not site.asked
+    assert command(*asked, "--download").status == 0 and site.asked == ["/deu-eng.zip"]
 
 
 def test_the_checksums_are_of_the_published_texts() -> None:

@@ -44,9 +44,7 @@ def log_probabilities(model: Transformer, tokenizer: Tokenizer) -> Tensor:
 
 
 @pytest.mark.parametrize(("d_model", "d_ff"), [(64, 96), (64, 48), (32, 96), (32, 48)])
-def test_a_wider_model_differs_in_its_sinusoids_only(
-    small: Checkpoint, d_model: int, d_ff: int
-) -> None:
+def test_wider_models_keep_all_but_sinusoids(small: Checkpoint, d_model: int, d_ff: int) -> None:
     before = log_probabilities(small.model, small.tokenizer)
     config = small.config.replace(d_model=d_model, d_ff=d_ff)
     wide = built(config, grown(small, config, small.tokenizer))

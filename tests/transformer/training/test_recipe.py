@@ -7,9 +7,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.transformer.conftest import Command
 from tests.transformer.training.runs import recipe as short_recipe
 from tests.transformer.training.runs import weights
-from transformer.__main__ import main
 from transformer.config import PRESETS, ConfigError
 from transformer.training.recipe import (
     DataRecipe,
@@ -197,19 +197,17 @@ def test_a_faulty_stage_is_refused(tmp_path: Path, stages: str, fault: str) -> N
         load_stages(str(staged(tmp_path, "[stages]\nname = 'a'")))
 
 
-def test_stages_run_in_turn_and_resume(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_stages_run_in_turn_and_resume(tmp_path: Path, command: Command) -> None:
     pairs = [f"{n} b{n % 7}\t{n % 7} c{n}" for n in range(1200)]
     (tmp_path / "pairs.tsv").write_text("\n".join(pairs) + "\n")
     path, out = staged(tmp_path, STAGES), tmp_path / "out"
-    arguments = ["train", str(path), "--data", str(tmp_path), "--out", str(out)]
-    arguments += ["--device", "cpu", "--quiet"]
-    assert main(arguments) == 0
-    assert capsys.readouterr().out.split() == [str(out / each) for each in
-                                               ("first", "second", "both", "last")]  # fmt: skip
+    asked = ["train", path, "--data", tmp_path, "--out", out, "--device", "cpu", "--quiet"]
+    made = [str(out / each) for each in ("first", "second", "both", "last")]
+    assert command(*asked).out.split() == made
     first, second, both = (weights(out / name) for name in ("first", "second", "both"))
     for name, mixed in both.items():
         expected = torch.lerp(second[name].float(), first[name].float(), 0.25)
         torch.testing.assert_close(mixed.float(), expected, rtol=2e-3, atol=2e-3)
     before = (out / "last" / "model.safetensors").read_bytes()
-    assert main([*arguments, "--resume"]) == 0
+    assert command(*asked, "--resume").status == 0
     assert (out / "last" / "model.safetensors").read_bytes() == before

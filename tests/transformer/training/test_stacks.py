@@ -23,14 +23,11 @@ TASKS = ("continue", "fill", "translate")
 
 
 def stacked(data: Path, task: str, more: str = "", **settings: object) -> Path:
-    """A recipe of one stack."""
     return recipe(data, f'{more}\n[stack]\ntask = "{task}"\nn_layers = 2\n', **settings)
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_a_run_learns_and_leaves_a_checkpoint_and_its_moments(
-    task: str, data: Path, tmp_path: Path
-) -> None:
+def test_a_run_learns_and_leaves_its_moments(task: str, data: Path, tmp_path: Path) -> None:
     path = stacked(data, task, "snapshots = 3\npeak_lr = 2e-2", epochs=5, average=1, dropout=0.0)
     out = run(path, tmp_path / "out")
     losses = [line["val_nll"] for line in log_lines(out) if line["kind"] == "epoch"]

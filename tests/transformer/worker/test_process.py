@@ -3,6 +3,7 @@
 import dataclasses
 import os
 import signal
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from operator import attrgetter, methodcaller
@@ -20,7 +21,7 @@ from transformer.translator import Translator
 from transformer.types import Report
 from transformer.worker import process
 from transformer.worker.batches import trace_by_reference, warm_up
-from transformer.worker.job import UNKNOWN, Job
+from transformer.worker.job import UNKNOWN, Job, StoppedError
 from transformer.worker.process import SETTING, LostError, Pool, Process, most_workers, start_alone
 from transformer.worker.scheduler import Scheduler
 from transformer.worker.tracing import trace_in_turn
@@ -73,9 +74,7 @@ def test_errors_come_back_as_they_were(worker: Process, tiny_checkpoint: Path) -
     assert worker.jobs == 0
 
 
-def test_a_job_whose_caller_leaves_ends_and_the_next_one_runs(
-    worker: Process, tiny_checkpoint: Path
-) -> None:
+def test_a_job_ends_once_its_caller_leaves(worker: Process, tiny_checkpoint: Path) -> None:
     def leave(step: int, most: int) -> None:
         raise InterruptedError
 
@@ -112,9 +111,7 @@ def test_a_process_ends_with_its_job_and_with_its_server(monkeypatch: pytest.Mon
     assert wait_until(lambda: other.ended) and other._process.returncode == 0
 
 
-def test_a_killed_process_fails_its_jobs_and_is_replaced_later(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_killed_process_is_replaced_later(monkeypatch: pytest.MonkeyPatch) -> None:
     workers = Pool(1, attrgetter("phase"))  # type: ignore[arg-type]
     assert workers.free(waiting=1) is None and not workers.workers  # nobody has to wait yet
     assert workers.free(waiting=2) is None  # it starts
@@ -156,3 +153,54 @@ def test_number_of_processes(
     monkeypatch.setattr(process.os, "cpu_count", lambda: processors)
     assert most_workers() == most
     assert Pool(0, warm_up).free(waiting=99) is None
+
+
+def test_an_outcome_is_returned_or_raised() -> None:
+    done: Job[int] = Job()
+    assert done.start(lambda job: 7).result(lambda *_: None) == 7
+    assert (done.phase, done.error) == ("done", "")
+    failed: Job[int] = Job()
+    with pytest.raises(ValueError, match="first"):
+        failed.start(lambda job: int("first\nsecond")).result(lambda *_: None)
+    assert failed.phase == "failed" and failed.error.endswith("'first\\nsecond'")
+
+
+def test_progress_and_requests_pass_between_threads() -> None:
+    asked = threading.Event()
+
+    def work(job: Job[object]) -> object:
+        job(1, 2)
+        asked.wait(60)
+        return job.request
+
+    seen: list[tuple[int, int]] = []
+
+    def waiting(*progress: int) -> None:
+        seen.append(progress)
+        job.ask("faster")
+        asked.set()
+
+    job: Job[object] = Job()
+    assert job.progress == UNKNOWN
+    assert job.start(work).result(waiting) == "faster"
+    assert seen[-1] == (1, 2)
+
+
+def test_work_ends_at_its_next_report_once_the_caller_has_left() -> None:
+    left = threading.Event()
+
+    def work(job: Job[None]) -> None:
+        left.wait(60)
+        job(1, 1)
+
+    def leave(*_: int) -> None:
+        raise InterruptedError
+
+    job: Job[None] = Job()
+    with pytest.raises(InterruptedError):
+        job.start(work).result(leave)
+    assert job.running  # the caller did not wait for it
+    left.set()
+    assert job.ended(60) and (job.phase, job.error) == ("stopped", "")
+    with pytest.raises(StoppedError):
+        job.future.result()
