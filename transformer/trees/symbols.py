@@ -66,16 +66,14 @@ def rebuild(sequence: Sequence[str], words: Sequence[str]) -> Rebuilt:
     places = _places(sequence, words)
     tag = MISSING_TAG, -1
     for at, item in enumerate(sequence):
+        builder.counts["tags without a word"] += tag[1] >= 0 and is_symbol(item)
         if item == CLOSE:
             builder.close(at)
         elif not is_symbol(item):
             builder.add(places.get(at), tag, at, item)
-            tag = MISSING_TAG, -1
-        elif item.startswith(TAG):
-            builder.counts["tags without a word"] += tag[1] >= 0
-            tag = item[1:], at
-        else:
+        elif not item.startswith(TAG):
             builder.open(item[1:], at)
+        tag = (item[1:], at) if is_symbol(item) and item[0] == TAG else (MISSING_TAG, -1)
     builder.counts["tags without a word"] += tag[1] >= 0
     return builder.finish()
 

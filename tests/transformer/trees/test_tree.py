@@ -101,6 +101,8 @@ def test_any_sequence_becomes_a_tree(sequence: list[str], words: list[str]) -> N
           "1 phrases without words")),
         ("·DT the ·NN cat ·VBD sat ·NN", "(S (DT the) (NN cat) (VBD sat))",
          ("1 tags without a word", "no single phrase over all words")),
+        ("⟨S ·DT ⟨NP the ⟩ ·NN cat ·VBD sat ⟩", "(S (NP (X the)) (NN cat) (VBD sat))",
+         ("1 words without a tag", "1 tags without a word")),
     ],
 )  # fmt: skip
 def test_repairs_are_named(sequence: str, tree: str, repairs: tuple[str, ...]) -> None:
