@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from transformer.errors import InputError
 from transformer.hooks import Block, Hooks, Name, Site, Stack
 from transformer.kv_cache import KeysValues, KVCache
 
@@ -42,9 +43,12 @@ class Context:
         if not self.hooks.wants(site):
             return value
         new = self.hooks(site, value)
-        if new.shape != value.shape:
-            raise ValueError(
-                f"a hook returned {list(new.shape)} at {site}; it has to be {list(value.shape)}"
+        if new is None:
+            return value
+        shape = list(new.shape) if isinstance(new, Tensor) else type(new).__name__
+        if shape != list(value.shape):
+            raise InputError(
+                f"a hook returned {shape} at {site}; it has to be {list(value.shape)}, or None"
             )
         return new
 

@@ -17,7 +17,7 @@ from torch.nn.modules import module as torch_module
 from transformer.attention import MultiHeadAttention
 from transformer.fast.packed import PackedDecoder, PackedEncoder
 from transformer.fast.steps import PackedSteps
-from transformer.hooks import Chain, Hooks, Site
+from transformer.hooks import Chain, Hook, Hooks, Site, begun, sites
 from transformer.kernels import Dropout
 from transformer.kv_cache import KVCache
 from transformer.layers import DecoderLayer, EncoderLayer, FeedForward, Residual
@@ -32,8 +32,11 @@ Begin = Callable[[], None]
 class Reference:
     """Runs `Transformer` itself, with hooks."""
 
-    def __init__(self, model: Transformer, hooks: Hooks | None = None) -> None:
-        self.model, self.hooks = model, hooks
+    def __init__(
+        self, model: Transformer, hooks: Hooks | None = None, sentences: Sequence[int] = (0,)
+    ) -> None:
+        """Args: sentences: see `Executions.choose`."""
+        self.model, self.hooks, self.sentences = model, hooks, sentences
 
     def encode(
         self, src: Tensor, *, need_weights: bool = False, begin: Begin | None = None
@@ -50,10 +53,12 @@ class Reference:
 
     def steps(self, encoded: Encoded, *, need_weights: bool = False) -> StepFunction:
         """Return a fresh step function for a search over these sources."""
-        return CachedSteps(self.model, encoded, need_weights=need_weights, hooks=self.hooks)
+        hooks, sentences = self.hooks, self.sentences
+        return CachedSteps(self.model, encoded, sentences, need_weights=need_weights, hooks=hooks)
 
     def _hooks(self, begin: Begin | None) -> Hooks | None:
-        return self.hooks if begin is None else Chain(EachLayer(begin), self.hooks)
+        hooks = None if self.hooks is None else self.hooks.for_rows(self.sentences)
+        return hooks if begin is None else Chain(EachLayer(begin), hooks)
 
 
 class Fast:
@@ -81,13 +86,14 @@ class CachedSteps:
         self,
         model: Transformer,
         encoded: Encoded,
+        sentences: Sequence[int] = (),
         *,
         need_weights: bool = False,
         hooks: Hooks | None = None,
     ) -> None:
-        """Args: encoded: from `Transformer.encode`, one row per sentence."""
+        """Args: encoded: of `Transformer.encode`.  sentences: of its rows (`Hooks.for_rows`)."""
         self.model, self.encoded, self.need_weights = model, encoded, need_weights
-        self.hooks, self.cache = hooks, KVCache()
+        self.hooks, self.sentences, self.cache = hooks, sentences, KVCache()
 
     def __call__(self, tokens: Sequence[int], parents: Sequence[int] | None) -> StepOutput:
         """See `transformer.search.beam.StepFunction`."""
@@ -95,12 +101,18 @@ class CachedSteps:
         if parents is not None:
             rows = torch.tensor(parents, device=device)
             self.cache.select(rows)
+            if self.hooks is not None:
+                self.sentences = [self.sentences[parent] for parent in parents]
             mask = self.encoded.src_mask
             # Rows of the memory need not follow: its keys and values are in the cache.
             self.encoded = Encoded(self.encoded.memory, None if mask is None else mask[rows])
         tgt_in = torch.tensor(tokens, device=device)[:, None]  # [R, 1]
         decoded = self.model.decode(
-            tgt_in, self.encoded, cache=self.cache, hooks=self.hooks, need_weights=self.need_weights
+            tgt_in,
+            self.encoded,
+            cache=self.cache,
+            hooks=None if self.hooks is None else self.hooks.for_rows(self.sentences),
+            need_weights=self.need_weights,
         )
         maps = decoded.self_attention, decoded.cross_attention  # [Ld, R, H, 1, t], [Ld, R, H, 1, S]
         newest = (None if each is None else each[:, :, :, 0] for each in maps)
@@ -120,13 +132,23 @@ class Executions:
         # One assignment, so that no thread sees the copies of one moment with the watch of another.
         self._packed = watch, Fast(self.model) if watch.packable else None
 
-    def choose(self, hooks: Hooks | None = None) -> Execution:
-        """Return the fast execution of the model as it is now, or the reference if need be."""
+    def choose(
+        self, hooks: Hook | None = None, sentences: Sequence[int] = (0,), n_sentences: int = 1
+    ) -> Execution:
+        """Return the fast execution of the model as it is now, or the reference if need be.
+
+        Args:
+            sentences: which of the caller's `n_sentences` are the rows of the batch.
+
+        Raises: `InputError` for hooks on what the model or the call does not have.
+        """
+        if hooks is not None:
+            hooks = begun(hooks, sites(self.model.config), n_sentences)
         if self._packed[0].changed():
             self.repack()
         watch, fast = self._packed
         if fast is None or hooks is not None or watch.hooked():
-            return Reference(self.model, hooks)
+            return Reference(self.model, hooks, sentences)
         return fast
 
 

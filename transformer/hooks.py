@@ -9,22 +9,32 @@ want, the forward pass hands over the value and goes on with what comes back:
     decoded = model.decode(tgt_in, model.encode(src, hooks=hooks), hooks=hooks)
     record[Site("decoder", 2, "cross", "hidden")]                   # [B, T, d_model]
 
+A plain function of (site, value) is a hook for every site, and one that returns None leaves the
+value as it is. As a pass begins, sites that the model does not have are refused.
+
 Values stay in the autograd graph, so that gradients flow through gates and records. With a cache,
 every call of `decode` visits the sites again: T is the number of new positions and keys are all
 positions so far.
+
+A translator sorts its sentences into batches, drops those that are done, and gives each as many
+rows as it has hypotheses. Values given by row, in `HeadGates` and `Replace`, are those of the
+caller's sentences and follow them; `Hooks.for_rows` tells any other hook whose rows it sees.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
-from typing import Literal, NamedTuple, get_args
+import copy
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor
 
 from transformer.config import ModelConfig
-from transformer.types import AttentionKind, checked_kind
+from transformer.errors import InputError
+from transformer.types import ATTENTION_KINDS, AttentionKind, checked_kind
 
 Stack = Literal["encoder", "decoder"]
 Block = Literal["embedding", "self", "cross", "feed_forward", "final"]
@@ -88,6 +98,7 @@ class Site(NamedTuple):
         return "cross" if self.block == "cross" else None
 
 
+@lru_cache(maxsize=64)
 def sites(config: ModelConfig) -> tuple[Site, ...]:
     """Every site of a model, in the order in which `encode` and then `decode` visit them."""
     depths = {"encoder": config.n_encoder_layers, "decoder": config.n_decoder_layers}
@@ -114,7 +125,13 @@ def matching(
     block: Block | None = None,
     name: Name | None = None,
 ) -> Callable[[Site], bool]:
-    """Return a test for sites that have all the given fields."""
+    """Return a test for sites that have all the given fields.
+
+    Raises: `InputError` for a stack, block or name that no site has.
+    """
+    for value, kind in ((stack, Stack), (block, Block), (name, Name)):
+        if value is not None and value not in get_args(kind):
+            raise InputError(f"{value!r} is not one of: {', '.join(get_args(kind))}")
     given = {"stack": stack, "layer": layer, "block": block, "name": name}
     fields = {field: value for field, value in given.items() if value is not None}
     return lambda site: all(getattr(site, field) == value for field, value in fields.items())
@@ -131,17 +148,77 @@ class Hooks:
         """
         return True
 
-    def __call__(self, site: Site, value: Tensor) -> Tensor:
-        """Return the value with which the forward pass continues, of the same shape."""
-        return value
+    def __call__(self, site: Site, value: Tensor) -> Tensor | None:
+        """Return the value with which the forward pass continues, of the same shape.
+
+        None leaves it as it is.
+        """
+        return None
+
+    def check(self, every: Sequence[Site], n_rows: int) -> None:
+        """Raise `InputError` if a model lacks what these hooks are for.
+
+        Args:
+            every: the model's sites.
+            n_rows: of the batch, or sentences of the caller.
+        """
+        if not any(map(self.wants, every)):
+            raise InputError(f"{type(self).__name__} wants none of the sites of this model")
+
+    def for_rows(self, sentences: Sequence[int]) -> Hooks:
+        """Return the hooks for a batch whose row i belongs to the caller's sentence sentences[i].
+
+        A search calls it for every batch, and again when rows are dropped or multiplied.
+        """
+        return self
+
+
+#: A function is a hook for every site.
+Hook = Hooks | Callable[[Site, Tensor], Tensor | None]
+
+
+class _Function(Hooks):
+    def __init__(self, function: Callable[[Site, Tensor], Tensor | None]) -> None:
+        self._function = function
+
+    def __call__(self, site: Site, value: Tensor) -> Tensor | None:
+        return self._function(site, value)
+
+
+def as_hooks(hook: Hook) -> Hooks:
+    """Return a hook as `Hooks`. Raises `InputError` for what is neither one nor a function."""
+    if isinstance(hook, Hooks):
+        return hook
+    if not callable(hook) or isinstance(hook, type):
+        raise InputError(f"hooks are Hooks or a function of (site, value), not {hook!r:.80}")
+    return _Function(hook)
+
+
+def begun(hook: Hook, every: Sequence[Site], n_rows: int) -> Hooks:
+    """Return a hook as a pass begins, once `Hooks.check` has passed."""
+    hooks = as_hooks(hook)
+    hooks.check(every, n_rows)
+    return hooks
+
+
+def _check_sites(asked: Collection[Site], every: Sequence[Site]) -> None:
+    """Raise `InputError` for a site that a model does not have: its name, and what there is."""
+    for site in asked:
+        rest = every
+        for field, value in zip(Site._fields, site, strict=True):
+            there = dict.fromkeys(getattr(each, field) for each in rest)
+            if value not in there:
+                names = ", ".join(map(repr, there))
+                raise InputError(f"{site} does not exist: {field} is one of {names} there")
+            rest = [each for each in rest if getattr(each, field) == value]
 
 
 class Chain(Hooks):
     """Several hooks, each given what the one before it returned."""
 
-    def __init__(self, *hooks: Hooks | None) -> None:
+    def __init__(self, *hooks: Hook | None) -> None:
         """Args: hooks: None is skipped."""
-        self.hooks = tuple(each for each in hooks if each is not None)
+        self.hooks = tuple(as_hooks(each) for each in hooks if each is not None)
 
     def wants(self, site: Site) -> bool:
         """Return True if any of the hooks does."""
@@ -150,9 +227,18 @@ class Chain(Hooks):
     def __call__(self, site: Site, value: Tensor) -> Tensor:
         """Return what the last of them returns."""
         for each in self.hooks:
-            if each.wants(site):
-                value = each(site, value)
+            new = each(site, value) if each.wants(site) else None
+            value = value if new is None else new
         return value
+
+    def check(self, every: Sequence[Site], n_rows: int) -> None:
+        """Check each of them."""
+        for each in self.hooks:
+            each.check(every, n_rows)
+
+    def for_rows(self, sentences: Sequence[int]) -> Chain:
+        """Return a chain of each one's hooks for the batch."""
+        return Chain(*(each.for_rows(sentences) for each in self.hooks))
 
 
 class Complete(Exception):  # noqa: N818 - as StopIteration, this is no error
@@ -163,6 +249,8 @@ class Record(Hooks):
     """Keeps the values at some sites.
 
     `record[site]` is the latest value and `record.values[site]` the list of all, one per visit.
+    In a translator's batch `record.sentences[site]` says, for each visit, to which of the caller's
+    sentences the rows belong.
     """
 
     def __init__(self, wanted: Wanted, *, stop: bool = False) -> None:
@@ -178,6 +266,8 @@ class Record(Hooks):
         self._wanted = wanted if callable(wanted) else frozenset(wanted)
         self._stop = stop
         self.values: dict[Site, list[Tensor]] = {}
+        self.sentences: dict[Site, list[Sequence[int]]] = {}
+        self._rows: Sequence[int] = ()
 
     def wants(self, site: Site) -> bool:
         """Return True for recorded sites."""
@@ -186,9 +276,23 @@ class Record(Hooks):
     def __call__(self, site: Site, value: Tensor) -> Tensor:
         """Keep the value and return it as it is."""
         self.values.setdefault(site, []).append(value)
+        self.sentences.setdefault(site, []).append(self._rows)
         if self._stop and not callable(self._wanted) and len(self.values) == len(self._wanted):
             raise Complete
         return value
+
+    def check(self, every: Sequence[Site], n_rows: int) -> None:
+        """Raise `InputError` for a site that does not exist."""
+        if callable(self._wanted):
+            super().check(every, n_rows)
+        else:
+            _check_sites(self._wanted, every)
+
+    def for_rows(self, sentences: Sequence[int]) -> Record:
+        """Return a record that adds to this one."""
+        here = copy.copy(self)
+        here._rows = tuple(sentences)
+        return here
 
     def __getitem__(self, site: Site) -> Tensor:
         """Return the latest value. Raises `KeyError` for a site that was not visited."""
@@ -201,22 +305,42 @@ class Record(Hooks):
 
 
 class Replace(Hooks):
-    """Puts other values in place of some: a tensor of the same shape, or a function of the value.
+    """Puts other values in place of some: an array of the same shape, or a function of the value.
 
     uniform = Replace({Site("decoder", 1, "cross", "weights"): lambda w: w * 0 + 1 / w.size(-1)})
+
+    An array, of PyTorch or NumPy, has a row for each sentence.
     """
 
-    def __init__(self, values: Mapping[Site, Tensor | Callable[[Tensor], Tensor]]) -> None:
-        self.values = dict(values)
+    def __init__(self, values: Mapping[Site, Any | Callable[[Tensor], Tensor | None]]) -> None:
+        self.values = {
+            site: value if callable(value) else torch.as_tensor(value)
+            for site, value in values.items()
+        }
 
     def wants(self, site: Site) -> bool:
         """Return True for sites with a replacement."""
         return site in self.values
 
-    def __call__(self, site: Site, value: Tensor) -> Tensor:
+    def __call__(self, site: Site, value: Tensor) -> Tensor | None:
         """Return the replacement."""
         other = self.values[site]
         return other.to(value) if isinstance(other, Tensor) else other(value)
+
+    def check(self, every: Sequence[Site], n_rows: int) -> None:
+        """Raise `InputError` for a site that does not exist, or another number of rows."""
+        _check_sites(self.values, every)
+        for site, value in self.values.items():
+            if isinstance(value, Tensor) and value.shape[:1] != (n_rows,):
+                raise InputError(f"{site}: a value {list(value.shape)} for {n_rows} rows")
+
+    def for_rows(self, sentences: Sequence[int]) -> Replace:
+        """Return the replacement with the rows of these sentences."""
+        rows = list(sentences)
+        return Replace({
+            site: value[rows] if isinstance(value, Tensor) else value
+            for site, value in self.values.items()
+        })  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,12 +348,20 @@ class HeadGates(Hooks):
     """Multiplies every head's output by a factor, before W_O; None is all ones.
 
     A gate of 1 changes nothing, 0 ablates the head. A table may also hold factors for every row of
-    the batch, [L, B, H]; one batch then tries many ablations at once.
+    the batch, or every sentence given to a translator, [L, B, H]; one call then tries many
+    ablations at once.
     """
 
     encoder_self: Tensor | None = None  # [Le, H]
     decoder_self: Tensor | None = None  # [Ld, H]
     cross: Tensor | None = None  # [Ld, H]
+
+    def __post_init__(self) -> None:
+        for kind in self._gated():  # arrays of NumPy become tensors
+            object.__setattr__(self, kind, torch.as_tensor(getattr(self, kind)))
+
+    def _gated(self) -> list[AttentionKind]:
+        return [kind for kind in ATTENTION_KINDS if getattr(self, kind) is not None]
 
     @classmethod
     def of(
@@ -265,12 +397,34 @@ class HeadGates(Hooks):
 
     def wants(self, site: Site) -> bool:
         """Return True if heads of this kind are gated."""
-        return (
-            site.name == "heads" and site.kind is not None and getattr(self, site.kind) is not None
-        )
+        return site.name == "heads" and site.kind in self._gated()
+
+    def check(self, every: Sequence[Site], n_rows: int) -> None:
+        """Raise `InputError` for a table of other layers or rows than the model and its batch."""
+        for kind in self._gated():
+            n_layers = len({site.layer for site in every if site.kind == kind})
+            *sizes, _ = shape = list(getattr(self, kind).shape) or [0]
+            if sizes not in ([n_layers], [n_layers, n_rows]):
+                raise InputError(
+                    f"{kind} gates {shape}: the model has {n_layers} such layers; expected "
+                    f"[{n_layers}, heads], or [{n_layers}, {n_rows}, heads] for {n_rows} rows"
+                )
+
+    def for_rows(self, sentences: Sequence[int]) -> HeadGates:
+        """Return the gates of these sentences."""
+        rows = list(sentences)
+        tables = {kind: getattr(self, kind) for kind in self._gated()}
+        return replace(self, **{
+            kind: table[:, rows] for kind, table in tables.items() if table.dim() == 3
+        })  # fmt: skip
 
     def __call__(self, site: Site, value: Tensor) -> Tensor:
         """Scale the heads' outputs [B, H, T, d_v]."""
         assert site.kind is not None and site.layer is not None
         factors = self.of_layer(site.kind, site.layer)
-        return value if factors is None else value * factors.to(value)[..., None, None]
+        assert factors is not None
+        if factors.size(-1) != value.size(1):
+            raise InputError(
+                f"{site.kind} gates of {factors.size(-1)} heads; the model has {value.size(1)}"
+            )
+        return value * factors.to(value)[..., None, None]

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from transformer.attention import MultiHeadAttention
 from transformer.config import ModelConfig
 from transformer.context import Context
-from transformer.hooks import Chain, Hooks, Record, matching
+from transformer.hooks import Chain, Hook, Record, begun, matching, sites
 from transformer.kernels import Dropout, in_stream, lookup, padding_mask
 from transformer.kv_cache import KVCache
 from transformer.layers import DecoderLayer, EncoderLayer
@@ -81,11 +81,11 @@ class Transformer(nn.Module):
         """Number of trainable parameters, shared ones counted once."""
         return sum(parameter.numel() for parameter in self.parameters())
 
-    def forward(self, src: Tensor, tgt_in: Tensor, hooks: Hooks | None = None) -> Tensor:
+    def forward(self, src: Tensor, tgt_in: Tensor, hooks: Hook | None = None) -> Tensor:
         """Teacher forcing: src [B, S] and tgt_in [B, T] to logits [B, T, V]."""
         return self.logits(self.hidden(src, tgt_in, hooks))
 
-    def hidden(self, src: Tensor, tgt_in: Tensor, hooks: Hooks | None = None) -> Tensor:
+    def hidden(self, src: Tensor, tgt_in: Tensor, hooks: Hook | None = None) -> Tensor:
         """The states before the last projection: [B, S] and [B, T] to [B, T, d_model]."""
         return self.decode(tgt_in, self.encode(src, hooks=hooks), hooks=hooks).hidden
 
@@ -97,7 +97,7 @@ class Transformer(nn.Module):
         return block
 
     def encode(
-        self, src: Tensor, *, hooks: Hooks | None = None, need_weights: bool = False
+        self, src: Tensor, *, hooks: Hook | None = None, need_weights: bool = False
     ) -> Encoded:
         """Read the source.
 
@@ -105,7 +105,10 @@ class Transformer(nn.Module):
             src: [B, S] token ids, padded at the end.
             hooks: read or replace values on the way; see `transformer.hooks`.
             need_weights: also return every attention map.
+
+        Raises: `InputError` for hooks on what the model does not have.
         """
+        hooks = None if hooks is None else begun(hooks, sites(self.config), len(src))
         maps = Record(matching(name="weights")) if need_weights else None
         hooks = hooks if maps is None else Chain(hooks, maps)
         relative = self.distances("encoder_self", src.size(1), src.size(1))
@@ -123,7 +126,7 @@ class Transformer(nn.Module):
         encoded: Encoded,
         *,
         cache: KVCache | None = None,
-        hooks: Hooks | None = None,
+        hooks: Hook | None = None,
         need_weights: bool = False,
     ) -> Decoded:
         """Read target tokens, each position seeing those up to itself and the whole source.
@@ -135,6 +138,7 @@ class Transformer(nn.Module):
             cache: extended in place with the new positions; starts as `KVCache()`.
             hooks, need_weights: see `encode`.
         """
+        hooks = None if hooks is None else begun(hooks, sites(self.config), len(tgt_in))
         maps = Record(matching(name="weights")) if need_weights else None
         hooks = hooks if maps is None else Chain(hooks, maps)
         start = 0 if cache is None else cache.length

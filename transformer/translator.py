@@ -14,7 +14,7 @@ from transformer.checkpoint.reference import ModelRef
 from transformer.device import available_devices, resolve_device
 from transformer.errors import CheckpointError, InputError
 from transformer.execution import Begin, EachLayer, Execution, Executions
-from transformer.hooks import Chain, Hooks
+from transformer.hooks import Chain, Hook
 from transformer.model import Encoded, Transformer
 from transformer.search.beam import Found, search
 from transformer.search.decoding import (
@@ -156,7 +156,7 @@ class Translator:
         beam_size: int | None = None,
         alpha: float | None = None,
         *,
-        hooks: Hooks | None = None,
+        hooks: Hook | None = None,
         on_translated: Progress | None = None,
         **options: Unpack[SearchOptions],
     ) -> list[Translation]:
@@ -168,7 +168,8 @@ class Translator:
             beam_size, alpha: hypotheses kept, and exponent of the length penalty; None is the
                 checkpoint's default (`decoding`), and a beam of 1 for sampling.
             hooks: read or replace values inside the model (`transformer.hooks`). In a batch they
-                see the rows of all its sentences.
+                see the rows of all its sentences; what is given by row has one for each of
+                `sentences`, in their order.
             on_translated: called with (sentences done, sentences in all) after each batch.
             options: `max_length`, `prefix`, `sampling`, `allow_unknown`, `rule` and `progress`, see
                 `transformer.search.request.SearchOptions`.
@@ -181,9 +182,11 @@ class Translator:
         sources = self._reader.sources(sentences)
         for source in sources:  # of which none may be too short for the prefix
             request.limit(source)
-        execution, decode = self._executions.choose(hooks), self.tokenizer.target.decode
+        decode = self.tokenizer.target.decode
 
-        def run(chosen: Sequence[Source]) -> list[Translation]:
+        def run(batch: Sequence[int]) -> list[Translation]:
+            execution = self._executions.choose(hooks, batch, len(sources))
+            chosen = [sources[index] for index in batch]
             _, found = self._search(execution, chosen, request)
             return [
                 Translation.of(each.hypotheses[0], decode, source.unknown_text)
@@ -201,7 +204,7 @@ class Translator:
         alpha: float | None = None,
         top_k: int = 10,
         *,
-        hooks: Hooks | None = None,
+        hooks: Hook | None = None,
         **options: Unpack[SearchOptions],
     ) -> Trace:
         """Translate one sentence and record every attention map.
@@ -238,7 +241,7 @@ class Translator:
         alpha: float | None = None,
         top_k: int = 10,
         *,
-        hooks: Hooks | None = None,
+        hooks: Hook | None = None,
         on_traced: Progress | None = None,
         **options: Unpack[SearchOptions],
     ) -> list[Trace]:
@@ -254,15 +257,15 @@ class Translator:
         request = self._request(beam_size, alpha, options, top_k)
         sources = self._reader.sources(sentences, blank=False)
         request.check_record(sources)
-        execution = self._executions.choose(hooks)
 
-        def run(chosen: Sequence[Source]) -> list[Trace]:
-            return self._traced(execution, chosen, request)
+        def run(batch: Sequence[int]) -> list[Trace]:
+            execution = self._executions.choose(hooks, batch, len(sources))
+            return self._traced(execution, [sources[index] for index in batch], request)
 
         return by_batches(sources, request.settings.beam_size, run, on_traced)
 
     def forcing_gap(
-        self, trace: Trace, *, hooks: Hooks | None = None, progress: Progress | None = None
+        self, trace: Trace, *, hooks: Hook | None = None, progress: Progress | None = None
     ) -> float:
         """Largest difference of a weight in a trace of this translator to a teacher-forced pass.
 
@@ -282,7 +285,7 @@ class Translator:
             self.model.decode(tgt_in, encoded, hooks=every)
         return gap.largest
 
-    def stream(self, trace: Trace, *, hooks: Hooks | None = None) -> Stream:
+    def stream(self, trace: Trace, *, hooks: Hook | None = None) -> Stream:
         """Record the residual stream, and the neurons, for a trace of this translator.
 
         Args: hooks: those that the trace was made with.

@@ -3,14 +3,18 @@
 import numpy as np
 import pytest
 import torch
-from torch import nn
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor, nn
 
 from tests.shipped import FOLDER
 from tests.tiny_models import random_model
 from transformer.checkpoint.folder import load_checkpoint
 from transformer.config import ModelConfig
+from transformer.errors import InputError
 from transformer.execution import Executions, Fast, Reference
-from transformer.hooks import HeadGates, Record, Replace, Site, matching
+from transformer.hooks import HeadGates, Hooks, Record, Replace, Site, matching
+from transformer.search import request
 from transformer.text.tokenizer import Tokenizer
 from transformer.trace.records import Trace
 from transformer.translator import Translator
@@ -145,3 +149,109 @@ def test_nothing_is_packed_twice_without_a_reason(translator: Translator) -> Non
         translator.model.generator.weight.mul_(2)
     second = executions.choose()
     assert isinstance(second, Fast) and second is not first and executions.choose() is second
+
+
+WORDS = ("The", "cat", "sat", "on", "the", "mat", "because", "it", "was", "tired")
+
+
+class Shifted(Hooks):
+    """Shifts what leaves the encoder and the decoder by a number for each sentence."""
+
+    def __init__(self, shifts: Tensor, rows: Tensor | None = None) -> None:
+        self.shifts, self.rows = shifts, shifts if rows is None else rows
+
+    def wants(self, site: Site) -> bool:
+        return site.block == "final"
+
+    def __call__(self, site: Site, value: Tensor) -> Tensor:
+        return value * self.rows[:, None, None].to(value)
+
+    def for_rows(self, sentences: object) -> Hooks:
+        return Shifted(self.shifts, self.shifts[list(sentences)])
+
+
+@settings(max_examples=6)
+@given(
+    lengths=st.lists(st.integers(0, len(WORDS)), min_size=2, max_size=5),
+    seed=st.integers(0, 99), beam=st.sampled_from([1, 2, 5]), tokens=st.sampled_from([1, 60, 6000]),
+)  # fmt: skip
+def test_values_by_row_follow_their_sentences(
+    lengths: list[int], seed: int, beam: int, tokens: int, tiny_translator: Translator
+) -> None:
+    """Each sentence of a mixed list gets what it would get alone, with its own rows."""
+    translator, rng = tiny_translator, torch.Generator().manual_seed(seed)
+    config, n = translator.config, len(lengths)
+    sentences = [" ".join(WORDS[:length]) for length in lengths]
+
+    def table(layers: int, heads: int) -> Tensor:
+        return torch.rand(layers, n, heads, generator=rng).round(decimals=1) * 1.5
+
+    tables = {
+        "encoder_self": table(config.n_encoder_layers, config.n_heads),
+        "decoder_self": table(config.n_decoder_layers, config.decoder_heads),
+        "cross": table(config.n_decoder_layers, config.decoder_heads),
+    }
+    shifts = 0.5 + torch.rand(n, generator=rng)
+    ways = [HeadGates(**tables), Shifted(shifts)]
+    alone = [
+        [HeadGates(**{kind: each[:, at : at + 1] for kind, each in tables.items()})
+         for at in range(n)],
+        [Shifted(shifts[at : at + 1]) for at in range(n)],
+    ]  # fmt: skip
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(request, "BATCH_TOKENS", tokens)
+        for hooks, rows in zip(ways, alone, strict=True):
+            found = translator.translate(sentences, beam, hooks=hooks, max_length=8)
+            for sentence, each, own in zip(sentences, found, rows, strict=True):
+                (one,) = translator.translate([sentence], beam, hooks=own, max_length=8)
+                assert each.ids == one.ids
+                assert each.score == pytest.approx(one.score, abs=1e-4)
+            said = [at for at in range(n) if lengths[at]]
+            if len(said) == n:
+                traces = translator.traces(sentences, beam, hooks=hooks, max_length=8)
+                for at in said:
+                    trace = translator.trace(sentences[at], beam_size=beam, hooks=rows[at],
+                                             max_length=8)  # fmt: skip
+                    assert_same(traces[at], trace)
+                    assert translator.forcing_gap(trace, hooks=rows[at]) < 1e-4
+
+
+def test_replaced_values_follow_their_sentences(tiny_translator: Translator) -> None:
+    """The encoder's output of three sentences of one length, put in place in another order."""
+    site, size = Site("encoder", None, "final", "hidden"), 5
+    sentences = [[4, 5, 6, 7], [8, 9, 10, 11], [12, 13, 14, 15]]
+    record = Record([site])
+    plain = tiny_translator.translate(sentences, 3, hooks=record)
+    assert record.sentences[site] == [(0, 1, 2)] and record[site].shape[:2] == (3, size)
+    turned = Replace({site: record[site][[1, 2, 0]].numpy()})
+    found = tiny_translator.translate(sentences, 3, hooks=turned)
+    assert [each.ids for each in found] == [plain[at].ids for at in (1, 2, 0)]
+
+
+def test_a_record_says_whose_rows_it_holds(tiny_translator: Translator) -> None:
+    site = Site("decoder", 0, "cross", "weights")
+    record = Record([site])
+    sentences = [SENTENCE[:9], "", SENTENCE, SENTENCE[:20]]
+    tiny_translator.translate(sentences, 2, hooks=record, max_length=6)
+    assert record.sentences[site][0] == (2, 3, 0)
+    for rows, weights in zip(record.sentences[site], record.values[site], strict=True):
+        assert len(rows) == len(weights) and 1 not in rows
+        for row, weight in zip(rows, weights, strict=True):
+            n_source = len(tiny_translator.read(sentences[row]).ids)
+            assert bool((weight[..., n_source:] == 0).all() and (weight[..., :n_source] > 0).all())
+
+
+def test_rows_of_another_number_than_sentences_are_refused(tiny_translator: Translator) -> None:
+    config = tiny_translator.config
+    gates = HeadGates(cross=torch.ones(config.n_decoder_layers, 2, config.decoder_heads))
+    trace = tiny_translator.trace(SENTENCE)
+    for refused in (
+        lambda: tiny_translator.translate([SENTENCE] * 3, hooks=gates),
+        lambda: tiny_translator.traces([SENTENCE], hooks=gates),
+        lambda: tiny_translator.trace(SENTENCE, hooks=gates),
+        lambda: tiny_translator.trace(SENTENCE, TARGET, hooks=gates),
+        lambda: tiny_translator.forcing_gap(trace, hooks=gates),
+        lambda: tiny_translator.stream(trace, hooks=gates),
+    ):
+        with pytest.raises(InputError, match=r"cross gates \[\d, 2, \d\]: .* for [13] rows"):
+            refused()

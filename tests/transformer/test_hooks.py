@@ -8,10 +8,12 @@ from torch import Tensor
 
 from tests.tiny_models import random_model
 from tests.transformer.test_model import CONFIGS, SRC, TGT
+from transformer.errors import InputError
 from transformer.hooks import (
     Chain,
     Complete,
     HeadGates,
+    Hook,
     Hooks,
     Record,
     Replace,
@@ -31,7 +33,7 @@ def model(request: pytest.FixtureRequest) -> Transformer:
     return random_model(CONFIGS[request.param], seed=4)
 
 
-def hidden(model: Transformer, hooks: Hooks | None) -> Tensor:
+def hidden(model: Transformer, hooks: Hook | None) -> Tensor:
     return model.decode(TGT, model.encode(SRC, hooks=hooks), hooks=hooks).hidden
 
 
@@ -232,3 +234,76 @@ def test_many_heads_are_ablated_in_one_batch() -> None:
         one = HeadGates.of(config, {("cross", 1, head): 0.0})
         expected = model.decode(TGT[:1], model.encode(SRC[:1]), hooks=one).hidden
         torch.testing.assert_close(found[head : head + 1], expected, **CLOSE)
+
+
+class Nowhere(Hooks):
+    def wants(self, site: Site) -> bool:
+        return site.layer == 9
+
+
+@pytest.mark.parametrize(
+    ("hooks", "said"),
+    [
+        (Replace({Site("encoder", 2, "self", "q"): lambda x: x}), "layer is one of None, 0, 1 "),
+        (Replace({Site("decoder", -1, "cross", "q"): lambda x: x}), "layer=-1.* None, 0 there"),
+        (Record([Site("encoder", 0, "cross", "q")]), "block is one of 'self', 'feed_forward' "),
+        (Record([Site("decoder", 0, "feed_forward", "weights")]), "name is one of 'input', 'inner"),
+        (Record([Site("middle", 0, "self", "q")]), "stack is one of 'encoder', 'decoder'"),
+        (Record([Site("decoder", None, "self", "q")]), "block is one of 'embedding', 'final'"),
+        (Record(matching(layer=7)), "Record wants none"),
+        (Chain(lambda site, value: None, Nowhere()), "Nowhere wants none"),
+        (HeadGates(cross=torch.ones(3, 2)), r"cross gates \[3, 2\]: the model has 1 such layers"),
+        (HeadGates(cross=torch.ones(1, 5, 2)), r"or \[1, 2, heads\] for 2 rows"),
+        (HeadGates(encoder_self=torch.ones(2)), r"encoder_self gates \[2\]"),
+        (HeadGates(encoder_self=torch.ones(2, 1)), "gates of 1 heads; the model has 5"),
+        (Replace({Site("encoder", 0, "self", "q"): torch.ones(3, 3, 6, 2)}), "for 2 rows"),
+        ({}, "a function of"),
+        (Record, "a function of"),
+    ],
+)
+def test_hooks_on_what_the_model_does_not_have_are_refused(hooks: Hook, said: str) -> None:
+    model = random_model(CONFIGS["a decoder of its own shape"])
+    with pytest.raises(InputError, match=said):
+        model.encode(SRC, hooks=hooks)
+    with pytest.raises(InputError, match=said):
+        hidden(model, hooks)
+
+
+@pytest.mark.parametrize("field", ["stack", "block", "name"])
+def test_a_test_for_a_name_that_no_site_has_is_refused(field: str) -> None:
+    with pytest.raises(InputError, match="'crossattn' is not one of"):
+        matching(**{field: "crossattn"})
+
+
+def test_a_function_is_a_hook_and_may_leave_the_value() -> None:
+    model, seen = random_model(CONFIGS["relative positions"]), []
+    plain = hidden(model, None)
+
+    def look(site: Site, value: Tensor) -> None:
+        seen.append(site)
+
+    torch.testing.assert_close(hidden(model, look), plain, **CLOSE)
+    assert tuple(seen) == sites(model.config)
+    site = Site("decoder", 0, "self", "hidden")
+    nothing = Replace({site: lambda value: None})
+    assert torch.equal(hidden(model, nothing), plain)
+    expected = hidden(model, Replace({site: lambda value: 2 * value}))
+
+    def double(here: Site, value: Tensor) -> Tensor | None:
+        return 2 * value if here == site else None
+
+    for hooks in (double, Chain(nothing, look, double, look)):  # with explicit weights
+        torch.testing.assert_close(hidden(model, hooks), expected, **CLOSE)
+    with pytest.raises(InputError, match="a hook returned int at Site"):
+        hidden(model, lambda site, value: 1)
+
+
+def test_arrays_of_numpy_are_values_and_gates() -> None:
+    model = random_model(CONFIGS["a decoder of its own shape"])
+    site = Site("encoder", 1, "self", "hidden")
+    value = torch.randn(2, 6, model.config.d_model)
+    expected = hidden(model, Replace({site: value}))
+    assert torch.equal(hidden(model, Replace({site: value.double().numpy()})), expected)
+    table = torch.tensor([[0.0, 0.5]])
+    expected = hidden(model, HeadGates(cross=table))
+    assert torch.equal(hidden(model, HeadGates(cross=table.numpy())), expected)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from transformer.attention import MultiHeadAttention
 from transformer.context import Context
-from transformer.hooks import Hooks, Stack
+from transformer.hooks import Hook, Stack, begun, sites
 from transformer.kernels import Dropout, causal_mask, in_stream
 from transformer.kv_cache import KVCache
 from transformer.layers import EncoderLayer
@@ -55,14 +55,14 @@ class OneStack(nn.Module):
         """Number of trainable parameters, shared ones counted once."""
         return sum(parameter.numel() for parameter in self.parameters())
 
-    def forward(self, src: Tensor, tgt_in: Tensor, hooks: Hooks | None = None) -> Tensor:
+    def forward(self, src: Tensor, tgt_in: Tensor, hooks: Hook | None = None) -> Tensor:
         """Read src [B, S] and tgt_in [B, T] as one text: logits [B, T, V] of the latter.
 
         Either may be empty; only a translator is trained with both.
         """
         return self.logits(self.hidden(src, tgt_in, hooks))
 
-    def hidden(self, src: Tensor, tgt_in: Tensor, hooks: Hooks | None = None) -> Tensor:
+    def hidden(self, src: Tensor, tgt_in: Tensor, hooks: Hook | None = None) -> Tensor:
         """Return the states [B, T, d_model] of tgt_in before the last projection."""
         return self.read(torch.cat([src, tgt_in], dim=1), hooks=hooks)[:, src.size(1) :]
 
@@ -77,13 +77,17 @@ class OneStack(nn.Module):
         """Return None: positions are added to the embeddings."""
         return
 
-    def read(self, ids: Tensor, *, hooks: Hooks | None = None) -> Tensor:
+    def read(self, ids: Tensor, *, hooks: Hook | None = None) -> Tensor:
         """Map texts [B, T], padded anywhere, to hidden states [B, T, d_model].
 
         Args: hooks: as in `transformer.model.Transformer`; a causal stack's sites are the
             decoder's, another's the encoder's.
         """
         stack: Stack = "decoder" if self.config.causal else "encoder"
+        if hooks is not None:
+            every = sites(self.config.blocks)
+            own = [site for site in every if site.stack == stack and site.block != "cross"]
+            hooks = begun(hooks, own, len(ids))
         text, at = self.text(ids), Context(stack, hooks)
         x = at.block("embedding")("hidden", self.embed(text))
         for index, layer in enumerate(self.layers):

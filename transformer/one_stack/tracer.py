@@ -198,7 +198,8 @@ class StackModel:
         if self.config.task != "translate":
             raise InputError(self.lacks("search") or "")
 
-        def run(chosen: Sequence[Source]) -> list[Translation]:
+        def run(batch: Sequence[int]) -> list[Translation]:
+            chosen = [sources[index] for index in batch]
             with torch.inference_mode():
                 found = self._found(chosen, beam_size, alpha)
             return [

@@ -151,7 +151,7 @@ BATCH_TOKENS = 6_000
 def by_batches(
     sources: Sequence[Source],
     beam_size: int,
-    run: Callable[[list[Source]], Sequence[Result]],
+    run: Callable[[list[int]], Sequence[Result]],
     progress: Callable[[int, int], None] | None = None,
     *,
     blank: Result | None = None,
@@ -161,7 +161,7 @@ def by_batches(
     The longest come first so that a batch that is too large for the machine fails at once.
 
     Args:
-        run: returns one result for each source it is given.
+        run: returns one result for each of the sources whose indices it is given.
         progress: called with (sentences done, sentences in all) after each batch.
         blank: the result of a source without tokens, which is not run.
     """
@@ -178,7 +178,7 @@ def by_batches(
         else:
             batches.append([index])
     for batch in batches:
-        results |= zip(batch, run([sources[index] for index in batch]), strict=True)
+        results |= zip(batch, run(batch), strict=True)
         if progress is not None:
             progress(len(results), len(sources))
     return [results[index] for index in range(len(sources))]  # type: ignore[misc]

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from transformer.attention import MultiHeadAttention
-from transformer.hooks import Chain, Complete, HeadGates, Hooks, Name, Record, Site
+from transformer.hooks import Chain, Complete, HeadGates, Hook, Hooks, Name, Record, Site
 from transformer.kernels import causal_mask
 from transformer.trace.building import to_array
 from transformer.trace.records import HeadStages, Trace, Weighing
@@ -96,7 +96,7 @@ def record_block(
     kind: AttentionKind,
     layer: int,
     *,
-    hooks: Hooks | None = None,
+    hooks: Hook | None = None,
 ) -> BlockValues:
     """Run a trace's tokens through the model up to the end of one attention block.
 

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from transformer.hooks import BLOCKS, Chain, Hooks, Name, Record, Site
+from transformer.hooks import BLOCKS, Chain, Hook, Name, Record, Site
 from transformer.layers import FeedForward
 from transformer.model import Transformer
 from transformer.text.tokenizer import Tokenizer
@@ -31,7 +31,7 @@ from transformer.trace.records import (
 from transformer.types import Floats
 
 
-def record_stream(model: Transformer, trace: Trace, *, hooks: Hooks | None = None) -> Stream:
+def record_stream(model: Transformer, trace: Trace, *, hooks: Hook | None = None) -> Stream:
     """Run a trace's tokens through the model and record the stream behind each block.
 
     Args: hooks: applied on the way.
