@@ -3,8 +3,6 @@
 Prints the floors of the working tree, or writes them into docs/architecture.md.
 """
 
-from __future__ import annotations
-
 import argparse
 from collections import Counter, defaultdict
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Made-up but valid records for tests that need no model."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -5,8 +5,6 @@ one process imports it all, and each server, program or command is a copy of tha
 nothing else has run yet. Where the start itself is tested, it is a new Python.
 """
 
-from __future__ import annotations
-
 import atexit
 import functools
 import importlib

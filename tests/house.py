@@ -1,7 +1,5 @@
 """The modules of the project and their imports."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass

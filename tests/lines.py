@@ -3,8 +3,6 @@
 Counts the lines of the files that git tracks, so a build folder or an editor's copy never counts.
 """
 
-from __future__ import annotations
-
 import subprocess
 from collections import Counter, defaultdict
 from pathlib import Path

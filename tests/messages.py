@@ -1,7 +1,5 @@
 """Messages of components, read as the browser reads them."""
 
-from __future__ import annotations
-
 import json
 import zlib
 from typing import Any

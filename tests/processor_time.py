@@ -6,8 +6,6 @@ A parent is charged for the children it has waited for. On Linux, descendants wh
 first (browsers, servers) become children of this process, so their time is counted as well.
 """
 
-from __future__ import annotations
-
 import argparse
 import ctypes
 import os

@@ -1,7 +1,5 @@
 """Models of one stack with random weights."""
 
-from __future__ import annotations
-
 import torch
 
 from transformer.config import ModelConfig

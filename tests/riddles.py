@@ -1,7 +1,5 @@
 """Made-up traces of a sentence whose pronoun may refer to either of two nouns."""
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Any
 

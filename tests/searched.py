@@ -1,7 +1,5 @@
 """Traces of real searches over made-up distributions, one for every prefix."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable, Sequence
 

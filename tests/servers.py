@@ -1,7 +1,5 @@
 """Servers for tests: the app, or a page of its own."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

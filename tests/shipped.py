@@ -1,7 +1,5 @@
 """The shipped checkpoints, by what they are."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

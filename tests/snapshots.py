@@ -1,7 +1,5 @@
 """Snapshots of a training that never was, beside a small checkpoint."""
 
-from __future__ import annotations
-
 import io
 from pathlib import Path
 from typing import Any

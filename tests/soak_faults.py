@@ -1,7 +1,5 @@
 """Training, publishing, importing, corpus jobs: killed or out of disk, they leave nothing torn."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -3,8 +3,6 @@
 A case that finds a fault is written to tests/fuzzing/cases, where `make test` tries it for ever.
 """
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 import time

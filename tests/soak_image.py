@@ -6,8 +6,6 @@ says: user 1000 without capabilities, everything read-only but `/tmp`, no networ
 That needs root, and a CPU build of torch that pip can find.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """A class that uses the app without a pause: no errors, and memory stays flat after warm-up."""
 
-from __future__ import annotations
-
 import json
 import statistics
 import time

@@ -1,7 +1,5 @@
 """Small races against other libraries: both sides run, and the last line has figures."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Length of a soak, and the file of its figures."""
 
-from __future__ import annotations
-
 import json
 import os
 

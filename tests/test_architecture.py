@@ -1,7 +1,5 @@
 """The picture of the architecture is drawn from the floors and imports that other tests check."""
 
-from __future__ import annotations
-
 import re
 
 from tests.architecture import floors

@@ -1,7 +1,5 @@
 """Results that benchmarks compute from measurements; the races run in `make soak`."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

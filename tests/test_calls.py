@@ -1,7 +1,5 @@
 """Every figure is a call of `headlight`, and its program is that call."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from inspect import getdoc, signature
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The documents agree with the project: links, decisions, names, printed tables."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

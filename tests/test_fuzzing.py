@@ -1,7 +1,5 @@
 """Inputs that fuzzing found are refused in one line, or read; and the fuzzing itself works."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

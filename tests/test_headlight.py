@@ -1,7 +1,5 @@
 """`headlight.show` in a notebook, and the program that writes a page."""
 
-from __future__ import annotations
-
 import html
 import re
 import subprocess

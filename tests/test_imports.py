@@ -1,7 +1,5 @@
 """Imports run down the floors only, and never in a circle."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """Locks for servers: the versions of `requirements.txt`, each with its hashes."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

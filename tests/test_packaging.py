@@ -1,7 +1,5 @@
 """An installation: its content, and that it runs outside the repository."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

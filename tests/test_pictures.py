@@ -1,7 +1,5 @@
 """README's picture shows today's app."""
 
-from __future__ import annotations
-
 from tests.browser import pictures
 
 

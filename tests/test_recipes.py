@@ -1,7 +1,5 @@
 """The recipes in CONTRIBUTING.md work: applied to a copy, they pass their own tests."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -4,8 +4,6 @@
 words of example sentences.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Tiny models: with random weights, or trained for a second."""
 
-from __future__ import annotations
-
 import torch
 from torch.nn.functional import cross_entropy
 from torch.nn.utils import parameters_to_vector, vector_to_parameters

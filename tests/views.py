@@ -1,7 +1,5 @@
 """Views of checkpoints as the sidebar makes them, for tests without it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

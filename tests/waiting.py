@@ -1,7 +1,5 @@
 """Waiting for a condition: the only place where tests sleep."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Find a Chromium for the browser tests; install one where there is none."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """A running app and a browser that looks at it."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """The pixels of a canvas, and those of one map in the grid of all layers and heads."""
 
-from __future__ import annotations
-
 import base64
 import json
 

@@ -1,7 +1,5 @@
 """A visitor whose place goes to one who waits, in the browser."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from urllib.parse import urljoin

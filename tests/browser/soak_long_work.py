@@ -1,7 +1,5 @@
 """Work within a fragment that takes seconds: it shows its progress and can be stopped."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from urllib.parse import quote
 

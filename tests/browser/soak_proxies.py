@@ -1,7 +1,5 @@
 """Two public servers behind a real nginx and a real Caddy, with what `deploy/` ships for them."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

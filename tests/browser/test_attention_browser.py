@@ -1,7 +1,5 @@
 """The Attention page in a browser: pixels are weights, clicks and keys choose, links reopen."""
 
-from __future__ import annotations
-
 from urllib.parse import quote
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Compare in a real browser: a pair of heads is chosen and subtracted as the models say."""
 
-from __future__ import annotations
-
 import json
 import re
 from functools import partial

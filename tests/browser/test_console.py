@@ -2,8 +2,6 @@
 fails, nothing too wide, nothing under the keys' hint, no menu cut off, nothing that axe finds
 serious."""
 
-from __future__ import annotations
-
 from functools import partial
 from importlib.resources import files
 from typing import Literal

@@ -1,7 +1,5 @@
 """Files that are taken away: every format of a click, and pages that `show` writes, offline."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from urllib.parse import quote

@@ -1,7 +1,5 @@
 """The very first visit to a server, while its libraries are still being loaded."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from playwright.sync_api import BrowserContext, expect

@@ -1,7 +1,5 @@
 """Tabs of the grid: another kind of attention is drawn in the page, and the server hears of it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import quote

@@ -1,7 +1,5 @@
 """The opening in a real browser: played whole by keyboard, with reduced motion, and never twice."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 

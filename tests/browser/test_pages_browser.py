@@ -1,7 +1,5 @@
 """Pages in a real browser: what is pointed at, clicked and typed is followed, and text is text."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

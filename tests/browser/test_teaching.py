@@ -1,7 +1,5 @@
 """Presenter mode, its keys, and tours in a real browser."""
 
-from __future__ import annotations
-
 from urllib.parse import parse_qs, urlsplit
 
 from playwright.sync_api import expect

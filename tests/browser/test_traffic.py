@@ -1,7 +1,5 @@
 """Costs of an interaction, counted: messages, bytes, requests, canvases and layers."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager

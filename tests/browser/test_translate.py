@@ -1,7 +1,5 @@
 """The app in a real browser: a sentence is typed, translated, and looked into."""
 
-from __future__ import annotations
-
 import re
 from urllib.parse import quote
 

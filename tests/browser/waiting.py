@@ -4,8 +4,6 @@ A page is never read once and asserted: Streamlit replaces one element after the
 ones standing until the script ends, and changes the URL before or after all of that.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from functools import partial, wraps

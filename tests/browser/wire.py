@@ -1,7 +1,5 @@
 """A page's line to its server."""
 
-from __future__ import annotations
-
 import re
 
 from playwright.sync_api import Page, WebSocketRoute

@@ -9,8 +9,6 @@ A full disk is a small tmpfs, which needs a mount namespace (`unshare --mount`);
 outside Linux, the largest file that the work may write is limited instead.
 """
 
-from __future__ import annotations
-
 import importlib
 import json
 import os

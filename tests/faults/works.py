@@ -4,8 +4,6 @@ Each works in a folder of its own, `place`, on what was prepared beside it. `che
 every fault and fails if anything there is torn.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Read a figure as matplotlib draws it: its texts, its axes, and the places of both."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Exhibits for tests, with tokens that look like code, markup or a formula."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """One attention map: the array is unchanged, rows are queries, text is not markup."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Curves of a search: the numbers drawn are the numbers given."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Charts with larger text for a projector: the text grows, the data stay."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

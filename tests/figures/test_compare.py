@@ -1,7 +1,5 @@
 """The scale of a difference, a difference in words, and two figures as one."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

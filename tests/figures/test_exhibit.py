@@ -1,7 +1,5 @@
 """Exhibits refuse content that no file could show."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

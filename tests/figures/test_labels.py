@@ -1,7 +1,5 @@
 """Token text is shown as it is, never as markup."""
 
-from __future__ import annotations
-
 import re
 import string
 import unicodedata

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import numpy as np
 
 from figures.layer_costs import cost_lines, path_picture

@@ -1,7 +1,5 @@
 """The sentences on the page of the search tree hold the search's own numbers."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

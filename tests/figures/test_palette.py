@@ -1,7 +1,5 @@
 """The colours: one even, monotone 0-1 scale, symmetric signed ones, categories that stay apart."""
 
-from __future__ import annotations
-
 import itertools
 import re
 import tomllib

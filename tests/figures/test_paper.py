@@ -1,7 +1,5 @@
 """Figures for a paper: SVG with text as text, PNG with ink, and sizes that hold."""
 
-from __future__ import annotations
-
 import dataclasses
 import io
 import re

@@ -1,7 +1,5 @@
 """Figures of positions: the arrays are unchanged, the end of training is marked."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Figures of shifts hold the numbers they were given."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """CSV and NPZ hold the numbers and the tokens, and nothing in them runs."""
 
-from __future__ import annotations
-
 import csv
 import io
 

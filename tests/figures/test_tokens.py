@@ -1,7 +1,5 @@
 """Figures of tokens: the numbers are those given, and text stays text."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Changes that break an input: bits, numbers, pieces cut out, doubled, or taken from elsewhere."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -4,8 +4,6 @@ A reader may refuse its input with an error of this project's own, which pages a
 one line. Any other exception is a fault.
 """
 
-from __future__ import annotations
-
 import gzip
 import shutil
 from collections.abc import Callable

@@ -10,8 +10,6 @@ most bytes that it ever held.
 haste: a visitor is idle at once.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import threading

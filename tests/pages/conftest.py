@@ -1,7 +1,5 @@
 """The app as a script, on small random checkpoints or on the shipped ones."""
 
-from __future__ import annotations
-
 import functools
 import inspect
 import shutil
@@ -137,7 +135,7 @@ class Caches(NamedTuple):
     pictures: Lru
 
     @classmethod
-    def empty(cls) -> Caches:
+    def empty(cls) -> "Caches":
         return cls(Lru(128 * 2**20), Lru(32 * 2**20, attrgetter("nbytes")))
 
     @contextmanager

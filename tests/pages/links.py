@@ -1,7 +1,5 @@
 """Texts, view and components of a page, and what a visitor does there."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 from urllib.parse import unquote

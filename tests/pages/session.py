@@ -3,8 +3,6 @@
 It opens an address, types into widgets, presses buttons, and reads what the app sends back.
 """
 
-from __future__ import annotations
-
 from typing import Any
 from urllib.parse import urlencode
 
@@ -37,7 +35,7 @@ class Session:
         self.elements: list[Element] = []
         self.received = b""
 
-    def __enter__(self) -> Session:
+    def __enter__(self) -> "Session":
         self._socket = self._connecting.__enter__()
         return self
 

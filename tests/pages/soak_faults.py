@@ -1,7 +1,5 @@
 """A real server under faults: who is concerned reads one line, others notice nothing."""
 
-from __future__ import annotations
-
 import os
 import random
 import re

@@ -1,7 +1,5 @@
 """The frame: navigation, sidebar, URL, and checkpoints that do not work."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from operator import attrgetter

@@ -1,7 +1,5 @@
 """The Attention page shows what the model did, and the link holds the view."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path

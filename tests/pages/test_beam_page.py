@@ -1,7 +1,5 @@
 """The Beam search page shows what the search did, and the link holds the view."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -4,8 +4,6 @@ The app does not validate a chart again as it draws. Components' own drawings ar
 tests/browser/test_console.py.
 """
 
-from __future__ import annotations
-
 import ast
 import json
 from typing import Any

@@ -1,7 +1,5 @@
 """The Compare page: both sides are right, and it says what cannot be compared, and why."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Cost: the stored measurement, a walk, bytes of maps, and measuring on the server."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any

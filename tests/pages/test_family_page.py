@@ -1,7 +1,5 @@
 """The Family page, and the other pages with models of one stack."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

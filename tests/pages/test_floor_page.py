@@ -1,7 +1,5 @@
 """The Floor plan: its defaults, its link, and where a click leads."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Controls named by a technical term explain it; texts link it to the glossary."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

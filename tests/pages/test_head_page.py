@@ -1,7 +1,5 @@
 """Inside a head: the page's defaults, its link, and its numbers."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

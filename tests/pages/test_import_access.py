@@ -1,7 +1,5 @@
 """Only a session that gave the token may import, however its requests arrive."""
 
-from __future__ import annotations
-
 import re
 import socket
 import threading

@@ -1,7 +1,5 @@
 """Multilingual models: languages are offered, in the link, and used."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

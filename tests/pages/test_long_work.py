@@ -1,7 +1,5 @@
 """Sentences of 500 tokens: every page that computes shows its progress and can be stopped."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """A root with many hundreds of checkpoints: listed in parts, each read once, the sidebar usable."""
 
-from __future__ import annotations
-
 import shutil
 import time
 from pathlib import Path

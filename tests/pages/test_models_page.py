@@ -1,7 +1,5 @@
 """The Models page: its list, imports, and paths that are never opened."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import threading

@@ -3,8 +3,6 @@
 Every page with every kind of model is opened in test_pages.py.
 """
 
-from __future__ import annotations
-
 from importlib.util import find_spec
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Every page with every kind of model, with hostile text, and with links that say nonsense."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

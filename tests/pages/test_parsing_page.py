@@ -1,7 +1,5 @@
 """The Parsing page: the tree of the sentence, a chosen bracket, and models that do not parse."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The Positions page: its numbers, its controls, and learned tables where a checkpoint has them."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A public server: what a visitor, a balancer and a collector of counters find there."""
 
-from __future__ import annotations
-
 import json
 import urllib.error
 import urllib.request

@@ -1,7 +1,5 @@
 """The cost of one rerun of each page, counted, not timed."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -5,8 +5,6 @@ on screen then is compared with a new session that opens the link. A new control
 the URL fails here; the values of one setting are tested in tests/ui/core/test_choice.py.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Several visitors at once: all see their own sentences only; `make soak` has many more."""
 
-from __future__ import annotations
-
 import random
 import string
 import threading

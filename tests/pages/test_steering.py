@@ -1,7 +1,5 @@
 """Steering and sampling on the Translate page, as far as Python goes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Every figure of every page in every format, and its program, which makes the same arrays."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path

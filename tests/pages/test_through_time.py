@@ -1,7 +1,5 @@
 """The bar through a model's training: what it offers, where it leads, what a link may ask."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 from typing import Any

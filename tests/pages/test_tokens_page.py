@@ -1,7 +1,5 @@
 """The Tokens page as a script: one story, every control in the link, any text."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Tours and glossary in the app: every stop opens with a valid view, on more than one model."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The Training page: its form, a run in its address, and the switch."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

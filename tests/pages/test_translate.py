@@ -1,7 +1,5 @@
 """The Translate page and its opening; player and animation are tested in a browser."""
 
-from __future__ import annotations
-
 from functools import partialmethod
 from pathlib import Path
 

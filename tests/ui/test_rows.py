@@ -1,7 +1,5 @@
 """Decoder rows have one name in every figure and message."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Settings of the Attention page: valid links are restored, nonsense is ignored."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

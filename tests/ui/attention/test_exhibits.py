@@ -1,7 +1,5 @@
 """Downloads of the Attention page: every head as it is, and every kind offline."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from itertools import product

@@ -1,7 +1,5 @@
 """Downloads of the search tree: nodes, branches and their maps."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

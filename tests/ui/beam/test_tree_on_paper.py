@@ -1,7 +1,5 @@
 """The downloaded search tree: boxes, edges that reach them, and whole words."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import pytest

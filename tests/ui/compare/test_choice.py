@@ -1,7 +1,5 @@
 """The checkpoint on the other side, and the sentence that both know."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

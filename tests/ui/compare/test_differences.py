@@ -1,7 +1,5 @@
 """Pieces that two tokenizers cut differently, and tables of positions that differ."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The language that a model writes, and the warning where B reads A's."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

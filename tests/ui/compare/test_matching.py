@@ -1,7 +1,5 @@
 """Matching heads can be stopped at any point and resumed with the same result."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

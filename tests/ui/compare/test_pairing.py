@@ -1,7 +1,5 @@
 """Matching maps of two sides, reasons for others, and the parts of a difference."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Two sides' translations in numbers and words, and what metrics.json publishes of them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

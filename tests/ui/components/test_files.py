@@ -1,7 +1,5 @@
 """Components' files: each is used, and a script comes with the functions it calls."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The grid: messages, choices, and the map of each cell."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Lines: exactly those that the filter keeps are sent, and colours never repeat."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Lens, map of similar heads, and parts of a sum: the message is the maps."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

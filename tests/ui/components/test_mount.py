@@ -1,7 +1,5 @@
 """A choice made in the browser is not sent back; one made elsewhere is."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

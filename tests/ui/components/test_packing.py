@@ -1,7 +1,5 @@
 """The message of a canvas component can be read back and needs no copy."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

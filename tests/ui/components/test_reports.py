@@ -1,7 +1,5 @@
 """Reports from the browser: valid ones are read, any other is refused."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The stages: the record is sent."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

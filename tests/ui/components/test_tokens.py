@@ -1,7 +1,5 @@
 """Pieces, cuts, and sentences token by token, as sent to the browser."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """The view of a search tree: its message and colours."""
 
-from __future__ import annotations
-
 import pytest
 
 from figures.outcomes import OUTCOMES

@@ -1,7 +1,5 @@
 """The glossary is complete, findable and safe; texts about a mouse have versions for touch."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A translation in a loop is shown once everywhere, with a note of the cut."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

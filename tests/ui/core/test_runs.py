@@ -1,7 +1,5 @@
 """Runs compute one after the other; one that waits lets others go on."""
 
-from __future__ import annotations
-
 import math
 import threading
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Captions state a figure's origin."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial

@@ -1,7 +1,5 @@
 """The popover computes nothing before a click, and its snippets cannot be made to run text."""
 
-from __future__ import annotations
-
 import ast
 import threading
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Offline pages: one file, nothing loaded from outside, no scripts but our own."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Pages state the app's base path; everything else passes unchanged."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 from typing import Any

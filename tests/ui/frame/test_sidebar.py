@@ -1,7 +1,5 @@
 """The sidebar's description of a model."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from transformer.catalogue import Entry, ModelRef

@@ -1,7 +1,5 @@
 """The figure of one query in one head."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from figures.exhibit import Panel, Series

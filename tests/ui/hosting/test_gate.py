@@ -1,7 +1,5 @@
 """Requests answered by the gate or passed on, and eviction of idle visitors while others wait."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Rules of the headers."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 

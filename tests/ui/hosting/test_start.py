@@ -1,7 +1,5 @@
 """Settings refused at the start, listening sockets, and repeated log lines."""
 
-from __future__ import annotations
-
 import logging
 import os
 import socket

@@ -1,7 +1,5 @@
 """Model cards keep their structure; nothing in them is a link, a picture, HTML or a formula."""
 
-from __future__ import annotations
-
 import re
 
 from hypothesis import example, given

@@ -1,7 +1,5 @@
 """The size of an import, and who may import."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Rows of the page of models: figures that are numbers, tasks, shapes and sizes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Figures of the Positions page: the split of layer 1, and tables that a model stores."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The Tokens page on real models: shipped ones and small ones of every kind."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Guided tours: questions answered by the numbers, on any model and any sentence."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Downloads of the tour of training: programs make the numbers of every picture."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """One job at a time, its end, and the switch."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

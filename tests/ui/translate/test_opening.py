@@ -1,7 +1,5 @@
 """The opening says what the heads do: where the light falls, and whether it moves."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The Translate page's sentences, and the player's first step."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Compute quota of a session."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Results computed for pages, and their plans."""
 
-from __future__ import annotations
-
 import dataclasses
 import threading
 from pathlib import Path

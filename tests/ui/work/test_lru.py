@@ -1,7 +1,5 @@
 """A cache bounded in bytes, in which one thread computes what others wait for."""
 
-from __future__ import annotations
-
 import threading
 from concurrent.futures import ThreadPoolExecutor
 

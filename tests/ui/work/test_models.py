@@ -1,7 +1,5 @@
 """Models in memory: loaded once, bounded in bytes, and refused where memory is too short."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

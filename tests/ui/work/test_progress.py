@@ -1,7 +1,5 @@
 """Progress of background work."""
 
-from __future__ import annotations
-
 import threading
 
 from tests.waiting import wait_until

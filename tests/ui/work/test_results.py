@@ -1,7 +1,5 @@
 """Traces under their requests: keys, errors, and the process that makes them."""
 
-from __future__ import annotations
-
 import dataclasses
 import os
 import shutil
@@ -122,7 +120,7 @@ def test_a_process_of_its_own_is_asked_when_there_is_one(
     expected, request = make_trace(), view.request
 
     class Ready:
-        def free(self, waiting: int) -> Ready:
+        def free(self, waiting: int) -> "Ready":
             assert waiting == 0
             return self
 

@@ -1,7 +1,5 @@
 """Only paths in a checkpoint root are opened, however they are spelled."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 from pathlib import Path
