@@ -191,10 +191,7 @@ def test_a_killed_worker_is_one_line_and_others_notice_nothing(
     root: Path, rng: random.Random
 ) -> None:
     read, done, killed = Counter[str](), Counter[str](), 0
-    with (
-        faulty(root, HEADLIGHT_WORKERS="1") as server,
-        class_of(server, 6, read, done) as over,
-    ):
+    with faulty(root, HEADLIGHT_WORKERS="1") as server, class_of(server, 6, read, done) as over:
         while killed < trials(4) and not over.is_set():
             time.sleep(rng.uniform(0, 0.6))
             for pid in children(server.pid):
@@ -238,10 +235,7 @@ def test_a_checkpoint_changed_in_use(
 ) -> None:
     read, done, folder = Counter[str](), Counter[str](), root / "alpha"
     ways = ("replace", "remove", "remove file", "cut", "overwrite", "date")
-    with (
-        faulty(root, HEADLIGHT_WORKERS="1") as server,
-        class_of(server, 4, read, done) as over,
-    ):
+    with faulty(root, HEADLIGHT_WORKERS="1") as server, class_of(server, 4, read, done) as over:
         for number in range(trials(8)):
             harm(folder, tiny_tokenizer, ways[number % len(ways)], rng)
             time.sleep(rng.uniform(0, 0.5))

@@ -57,8 +57,7 @@ def charts(app: AppTest) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(
-    ("page", "query"),
-    [("tokens", {}), ("", {"tour": "training", "stop": "4", "guess": "0"})],
+    ("page", "query"), [("tokens", {}), ("", {"tour": "training", "stop": "4", "guess": "0"})]
 )
 def test_charts_grow_with_the_page(run_app: RunApp, page: str, query: dict[str, str]) -> None:
     small, large = (

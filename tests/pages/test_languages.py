@@ -95,9 +95,7 @@ def test_what_a_link_asks_for_in_vain_is_said(open_app: RunApp) -> None:
     assert not app.run().toast
 
 
-def test_another_model_is_told_the_same_language_by_its_own_code(
-    open_app: RunApp,
-) -> None:
+def test_another_model_is_told_the_same_language_by_its_own_code(open_app: RunApp) -> None:
     app = open_app("nllb", src_lang="deu_Latn", tgt_lang="arb_Arab")
     for name, codes in (("m2m100", ("de", "ar")), ("mbart", ("de_DE", "ar_AR"))):
         app.sidebar.selectbox(key="checkpoint_box").set_value(name).run()

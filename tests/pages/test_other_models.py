@@ -112,9 +112,7 @@ def test_a_recorded_translation_plays_and_takes_no_other_sentence(
     assert "log-probabilities" in messages_in(open_page("maps.npz", "translate"))
 
 
-def test_a_file_that_only_looks_right_is_named_on_the_page(
-    open_page: RunApp,
-) -> None:
+def test_a_file_that_only_looks_right_is_named_on_the_page(open_page: RunApp) -> None:
     text = open_page("off.npz").error[0].value.replace("\\", "")
     assert text.startswith("off.npz: array 'attention' [1, 3, 3]: row (0, 0, 0) sums to 1.5")
 

@@ -85,8 +85,7 @@ def split_page(run_app: RunApp, root: Path, checkpoint: str, **query: str) -> Ap
 
 
 @pytest.mark.parametrize(
-    ("checkpoint", "side"),
-    [("computed", "encoder"), ("learned", "decoder"), ("stored", "decoder")],
+    ("checkpoint", "side"), [("computed", "encoder"), ("learned", "decoder"), ("stored", "decoder")]
 )
 def test_the_layer_1_split_adds_up_on_screen(
     run_app: RunApp, checkpoints: Path, checkpoint: str, side: str

@@ -26,9 +26,7 @@ from ui.frame.pages import PAGES, PageSpec
 Name = tuple[str, str]
 
 #: Controls that are actions, not state: their key, and why they leave nothing.
-ACTS = {
-    "example_box": "takes an example as the sentence, and is empty again",
-}
+ACTS = {"example_box": "takes an example as the sentence, and is empty again"}
 
 #: Suffix of the keys of controls for files, which change nothing on the page.
 OF_FILES = "_figure_size"
@@ -44,7 +42,7 @@ WITHOUT = {"tours"}
 
 #: Views of a page whose controls cannot be reached from its first view.
 INSIDE: dict[str, tuple[dict[str, str], ...]] = {
-    "compare": ({"topic": "head"}, {"topic": "tokens"}, {"topic": "positions"}, {"topic": "heads"}),
+    "compare": ({"topic": "head"}, {"topic": "tokens"}, {"topic": "positions"}, {"topic": "heads"})
 }
 
 SENTENCE = "The cat sat on the mat."

@@ -17,10 +17,7 @@ def entry(name: str = "x", path: Path = Path("x"), **more: object) -> Entry:
 
 def test_figures_are_measured_ones() -> None:
     tests = {"a": {"bleu": 12.345, "chrf": 50, "other": 1}, "b": {"chrf": 3.0}}
-    assert figures_of({"tests": tests}) == [
-        r"BLEU 12\.3 · chrF 50\.0 on `a`",
-        r"chrF 3\.0 on `b`",
-    ]
+    assert figures_of({"tests": tests}) == [r"BLEU 12\.3 · chrF 50\.0 on `a`", r"chrF 3\.0 on `b`"]
     assert figures_of({"tests": {"a": {"bleu": 0.0, "exact_match": 0.999}}}, letters=True) == [
         r"exact 99\.9 \% on `a`"
     ]
