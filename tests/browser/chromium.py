@@ -41,10 +41,6 @@ HOW = (
 )
 
 
-class NoChromiumError(RuntimeError):
-    """There is no Chromium and none could be installed; the message says what to do."""
-
-
 def find() -> str | None:
     """Path of a Chromium that starts: the one named in HEADLIGHT_CHROMIUM, the system's, or
     Playwright's own."""
@@ -52,7 +48,7 @@ def find() -> str | None:
 
 
 def find_or_install() -> str:
-    """`find`, after installing one where there is none. Raises `NoChromiumError`."""
+    """`find`, after installing one where there is none. Raises `RuntimeError` that says how to."""
     commands = [] if os.environ.get("HEADLIGHT_CHROMIUM") else _installers()
     while (found := find()) is None and commands:
         command = commands.pop(0)
@@ -62,7 +58,7 @@ def find_or_install() -> str:
         except (OSError, subprocess.TimeoutExpired) as error:
             print(error, file=sys.stderr)
     if found is None:
-        raise NoChromiumError(HOW)
+        raise RuntimeError(HOW)
     return found
 
 
@@ -97,7 +93,4 @@ def _installers() -> list[list[str]]:
 
 
 if __name__ == "__main__":
-    try:
-        print(find_or_install())
-    except NoChromiumError as missing:
-        sys.exit(str(missing))
+    print(find_or_install())

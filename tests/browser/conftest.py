@@ -4,19 +4,12 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
-from playwright.sync_api import (
-    Browser,
-    BrowserContext,
-    Dialog,
-    Error,
-    Page,
-    Request,
-    sync_playwright,
-)
+from playwright.sync_api import Browser, BrowserContext, Error, Page, Request, sync_playwright
 
-from tests.browser.chromium import FLAGS, NoChromiumError, find_or_install
+from tests.browser.chromium import FLAGS, find_or_install
 from tests.browser.waiting import PATIENCE_MS, SENTENCE, be_patient, follow
 from tests.browser.wire import Wire
 from tests.servers import free_port, serving
@@ -48,10 +41,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    try:
-        path = find_or_install()
-    except NoChromiumError as missing:
-        pytest.fail(str(missing))
+    path = find_or_install()
     with sync_playwright() as playwright:
         args = [*FLAGS, *SHORT_LIVED]
         chromium = playwright.chromium.launch(executable_path=path, args=args)
@@ -108,7 +98,6 @@ def address(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Iterator[st
 
 @pytest.fixture(scope="session")
 def trace(tiny_translator: Translator) -> Trace:
-    """`SENTENCE` in the app at `address`."""
     made = tiny_translator.trace(SENTENCE)
     assert len(made.src_tokens) != len(made.tgt_tokens)
     return made
@@ -200,7 +189,7 @@ def open_page(
             tabs.remove(used[-1])
         return used[-1].open(address, theme, size, anew=anew)
 
-    def dialog(shown: Dialog) -> None:
+    def dialog(shown: Any) -> None:
         _wrong.append(f"dialog: {shown.message}")
         shown.dismiss()
 

@@ -1,20 +1,10 @@
-"""Take pictures of the app.
-
-python -m tests.browser.pictures          README's picture, docs/translate.png
-python -m tests.browser.pictures FOLDER   every page in both themes
-"""
-
-from __future__ import annotations
+"""README's picture, docs/translate.png: python -m tests.browser.pictures takes it anew."""
 
 import ast
 import hashlib
 import io
-import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
@@ -23,9 +13,6 @@ from tests.forks import ROOT
 from ui.components.files import script, style
 from ui.core.examples import examples_for
 from ui.frame.pages import PAGES
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser
 
 PICTURE = ROOT / "docs/translate.png"
 CHECKPOINT = "everyday-en-de"
@@ -50,7 +37,6 @@ def fingerprint() -> str:
 
 
 def pictured() -> str:
-    """Return the fingerprint of the app that README's picture was taken of."""
     with Image.open(PICTURE) as image:
         return str(image.info.get(_CHUNK, ""))
 
@@ -66,58 +52,28 @@ def _code(text: str) -> str:
 
 def take_picture() -> None:
     """Write README's picture: Translate with its first example, in the light theme."""
-    sentence = examples_for(CHECKPOINT).items[0].sentence
-    with _app() as (address, chromium):
-        page = chromium.new_page(viewport={"width": 1280, "height": 720}, color_scheme="light")
-        page.goto(f"{address}/?opening=0&checkpoint={CHECKPOINT}&sentence={sentence}")
-        page.wait_for_selector(".player canvas.matrix", timeout=120_000)
-        page.wait_for_timeout(3_000)  # fonts, and the first step's transition
-        shot = Image.open(io.BytesIO(page.screenshot()))
-    chunk = PngInfo()
-    chunk.add_text(_CHUNK, fingerprint())
-    shot.convert("RGB").save(PICTURE, pnginfo=chunk, optimize=True)
-
-
-def take_all(folder: Path) -> None:
-    """Write `translate-light.png` and so on, 1280 x 720 at twice the pixels."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with _app() as (address, chromium):
-        for theme in ("light", "dark"):
-            size = {"width": 1280, "height": 720}
-            window = chromium.new_context(
-                viewport=size,  # type: ignore[arg-type]
-                device_scale_factor=2, color_scheme=theme,  # type: ignore[arg-type]
-            )  # fmt: skip
-            for spec in PAGES:
-                page = window.new_page()
-                page.goto(f"{address}/{spec.url_path}?opening=0")
-                page.wait_for_selector(".keys .hint", state="attached", timeout=120_000)
-                page.wait_for_timeout(3_000)  # charts draw after their canvas appears
-                page.screenshot(path=folder / f"{spec.url_path}-{theme}.png")
-                page.close()
-
-
-@contextmanager
-def _app() -> Iterator[tuple[str, Browser]]:
-    """The address of a running app, and a browser."""
     from playwright.sync_api import sync_playwright
 
     from tests.browser.chromium import FLAGS, find_or_install
     from tests.servers import serving
 
-    path = find_or_install()
+    sentence = examples_for(CHECKPOINT).items[0].sentence
     with (
         tempfile.TemporaryDirectory() as logs,
         serving(Path(logs) / "log.txt", fresh=True) as (address, _),
         sync_playwright() as playwright,
     ):
-        browser = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
-        yield address, browser
-        browser.close()
+        chromium = playwright.chromium.launch(executable_path=find_or_install(), args=list(FLAGS))
+        page = chromium.new_page(viewport={"width": 1280, "height": 720}, color_scheme="light")
+        page.goto(f"{address}/?opening=0&checkpoint={CHECKPOINT}&sentence={sentence}")
+        page.wait_for_selector(".player canvas.matrix", timeout=120_000)
+        page.wait_for_timeout(3_000)  # fonts, and the first step's transition
+        shot = Image.open(io.BytesIO(page.screenshot()))
+        chromium.close()
+    chunk = PngInfo()
+    chunk.add_text(_CHUNK, fingerprint())
+    shot.convert("RGB").save(PICTURE, pnginfo=chunk, optimize=True)
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 1:
-        take_picture()
-    else:
-        take_all(Path(sys.argv[1]))
+    take_picture()

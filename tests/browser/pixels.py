@@ -61,7 +61,6 @@ def until_the_grid_shows(
 
 
 def until_the_lens_shows(page: Page, weights: Floats, theme: Theme, atol: int) -> None:
-    """Wait until the cells of the large map have the colours of these weights."""
     n, m = weights.shape
     wanted = attention_table(theme)[weight_levels(weights)].astype(int)
 

@@ -54,8 +54,6 @@ BEFORE = """{
 
 
 class Site(NamedTuple):
-    """The proxy's address, and the servers behind it."""
-
     address: str
     servers: tuple[Server, ...]
 

@@ -8,15 +8,12 @@ from playwright.sync_api import Locator, Page, expect
 
 from figures.labels import query_labels
 from figures.palette import Theme
+from tests.browser import waiting
 from tests.browser.pixels import grid_map, until_the_grid_shows, until_the_lens_shows
 from tests.browser.waiting import (
     SENTENCE,
     OpenPage,
-    at_rest,
     eventually,
-    point,
-    starting_with,
-    texts,
     until_idle,
     until_passes,
     until_the_url_says,
@@ -42,7 +39,7 @@ def lens_says(page: Page, query: int, key: int, weights: NDArray[np.float32], *m
     n, m = weights.shape
 
     def check() -> None:
-        point(page.locator("canvas.cells"), key, query, m, n)
+        waiting.point(page.locator("canvas.cells"), key, query, m, n)
         said = page.locator(".lens .readout").inner_text()
         for text in (f": {weights[query, key]:.4f}", *more):
             assert text in said
@@ -91,7 +88,7 @@ def check_places(page: Page) -> None:
     near = f"() => ({APART})() <= 0.51"
     page.wait_for_function(near)
     cell = page.locator("button.map").first
-    before = at_rest(page, cell.bounding_box)
+    before = waiting.at_rest(page, cell.bounding_box)
     screen = page.context.new_cdp_session(page)
 
     def resize(width: int, ratio: float) -> None:
@@ -110,14 +107,12 @@ def check_places(page: Page) -> None:
     ):
         change()
         page.wait_for_function(near)  # places are measured anew, so an old drawing is not near
-    assert at_rest(page, cell.bounding_box) != before
+    assert waiting.at_rest(page, cell.bounding_box) != before
     screen.send("Emulation.clearDeviceMetricsOverride")
     screen.detach()
 
 
-def test_pixels_are_the_weights_and_follow_theme_and_size_without_a_reload(
-    open_page: OpenPage, address: str, trace: Trace
-) -> None:
+def test_pixels_follow_theme_and_size(open_page: OpenPage, address: str, trace: Trace) -> None:
     page = opened(open_page, address, "light", kind="cross", layer="2", head="3")
     check_pixels(page, trace, "light")
     page.emulate_media(color_scheme="dark")
@@ -137,7 +132,7 @@ def test_hover_reads_the_exact_weight_tokens_are_text_and_dimmed_columns_are_gre
         lens_says(page, query, key, trace.cross[1, 2], named, row)
     expect(page.locator(".row-label").nth(1)).to_have_attribute("title", plain(rows[1]))
     labels = page.locator(".column-label")
-    eventually(page, lambda: texts(labels), [plain(token) for token in trace.src_tokens])
+    eventually(page, lambda: waiting.texts(labels), [plain(token) for token in trace.src_tokens])
     assert page.locator(".lens b, .lens script").count() == 0
     hidden = trace.cross[1, 2][:, -1].mean()
     expect(page.get_by_text(f"hides {hidden:.1%} of the attention")).to_be_visible()
@@ -183,7 +178,7 @@ def test_clicks_and_keys_choose_shift_marks_several_and_the_link_reopens_it(
     named("Mean of heads 1.2, 3.1", 2)
     until_the_url_says(page, map="heads", heads="1.2-3.1")
     page.mouse.move(2, 2)  # the note tells about what the pointer is on
-    expect(page.locator(".grid .readout")).to_have_text(starting_with("2 heads are marked"))
+    expect(page.locator(".grid .readout")).to_have_text(waiting.starting_with("2 heads are marked"))
     until_the_lens_shows(page, (trace.cross[0, 1] + trace.cross[2, 0]) / 2, "light", atol=3)
     until_idle(page)
     page.keyboard.press("End")  # the mean of layer 3 stands for all of its heads
@@ -198,19 +193,18 @@ def test_clicks_and_keys_choose_shift_marks_several_and_the_link_reopens_it(
     page = open_page(address, anew=True)
     named("Layer 3, mean over heads")
     chosen = page.locator("button.map[aria-selected=true]")
-    expect(chosen).to_have_attribute("aria-label", starting_with("Layer 3, mean over heads:"))
+    expect(chosen).to_have_attribute(
+        "aria-label", waiting.starting_with("Layer 3, mean over heads:")
+    )
 
 
-def test_lines_are_those_that_hold_the_share_and_the_legend_switches_heads(
-    open_page: OpenPage, address: str, trace: Trace
-) -> None:
+def test_lines_hold_the_share_of_heads(open_page: OpenPage, address: str, trace: Trace) -> None:
     page = open_page(link(address, kind="cross", display="heads", heads="1.1-2.3", mass="0.6"))
     kept = {head: kept_lines(trace.cross[head], 0.6).sum() for head in np.ndindex(3, 3)}
     both = np.stack([trace.cross[0, 0], trace.cross[1, 2]])
     lead = int(information(both).mean(axis=0).argmax())
 
     def strokes(count: int) -> None:
-        """The lines, seen and scrolled away, are as many as they should be."""
         expect(page.locator(".lines")).to_have_attribute("data-lines", str(count))
 
     strokes(kept_lines(both, 0.6)[:, lead].sum())  # of several heads, one query's lines
@@ -274,7 +268,6 @@ LENS = """(lens) => {
 
 
 def check_scrolling(lens: Locator) -> None:
-    """Cells move and labels stay."""
     before, after = lens.evaluate(
         f"""(lens) => [0, 60].map((left) => {{
             lens.querySelector(".scroller").scrollLeft = left;
@@ -286,9 +279,7 @@ def check_scrolling(lens: Locator) -> None:
     assert after["cell"] == before["cell"] - 60
 
 
-def test_the_large_map_fills_a_large_screen_and_scrolls_on_a_phone(
-    open_page: OpenPage, address: str
-) -> None:
+def test_the_large_map_fills_its_screen_or_scrolls(open_page: OpenPage, address: str) -> None:
     link = f"{address}/attention?sentence={'a%20b%20c%20d%20' * 4}e"
     page = open_page(link, size=(1920, 1080), anew=True)
     lens = page.locator(".lens")

@@ -10,24 +10,13 @@ import numpy as np
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from figures.compare import describe_difference
-from tests.browser.waiting import (
-    OpenPage,
-    at_rest,
-    eventually,
-    until_idle,
-    until_it_fits,
-    until_passes,
-    until_the_url_says,
-)
+from tests.browser import waiting
+from tests.browser.waiting import OpenPage, at_rest, eventually, until_the_url_says
 from transformer.trace.records import Trace
 from transformer.translator import Translator
 from transformer.types import Floats
 
 SENTENCE = "The <b>cat</b> sat."
-
-#: Layers and heads of the encoder on either side.
-LEFT, RIGHT = (2, 3), (1, 5)
 
 
 @pytest.fixture(scope="module")
@@ -40,9 +29,7 @@ def sides(root: Path) -> tuple[Trace, Trace]:
     return left, right
 
 
-def test_a_pair_of_heads_is_chosen_and_subtracted(
-    open_page: OpenPage, address: str, sides: tuple[Trace, Trace]
-) -> None:
+def test_pair_is_subtracted(open_page: OpenPage, address: str, sides: tuple[Trace, Trace]) -> None:
     page = open_page(address_of(address, "heads", kind="encoder_self"), "dark")
     table = page.locator(".match")
     expect(table.locator(".readout")).to_contain_text("Shown:")
@@ -56,7 +43,7 @@ def test_a_pair_of_heads_is_chosen_and_subtracted(
     expect(page.get_by_text("B · Layer 1, head 5")).to_be_visible()
 
     # By keyboard, one to the left on the right side's axis.
-    until_idle(page)
+    waiting.until_idle(page)
     table.locator(".plot").focus()
     page.keyboard.press("ArrowLeft")
     page.keyboard.press("Enter")
@@ -74,7 +61,7 @@ def test_a_pair_of_heads_is_chosen_and_subtracted(
     assert cells and cells["y"] < 450  # what is compared is on the first screen
     lens_says(page, wanted, "ArrowRight")
     expect(lens.locator(".scale")).to_contain_text("A looks more")
-    until_it_fits(page)
+    waiting.until_it_fits(page)
 
 
 def lens_says(page: Page, wanted: Floats, *keys: str) -> None:
@@ -98,32 +85,7 @@ def address_of(address: str, topic: str, **more: str) -> str:
     return f"{address}/compare?" + urlencode(query | {"topic": topic})
 
 
-def test_a_cell_of_the_differences_opens_large(
-    open_page: OpenPage, address: str, sides: tuple[Trace, Trace]
-) -> None:
-    page = open_page(address_of(address, "maps", beside="differences", kind="encoder_self"))
-    grid = page.locator(".grid")
-    expect(grid.get_by_role("gridcell")).to_have_count((RIGHT[0] + 1) * (LEFT[1] + 1))
-    expect(grid.locator(".scale")).to_contain_text("A looks more")
-    expect(page.get_by_text("A 2 layers of 3 and B 1 layer of 5 heads")).to_be_visible()
-    # Layer 1, head 2: a row holds three heads and their mean.
-    grid.get_by_role("gridcell").nth(1).click()
-    until_the_url_says(page, layer="1", head="2")
-    expect(page.get_by_text("A − B: Layer 1, head 2")).to_be_visible()
-    left, right = sides
-    wanted = left.encoder_self[0, 1] - right.encoder_self[0, 1]
-    expect(page.locator(".lens")).to_have_count(1)
-    until_idle(page)
-    lens_says(page, wanted, "ArrowDown", "ArrowRight")
-    said = describe_difference(wanted, left.src_tokens, left.src_tokens).split(";")[0]
-    page.mouse.move(0, 0)  # the note is about a cell that is pointed at
-    expect(grid.locator(".readout")).to_contain_text(said.split(",")[0])
-    until_it_fits(page)
-
-
-def test_players_step_together_as_far_as_both_go(
-    open_page: OpenPage, address: str, sides: tuple[Trace, Trace]
-) -> None:
+def test_players_step_alike(open_page: OpenPage, address: str, sides: tuple[Trace, Trace]) -> None:
     page = open_page(address_of(address, "steps", step="1"), "dark")
     lengths = [len(trace.predicted_tokens) for trace in sides]
     leader = page.locator(".player:not(.follower)")
@@ -135,7 +97,7 @@ def test_players_step_together_as_far_as_both_go(
         left, right = boxes(page.locator(".player"))
         assert bar["left"] <= left["left"] + 1 and right["right"] <= bar["right"] + 1
 
-    until_passes(page, check_bar)  # one for both
+    waiting.until_passes(page, check_bar)  # one for both
     leader.get_by_label("One step forward (right arrow)").click()
     count = leader.locator(".count")
     expect(count).to_have_text(f"A step 2 of {lengths[0]} · B step 2 of {lengths[1]}")
@@ -145,20 +107,15 @@ def test_players_step_together_as_far_as_both_go(
         shorter = lengths.index(min(lengths))
         expect(count).to_contain_text(f"{'AB'[shorter]} ended after step {lengths[shorter]}")
     # Rows stand at one height although the two do not have as many heads and tokens.
-    until_level(page, page.locator(".player .lower"))
+    lower = page.locator(".player .lower")
+    eventually(page, lambda: len({round(box["top"]) for box in boxes(lower)}), 1)
 
 
 def boxes(found: Locator) -> list[dict[str, float]]:
-    """The places of elements in the window."""
     places: list[dict[str, float]] = found.evaluate_all(
         "all => all.map((each) => each.getBoundingClientRect().toJSON())"
     )
     return places
-
-
-def until_level(page: Page, two: Locator) -> None:
-    """Both begin at the same height."""
-    eventually(page, lambda: len({round(box["top"]) for box in boxes(two)}), 1)
 
 
 def test_a_node_of_one_tree_and_what_was_dropped_in_both(open_page: OpenPage, address: str) -> None:
@@ -183,26 +140,3 @@ def test_a_node_of_one_tree_and_what_was_dropped_in_both(open_page: OpenPage, ad
     right.click(position={"x": x, "y": y})
     until_the_url_says(page, node_b=name)
     expect(page.get_by_text(f"B · step {name.split('.')[0]}:")).to_be_visible()
-
-
-def test_a_key_that_both_have_is_followed_in_both_heads(
-    open_page: OpenPage, address: str, sides: tuple[Trace, Trace]
-) -> None:
-    place = {"kind": "encoder_self", "layer": "1", "head": "2", "query": "2", "key": "1"}
-    page = open_page(address_of(address, "head", **place), "dark")
-    stages = page.locator(".stages")
-    expect(stages).to_have_count(2)
-    until_idle(page)
-    stages.nth(0).focus()
-    page.keyboard.press("ArrowRight")
-    until_the_url_says(page, key="2")
-    for side, trace in enumerate(sides):
-        readout = stages.nth(side).locator(".stage.softmax .readout")
-        expect(readout).to_contain_text("key 2")
-
-        def check(readout: Locator = readout, trace: Trace = trace) -> None:
-            said = float(readout.inner_text().split("weight ")[1].replace("−", "-"))
-            assert said == pytest.approx(trace.encoder_self[0, 1, 1, 1], rel=0.1, abs=6e-4)
-
-        until_passes(page, check)
-    until_level(page, stages.locator(".stage.output"))

@@ -23,10 +23,6 @@ SERIOUS = """async () => {
         .flatMap((each) => each.nodes.map((node) => `${each.id}: ${node.html.slice(0, 160)}`));
 }"""
 
-#: Charts of Plotly, and of Vega.
-CHARTS = {"positions": (4, 2)}
-VEGA = ".stVegaLiteChart canvas, .stVegaLiteChart svg"
-
 #: A theme, and width and height of the window.
 Look = tuple[Literal["light", "dark"], int, int]
 
@@ -90,14 +86,12 @@ NOTHING_MOVES = """async () => {
 
 
 def settled(page: Page) -> None:
-    """The page has been drawn, and nothing moves any more."""
     until_settled(page)
     page.evaluate(NOTHING_MOVES)
     until_settled(page)
 
 
 def check_places(page: Page, where: str) -> None:
-    """Nothing is too wide or in the way of anything else."""
     beside, inside = page.evaluate(TOO_WIDE)
     assert beside <= 0, f"{where}: the page scrolls sideways by {beside} px"
     in_the_way = page.evaluate(IN_THE_WAY)
@@ -146,9 +140,6 @@ def test_no_page_says_anything_wrong_or_is_too_wide(app: str, window: BrowserCon
             until_passes(page, lambda: check_links(page))
             page.evaluate(AXE)
         eventually(page, lambda: page.evaluate(UNNAMED), [])
-        if where in CHARTS:
-            for kind, count in zip((".js-plotly-plot", VEGA), CHARTS[where], strict=True):
-                expect(page.locator(kind)).to_have_count(count)
         for look in looks:
             if look is not looks[0]:
                 look_at(*look)

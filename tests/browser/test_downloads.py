@@ -1,4 +1,4 @@
-"""Files that are taken away: every format of a click, and pages that `show` writes, offline."""
+"""Files that a click brings, and pages that `show` writes, offline."""
 
 import re
 from pathlib import Path
@@ -23,18 +23,10 @@ from ui.beam.exhibits import search_tree
 #: Its tokens want to be markup, a formula, or to turn the line around.
 SENTENCE = "<script>document.title='run'</script> =1+1 \"a\" שלום e\u0301 The cat " + "l" * 24
 
-FORMATS = {
-    "png": "Picture, PNG",
-    "svg": "Drawing, SVG",
-    "pdf": "Paper, PDF",
-    "csv": "Numbers, CSV",
-    "npz": "Arrays, NPZ",
-    "html": "Page, HTML",
-    "py": "Program, Python",
-}
+FORMATS = {"svg": "Drawing, SVG", "csv": "Numbers, CSV", "html": "Page, HTML"}
 
-#: What is taken from which page: every format is of one figure, and made alike of the others.
-TO_TRY = {"attention": tuple(FORMATS), "translate": ("svg", "html")}
+#: What is taken from which page: a click brings every format alike.
+TO_TRY = {"attention": ("svg", "html", "csv"), "translate": ("svg", "html")}
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +85,6 @@ def test_drawings_and_papers_open_with_their_texts_inside(
         assert page.locator("text").count() > 10
         eventually(page, lambda: page.evaluate(OUTSIDE), [])
     page.close()
-    assert files["attention"]["pdf"].read_bytes().startswith(b"%PDF")
 
 
 def open_offline(browser: Browser, path: Path, *, ready: bool = True) -> tuple[Page, list[str]]:
@@ -125,7 +116,6 @@ BACKGROUND = """([least, most]) => {
 
 
 def largest_canvas(page: Page) -> ElementHandle:
-    """Of all views on the page."""
     found = page.evaluate_handle(
         """() => [...document.querySelectorAll(".view")]
             .flatMap((view) => [...view.shadowRoot.querySelectorAll("canvas:not(.rays)")])
@@ -140,9 +130,7 @@ def check_colours(page: Page) -> None:
 
 
 @pytest.mark.parametrize("name", TO_TRY)
-def test_the_page_opens_offline_and_draws(
-    browser: Browser, files: dict[str, dict[str, Path]], name: str
-) -> None:
+def test_pages_work_offline(browser: Browser, files: dict[str, dict[str, Path]], name: str) -> None:
     page, heard = open_offline(browser, files[name]["html"])
     fonts = "[...document.fonts].map((font) => `${font.family} ${font.status}`)"
     eventually(page, lambda: page.evaluate(fonts), ["Source Sans loaded"])
@@ -184,9 +172,7 @@ def page_file(tmp_path_factory: pytest.TempPathFactory, trace: Trace) -> Path:
     return out
 
 
-def test_the_page_shows_every_kind_and_head_with_its_numbers(
-    browser: Browser, page_file: Path, trace: Trace
-) -> None:
+def test_the_page_shows_each_kind_and_head(browser: Browser, page_file: Path, trace: Trace) -> None:
     page, heard = open_offline(browser, page_file)
     # The player, and a grid and a lens for each kind.
     page.wait_for_function("document.documentElement.dataset.ready == 7")

@@ -11,20 +11,10 @@ from playwright.sync_api import Browser, Page, expect
 from benchmarks.views import KINDS, make_tensors
 from figures.exhibit import Offline
 from figures.palette import to_weight_bytes
+from tests.browser import waiting
 from tests.browser.pixels import grid_map, until_the_grid_shows
 from tests.browser.test_downloads import open_offline
-from tests.browser.waiting import (
-    SENTENCE,
-    at_rest,
-    eventually,
-    follow,
-    note,
-    noted,
-    starting_with,
-    until_idle,
-    until_passes,
-    until_the_url_says,
-)
+from tests.browser.waiting import SENTENCE, eventually, until_idle, until_passes, until_the_url_says
 from tests.browser.wire import Wire
 from tests.figures.exhibits import exhibit, hostile_panel
 from tests.servers import serving
@@ -50,7 +40,7 @@ def open_page(wired: tuple[Page, Wire], address: str) -> Iterator[OpenGrid]:
     def opened(**query: str) -> tuple[Page, Wire]:
         words = "&".join(f"{k}={quote(v)}" for k, v in {"sentence": SENTENCE, **query}.items())
         if page.url.startswith(f"{address}/attention"):
-            follow(page, f"{address}/attention?{words}")
+            waiting.follow(page, f"{address}/attention?{words}")
         else:
             page.goto(f"{address}/attention?{words}")
         expect(page.locator("canvas.cells")).to_be_visible()
@@ -68,12 +58,10 @@ def shows(page: Page, name: str, cell: str) -> None:
     expect(table).to_have_attribute("aria-label", f"{name}, all layers and heads")
     expect(page.locator(".kind[aria-checked=true]")).to_have_accessible_name(name)
     outlined = page.locator("button.map[aria-selected=true]")
-    expect(outlined).to_have_attribute("aria-label", starting_with(f"{cell}:"))
+    expect(outlined).to_have_attribute("aria-label", waiting.starting_with(f"{cell}:"))
 
 
-def test_a_tab_draws_before_the_server_answers_and_then_everything_follows(
-    open_page: OpenGrid, trace: Trace
-) -> None:
+def test_a_tab_draws_before_the_server_answers(open_page: OpenGrid, trace: Trace) -> None:
     page, wire = open_page(kind="cross", layer="3", head="2")
     shows(page, CROSS, "Layer 3, head 2")
     wire.hold()
@@ -93,20 +81,20 @@ def test_a_tab_draws_before_the_server_answers_and_then_everything_follows(
     expect(page.get_by_text(KIND_TEXTS["encoder_self"].about[:40])).to_be_visible()
     shows(page, ENCODER, "Head 2, mean over layers")
     eventually(page, lambda: wire.carries(b"headlight.lens") > 0, True)
-    assert not at_rest(page, lambda: wire.carries(b"openKinds")), "the grid was sent again"
+    assert not waiting.at_rest(page, lambda: wire.carries(b"openKinds")), "the grid was sent again"
 
     page.get_by_role("radio", name=CROSS).click()
     shows(page, CROSS, "Layer 3, head 2")
     until_the_url_says(page, kind="cross", layer="3", head="2")
     expect(page.get_by_text("Layer 3, head 2", exact=True)).to_be_visible()
-    assert not at_rest(page, lambda: wire.carries(b"openKinds"))
+    assert not waiting.at_rest(page, lambda: wire.carries(b"openKinds"))
 
 
-def test_arrow_keys_choose_the_last_of_several_wins_and_nothing_jumps_back(
+def test_of_several_arrow_keys_the_last_wins(
     open_page: OpenGrid,
 ) -> None:
     page, wire = open_page(kind="cross", layer="1", head="1")
-    note(page.locator(".grid"), ".table", "aria-label")
+    waiting.note(page.locator(".grid"), ".table", "aria-label")
     page.get_by_role("radio", name=CROSS).focus()
     wire.hold()
     for key in ("ArrowRight", "ArrowDown", "End", "ArrowLeft", "Home", "ArrowLeft", "ArrowUp"):
@@ -123,7 +111,7 @@ def test_arrow_keys_choose_the_last_of_several_wins_and_nothing_jumps_back(
     expect(page.get_by_role("radio", name=ENCODER)).to_be_focused()
     order = [CROSS, ENCODER, DECODER, CROSS, DECODER, ENCODER, CROSS, DECODER]
     order += [ENCODER, DECODER, ENCODER]
-    seen = at_rest(page, lambda: noted(page.locator(".grid")))
+    seen = waiting.at_rest(page, lambda: waiting.noted(page.locator(".grid")))
     # A slow browser draws fewer: what is chosen again before it was unpacked is never on screen.
     rest = iter(f"{name}, all layers and heads" for name in order)
     assert all(each in rest for each in seen), f"{seen} does not keep to the order of the keys"
@@ -131,31 +119,7 @@ def test_arrow_keys_choose_the_last_of_several_wins_and_nothing_jumps_back(
     expect(page.get_by_role("gridcell", name="Layer 1, head 1:")).to_be_focused()
 
 
-def test_marks_and_cells_chosen_under_another_tab_are_kept(open_page: OpenGrid) -> None:
-    page, wire = open_page(kind="cross", layer="1", head="2")
-    page.get_by_role("gridcell", name="Layer 3, head 1:").click(modifiers=["Shift"])
-    until_the_url_says(page, heads="1.2-3.1")
-    wire.hold()
-    page.get_by_role("radio", name=ENCODER).click()
-    shows(page, ENCODER, "Layer 1, head 2")
-    wire.release()
-    expect(page.get_by_text("Head 1.2", exact=True)).to_be_visible()
-    page.get_by_role("radio", name=CROSS).click()
-    expect(page.locator("button.map[aria-selected=true]")).to_have_count(2)
-    expect(page.get_by_text("Mean of heads 1.2, 3.1", exact=True)).to_be_visible()
-    wire.hold()
-    page.get_by_role("radio", name=DECODER).click()
-    page.get_by_role("gridcell", name="Layer 2, head 3:").click()
-    shows(page, DECODER, "Layer 2, head 3")
-    wire.release()
-    until_the_url_says(page, kind="decoder_self", layer="2", head="3")
-    expect(page.get_by_text("Layer 2, head 3", exact=True)).to_be_visible()
-    shows(page, DECODER, "Layer 2, head 3")
-
-
-def test_many_weights_come_one_kind_at_a_time(
-    wired: tuple[Page, Wire], tmp_path: Path, spare_port: int
-) -> None:
+def test_much_comes_kind_by_kind(wired: tuple[Page, Wire], tmp_path: Path, spare_port: int) -> None:
     page, wire = wired
     tensors = make_tensors(512, 2, 4)
     assert sum(tensors[kind].size for kind in KINDS) > MOST_AT_ONCE
@@ -183,9 +147,7 @@ def check_colours(page: Page) -> None:
     assert len(np.unique(grid_map(page, 0, 0).reshape(-1, 3), axis=0)) > 10
 
 
-def test_tabs_work_in_a_page_without_a_server(
-    browser: Browser, tmp_path: Path, trace: Trace
-) -> None:
+def test_tabs_work_without_a_server(browser: Browser, tmp_path: Path, trace: Trace) -> None:
     """The lens follows to the same cell of another kind, and back to a layer that one lacks."""
     tabs, follows = {}, {}
     for kind in ("encoder_self", "cross"):
@@ -205,7 +167,7 @@ def test_tabs_work_in_a_page_without_a_server(
     lens = page.locator(".lens .plot")
 
     def reads(start: str) -> None:
-        expect(lens).to_have_attribute("aria-label", starting_with(start))
+        expect(lens).to_have_attribute("aria-label", waiting.starting_with(start))
 
     reads("cross [0,1")
     page.get_by_role("radio", name="encoder_self").click()
@@ -224,9 +186,7 @@ def test_tabs_work_in_a_page_without_a_server(
     page.context.close()
 
 
-def test_maps_larger_than_their_pixels_show_the_largest_weight_of_each_block(
-    browser: Browser, tmp_path: Path
-) -> None:
+def test_shrunken_maps_show_the_largest_weights(browser: Browser, tmp_path: Path) -> None:
     """Maps of 300 queries and 200 keys, shrunk in Python and once more in the browser."""
     maps = make_tensors(300, layers=2, heads=3)["Encoder"][..., :200].astype(np.float32)
     tokens = [f"t{i}" for i in range(300)]

@@ -53,9 +53,7 @@ def page_is_seen(page: Page) -> None:
     expect(page.locator(".opening")).to_have_count(0)
 
 
-def test_a_first_visit_plays_it_whole_by_keyboard_and_the_next_one_does_not(
-    app: str, new_visitor: NewVisitor
-) -> None:
+def test_only_a_first_visit_plays_it_by_keyboard(app: str, new_visitor: NewVisitor) -> None:
     page = new_visitor(app)
     expect(page.locator(".opening .skip")).to_be_visible()
     # The page stands behind it, and is not seen.
@@ -108,9 +106,7 @@ def test_a_first_visit_plays_it_whole_by_keyboard_and_the_next_one_does_not(
     page_is_seen(page)
 
 
-def test_with_reduced_motion_every_stage_stands_at_once_and_it_can_be_skipped(
-    app: str, new_visitor: NewVisitor
-) -> None:
+def test_with_reduced_motion_every_stage_stands_at_once(app: str, new_visitor: NewVisitor) -> None:
     page = new_visitor(f"{app}/?opening=1", reduced_motion="reduce")
     first = page.wait_for_function(SEEN).json_value()
     assert first["asked"] and first["written"] > 3

@@ -23,16 +23,13 @@ def settled(page: Page, traffic: Wire) -> Iterator[None]:
 
 
 def show(page: Page, traffic: Wire, address: str, **query: str) -> None:
-    """Open the Attention page, and wait until all of it is there."""
     words = "&".join(f"{name}={quote(value)}" for name, value in query.items())
     page.goto(f"{address}/attention?sentence={quote(SENTENCE)}&kind=cross&beam=1&{words}")
     expect(page.locator("canvas.cells")).to_be_visible()
     at_rest(page, traffic.counts)
 
 
-def test_a_click_on_a_cell_brings_its_map_and_a_sentence_brings_the_grid_once(
-    wired: tuple[Page, Wire], address: str
-) -> None:
+def test_a_click_brings_a_map_and_a_sentence_a_grid(wired: tuple[Page, Wire], address: str) -> None:
     page, traffic = wired
     traffic.clear()
     show(page, traffic, address, layer="1", head="1")

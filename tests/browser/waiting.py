@@ -98,8 +98,6 @@ def until_passes(page: Page, check: Callable[[], T]) -> T:
 
 
 def eventually(page: Page, read: Callable[[], T], wanted: T) -> None:
-    """Read the page until it says what is wanted."""
-
     def check() -> None:
         found = read()
         assert found == wanted
@@ -155,7 +153,6 @@ _FOLLOW = """address => new Promise((runs) => {
 
 
 def until_at(page: Page, path: str) -> None:
-    """Wait until the URL has this path."""
     page.wait_for_function("path => location.pathname === path", arg=path, polling=50)
 
 
@@ -199,7 +196,6 @@ def note(root: Locator, selector: str, attribute: str = "textContent") -> None:
 
 
 def noted(root: Locator) -> list[str]:
-    """Return the notes."""
     found: list[str] = root.evaluate("root => root.noted")
     return found
 
@@ -222,5 +218,4 @@ def texts(found: Locator) -> list[str]:
 
 
 def starting_with(text: str) -> re.Pattern[str]:
-    """Matches texts that start so."""
     return re.compile(f"^{re.escape(text)}")

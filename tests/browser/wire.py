@@ -42,28 +42,23 @@ class Wire:
         self._server.on_message(received)
 
     def counts(self) -> list[int]:
-        """Return the number of messages and requests."""
         return [len(self.sent), len(self.arrived), len(self.requests)]
 
     def bytes_arrived(self) -> int:
         return sum(map(len, self.arrived))
 
     def carries(self, part: bytes) -> int:
-        """Count the messages from the server that hold this."""
         return sum(part in message for message in self.arrived)
 
     def clear(self) -> None:
-        """Count anew."""
         for each in (self.sent, self.arrived, self.requests):
             each.clear()  # type: ignore[attr-defined]
 
     def hold(self) -> None:
-        """Hold messages to the server, and count anew."""
         self.holding = True
         self.clear()
 
     def release(self) -> None:
-        """Send what has waited, and what follows."""
         self.holding = False
         for message in self._waiting:
             self._server.send(message)

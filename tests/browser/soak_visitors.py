@@ -1,16 +1,21 @@
-"""Work within a fragment that takes seconds: it shows its progress and can be stopped."""
+"""Long work that is stopped, and a visitor whose place goes to one who waits."""
 
+import json
 from collections.abc import Callable, Iterator
-from urllib.parse import quote
+from pathlib import Path
+from urllib.parse import quote, urljoin
+from urllib.request import urlopen
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 from tests.servers import serving
 from tests.tiny_models import random_model, sentence_of
+from tests.waiting import wait_until
 from transformer.checkpoint.folder import save_checkpoint
 from transformer.config import ModelConfig
 from transformer.text.tokenizer import Tokenizer
+from ui.translate.opening import COOKIE, SEEN
 
 OpenPage = Callable[..., Page]
 
@@ -43,9 +48,7 @@ def app(tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer) -> 
         yield address
 
 
-def test_work_within_a_fragment_stops_and_the_page_goes_on(
-    open_page: OpenPage, app: str, tiny_tokenizer: Tokenizer
-) -> None:
+def test_work_in_a_fragment_stops(open_page: OpenPage, app: str, tiny_tokenizer: Tokenizer) -> None:
     """The lines of 256 heads, about 28 million weights to put in order."""
     heads = "-".join(f"{i}.{j}" for i in range(1, 17) for j in range(1, 17))
     page = open_page(
@@ -63,3 +66,45 @@ def test_work_within_a_fragment_stops_and_the_page_goes_on(
     page.get_by_role("radio", name="Grid").click()
     page.get_by_role("gridcell").first.wait_for()
     expect(page.get_by_test_id("stProgress")).to_have_count(0)
+
+
+GIVEN_UP = "Your place went to someone waiting"
+
+
+def test_who_gave_a_place_up_gets_it_back(browser: Browser, root: Path, tmp_path: Path) -> None:
+    command = ["-m", "tests.pages.altered_server", "haste", "-"]
+    few = {"HEADLIGHT_SESSIONS": "1"}
+    with serving(tmp_path / "log.txt", command, checkpoints=root, environment=few) as (address, _):
+
+        def visitors() -> int:
+            with urlopen(f"{address}/_headlight/ready", timeout=10) as answer:
+                return int(json.load(answer)["visitors"])
+
+        cookie = {"name": COOKIE, "value": SEEN, "url": address}
+        windows = [browser.new_context(), browser.new_context()]
+        for window in windows:
+            window.add_cookies([cookie])  # type: ignore[list-item]
+        first, second = (window.new_page() for window in windows)
+        heading = expect(first.get_by_role("heading"))
+
+        def look_again() -> None:
+            content = first.locator("meta[http-equiv=refresh]").get_attribute("content")
+            assert content
+            first.goto(urljoin(first.url, content.partition("url=")[2]))
+
+        first.goto(f"{address}/glossary?sentence=A+dog+runs.&layer=1")
+        expect(first.get_by_text("vocabulary", exact=True)).to_be_visible()
+        view = first.url
+        second.goto(f"{address}/glossary")
+        expect(second.get_by_text("vocabulary", exact=True)).to_be_visible()
+        heading.to_have_text(GIVEN_UP)
+        assert visitors() == 1
+        look_again()
+        heading.to_have_text(GIVEN_UP)
+        windows[1].close()
+        assert wait_until(lambda: visitors() == 0)
+        look_again()
+        expect(first.get_by_text("vocabulary", exact=True)).to_be_visible()
+        assert first.url == view
+        windows[0].close()
+        assert "Traceback" not in (tmp_path / "log.txt").read_text()
