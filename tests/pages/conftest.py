@@ -19,6 +19,7 @@ from streamlit.testing.v1.local_script_runner import LocalScriptRunner
 from streamlit.util import calc_hash
 
 from tests.factories import make_trace
+from tests.forks import ROOT
 from transformer.arrays.trace_file import save_arrays
 from transformer.config import ModelConfig
 from transformer.model import Transformer
@@ -29,8 +30,8 @@ from ui.models import import_plan
 from ui.work import models
 from ui.work.lru import Lru
 
-ROOT = Path(__file__).resolve().parents[2]
 RunApp = Callable[..., AppTest]
+CAT = "The cat sat on the mat."
 
 
 @pytest.fixture(scope="session")
@@ -140,7 +141,6 @@ class Caches(NamedTuple):
 
     @contextmanager
     def used(self) -> Iterator[None]:
-        """Point the app's caches here."""
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("ui.work.results.CACHE", self.results)
             patch.setattr("ui.work.cache.PICTURES", self.pictures)
@@ -213,3 +213,11 @@ def run_app(monkeypatch: pytest.MonkeyPatch, random_checkpoints: Path) -> RunApp
         return app.run()
 
     return run
+
+
+@pytest.fixture
+def open_page(run_app: RunApp, request: pytest.FixtureRequest) -> RunApp:
+    """Open the page that the test's file is named after, on a sentence."""
+    page = request.path.stem.removeprefix("test_").removesuffix("_page")
+    here = {"checkpoint": "alpha", "sentence": CAT}
+    return lambda *root, **query: run_app(*root, at=page, **{**here, **query})

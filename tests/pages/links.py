@@ -32,21 +32,18 @@ def messages_in(app: AppTest) -> str:
 
 
 def view_of(app: AppTest) -> View:
-    """Return the view that the page shows."""
     view = app.session_state["headlight_view"]
     assert isinstance(view, View)
     return view
 
 
 def trace_of(app: AppTest) -> Trace:
-    """Return the trace that the page shows."""
     found = results.CACHE.get(view_of(app).request)
     assert isinstance(found, Trace)
     return found
 
 
 def ask(app: AppTest, sentence: str) -> AppTest:
-    """Type a sentence, and have it translated."""
     app.sidebar.text_area(key="sentence_box").set_value(sentence)
     return app.sidebar.button[0].click().run()
 

@@ -69,13 +69,11 @@ class Session:
             self._read_to_the_end()
 
     def type(self, label: str, text: str, button: str) -> None:
-        """Fill a text area and press its button."""
         name = self._ids[label]
         self._held[name] = WidgetState(id=name, string_value=text)
         self._run(WidgetState(id=self._ids[button], trigger_value=True))
 
     def rerun(self) -> None:
-        """Run the page again with nothing changed."""
         self._run()
 
     def _run(self, *triggers: WidgetState) -> None:
@@ -127,7 +125,6 @@ class Session:
             self._ids[label] = shown.id
 
     def message_to(self, component: str) -> tuple[dict[str, Any], bytes]:
-        """Return header and body of a component's message."""
         (data,) = [
             element.bidi_component.bytes
             for element in self.elements

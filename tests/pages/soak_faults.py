@@ -98,7 +98,6 @@ def notices(session: Session) -> list[str]:
 
 
 def _act(address: str, page: str, link: dict[str, str], over: threading.Event) -> None:
-    """Use a page until the server is gone."""
     with (
         suppress(OSError, WebSocketException, AssertionError, TimeoutError),
         Session(address) as session,
@@ -187,9 +186,7 @@ def test_a_killed_server_comes_back_and_so_does_every_view(root: Path, rng: rand
     note(test="killed servers", trials=trials(3), seed=SEED, **found)
 
 
-def test_a_killed_worker_is_one_line_and_others_notice_nothing(
-    root: Path, rng: random.Random
-) -> None:
+def test_a_killed_worker_is_one_line_for_its_visitor(root: Path, rng: random.Random) -> None:
     read, done, killed = Counter[str](), Counter[str](), 0
     with faulty(root, HEADLIGHT_WORKERS="1") as server, class_of(server, 6, read, done) as over:
         while killed < trials(4) and not over.is_set():
@@ -205,7 +202,6 @@ def test_a_killed_worker_is_one_line_and_others_notice_nothing(
 
 
 def harm(folder: Path, tokenizer: Tokenizer, way: str, rng: random.Random) -> None:
-    """Change a checkpoint in use."""
     file = rng.choice([*folder.iterdir()])
     size = file.stat().st_size
     match way:

@@ -1,7 +1,6 @@
 """The Attention page shows what the model did, and the link holds the view."""
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import parse_qsl
 
@@ -9,6 +8,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from tests.pages.conftest import CAT, RunApp
 from tests.pages.links import said
 from transformer.measures.heads import pattern_mask, pattern_share
 from transformer.measures.words import group_labels, word_groups
@@ -16,18 +16,11 @@ from transformer.trace.records import Trace
 from transformer.translator import Translator
 from ui.core.examples import examples_for
 
-RunApp = Callable[..., AppTest]
-SENTENCE = "The cat sat on the mat."
-
 
 @pytest.fixture(scope="module")
 def trace(random_checkpoints: Path) -> Trace:
     """The expected trace: the same sentence, searched the same way."""
-    return Translator.load(random_checkpoints / "alpha", "cpu").trace(SENTENCE)
-
-
-def open_page(run_app: RunApp, **query: str) -> AppTest:
-    return run_app(checkpoint="alpha", at="attention", **{"sentence": SENTENCE, **query})
+    return Translator.load(random_checkpoints / "alpha", "cpu").trace(CAT)
 
 
 def name(app: AppTest) -> str:
@@ -40,9 +33,9 @@ def name(app: AppTest) -> str:
     [("encoder_self", "1", "mean"), ("decoder_self", "1", "3"), ("cross", "mean", "3")],
 )
 def test_a_link_reopens_any_view_and_its_hidden_mass_is_true(
-    run_app: RunApp, trace: Trace, kind: str, layer: str, head: str
+    open_page: RunApp, trace: Trace, kind: str, layer: str, head: str
 ) -> None:
-    app = open_page(run_app, kind=kind, layer=layer, head=head, dim="on")
+    app = open_page(kind=kind, layer=layer, head=head, dim="on")
     maps = trace.attention(kind)  # type: ignore[arg-type]
     chosen = maps if layer == "mean" else maps[:1]
     chosen = chosen if head == "mean" else chosen[:, 2:3]
@@ -54,8 +47,10 @@ def test_a_link_reopens_any_view_and_its_hidden_mass_is_true(
     assert expected.items() <= app.query_params.items()
 
 
-def test_examples_stand_in_place_of_an_empty_page_and_one_click_takes_one(run_app: RunApp) -> None:
-    app = open_page(run_app, sentence="", prefix="5.6", layer="2")
+def test_examples_fill_an_empty_page_and_a_click_takes_one(
+    open_page: RunApp,
+) -> None:
+    app = open_page(sentence="", prefix="5.6", layer="2")
     chips = [each for each in app.main.button if str(each.key).startswith("example ")]
     assert [each.key.removeprefix("example ") for each in chips] == [
         item.sentence for item in examples_for("alpha").items
@@ -66,9 +61,9 @@ def test_examples_stand_in_place_of_an_empty_page_and_one_click_takes_one(run_ap
     assert "prefix" not in app.query_params  # another sentence's
 
 
-def test_chosen_heads_are_combined_under_the_lens(run_app: RunApp, trace: Trace) -> None:
+def test_chosen_heads_are_combined_under_the_lens(open_page: RunApp, trace: Trace) -> None:
     query = {"display": "matrix", "heads": "1.3-3.1", "map": "heads", "dim": "on"}
-    app = open_page(run_app, **query)
+    app = open_page(**query)
     mean = (trace.cross[0, 2] + trace.cross[2, 0]) / 2
     hidden = mean[:, -1].mean()
     assert name(app).startswith("**Mean of heads 1")
@@ -86,8 +81,8 @@ def test_chosen_heads_are_combined_under_the_lens(run_app: RunApp, trace: Trace)
     assert (app.query_params["map"], app.query_params["head"]) == ("cell", "3")
 
 
-def test_heads_are_found_by_where_they_look_and_open(run_app: RunApp, trace: Trace) -> None:
-    app = open_page(run_app, find="previous", find_in="encoder_self-decoder_self-cross")
+def test_heads_are_found_by_where_they_look_and_open(open_page: RunApp, trace: Trace) -> None:
+    app = open_page(find="previous", find_in="encoder_self-decoder_self-cross")
     n, decoded = len(trace.src_tokens), len(trace.tgt_tokens)
     shares = {
         "Encoder": pattern_share(trace.encoder_self, pattern_mask("previous", n, n, same=True)),
@@ -114,8 +109,8 @@ def test_heads_are_found_by_where_they_look_and_open(run_app: RunApp, trace: Tra
     assert app.query_params["kind"] == "encoder_self"
 
 
-def test_a_chosen_token_is_found_from_a_chosen_token(run_app: RunApp, trace: Trace) -> None:
-    app = open_page(run_app, kind="cross", display="heads", find="pair", queries="4", keys="2")
+def test_a_chosen_token_is_found_from_a_chosen_token(open_page: RunApp, trace: Trace) -> None:
+    app = open_page(kind="cross", display="heads", find="pair", queries="4", keys="2")
     best = divmod(int(trace.cross[:, :, 3, 1].argmax()), trace.cross.shape[1])
     found = next(button for button in app.button if str(button.key).startswith("find_"))
     assert found.label.endswith(f"layer {best[0] + 1}, head {best[1] + 1}")
@@ -128,10 +123,8 @@ def test_a_chosen_token_is_found_from_a_chosen_token(run_app: RunApp, trace: Tra
     assert not app.exception
 
 
-def test_words_are_summed_over_keys_and_averaged_over_queries(
-    run_app: RunApp, trace: Trace
-) -> None:
-    app = open_page(run_app, display="matrix", units="words", keys="1", queries="none")
+def test_words_are_sums_over_keys_and_means_over_queries(open_page: RunApp, trace: Trace) -> None:
+    app = open_page(display="matrix", units="words", keys="1", queries="none")
     groups = word_groups(trace.src_tokens, trace.src_special)
     labels = group_labels(trace.src_tokens, groups)
     assert app.multiselect(key="keys_widget").value == [f"1 {labels[0]}"]
@@ -148,7 +141,6 @@ def test_words_are_summed_over_keys_and_averaged_over_queries(
 
 
 def ways_in(app: AppTest) -> list[tuple[str, dict[str, str]]]:
-    """Return the links into a head: labels and parameters."""
     links = [each.proto for each in app.get("page_link")]
     return [
         (link.label, dict(parse_qsl(link.query_string)))
@@ -167,9 +159,9 @@ def ways_in(app: AppTest) -> list[tuple[str, dict[str, str]]]:
     ],
 )  # fmt: skip
 def test_the_head_on_screen_can_be_opened(
-    run_app: RunApp, query: dict[str, str], label: str, asks: dict[str, str]
+    open_page: RunApp, query: dict[str, str], label: str, asks: dict[str, str]
 ) -> None:
-    ((named, asked),) = ways_in(open_page(run_app, kind="decoder_self", **query))
+    ((named, asked),) = ways_in(open_page(kind="decoder_self", **query))
     assert named == label
-    wanted = {"kind": "decoder_self", "sentence": SENTENCE, "checkpoint": "alpha", **asks}
+    wanted = {"kind": "decoder_self", "sentence": CAT, "checkpoint": "alpha", **asks}
     assert {name: asked.get(name) for name in wanted} == wanted

@@ -3,22 +3,17 @@
 import json
 import re
 import shutil
-from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from safetensors.torch import load_file, save_file
 from streamlit.testing.v1 import AppTest
 
-from tests.pages.conftest import ROOT
+from tests.pages.conftest import ROOT, RunApp
 from tests.pages.links import messages
 from tests.pages.links import messages_in as said
 from tests.tiny_models import uneven_model
-from tests.views import make_view
-from transformer.arrays.trace_file import save_arrays
 from transformer.checkpoint.folder import save_checkpoint
 from transformer.measures.compare import assign, divergence, head_agreements
 from transformer.text.tokenizer import Tokenizer
@@ -28,10 +23,7 @@ from ui.compare import matching
 from ui.compare.attention import DISPLAYS
 from ui.compare.sections import SECTIONS
 from ui.components.packing import Component
-from ui.frame.pages import PAGES
-from ui.frame.twice import Setup
 
-Open = Callable[..., AppTest]
 SENTENCE, SHORT = "The cat sat on the mat.", "A dog runs."
 EXAMPLE = "The animal didn't cross the street because it was too tired."
 HOSTILE = "<script>x</script> **b** :red[x] שלום"
@@ -65,14 +57,14 @@ def few_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def open_page(run_app: Open, root: Path) -> Open:
+def open_page(run_app: RunApp, root: Path) -> RunApp:
     return lambda **query: run_app(
         root, at="compare", **{"checkpoint": "alpha", "sentence": SENTENCE, **query}
     )
 
 
 @pytest.fixture
-def open_shipped(run_app: Open) -> Open:
+def open_shipped(run_app: RunApp) -> RunApp:
     start = {"checkpoint": EN_DE, "sentence": SHORT, "beam": "2"}
     return lambda **query: run_app(SHIPPED, at="compare", **{**start, **query})
 
@@ -87,16 +79,7 @@ def trace_of(name: str, **given: Any) -> Any:
     return Translator.load(SHIPPED / name, "cpu").trace(SHORT, **{"beam_size": 2, **given})
 
 
-def test_pages_are_in_their_order_and_once_each() -> None:
-    labels = {section.page: section.label for section in SECTIONS if section.page}
-    known = {spec.url_path: spec.title for spec in PAGES if spec.url_path in labels}
-    assert [*labels.items()] == [*known.items()] and len(labels) >= 6
-    assert len(set(TOPICS)) == len(TOPICS)
-
-
-def test_it_opens_with_another_checkpoint_beside_the_one_on_the_left(
-    open_page: Open, root: Path
-) -> None:
+def test_it_opens_with_another_checkpoint_beside_the_first(open_page: RunApp, root: Path) -> None:
     app = open_page(scored="on")
     assert app.selectbox(key="other_widget").value == "beta"
     trace = Translator.load(root / "alpha", "cpu").trace(SENTENCE)
@@ -104,9 +87,7 @@ def test_it_opens_with_another_checkpoint_beside_the_one_on_the_left(
     assert f"score {trace.score:.3f}".replace("-", "−") in said(app)
 
 
-def test_it_opens_on_a_sentence_that_both_models_know(
-    run_app: Open, random_checkpoints: Path, tmp_path: Path
-) -> None:
+def test_it_opens_on_known_text(run_app: RunApp, random_checkpoints: Path, tmp_path: Path) -> None:
     for name in (EN_DE, CAPTIONS):
         shutil.copytree(random_checkpoints / "alpha", tmp_path / name)
     app = run_app(tmp_path, at="compare", beam="1")
@@ -126,7 +107,7 @@ def test_it_opens_on_a_sentence_that_both_models_know(
      EXAMPLE.replace("tired", "wide")),
 ])  # fmt: skip
 def test_an_example_has_its_counterpart_and_the_same_differs_by_nothing(
-    open_page: Open, query: dict[str, str], second: str
+    open_page: RunApp, query: dict[str, str], second: str
 ) -> None:
     app = open_page(beside="difference", **query)
     assert [box.value for box in app.text_input] == [second] * bool(second)
@@ -134,7 +115,7 @@ def test_an_example_has_its_counterpart_and_the_same_differs_by_nothing(
     assert wanted in said(app)
 
 
-def test_a_second_sentence_is_typed_and_belongs_to_the_first(open_page: Open) -> None:
+def test_a_second_sentence_is_typed_and_belongs_to_the_first(open_page: RunApp) -> None:
     app = open_page(pairing="sentences", kind="encoder_self", beside="difference")
     app.text_input(key="second_widget").set_value("A dog runs across the grass, a dog.").run()
     assert app.query_params["second"] == "A dog runs across the grass, a dog."
@@ -149,7 +130,7 @@ def test_a_second_sentence_is_typed_and_belongs_to_the_first(open_page: Open) ->
     assert "Type a second sentence" in said(app) and "Type a second sentence" in said(again)
 
 
-def test_unequal_depths_and_heads_fit_side_by_side(open_page: Open) -> None:
+def test_unequal_depths_and_heads_fit_side_by_side(open_page: RunApp) -> None:
     app = open_page(other="other", layer="3", head="2", kind="cross", heads="3.1-2.3")
     assert len(app.selectbox(key="layer_widget").options) == 1 + 3
     assert len(app.selectbox(key="other_layer_widget").options) == 2 + 2
@@ -161,9 +142,7 @@ def test_unequal_depths_and_heads_fit_side_by_side(open_page: Open) -> None:
     assert "A − B: Head 2, mean over layers" in said(app)
 
 
-def test_the_same_query_stands_out_in_the_lines_of_both_sides(
-    open_page: Open, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_query_stands_out_on_both(open_page: RunApp, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[Component[tuple[object, object]]] = []
     monkeypatch.setattr(views, "show", lambda component, **_: drawn.append(component))
     open_page(other="other", beside="lines", kind="encoder_self", heads="1.1-1.2")
@@ -172,7 +151,7 @@ def test_the_same_query_stands_out_in_the_lines_of_both_sides(
     assert one.header["lead"] == two.header["lead"] and one.body != two.body
 
 
-def test_a_translation_is_followed_so_that_rows_line_up(open_page: Open, root: Path) -> None:
+def test_a_translation_is_followed_so_that_rows_line_up(open_page: RunApp, root: Path) -> None:
     app = open_page(other="other", kind="cross", beside="difference")
     assert "have no partner" in said(app) and "Switch on" in said(app)
     app.toggle(key="follow_widget").set_value(True).run()
@@ -184,7 +163,7 @@ def test_a_translation_is_followed_so_that_rows_line_up(open_page: Open, root: P
 
 
 @pytest.mark.usefixtures("few_sentences")
-def test_heads_are_matched_and_a_pair_is_chosen(open_page: Open) -> None:
+def test_heads_are_matched_and_a_pair_is_chosen(open_page: RunApp) -> None:
     app = open_page(other="other", topic="heads", kind="encoder_self")
     assert "**5 pairs of heads" in said(app)  # of six heads and five
     box = app.selectbox(key="compare_pair_box")
@@ -197,18 +176,7 @@ def test_heads_are_matched_and_a_pair_is_chosen(open_page: Open) -> None:
     assert app.selectbox(key="other_head_widget").value == wanted["other_head"]
 
 
-@pytest.mark.usefixtures("few_sentences")
-def test_stopped_matching_says_so_and_goes_on(open_page: Open, root: Path) -> None:
-    left, right = (make_view(root / name, SENTENCE) for name in ("alpha", "other"))
-    app = open_page(other="other")
-    app.session_state["headlight_stopped"] = matching.work_of(Setup("models", left, right))
-    turn_to(app, "heads")
-    assert "Stopped" in said(app)
-    app.button(key="resume_work").click().run()
-    assert "pairs of heads" in said(app)
-
-
-def test_numbers_are_those_of_both_models(open_page: Open, root: Path) -> None:
+def test_numbers_are_those_of_both_models(open_page: RunApp, root: Path) -> None:
     app = open_page(other="other", topic="numbers")
     left, right = (Translator.load(root / name, "cpu") for name in ("alpha", "other"))
     own, there = left.trace(SENTENCE), right.trace(SENTENCE)
@@ -227,27 +195,12 @@ def test_numbers_are_those_of_both_models(open_page: Open, root: Path) -> None:
     ("cut", "`cut` cannot be used; B is `beta`"), ("gone", "`gone` is not here; B is `beta`"),
     ("nan", "Choose another checkpoint for B"),  # seen only while it is loaded
 ])  # fmt: skip
-def test_a_checkpoint_that_is_broken_or_gone_leaves_the_page_usable(
-    open_page: Open, name: str, why: str
-) -> None:
+def test_a_broken_checkpoint_leaves_the_page_usable(open_page: RunApp, name: str, why: str) -> None:
     app = open_page(other=name)
     assert why in said(app)
     assert (name in app.selectbox(key="other_widget").options) == (name == "nan")
     app.selectbox(key="other_widget").set_value("beta").run()
     assert not app.error
-
-
-def test_a_file_of_arrays_stands_on_either_side(open_page: Open, root: Path) -> None:
-    trace = Translator.load(root / "other", "cpu").trace(SENTENCE)
-    save_arrays(replace(trace, log_probs=np.zeros(0, np.float32)), root / "kept.npz")
-    try:
-        app = open_page(other="kept.npz", kind="encoder_self", topic="heads")
-        assert "1 example sentence" in said(app)
-        turn_to(app, "numbers")
-        app = open_page(checkpoint="kept.npz", other="alpha", beside="difference")
-        assert app.segmented_control(key="pairing_widget").options == ["Two checkpoints"]
-    finally:
-        (root / "kept.npz").unlink()
 
 
 #: What stands beside "everyday-en-de": other pieces and heads, another language, another depth and
@@ -262,7 +215,7 @@ CASES = {
 
 @pytest.mark.usefixtures("few_sentences")
 @pytest.mark.parametrize("case", CASES)
-def test_every_view_works_or_says_why(open_shipped: Open, case: str) -> None:
+def test_every_view_works_or_says_why(open_shipped: RunApp, case: str) -> None:
     app = open_shipped(**CASES[case])
     for topic in TOPICS:
         turn_to(app, topic)
@@ -278,8 +231,8 @@ def test_every_view_works_or_says_why(open_shipped: Open, case: str) -> None:
             assert [label[:4] for label in links] == ["A on", "B on"]
 
 
-def test_both_players_stand_at_one_step_and_the_longer_one_has_the_buttons(
-    open_shipped: Open,
+def test_players_stand_at_one_step_and_the_longer_one_leads(
+    open_shipped: RunApp,
 ) -> None:
     app = open_shipped(topic="steps", other=CAPTIONS, step="2", layer="3", head="6")
     headers = [header for header, _ in messages(app, "player")]
@@ -296,7 +249,7 @@ def test_both_players_stand_at_one_step_and_the_longer_one_has_the_buttons(
     assert [header["follows"] for header in headers] == [False, True]
 
 
-def test_query_and_key_are_each_sides_own_where_their_tokens_differ(open_shipped: Open) -> None:
+def test_query_and_key_are_each_sides_own_where_their_tokens_differ(open_shipped: RunApp) -> None:
     app = open_shipped(
         topic="head", pairing="sentences", second="She sleeps.", kind="encoder_self", query="2",
         key="1", other_query="3", other_key="2",
@@ -306,7 +259,7 @@ def test_query_and_key_are_each_sides_own_where_their_tokens_differ(open_shipped
     assert app.query_params["other_query"] == "1" and app.query_params["query"] == "2"
 
 
-def test_layers_and_heads_of_b_are_as_in_a_until_they_are_chosen(open_shipped: Open) -> None:
+def test_layers_and_heads_of_b_are_as_in_a_until_they_are_chosen(open_shipped: RunApp) -> None:
     app = open_shipped(topic="head", other=EN_FR, kind="encoder_self", layer="1", head="2")
     assert app.selectbox(key="other_layer_widget").value == "same"
     app.selectbox(key="head_widget").set_value("5").run()
@@ -319,9 +272,7 @@ def test_layers_and_heads_of_b_are_as_in_a_until_they_are_chosen(open_shipped: O
     assert "layer=1&head=7" in query[1] and f"checkpoint={EN_FR}" in query[1]
 
 
-def test_positions_are_those_of_each_page_and_subtracted_where_they_have_one_size(
-    open_shipped: Open, run_app: Open
-) -> None:
+def test_positions_are_of_each_page_or_subtracted(open_shipped: RunApp, run_app: RunApp) -> None:
     assert "both add exactly the same" in said(open_shipped(topic="positions", other=EN_FR))
     beside = open_shipped(topic="positions", other="reverse-toy", positions="20")
     assert "256 and 64 numbers" in said(beside)
@@ -334,16 +285,7 @@ def test_positions_are_those_of_each_page_and_subtracted_where_they_have_one_siz
     assert one == other
 
 
-def test_a_head_of_one_side_alone_opens_the_mean_of_differences(open_shipped: Open) -> None:
-    app = open_shipped(
-        topic="maps", beside="differences", kind="encoder_self", other=CAPTIONS, head="7"
-    )
-    assert "A 4 layers of 8 and B 4 layers of 4 heads" in said(app)
-    ((header, _),) = messages(app, "grid")
-    assert header["choice"][:2] == [None, None]
-
-
-def test_a_view_opens_where_the_choice_is_now_after_another_one(open_shipped: Open) -> None:
+def test_a_view_opens_where_the_choice_is_now_after_another_one(open_shipped: RunApp) -> None:
     app = open_shipped(topic="steps", other=EN_FR, step="1", layer="1", head="1")
     turn_to(app, "head")
     app.selectbox(key="head_widget").set_value("3").run()
@@ -383,7 +325,7 @@ def numbers(message: tuple[dict[str, Any], bytes]) -> tuple[dict[str, Any], byte
 
 
 @pytest.mark.parametrize("page", SAME)
-def test_a_side_shows_the_numbers_of_its_own_page(run_app: Open, page: str) -> None:
+def test_a_side_shows_the_numbers_of_its_own_page(run_app: RunApp, page: str) -> None:
     component, settings = SAME[page]
     section = next(section for section in SECTIONS if section.page == page)
     # Both sides of Compare decode alike; alone, each checkpoint has defaults of its own.
@@ -413,11 +355,13 @@ INSIDE = {"beam": "keeps no record", "head": "queries, keys, values", "positions
     ("alpha", "t5"), ("gpt2", "alpha"), ("bert", "gpt2"), ("both.npz", "bert"),
 ])  # fmt: skip
 def test_models_of_other_libraries_are_compared_or_say_why(
-    run_app: Open, kinds: Path, left: str, right: str
+    run_app: RunApp, kinds: Path, left: str, right: str
 ) -> None:
     pytest.importorskip("transformers")
     query = {"checkpoint": left, "other": right, "sentence": SHORT, "beam": "2"}
     app = run_app(kinds, at="compare", **query)
+    if left.endswith(".npz"):
+        assert app.segmented_control(key="pairing_widget").options == ["Two checkpoints"]
     foreign = ["AB"[side] for side, name in enumerate((left, right)) if name != "alpha"]
     components = {"beam": "tree", "head": "stages", "tokens": "cut"}
     for topic in TOPICS:

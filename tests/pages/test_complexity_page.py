@@ -67,9 +67,7 @@ def test_bytes_of_maps_follow_the_checkpoint(run_app: RunApp) -> None:
 
 
 @pytest.mark.parametrize("variable", ["HEADLIGHT_TRAIN", "HEADLIGHT_PUBLIC"])
-def test_a_server_that_trains_nothing_measures_nothing(
-    variable: str, run_app: RunApp, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_measuring_is_off(variable: str, run_app: RunApp, monkeypatch: pytest.MonkeyPatch) -> None:
     app = run_app(at="complexity")
     assert not app.button(key="measure_layers").disabled
     monkeypatch.setenv(variable, "off" if variable == "HEADLIGHT_TRAIN" else "1")

@@ -5,13 +5,14 @@ from typing import Any
 
 from streamlit.testing.v1 import AppTest
 
+from tests.forks import ROOT
 from tests.pages.conftest import RunApp
 from tests.pages.links import press
 from transformer.one_stack.files import MASK
 from transformer.one_stack.tracer import StackModel
 
 TEXT = "The cat sat on the mat."
-SHIPPED = Path(__file__).resolve().parents[2] / "checkpoints"
+SHIPPED = ROOT / "checkpoints"
 
 
 def charts(app: AppTest) -> list[Any]:

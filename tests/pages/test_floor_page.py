@@ -5,9 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from streamlit.testing.v1 import AppTest
 
-from tests.pages.conftest import RunApp
+from tests.pages.conftest import CAT, RunApp
 from tests.pages.links import said
 from tests.tiny_models import random_model
 from transformer.checkpoint.folder import save_checkpoint
@@ -15,39 +14,30 @@ from transformer.config import ModelConfig
 from transformer.text.tokenizer import Tokenizer
 from transformer.translator import Translator
 from ui.components import plan
-from ui.components.plan import BLOCKS, Limits, Opened, PlanChoice, parse_choice, parse_opened
+from ui.components.plan import BLOCKS, Opened, PlanChoice
 from ui.floor import views
-
-SENTENCE = "The cat sat on the mat."
 
 
 @pytest.fixture
 def drawn(recorded: Any) -> list[dict[str, Any]]:
-    """The page's calls of the drawing."""
     return recorded(views, "plan_component")
 
 
-def open_page(run_app: RunApp, *root: Path, **query: str) -> AppTest:
-    return run_app(*root, at="floor", **{"checkpoint": "alpha", "sentence": SENTENCE, **query})
-
-
-def test_it_opens_on_the_last_network_and_a_link_on_any(
-    run_app: RunApp, drawn: list[dict[str, Any]]
-) -> None:
-    app = open_page(run_app)
+def test_a_link_opens_on_any_network(open_page: RunApp, drawn: list[dict[str, Any]]) -> None:
+    app = open_page()
     assert drawn[-1]["chosen"].layer == 2 and drawn[-1]["chosen"].block == "decoder_ffn"
     assert "decoder layer 3" in said(app)
     assert len(app.main.get("vega_lite_chart")) == 2
     query = {"layer": "3", "source": "2", "step": "1", "block": "encoder_ffn"}
-    app = open_page(run_app, **query)
+    app = open_page(**query)
     assert drawn[-1]["chosen"] == PlanChoice(2, 1, 0, "encoder_ffn")
     assert query.items() <= app.query_params.items()
     assert "Neurons of encoder layer 2" in said(app)  # it has two only
     assert len(app.main.get("vega_lite_chart")) == 1
 
 
-def test_the_stream_s_view_and_the_choice_in_the_drawing(run_app: RunApp) -> None:
-    app = open_page(run_app, layer="1", source="99", step="99")
+def test_the_stream_s_view_and_the_choice_in_the_drawing(open_page: RunApp) -> None:
+    app = open_page(layer="1", source="99", step="99")
     app.segmented_control(key="block_widget").set_value("decoder_stream").run()
     assert len(app.main.get("vega_lite_chart")) == 2
     assert app.query_params["block"] == "decoder_stream"
@@ -55,10 +45,10 @@ def test_the_stream_s_view_and_the_choice_in_the_drawing(run_app: RunApp) -> Non
 
 @pytest.mark.parametrize(("page", "kind"), [("attention", "cross"), ("head", "encoder_self")])
 def test_a_block_opens_its_page(
-    run_app: RunApp, monkeypatch: pytest.MonkeyPatch, page: str, kind: str
+    open_page: RunApp, monkeypatch: pytest.MonkeyPatch, page: str, kind: str
 ) -> None:
     gone: list[str] = []
-    app = open_page(run_app, source="2")
+    app = open_page(source="2")
     opened = Opened(page, "encoder", kind, 1, 2)
     real = views.show
 
@@ -79,7 +69,7 @@ def test_a_block_opens_its_page(
 
 
 def test_a_model_unlike_the_papers(
-    run_app: RunApp, drawn: list[dict[str, Any]], tmp_path: Path, tiny_config: ModelConfig,
+    open_page: RunApp, drawn: list[dict[str, Any]], tmp_path: Path, tiny_config: ModelConfig,
     tiny_tokenizer: Tokenizer,
 ) -> None:  # fmt: skip
     config = tiny_config.replace(
@@ -88,13 +78,13 @@ def test_a_model_unlike_the_papers(
     )  # fmt: skip
     save_checkpoint(tmp_path / "alpha", random_model(config), tiny_tokenizer)
     for block in BLOCKS:
-        app = open_page(run_app, tmp_path, block=block)
+        app = open_page(tmp_path, block=block)
         assert not app.error and app.main.get("vega_lite_chart")
     assert drawn[-1]["stream"].pre_norm
 
 
 def test_the_message_holds_the_numbers_of_every_block(tiny_translator: Translator) -> None:
-    trace = tiny_translator.trace(SENTENCE)
+    trace = tiny_translator.trace(CAT)
     stream = tiny_translator.stream(trace)
     chosen = PlanChoice(0, 0, 0, BLOCKS[0])
     body = plan.plan_component(stream, trace, tiny_translator.config, chosen).body
@@ -112,17 +102,3 @@ def test_the_message_holds_the_numbers_of_every_block(tiny_translator: Translato
     assert len(body) == at + strips
     head, key, weight = plan.strongest(trace.cross)[1, 2]
     assert trace.cross[1, int(head), 2, int(key)] == weight == trace.cross[1, :, 2].max()
-
-
-def test_reports_of_a_browser_are_not_trusted() -> None:
-    limits = Limits(layers=3, sources=7, rows=5, heads=2)
-    good = {"layer": 2, "source": 6, "row": 4, "block": "encoder_ffn"}
-    assert parse_choice(good, limits) == PlanChoice(2, 6, 4, "encoder_ffn")
-    for wrong in ({"layer": 3}, {"source": -1}, {"row": True}, {"block": "x"}, {"layer": "1"}):
-        assert parse_choice({**good, **wrong}, limits) is None
-    assert parse_choice([], limits) is None
-    place = {"page": "head", "stack": "decoder", "kind": "cross", "layer": 2, "head": 1}
-    assert parse_opened(place, limits) == Opened("head", "decoder", "cross", 2, 1)
-    for wrong in ({"page": "app"}, {"kind": "x"}, {"head": 2}, {"layer": None}, {"stack": 0}):
-        assert parse_opened({**place, **wrong}, limits) is None
-    assert parse_opened(None, limits) is None

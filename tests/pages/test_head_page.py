@@ -1,13 +1,11 @@
 """Inside a head: the page's defaults, its link, and its numbers."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from streamlit.testing.v1 import AppTest
 
-from tests.pages.conftest import RunApp
+from tests.pages.conftest import CAT, RunApp
 from tests.pages.links import said
 from transformer.trace.records import HeadStages
 from transformer.translator import Translator
@@ -15,30 +13,21 @@ from transformer.types import ATTENTION_KINDS
 from ui.components.stages import Chosen
 from ui.head import views
 
-SENTENCE = "The cat sat on the mat."
-
 
 @pytest.fixture
 def drawn(recorded: Any) -> list[dict[str, Any]]:
-    """The page's calls of the component."""
     return recorded(views, "stages_component")
 
 
-def open_page(run_app: RunApp, *root: Path, **query: str) -> AppTest:
-    return run_app(*root, at="head", **{"checkpoint": "alpha", "sentence": SENTENCE, **query})
-
-
 @pytest.mark.parametrize("kind", ATTENTION_KINDS)
-def test_a_link_reopens_one_query_in_one_head(
-    run_app: RunApp, drawn: list[dict[str, Any]], kind: str
-) -> None:
+def test_a_link_reopens_a_query(open_page: RunApp, drawn: list[dict[str, Any]], kind: str) -> None:
     query = {"kind": kind, "layer": "2", "head": "3", "query": "3", "key": "1", "scaling": "1"}
-    app = open_page(run_app, **query)
+    app = open_page(**query)
     shown = drawn[-1]
     stages: HeadStages = shown["stages"]
     assert (stages.kind, stages.layer, stages.head, stages.query) == (kind, 1, 2, 2)
     assert shown["chosen"] == Chosen(0, 1.0)
-    trace = Translator.load(app.session_state["headlight_view"].path, "cpu").trace(SENTENCE)
+    trace = Translator.load(app.session_state["headlight_view"].path, "cpu").trace(CAT)
     np.testing.assert_allclose(
         stages.scaled.weights, trace.attention(stages.kind)[1, 2, 2], atol=1e-5
     )
@@ -47,10 +36,8 @@ def test_a_link_reopens_one_query_in_one_head(
     assert query.items() <= app.query_params.items()
 
 
-def test_choosing_goes_into_the_link_and_other_tokens_forget_the_key(
-    run_app: RunApp, drawn: list[dict[str, Any]]
-) -> None:
-    app = open_page(run_app, layer="1", head="1", key="2")
+def test_choosing_goes_into_the_link(open_page: RunApp, drawn: list[dict[str, Any]]) -> None:
+    app = open_page(layer="1", head="1", key="2")
     app.selectbox(key="head_layer_box").set_value(2).run()
     app.selectbox(key="head_head_box").set_value(0).run()
     app.selectbox(key="head_query_box").set_value(1).run()
@@ -63,18 +50,18 @@ def test_choosing_goes_into_the_link_and_other_tokens_forget_the_key(
     assert drawn[-1]["stages"].kind == "encoder_self"
 
 
-def test_what_does_not_exist_gives_way(run_app: RunApp, drawn: list[dict[str, Any]]) -> None:
+def test_what_does_not_exist_gives_way(open_page: RunApp, drawn: list[dict[str, Any]]) -> None:
     for query in (
         {"layer": "99", "head": "99", "query": "999", "key": "999"},
         {"layer": "mean", "head": "mean", "query": "0", "key": "<b>", "scaling": "maybe"},
     ):
-        open_page(run_app, **query)
+        open_page(**query)
         stages: HeadStages = drawn[-1]["stages"]
         assert stages.layer < 3 and stages.head < 3
         strongest = int(stages.scaled.weights.argmax())
         assert drawn[-1]["chosen"] == Chosen(strongest)
 
 
-def test_the_player_s_step_is_the_query(run_app: RunApp, drawn: list[dict[str, Any]]) -> None:
-    open_page(run_app, step="2")
+def test_the_player_s_step_is_the_query(open_page: RunApp, drawn: list[dict[str, Any]]) -> None:
+    open_page(step="2")
     assert drawn[-1]["stages"].query == 1

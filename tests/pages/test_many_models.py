@@ -47,9 +47,7 @@ def test_many_are_listed_in_parts_and_found(run_app: RunApp, root: Path) -> None
     assert "No matching name" in messages_in(app)
 
 
-def test_the_sidebar_names_all_that_can_be_used_and_some_reasons(
-    run_app: RunApp, root: Path
-) -> None:
+def test_the_sidebar_names_all_usable_ones_and_some_reasons(run_app: RunApp, root: Path) -> None:
     app = run_app(root, checkpoint="good-070")
     box = app.sidebar.selectbox(key="checkpoint_box")
     assert len(box.options) == N_GOOD and box.value == "good-070"

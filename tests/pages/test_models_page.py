@@ -45,16 +45,13 @@ def root(tmp_path: Path, random_checkpoints: Path, theirs: Path) -> Path:
 
 
 def finished(app: AppTest) -> AppTest:
-    """Wait for the import that this session began."""
     job = app.session_state["headlight_import"]
     job.ended(300)
     assert not job.running
     return app.run()
 
 
-def test_what_lies_in_the_root_is_listed_or_named_with_a_reason(
-    run_app: RunApp, root: Path, theirs: Path
-) -> None:
+def test_the_root_s_models_are_listed_or_why_not(run_app: RunApp, root: Path, theirs: Path) -> None:
     """Cards open on demand, and another library's model fills the form."""
     (root / "alpha" / "metrics.json").write_text('{"tests": {"a_test": {"bleu": 12.34}}}')
     (root / "alpha" / "README.md").write_text("# It\n<script>alert(1)</script>")
@@ -141,9 +138,7 @@ def test_a_model_of_the_hub_is_imported_once_it_can_be_reached(
     *({"checkpoint": name, "card": name[:200]}
       for name in ("out", "a\0b<script>" + "x" * 5_000, "alpha/../../x")),
 ])  # fmt: skip
-def test_what_a_link_names_outside_the_root_is_refused_in_one_line(
-    run_app: RunApp, root: Path, query: dict[str, str]
-) -> None:
+def test_a_link_elsewhere_is_refused(run_app: RunApp, root: Path, query: dict[str, str]) -> None:
     (root / "out").symlink_to("/etc")
     app = run_app(root, at="models", **query)
     assert app.query_params["checkpoint"] == "alpha"
@@ -176,9 +171,7 @@ def test_a_name_is_taken_while_it_is_imported_and_stopping_leaves_nothing(
     assert first.selectbox(key="folder_box").value is None
 
 
-def test_a_public_server_offers_no_import_before_its_token(
-    run_app: RunApp, root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_imports_need_a_token(run_app: RunApp, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     app = run_app(root, at="models", folder="foreign/theirs", **{"as": "mine"})
     monkeypatch.setenv("HEADLIGHT_IMPORT", "")
     app.run()
@@ -190,9 +183,7 @@ def test_a_public_server_offers_no_import_before_its_token(
     assert import_access.token() not in str(app.query_params)
 
 
-def test_a_file_that_a_safe_load_refuses_is_one_line_and_can_be_converted(
-    run_app: RunApp, root: Path
-) -> None:
+def test_what_a_safe_load_refuses_can_be_converted(run_app: RunApp, root: Path) -> None:
     content(lambda values: values.update(extra=root))(root / "foreign" / "joeynmt")
     before = sorted(root.rglob("*"))
     app = run_app(root, at="models", format="joeynmt", folder="foreign/joeynmt", **{"as": "mine"})

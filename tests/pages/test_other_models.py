@@ -46,9 +46,7 @@ def offered_kinds(app: AppTest) -> list[str]:
     return [title for _, title, *_ in header["kinds"]]
 
 
-def test_the_list_names_what_can_be_opened_and_why_the_rest_cannot(
-    run_app: RunApp, kinds: Path
-) -> None:
+def test_the_list_names_what_opens_and_why_the_rest_cannot(run_app: RunApp, kinds: Path) -> None:
     app = run_app(root=kinds)
     reasons = "\n".join(each.value for each in app.sidebar.caption).replace("\\", "")
     ours = {"alpha", "reader", "writer", "one"} | {
@@ -62,22 +60,17 @@ def test_the_list_names_what_can_be_opened_and_why_the_rest_cannot(
     assert str(kinds) not in reasons
 
 
-@pytest.mark.parametrize(
-    ("name", "offered"),
-    [
-        ("both.npz", ["Encoder self-attention", "Decoder self-attention", "Cross-attention"]),
-        ("text.npz", ["Causal self-attention"]),
-        ("read.npz", ["Self-attention"]),
-        ("maps.npz", ["Decoder self-attention", "Cross-attention"]),
-        pytest.param("gpt2", ["Causal self-attention"], marks=needs_transformers),
-        pytest.param("bert", ["Self-attention"], marks=needs_transformers),
-        pytest.param("t5", ["Encoder self-attention", "Decoder self-attention", "Cross-attention"],
-                     marks=needs_transformers),
-    ],
-)  # fmt: skip
-def test_attention_offers_the_kinds_that_are_there(
-    open_page: RunApp, name: str, offered: list[str]
-) -> None:
+@pytest.mark.parametrize(("name", "offered"), [
+    ("both.npz", ["Encoder self-attention", "Decoder self-attention", "Cross-attention"]),
+    ("text.npz", ["Causal self-attention"]),
+    ("read.npz", ["Self-attention"]),
+    ("maps.npz", ["Decoder self-attention", "Cross-attention"]),
+    pytest.param("gpt2", ["Causal self-attention"], marks=needs_transformers),
+    pytest.param("bert", ["Self-attention"], marks=needs_transformers),
+    pytest.param("t5", ["Encoder self-attention", "Decoder self-attention", "Cross-attention"],
+                 marks=needs_transformers),
+])  # fmt: skip
+def test_attention_offers_its_kinds(open_page: RunApp, name: str, offered: list[str]) -> None:
     app = open_page(name, kind="cross", display="matrix", units="words", dim="on", pin="q1")
     assert offered_kinds(app) == offered and app.get("download_button")
     assert not app.error and not app.warning
@@ -98,9 +91,7 @@ def test_the_numbers_are_those_of_the_file(open_page: RunApp, kinds: Path) -> No
     assert f"dimming `[CLS]` and `[SEP]` hides {hidden:.1%}" in messages_in(app)
 
 
-def test_a_recorded_translation_plays_and_takes_no_other_sentence(
-    open_page: RunApp, kinds: Path
-) -> None:
+def test_a_recorded_translation_plays_as_it_is(open_page: RunApp, kinds: Path) -> None:
     trace = load_arrays(kinds / "both.npz")
     app = open_page("both.npz", "translate", step="2", layer="1", head="3")
     assert trace.text in messages_in(app)
@@ -132,11 +123,10 @@ def test_an_encoder_decoder_plays_its_own_translation(open_page: RunApp, kinds: 
     assert len(app.warning) == 1 and "at most" in app.warning[0].value
 
 
-@pytest.mark.parametrize(
-    ("name", "kind"),
-    [("both.npz", "cross"), ("text.npz", "decoder_self"), ("read.npz", "encoder_self"),
-     pytest.param("t5", "cross", marks=needs_transformers)],
-)  # fmt: skip
+@pytest.mark.parametrize(("name", "kind"), [
+    ("both.npz", "cross"), ("text.npz", "decoder_self"), ("read.npz", "encoder_self"),
+ pytest.param("t5", "cross", marks=needs_transformers),
+])  # fmt: skip
 def test_the_program_of_a_download_makes_the_same_numbers(
     kinds: Path, monkeypatch: pytest.MonkeyPatch, name: str, kind: AttentionKind
 ) -> None:

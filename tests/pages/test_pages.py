@@ -36,9 +36,7 @@ LIBRARY = {"t5", "gpt2", "bert"}
 
 @pytest.mark.filterwarnings("ignore")  # those of transformers
 @pytest.mark.parametrize("name", KINDS)
-def test_a_page_shows_a_model_or_says_why_not_and_where_to_go(
-    run_app: RunApp, kinds: Path, name: str
-) -> None:
+def test_a_page_shows_a_model_or_says_where_to_go(run_app: RunApp, kinds: Path, name: str) -> None:
     if name in LIBRARY:
         pytest.importorskip("transformers")
     app, offered = (
@@ -78,9 +76,7 @@ def test_every_shipped_checkpoint_knows_its_examples_and_opens(run_app: RunApp, 
 
 
 @pytest.mark.parametrize("spec", PAGES, ids=lambda spec: spec.url_path)
-def test_text_is_never_code_and_nonsense_in_a_link_is_dropped(
-    run_app: RunApp, spec: PageSpec
-) -> None:
+def test_text_is_never_code_and_nonsense_is_dropped(run_app: RunApp, spec: PageSpec) -> None:
     at = "" if spec is PAGES[0] else spec.url_path
     plain = run_app(at=at, checkpoint="alpha", sentence=HOSTILE, opening="0")
     assert not plain.error and not plain.header

@@ -50,9 +50,7 @@ def test_a_translator_lends_the_page_to_a_parser(run_app: RunApp, root: Path) ->
     assert not any("this tree is by" in each.value for each in app.caption)
 
 
-def test_parsers_are_offered_where_the_model_reads_another_language(
-    run_app: RunApp, root: Path
-) -> None:
+def test_parsers_are_offered_beside_other_languages(run_app: RunApp, root: Path) -> None:
     metrics = root / "alpha" / "metrics.json"
     metrics.write_text('{"training": {"recipe": {"data": {"src": "de", "tgt": "en"}}}}')
     app = run_app(root, at="parsing", checkpoint="alpha", sentence="Ein Hund rennt.")

@@ -21,7 +21,6 @@ from transformer.trace.position_vectors import distance_numbers
 def checkpoints(
     tmp_path_factory: pytest.TempPathFactory, tiny_config: ModelConfig, tiny_tokenizer: Tokenizer
 ) -> Path:
-    """A checkpoint for each kind of positions."""
     root = tmp_path_factory.mktemp("positions")
     metrics = {"training": {"longest_source": 31, "longest_target": 37}}
     concatenated = tiny_config.replace(position_layout="concatenated")
@@ -41,9 +40,7 @@ def open_page(run_app: RunApp, root: Path, checkpoint: str = "computed", **query
     return run_app(root, checkpoint=checkpoint, at="positions", **query)
 
 
-def test_it_opens_with_the_checkpoints_own_width_and_layout(
-    run_app: RunApp, checkpoints: Path
-) -> None:
+def test_it_opens_with_the_model_s_width_and_layout(run_app: RunApp, checkpoints: Path) -> None:
     app = open_page(run_app, checkpoints)
     assert app.number_input(key="d_widget").value == 24
     assert app.segmented_control(key="layout_widget").value == "concatenated"
@@ -87,9 +84,7 @@ def split_page(run_app: RunApp, root: Path, checkpoint: str, **query: str) -> Ap
 @pytest.mark.parametrize(
     ("checkpoint", "side"), [("computed", "encoder"), ("learned", "decoder"), ("stored", "decoder")]
 )
-def test_the_layer_1_split_adds_up_on_screen(
-    run_app: RunApp, checkpoints: Path, checkpoint: str, side: str
-) -> None:
+def test_the_split_adds_up(run_app: RunApp, checkpoints: Path, checkpoint: str, side: str) -> None:
     app = split_page(run_app, checkpoints, checkpoint, split=side, head="2")
     text = said(app)
     residual, difference = (float(x) for x in re.findall(r"\*\*(\d\.\de[-+]\d+)\*\*", text))

@@ -22,27 +22,14 @@ def counted(
     return found["checkpoints"], found["pages"]
 
 
-def test_a_rerun_with_nothing_new_computes_nothing(counted: tuple[int, Costs]) -> None:
-    for page, runs in counted[1].items():
-        assert (runs["again"]["forward passes"], runs["again"]["jobs"]) == (0, 0), page
-
-
-def test_a_new_sentence_is_its_trace_and_what_the_page_draws_of_it(
-    counted: tuple[int, Costs],
-) -> None:
-    for page, runs in counted[1].items():
-        passes, jobs = runs["sentence"]["forward passes"], runs["sentence"]["jobs"]
-        assert (jobs > 0) == (passes > 0) == (page != "positions"), page
-        assert jobs <= 5, page
-
-
-def test_a_run_makes_its_key_once_and_lists_every_folder_at_most_once(
-    counted: tuple[int, Costs],
-) -> None:
+def test_a_rerun_does_no_more_than_it_must(counted: tuple[int, Costs]) -> None:
+    """With nothing new it computes nothing; a new sentence is its trace and what is drawn of it."""
     n_checkpoints, pages = counted
     for page, runs in pages.items():
-        for run in ("again", "sentence"):
-            costs = runs[run]
+        passes, jobs = (runs["sentence"][name] for name in ("forward passes", "jobs"))
+        assert (jobs > 0) == (passes > 0) == (page != "positions") and jobs <= 5, page
+        assert (runs["again"]["forward passes"], runs["again"]["jobs"]) == (0, 0), page
+        for costs in (runs["again"], runs["sentence"]):
             assert costs["keys"] == {"positions": 0, "compare": 2}.get(page, 1), page
             # The root, and every checkpoint for its links and for its files' marks, unless a run
             # did so a moment ago. The models on screen are looked at in any case.

@@ -11,14 +11,7 @@ from typing import Any
 
 import pytest
 from streamlit.testing.v1 import AppTest, element_tree
-from streamlit.testing.v1.element_tree import (
-    Block,
-    Button,
-    DownloadButton,
-    MenuButton,
-    UnknownElement,
-    Widget,
-)
+from streamlit.testing.v1.element_tree import Button, DownloadButton, Widget
 
 from tests.pages.conftest import RunApp
 from ui.frame.pages import PAGES, PageSpec
@@ -70,8 +63,6 @@ def _labels_stay(monkeypatch: pytest.MonkeyPatch) -> None:
 def open_page(
     run_app: RunApp, random_checkpoints: Path, tiny_parser: Path
 ) -> Callable[[PageSpec, dict[str, str]], AppTest]:
-    """Open a page by its link, in a new session."""
-
     def opened(spec: PageSpec, query: dict[str, str]) -> AppTest:
         root = random_checkpoints
         if spec.url_path == "parsing":
@@ -86,15 +77,16 @@ def nodes(app: AppTest) -> Iterator[Any]:
 
 
 def widgets(app: AppTest) -> dict[Name, Any]:
-    """Return all widgets by type and key."""
     found: dict[Name, Any] = {}
     for node in nodes(app):
-        if isinstance(node, UnknownElement):
+        if isinstance(node, element_tree.UnknownElement):
             assert node.type in STATELESS, f"a {node.type} that this test does not know"
             # A clickable chart needs an id and a place in the URL, like a widget.
             proto = getattr(node, "proto", None)
             assert node.type == "bidi_component" or not getattr(proto, "selection_mode", ())
-        if not isinstance(node, Widget) or isinstance(node, Button | DownloadButton | MenuButton):
+        if not isinstance(node, Widget) or isinstance(
+            node, Button | DownloadButton | element_tree.MenuButton
+        ):
             continue
         assert node.key, f"{node.type} {node.label!r} has no key"
         if node.key not in ACTS and not node.key.endswith(OF_FILES):
@@ -190,9 +182,8 @@ IN_POPOVERS: dict[str, tuple[dict[str, str], int]] = {
 
 
 def in_popovers(block: Any, inside: bool = False) -> Iterator[Any]:
-    """Widgets below a popover."""
     for child in block.children.values():
-        if isinstance(child, Block):
+        if isinstance(child, element_tree.Block):
             yield from in_popovers(child, inside or child.type == "popover")
         elif (
             inside and isinstance(child, Widget) and not isinstance(child, Button | DownloadButton)

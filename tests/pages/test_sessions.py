@@ -30,7 +30,6 @@ def small_caches(file: Path, nbytes: int = CACHE_BYTES) -> Iterator[Server]:
 
 
 def _sees(session: Session, trace: Trace) -> None:
-    """Check that the player shows this sentence and its translation."""
     header, _ = session.message_to("headlight.player")
     assert tuple(header["source"]) == trace.src_tokens
     assert tuple(header["predicted"]) == trace.predicted_tokens

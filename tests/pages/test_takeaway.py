@@ -6,25 +6,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from streamlit.testing.v1 import AppTest
 
 from figures import paper
 from figures.exhibit import Exhibit
+from tests.pages.conftest import RunApp
 from tests.test_calls import check_program
 from ui.export import download
 from ui.frame.pages import PAGES, PageSpec
 
-RunApp = Callable[..., AppTest]
 SENTENCE = "The cat sat on <b>it</b> 'and' \"=1+1\"."
 
 #: Pages without a figure, or none before a run is started.
 WITHOUT = {"tours", "glossary", "models", "training"}
 
-#: Other views of a page than the one that it opens on.
+#: Other views of a page than the one that it opens on, but those whose figures test_calls.py makes.
 VIEWS: dict[str, tuple[dict[str, str], ...]] = {
     "translate": ({"units": "words", "layer": "2", "prefix": "8.9"}, {"target": "Die Katze."}),
     "attention": (
-        {"display": "heads", "heads": "1.1-2.3", "mass": "0.5", "dim": "on"},
         {"display": "matrix", "layer": "2", "queries": "2-3", "sample": "on", "top_k": "5"},
     ),
     "compare": (
@@ -34,24 +32,17 @@ VIEWS: dict[str, tuple[dict[str, str], ...]] = {
         {"topic": "heads", "kind": "decoder_self"},
         {"topic": "numbers", "pairing": "sentences", "second": "A dog runs."},
         {"beside": "differences", "kind": "encoder_self", "layer": "2", "units": "words"},
-        {"beside": "differences", "pairing": "sentences", "second": "A dog runs."},
         {"topic": "steps", "step": "2", "layer": "2", "pairing": "sentences", "second": "A dog."},
         {"topic": "beam", "node_a": "1.2", "dropped": "on"},
         {"topic": "head", "kind": "decoder_self", "other_layer": "2", "query": "2"},
         {"topic": "tokens", "tokens_of": "translation"},
         {"topic": "positions", "positions": "20", "side": "Decoder"},
     ),
-    "head": ({"kind": "decoder_self", "query": "2", "scaling": "1.5"},),
-    "floor": ({"block": "encoder_ffn", "layer": "1"}, {"block": "decoder_stream"}),
-    "complexity": ({"cost": "path"}, {"cost": "maps"}),
-    "beam": ({"panel": "compare"}, {"panel": "finished"}),
     "family": (
         {"checkpoint": "reader", "sentence": "The [MASK] sat on the mat."},
         {"checkpoint": "writer", "more": "5", "seed": "2"},
         {"part": "stacks", "layer_one": "2"},
     ),
-    "parsing": ({"layer": "1", "head": "2"},),
-    "positions": ({"part": "model"}, {"part": "model", "split": "decoder", "head": "2"}),
 }
 CASES = [
     pytest.param(spec, query, id=f"{spec.url_path}{index}")

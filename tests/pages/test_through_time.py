@@ -44,9 +44,7 @@ def slider(app: AppTest) -> Any:
     return found
 
 
-def test_the_bar_opens_on_the_finished_model_and_leads_to_each_moment(
-    open_page: RunApp, root: Path
-) -> None:
+def test_the_bar_opens_on_the_last_and_leads_to_each(open_page: RunApp, root: Path) -> None:
     app = open_page()
     assert not app.main.select_slider
     press(app, "open_time")
@@ -104,9 +102,7 @@ def test_a_held_translation_is_read_by_every_moment(open_page: RunApp) -> None:
     assert np.abs(trace_of(app).cross - held.cross).max() > 1e-3
 
 
-def test_a_model_of_one_stack_is_seen_in_time_too(
-    run_app: RunApp, family: Path, tmp_path: Path
-) -> None:
+def test_one_stack_is_seen_in_time_too(run_app: RunApp, family: Path, tmp_path: Path) -> None:
     found = Path(shutil.copytree(family, tmp_path / "family"))
     write_snapshots(found / "reader")
     app = run_app(found, at="family", checkpoint="reader@3", sentence=CAT)

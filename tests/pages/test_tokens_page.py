@@ -45,9 +45,7 @@ def open_page(run_app: RunApp, root: Path, checkpoint: str = "unigram", **query:
 
 
 @pytest.mark.parametrize("checkpoint", ["unigram", "bpe", "char"])
-def test_the_story_is_whole_for_every_kind_of_vocabulary(
-    run_app: RunApp, checkpoints: Path, checkpoint: str
-) -> None:
+def test_the_story_is_whole_for_each(run_app: RunApp, checkpoints: Path, checkpoint: str) -> None:
     app = open_page(run_app, checkpoints, checkpoint, merge_dropout="0")
     text = said(app)
     assert re.findall(r"^#### (.+)$", text, re.MULTILINE) == STORY
@@ -70,9 +68,7 @@ def test_another_cut_is_translated(run_app: RunApp, checkpoints: Path) -> None:
     assert "From split 1" not in text
 
 
-def test_a_new_sentence_forgets_the_cut_and_another_vocabulary_the_token(
-    run_app: RunApp, checkpoints: Path
-) -> None:
+def test_sentence_and_vocabulary_forget_cut_and_token(run_app: RunApp, checkpoints: Path) -> None:
     app = open_page(run_app, checkpoints, cut="2", token="105")
     assert "id 105" in said(app)
     ask(app, "A dog runs.")
@@ -83,7 +79,6 @@ def test_a_new_sentence_forgets_the_cut_and_another_vocabulary_the_token(
 
 
 def test_each_side_has_its_own_vocabulary(run_app: RunApp, tmp_path: Path) -> None:
-    """An imported model with two vocabularies of different sizes."""
     fairseq(tmp_path / "theirs", "pre-norm, nothing shared")
     path = FORMATS["fairseq"].convert(tmp_path / "theirs", tmp_path / "root" / "ours")
     config = load_checkpoint(path).config

@@ -1,18 +1,18 @@
 """Tours and glossary in the app: every stop opens with a valid view, on more than one model."""
 
 import re
-from pathlib import Path
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from tests.forks import ROOT
 from tests.pages.conftest import RunApp
 from tests.pages.links import ask, messages_in, unlinked
 from ui.core.glossary import TERMS
 from ui.tours.guide import TOURS
 from ui.tours.stops import Stop
 
-CHECKPOINTS = Path(__file__).resolve().parents[2] / "checkpoints"
+CHECKPOINTS = ROOT / "checkpoints"
 
 
 def page(app: AppTest) -> str:

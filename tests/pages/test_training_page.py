@@ -17,9 +17,7 @@ from ui.training.jobs import Training
 TINY = ToySettings(d_model=16, n_heads=2, n_layers=1, updates=10)
 
 
-def test_a_run_is_found_by_its_address(
-    run_app: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_is_found(run_app: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     job: Job[bool] = Job()
     models = [TINY, TINY.replace(change="no_residual")]
     monkeypatch.setattr(jobs, "_RUNS", {"secret": Training("secret", tmp_path, models, job)})
@@ -53,17 +51,13 @@ def test_a_run_is_found_by_its_address(
     assert len(app.main.get("vega_lite_chart")) == 3 + 2
 
 
-def test_a_server_that_does_not_train_says_so(
-    run_app: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_server_without_training_says_so(run_app: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(jobs.VARIABLE, "off")
     app = run_app(at="training", checkpoint="alpha")
     assert jobs.VARIABLE in app.info[0].value.replace("\\", "")
 
 
-def test_runs_are_watched_from_their_folders(
-    run_app: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_runs_are_watched(run_app: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEADLIGHT_RUNS", str(tmp_path))
     app = run_app(at="training", checkpoint="alpha", training_view="watch")
     assert "No run in" in app.info[0].value

@@ -1,26 +1,25 @@
-"""The Translate page and its opening; player and animation are tested in a browser."""
+"""The Translate page, its opening, steering and sampling; a browser tests the player."""
 
-from functools import partialmethod
 from pathlib import Path
 
 import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from tests.forks import ROOT
 from tests.pages.conftest import RunApp
-from tests.pages.links import ask, messages, trace_of, unlinked
+from tests.pages.links import ask, messages, press, trace_of, unlinked, view_of
+from transformer.search.sampling import Sampling
 from transformer.trace.records import Trace
 from transformer.translator import Translator
 from ui.core.examples import examples_for
 from ui.work import results
 from ui.work.lru import Lru
 
-ROOT = Path(__file__).resolve().parents[2]
 CHECKPOINTS = ROOT / "checkpoints"
 
 
 def said(app: AppTest) -> str:
-    """Return every message on the page, without Markdown's escapes."""
     messages = (*app.info, *app.warning, *app.error)
     return "\n".join(message.value for message in messages).replace("\\", "")
 
@@ -29,9 +28,7 @@ def translation(app: AppTest) -> str:
     return str(app.text[1].value)
 
 
-def test_the_page_opens_on_an_example_and_translates_as_the_translator_does(
-    run_app: RunApp, random_checkpoints: Path
-) -> None:
+def test_the_page_translates_as_the_translator(run_app: RunApp, random_checkpoints: Path) -> None:
     app = run_app(beam="3", alpha="1")
     trace = trace_of(app)
     assert examples_for("alpha").items[0].sentence in [text.value for text in app.text]
@@ -49,9 +46,7 @@ def test_the_page_opens_on_an_example_and_translates_as_the_translator_does(
     assert any(score in unlinked(caption.value) for caption in app.main.caption)
 
 
-def test_a_search_too_large_to_keep_is_said(
-    run_app: RunApp, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_too_large_a_search_is_said(run_app: RunApp, monkeypatch: pytest.MonkeyPatch) -> None:
     app = run_app(sentence="abc")
     assert "left out" not in app.main.caption[-1].value
     monkeypatch.setattr("ui.work.results.CACHE", Lru(1000))
@@ -60,14 +55,6 @@ def test_a_search_too_large_to_keep_is_said(
     header, _ = messages(app, "player")[0]
     assert header["origin"] == "Recorded live"
     assert header["gap"] is not None  # measured before it was left out
-
-
-def test_a_link_opens_the_player_at_its_place(run_app: RunApp) -> None:
-    app = run_app(sentence="The cat sat.", step="2", layer="3", head="1", beam="2")
-    header, _ = messages(app, "player")[0]
-    assert header["choice"] == {"step": 2, "layer": 3, "head": 1, "shifted": False}
-    wanted = {"sentence": "The cat sat.", "step": "2", "layer": "3", "head": "1", "beam": "2"}
-    assert {**wanted, "alpha": "0.6"}.items() <= dict(app.query_params).items()
 
 
 #: Sentences, and a part of the message that each gets.
@@ -89,14 +76,6 @@ def test_any_input_gets_a_clear_message_or_a_translation(run_app: RunApp) -> Non
         ask(app, sentence)
         assert expected in said(app), sentence[:20]
         assert messages(app, "player") or said(app), sentence[:20]
-
-
-@pytest.mark.usefixtures("nothing_cached")
-def test_a_translation_cut_at_the_limit_says_so(
-    run_app: RunApp, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(Translator, "trace", partialmethod(Translator.trace, max_length=2))
-    assert "Cut at the length limit" in said(run_app())
 
 
 @pytest.mark.usefixtures("nothing_cached")
@@ -145,3 +124,108 @@ def test_a_link_leaves_it_out_or_asks_for_it(run_app: RunApp) -> None:
     assert components(asked) == ["headlight.opening"]
     assert messages(asked, "opening")[0][0]["target"]["name"] == "French"
     assert "opening" not in asked.query_params  # a reload does not play it again
+
+
+CAT = "The cat sat on the mat."
+
+
+@pytest.fixture(scope="module")
+def model(random_checkpoints: Path) -> Translator:
+    return Translator.load(random_checkpoints / "alpha", device="cpu")
+
+
+def type_steer(app: AppTest, text: str, how: str) -> AppTest:
+    app.text_input(key="steer_text").set_value(text)
+    (choice,) = [each for each in app.get("button_group") if each.key == "steer_how"]
+    choice.set_value(how)
+    return press(app, "Decode from there")
+
+
+def test_a_link_with_a_prefix_decodes_from_there(run_app: RunApp, model: Translator) -> None:
+    ids = model.tokenize("Das Tier").ids
+    prefix = ".".join(map(str, ids))
+    app = run_app(sentence=CAT, prefix=prefix)
+    expected = model.trace(CAT, prefix=ids)
+    header, _ = messages(app, "player")[0]
+    assert header["ids"] == list(expected.predicted_ids)
+    assert header["nForced"] == len(ids) and not header["forced"]
+    assert app.query_params["prefix"] == prefix
+    assert any(f"the first {len(ids)} given" in caption.value for caption in app.main.caption)
+
+
+def test_steers_can_be_taken_back_one_by_one_or_all_at_once(run_app: RunApp) -> None:
+    app = run_app(sentence=CAT)
+    free = messages(app, "player")[0][0]["ids"]
+    type_steer(app, "Die", "Begins with")
+    one = app.query_params["prefix"]
+    type_steer(app, "Das Tier war", "Is exactly")
+    assert app.query_params["target"] == "Das Tier war"
+    assert "prefix" not in app.query_params
+    header, _ = messages(app, "player")[0]
+    assert header["forced"] and header["gap"] is None
+    assert app.text[1].value == "Das Tier war"
+    press(app, "Undo")
+    assert app.query_params["prefix"] == one and "target" not in app.query_params
+    press(app, "Start over")
+    assert "prefix" not in app.query_params
+    assert messages(app, "player")[0][0]["ids"] == free
+    press(app, "Undo")
+    assert app.query_params["prefix"] == one
+
+
+def test_another_checkpoint_drops_the_ids_and_keeps_a_text(run_app: RunApp) -> None:
+    for steering, kept in (({"prefix": "20.21"}, False), ({"target": "Das Tier"}, True)):
+        app = run_app(sentence=CAT, checkpoint="alpha", **steering)
+        assert set(steering) <= set(app.query_params)
+        app.sidebar.selectbox(key="checkpoint_box").set_value("beta").run()
+        assert (set(steering) <= set(app.query_params)) == kept
+
+
+def test_bad_steering_gets_one_clear_line_and_a_way_back(run_app: RunApp) -> None:
+    app = run_app(sentence=CAT, prefix="99999")
+    assert "Prefix token 99999 cannot be used" in said(app) and not messages(app, "player")
+    press(app, "Start over")
+    before = messages(app, "player")[0]
+    for text, how, message in (
+        ("word " * 700, "Begins with", "at most 512 are allowed"),
+        ("  ", "Is exactly", "Type at least one character"),
+    ):
+        type_steer(app, text, how)
+        assert message in said(app) and messages(app, "player")[0] == before
+    type_steer(app, "Das Tier", "Is exactly")
+    assert not said(app)
+    assert app.text[1].value == app.query_params["target"] == "Das Tier"
+
+
+def test_sampling_is_the_translator_s_and_in_the_link(run_app: RunApp, model: Translator) -> None:
+    asked = {"sample": "on", "temperature": "1.5", "top_k": "0", "top_p": "0.9", "seed": "7"}
+    app = run_app(sentence=CAT, **asked)
+    expected = model.trace(CAT, beam_size=1, sampling=Sampling(1.5, 0, 0.9, 7))
+    header, _ = messages(app, "player")[0]
+    assert header["ids"] == list(expected.predicted_ids)
+    assert expected.n_allowed is not None and header["drawn"] == expected.n_allowed.tolist()
+    assert asked.items() <= dict(app.query_params).items()
+    assert "sampled, temperature 1.5, top p 0.9, seed 7" in unlinked(
+        " ".join(caption.value for caption in app.main.caption)
+    )
+
+
+def test_the_sidebar_changes_how_to_decode_and_back(run_app: RunApp) -> None:
+    app = run_app(sentence=CAT, beam="3")
+    (how,) = [each for each in app.sidebar.get("button_group") if each.key == "search_box"]
+    how.set_value("Sample").run()
+    assert app.query_params["sample"] == "on" and app.query_params["seed"] == "0"
+    app.sidebar.slider(key="top_k_box").set_value(3).run()
+    app.sidebar.slider(key="temperature_box").set_value(0.5).run()
+    press(app, "New seed")
+    seed = app.query_params["seed"]
+    assert int(seed) > 0
+    view = view_of(app)
+    assert view.sampling == Sampling(0.5, 3, 1.0, int(seed)) and view.beam_size == 1
+    trace = trace_of(app)
+    assert trace.n_allowed is not None and trace.n_allowed.max() <= 3
+    (how,) = [each for each in app.sidebar.get("button_group") if each.key == "search_box"]
+    how.set_value("Beam").run()
+    assert app.query_params["sample"] == "off" and app.query_params["beam"] == "3"
+    assert "seed" not in app.query_params
+    assert trace_of(app).allowed is None
