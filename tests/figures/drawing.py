@@ -25,7 +25,6 @@ class Drawing:
 
     @property
     def size(self) -> tuple[float, float]:
-        """Width and height in inches."""
         width, height = self.figure.get_size_inches()
         return float(width), float(height)
 
@@ -42,7 +41,6 @@ class Drawing:
 
     @property
     def lines(self) -> str:
-        """Title, titles of parts, scales and caption, joined."""
         return " ".join(each.get_text() for each in self.figure.texts)
 
     def box(self, text: Text) -> Bbox:
@@ -60,6 +58,5 @@ class Drawing:
 
 @contextmanager
 def drawing(exhibit: Exhibit, preset: Preset = DEFAULT) -> Iterator[Drawing]:
-    """Draw an exhibit, in the style of its preset."""
     with style(preset):
         yield Drawing(drawn(exhibit, preset))

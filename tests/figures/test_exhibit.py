@@ -11,18 +11,12 @@ from tests.figures.exhibits import exhibit, panel
 PANEL = panel(2, 3)
 
 
-@pytest.mark.parametrize(
-    ("values", "said"),
-    [
-        (np.ones((3, 2)), "shape"),
-        (np.ones((2, 3, 1)), "shape"),
-        (np.full((2, 3), 1.5), "outside 0 to 1"),
-        (np.full((2, 3), -0.5), "outside 0 to 1"),
-        (np.full((2, 3), np.inf), "infinite"),
-        (np.full((2, 3), "a"), "real numbers"),
-        (np.full((2, 3), 1j), "real numbers"),
-    ],
-)
+@pytest.mark.parametrize(("values", "said"), [
+    (np.ones((3, 2)), "shape"), (np.ones((2, 3, 1)), "shape"),
+    (np.full((2, 3), 1.5), "outside 0 to 1"), (np.full((2, 3), -0.5), "outside 0 to 1"),
+    (np.full((2, 3), np.inf), "infinite"), (np.full((2, 3), "a"), "real numbers"),
+    (np.full((2, 3), 1j), "real numbers"),
+])  # fmt: skip
 def test_a_panel_says_what_is_wrong(values: np.ndarray, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         Panel("p", values, ("a", "b"), ("c", "d", "e"))
@@ -34,16 +28,12 @@ def test_a_panel_may_miss_values_and_a_signed_one_may_leave_0_to_1() -> None:
     assert Panel("p", values * -9, ("a",), ("b", "c"), scale="diverging").values[0, 1] == -9
 
 
-@pytest.mark.parametrize(
-    ("x", "lines", "said"),
-    [
-        (np.arange(3), {}, "at least one"),
-        (np.arange(0), {"a": np.arange(0)}, "at least one"),
-        (np.arange(3), {"a": np.arange(4)}, r"expected \(3,\)"),
-        (np.ones((3, 1)), {"a": np.arange(3)}, "one axis"),
-        (("a", "b"), {"a": np.array([1, np.inf])}, "infinite"),
-    ],
-)
+@pytest.mark.parametrize(("x", "lines", "said"), [
+    (np.arange(3), {}, "at least one"), (np.arange(0), {"a": np.arange(0)}, "at least one"),
+    (np.arange(3), {"a": np.arange(4)}, r"expected \(3,\)"),
+    (np.ones((3, 1)), {"a": np.arange(3)}, "one axis"),
+    (("a", "b"), {"a": np.array([1, np.inf])}, "infinite"),
+])  # fmt: skip
 def test_a_series_says_what_is_wrong(x: object, lines: dict[str, np.ndarray], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         Series("s", x, lines)  # type: ignore[arg-type]

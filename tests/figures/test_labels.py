@@ -11,18 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from figures import labels
-from figures.labels import (
-    ARROW,
-    READS_PREDICTS,
-    code,
-    escape_plotly,
-    plain,
-    plain_token,
-    query_labels,
-    row_labels,
-    shorten,
-    show_token,
-)
+from figures.labels import code, plain, row_labels, show_token
 from tests.factories import make_trace
 from transformer.types import ATTENTION_KINDS
 
@@ -75,14 +64,14 @@ def test_code_holds_the_text_between_fences_that_it_does_not_contain(text: str) 
 
 @given(st.text(), st.integers(1, 30))
 def test_shorten_keeps_the_limit(text: str, limit: int) -> None:
-    short = shorten(text, limit)
+    short = labels.shorten(text, limit)
     assert len(short) <= limit
     assert short == text or short.endswith("…")
 
 
 @given(st.text(max_size=60))
 def test_escaping_can_be_undone_and_leaves_nothing_to_format(text: str) -> None:
-    escaped = escape_plotly(text)
+    escaped = labels.escape_plotly(text)
     assert not set(escaped) & set("<>$")
     undone = escaped.replace("&#36;", "$").replace("&gt;", ">").replace("&lt;", "<")
     assert undone.replace("&amp;", "&") == text
@@ -100,14 +89,11 @@ def test_labels_are_short_visible_and_keep_their_direction(token: str, limit: in
         assert unicodedata.category(character) != "Cf" or character == "\u200d"
 
 
-@pytest.mark.parametrize(
-    ("token", "shown"),
-    [
-        ("▁the", "▁the"), ("a\nb", "a↵b"), ("\t", "⇥"), (" ", "␣"), ("\x00", "␀"),
-        ("\x7f", "[U+007F]"), ("\u202e", "[U+202E]"), ("", "∅"), ("</s>", "</s>"),
-        ("👩\u200d💻", "👩\u200d💻"), ("שלום", "\u2068שלום\u2069"), ("\ud800", "[U+D800]"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("token", "shown"), [
+    ("▁the", "▁the"), ("a\nb", "a↵b"), ("\t", "⇥"), (" ", "␣"), ("\x00", "␀"),
+    ("\x7f", "[U+007F]"), ("\u202e", "[U+202E]"), ("", "∅"), ("</s>", "</s>"),
+    ("👩\u200d💻", "👩\u200d💻"), ("שלום", "\u2068שלום\u2069"), ("\ud800", "[U+D800]"),
+])  # fmt: skip
 def test_what_cannot_be_seen_is_named(token: str, shown: str) -> None:
     assert show_token(token) == shown
 
@@ -116,16 +102,16 @@ def test_a_decoder_row_is_named_by_what_it_reads_and_predicts() -> None:
     reads, predicts = ("<s>", "▁weil", "▁es"), ("▁weil", "▁es", "</s>")
     assert row_labels(reads, predicts) == ("<s> → ▁weil", "▁weil → ▁es", "▁es → </s>")
     assert row_labels(reads) == reads  # what follows is unknown
-    assert row_labels(["reads"], ["predicts"])[0] == READS_PREDICTS
+    assert row_labels(["reads"], ["predicts"])[0] == labels.READS_PREDICTS
     with pytest.raises(ValueError, match="shorter"):
         row_labels(reads, predicts[1:])
     label = row_labels(["a" * 60], ["\u05d0" * 3])[0]  # both are shown, and both of their ends
     assert show_token(label, 5) == "aa…aa → \u2068\u05d0\u05d0\u05d0\u2069"
-    assert plain_token("▁weil → ▁es") == "_weil → _es"
+    assert labels.plain_token("▁weil → ▁es") == "_weil → _es"
     trace = make_trace(S=5, T=4)
-    labels = {kind: query_labels(trace, kind) for kind in ATTENTION_KINDS}
-    assert labels["encoder_self"] == trace.src_tokens
-    assert labels["cross"] == labels["decoder_self"]
-    shown, next_ones = zip(*(each.split(ARROW) for each in labels["cross"]), strict=True)
+    named = {kind: labels.query_labels(trace, kind) for kind in ATTENTION_KINDS}
+    assert named["encoder_self"] == trace.src_tokens
+    assert named["cross"] == named["decoder_self"]
+    shown, next_ones = zip(*(each.split(labels.ARROW) for each in named["cross"]), strict=True)
     assert (shown, next_ones) == (trace.tgt_tokens, trace.predicted_tokens)
     assert shown[1:] == next_ones[:-1]  # shifted right

@@ -7,16 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from figures import outcomes
 from figures.labels import probability, signed
-from figures.outcomes import (
-    closest_call,
-    penalty_of,
-    place_at,
-    score_arithmetic,
-    summary,
-    why_it_went,
-    why_the_winner_won,
-)
 from tests.searched import PIECES, searched
 from transformer.measures.beam import Tree, beam_tree
 from transformer.measures.finish import ranking, winning_ranges
@@ -29,16 +21,14 @@ def decode(ids: Sequence[int]) -> str:
 
 
 def explained(tree: Tree) -> str:
-    return why_the_winner_won(tree, decode)
+    return outcomes.why_the_winner_won(tree, decode)
 
 
 @given(st.integers(0, 3_000), st.sampled_from([0.0, 0.6, 2.0]), st.integers(2, 5))
-def test_the_winner_s_sentence_and_arithmetic_have_its_numbers(
-    seed: int, alpha: float, beam: int
-) -> None:
+def test_the_winner_s_sentence_has_its_numbers(seed: int, alpha: float, beam: int) -> None:
     tree = beam_tree(searched(seed, beam, alpha, end=1.0, max_length=7))
     winner, text = tree.node(tree.leaves[0]), explained(tree)
-    sums = score_arithmetic(tree, decode)
+    sums = outcomes.score_arithmetic(tree, decode)
     assert f"**{signed(winner.score)}**" in text and "log P" not in text
     for place, leaf in enumerate(map(tree.node, tree.leaves[:2]), 1):
         lp = ((5 + leaf.length) / 6) ** alpha
@@ -50,7 +40,7 @@ def test_the_winner_s_sentence_and_arithmetic_have_its_numbers(
 
 
 @given(st.integers(0, 3_000))
-def test_a_rival_is_quoted_from_the_start_of_a_word_and_long_enough_to_be_told_apart(
+def test_a_rival_is_quoted_from_a_word_s_start_and_can_be_told_apart(
     seed: int,
 ) -> None:
     tree = beam_tree(searched(seed, 4, 0.6, end=1.0))
@@ -67,7 +57,7 @@ def test_what_it_says_of_other_alphas_is_true(seed: int, alpha: float) -> None:
     leaves = [tree.node(index) for index in tree.leaves]
     if leaves[0].outcome != "finished" or len(leaves) < 2:
         return
-    text, rules = score_arithmetic(tree, decode), winning_ranges(leaves)
+    text, rules = outcomes.score_arithmetic(tree, decode), winning_ranges(leaves)
     likeliest = ranking(leaves, 0.0)[0]
     assert ("most probable of them" in text) == (likeliest == 0)
     if likeliest:
@@ -80,7 +70,7 @@ def test_what_it_says_of_other_alphas_is_true(seed: int, alpha: float) -> None:
 
 def test_greedy_names_its_closest_call() -> None:
     tree = beam_tree(searched(11, beam_size=1, max_length=6))
-    close = closest_call(tree)
+    close = outcomes.closest_call(tree)
     assert close is not None
     taken, other = close
     assert taken.step == other.step
@@ -96,7 +86,7 @@ def test_greedy_names_its_closest_call() -> None:
 
 
 def test_sampled_given_cut_and_lonely_ones_are_told_apart() -> None:
-    assert score_arithmetic(beam_tree(searched(5, 1)), decode) == ""
+    assert outcomes.score_arithmetic(beam_tree(searched(5, 1)), decode) == ""
     drawn = explained(beam_tree(searched(5, 1, sampling=Sampling(temperature=2.0, seed=4))))
     assert "drawn at random" in drawn
     cut = explained(beam_tree(searched(1, 3, max_length=4, end=-30.0)))
@@ -106,13 +96,11 @@ def test_sampled_given_cut_and_lonely_ones_are_told_apart() -> None:
 
 
 @given(st.integers(0, 2_000), st.integers(1, 4), st.sampled_from([-30.0, 0.0, 2.0]))
-def test_every_node_has_a_reason_with_true_numbers_and_tokens_are_code(
-    seed: int, beam: int, end: float
-) -> None:
+def test_every_node_has_a_reason_with_true_numbers(seed: int, beam: int, end: float) -> None:
     tree = beam_tree(searched(seed, beam, end=end, max_length=8))
     texts = [explained(tree)]
     for node in tree.nodes:
-        text = why_it_went(tree, node)
+        text = outcomes.why_it_went(tree, node)
         texts.append(text)
         assert text.startswith("**") and text.endswith(".")
         if node.outcome == "outranked":
@@ -128,10 +116,10 @@ def test_places_penalties_and_counts() -> None:
     tree = beam_tree(searched(4, 4, end=1.0))
     leaves = [tree.node(index) for index in tree.leaves]
     for place, node in enumerate(leaves):
-        assert place_at(tree, place, tree.alpha) == (place + 1, pytest.approx(node.score))
+        assert outcomes.place_at(tree, place, tree.alpha) == (place + 1, pytest.approx(node.score))
         rank = 1 + sum(other.total > node.total for other in leaves)
-        assert place_at(tree, place, 0.0) == (rank, node.total)
-    assert penalty_of(7, 1.0) == "((5 + 7) / 6)^1 = 2.000"
-    assert penalty_of(4, 0.5, hugging_face()) == "4^0.5 = 2.000"
+        assert outcomes.place_at(tree, place, 0.0) == (rank, node.total)
+    assert outcomes.penalty_of(7, 1.0) == "((5 + 7) / 6)^1 = 2.000"
+    assert outcomes.penalty_of(4, 0.5, hugging_face()) == "4^0.5 = 2.000"
     kept = sum(node.fate != "dropped" for node in tree.nodes)
-    assert f"{len(tree.steps)} steps, beam 4, {kept} nodes kept" in summary(tree, decode)
+    assert f"{len(tree.steps)} steps, beam 4, {kept} nodes kept" in outcomes.summary(tree, decode)

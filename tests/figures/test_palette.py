@@ -3,7 +3,6 @@
 import itertools
 import re
 import tomllib
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,10 +12,11 @@ from hypothesis.extra import numpy as hnp
 
 from figures import palette
 from figures.palette import CHROME, THEMES, Theme
+from tests.forks import ROOT
 from ui.components.packing import attention_colours
 from ui.export import html
 
-ROOT = Path(__file__).resolve().parents[2]
+SETTINGS = tomllib.loads((ROOT / ".streamlit/config.toml").read_text("utf-8"))
 
 # Machado et al. 2009, severity 1: what red-, green- and blue-blind eyes see, in linear RGB.
 COLOUR_BLIND = {
@@ -82,18 +82,6 @@ def test_one_table_for_plotly_altair_and_components(theme: Theme) -> None:
         flat = flat[6:]
 
 
-def test_light_is_attention_in_the_dark_and_ink_on_paper() -> None:
-    dark, light = (srgb_to_lab(palette.attention_table(t)) for t in ("dark", "light"))
-    assert dark[0, 0] < 8
-    assert dark[-1, 0] > 90
-    assert light[0, 0] > 97
-    assert light[-1, 0] < 25
-    red, _, blue = palette.attention_table("dark")[190].astype(int)
-    assert red > blue + 100  # amber
-    red, green, blue = palette.attention_table("light")[255].astype(int)
-    assert blue > red + 50 > green + 50  # indigo
-
-
 @pytest.mark.parametrize("theme", THEMES)
 def test_plotly_gives_every_weight_the_colour_of_the_table(theme: Theme) -> None:
     stops = palette.attention_plotly(theme)
@@ -153,7 +141,7 @@ def test_weight_bytes_are_near_the_weights(weights: np.ndarray) -> None:
 
 @pytest.mark.parametrize("theme", THEMES)
 def test_text_can_be_read_and_streamlit_wears_the_same_colours(theme: Theme) -> None:
-    settings = tomllib.loads((ROOT / ".streamlit/config.toml").read_text("utf-8"))["theme"][theme]
+    settings = SETTINGS["theme"][theme]
     chrome = CHROME[theme]
     assert palette.contrast(chrome.ink, chrome.surface) > 12
     assert palette.contrast(chrome.muted, chrome.surface) > 4.5
@@ -163,8 +151,18 @@ def test_text_can_be_read_and_streamlit_wears_the_same_colours(theme: Theme) -> 
     assert settings["backgroundColor"] == chrome.surface
     assert settings["textColor"] == chrome.ink
     assert settings["borderColor"] == chrome.rule
+    sidebar = settings["sidebar"]["backgroundColor"]
+    assert palette.contrast(chrome.ink, sidebar) >= 10
+    assert palette.contrast(chrome.accent, sidebar) >= 4.5
     # A page that opens offline has them too.
     given = dict(re.findall(r"(--st-[a-z-]+): ([^;]+);", html._variables(theme)))
     assert given["--st-secondary-background-color"] == settings["secondaryBackgroundColor"]
     for name, colour in (("background", chrome.surface), ("text", chrome.ink)):
         assert given[f"--st-{name}-color"] == colour
+
+
+def test_streamlit_asks_sends_and_shows_nothing() -> None:
+    assert SETTINGS["server"]["showEmailPrompt"] is False
+    assert SETTINGS["browser"]["gatherUsageStats"] is False
+    assert SETTINGS["server"]["fileWatcherType"] == "none"
+    assert SETTINGS["client"]["showErrorDetails"] == "none"

@@ -61,20 +61,17 @@ PLAYER, HARD = exhibit(panel(12, 14), panel(12, 9), series()), exhibit(hostile_p
 UPDATES = Series("Loss", np.arange(400) * 50, {"loss": np.linspace(1e-4, 1e-3, 400)}, "update", "y")
 
 
-@pytest.mark.parametrize(
-    ("preset", "made"),
-    [
-        *((PRESETS["dark-slide"], made) for made in (PLAYER, HARD)),
-        *((PRESETS["one-column"], made) for made in (
-            PLAYER, HARD,
-            exhibit(*[panel(5, 5) for _ in range(16)], columns=8),
-            exhibit(series(), bars(), panel(2, 3)),
-            exhibit(panel(64, 14, signed=True), series(), columns=1),
-            exhibit(panel(60, 75)),
-            exhibit(UPDATES, UPDATES),
-        )),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("preset", "made"), [
+    *((PRESETS["dark-slide"], made) for made in (PLAYER, HARD)),
+    *((PRESETS["one-column"], made) for made in (
+        PLAYER, HARD,
+        exhibit(*[panel(5, 5) for _ in range(16)], columns=8),
+        exhibit(series(), bars(), panel(2, 3)),
+        exhibit(panel(64, 14, signed=True), series(), columns=1),
+        exhibit(panel(60, 75)),
+        exhibit(UPDATES, UPDATES),
+    )),
+])  # fmt: skip
 def test_a_figure_is_as_wide_as_its_column_and_legible(preset: Preset, made: Exhibit) -> None:
     with drawing(made, preset) as seen:
         width, height = seen.size

@@ -1,16 +1,17 @@
-"""Decoder rows have one name in every figure and message."""
+"""Decoder rows have one name in every figure and message; the figure of one query in one head."""
 
 import numpy as np
 import pytest
 
-from figures.exhibit import Exhibit
+from figures.exhibit import Exhibit, Panel, Series
 from figures.labels import query_labels
 from transformer.measures.beam import beam_tree
+from transformer.trace.inspection import inspect_head
 from transformer.trace.records import Trace
 from transformer.translator import Translator
 from ui.attention.maps import maps_of
 from ui.beam.exhibits import search_branches, search_node
-from ui.head.exhibits import inside_head
+from ui.head.exhibits import head_name, inside_head
 from ui.positions.exhibits import content_and_position
 from ui.translate.exhibits import decoding
 
@@ -23,7 +24,6 @@ def trace(tiny_translator: Translator) -> Trace:
 
 
 def rows_in(made: Exhibit, panel: int = 0) -> list[str]:
-    """Return the names of a panel's rows."""
     return list(made.parts[panel].rows)  # type: ignore[union-attr]
 
 
@@ -59,3 +59,22 @@ def test_words_are_rows_by_what_they_read_on_every_page(trace: Trace) -> None:
     winner = beam_tree(trace).winner[-1]
     both = search_branches(trace, winner, winner, units="words")
     assert rows_in(both, 2) == list(maps_of(trace, "cross", "words").queries)
+
+
+def test_a_head_is_drawn_over_keys_and_masked_ones_lack_logits(
+    tiny_translator: Translator,
+) -> None:
+    trace = tiny_translator.trace("The cat <b> sat.", target="Ein Hund rennt.")
+    made = inside_head(tiny_translator, trace, "decoder_self", 1, 2, 3)
+    stages = inspect_head(tiny_translator.model, trace, "decoder_self", 1, 2, 3)
+    assert made.name == head_name("decoder_self", 1, 2, 3)
+    assert "layer 2, head 3: query 4" in made.title
+    products, logits, weights, weighted = made.parts
+    assert isinstance(products, Panel) and isinstance(weighted, Panel)
+    np.testing.assert_array_equal(products.values, stages.products.T)
+    np.testing.assert_array_equal(weighted.values, stages.scaled.weighted.T)
+    assert products.columns == tuple(f"{i} {token}" for i, token in enumerate(trace.tgt_tokens, 1))
+    assert isinstance(logits, Series) and isinstance(weights, Series)
+    for line in logits.lines.values():
+        np.testing.assert_array_equal(np.isnan(line), ~stages.mask)
+    np.testing.assert_array_equal(weights.lines["not divided"], stages.unscaled.weights)

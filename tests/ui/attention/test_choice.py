@@ -37,13 +37,12 @@ def test_any_heads_tokens_and_pin_come_back(heads: Any, tokens: Any, pin: Any) -
 NUMBERS = ("", "0", "1-", "-1", "x", "1.5", "1e3")
 
 
-@pytest.mark.parametrize(
-    ("param", "raws"),
-    [(AttentionSettings.keys, NUMBERS),
-     (AttentionSettings.pin, (*NUMBERS, "x1", "q", "q0", "k1.5")),
-     (AttentionSettings.heads,
-      ("", "1", "1.", ".1", "0.1", "1.0", "1.1-1.1", "1.1-", "a.b", "1.1.1"))],
-)  # fmt: skip
+@pytest.mark.parametrize(("param", "raws"), [
+    (AttentionSettings.keys, NUMBERS),
+ (AttentionSettings.pin, (*NUMBERS, "x1", "q", "q0", "k1.5")),
+ (AttentionSettings.heads,
+  ("", "1", "1.", ".1", "0.1", "1.0", "1.1-1.1", "1.1-", "a.b", "1.1.1")),
+])  # fmt: skip
 def test_nonsense_is_refused(param: Param[Any], raws: tuple[str, ...]) -> None:
     for raw in raws:
         with pytest.raises(ValueError, match=r"^"):
@@ -51,9 +50,7 @@ def test_nonsense_is_refused(param: Param[Any], raws: tuple[str, ...]) -> None:
 
 
 @given(st.lists(st.sampled_from(["▁a", "b", "▁c", "."]), min_size=1, max_size=9), st.data())
-def test_words_are_chosen_whole_and_tokens_as_they_are(
-    tokens: list[str], data: st.DataObject
-) -> None:
+def test_words_are_chosen_whole_and_tokens_alone(tokens: list[str], data: st.DataObject) -> None:
     groups = word_groups(tokens)
     chosen = tuple(sorted(data.draw(st.sets(st.integers(0, len(tokens) - 1)))))
     assert to_units(chosen, None) == to_pieces(chosen, None) == chosen

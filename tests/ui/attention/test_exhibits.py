@@ -38,7 +38,7 @@ def test_the_grid_and_the_matrix_hold_the_weights_as_they_are() -> None:
     assert matrix.name == "cross-attention-layer-2-mean-over-heads"
 
 
-def test_the_page_of_the_grid_holds_every_kind_while_that_is_no_large_file(
+def test_the_grid_s_page_holds_every_kind_if_it_is_small(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     grid, lens = exhibit().views

@@ -34,9 +34,7 @@ def setup(
     return Setup("models", left, right)
 
 
-def test_stopping_keeps_whole_sentences_and_going_on_ends_alike(
-    setup: Setup, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_stopped_work_ends_alike_if_resumed(setup: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
     monkeypatch.setattr("ui.work.results.CACHE", Lru(64 * 2**20))
     matching(setup, "encoder_self", lambda step, most: seen.append(step))
@@ -67,5 +65,4 @@ def test_stopping_keeps_whole_sentences_and_going_on_ends_alike(
 
 
 def compared(cache: Lru) -> int:
-    """Return the number of sentences whose similarities are cached."""
     return sum(isinstance(key, tuple) and key[0] == "alike" for key in cache)

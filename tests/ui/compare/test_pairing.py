@@ -1,21 +1,22 @@
-"""Matching maps of two sides, reasons for others, and the parts of a difference."""
+"""Matching maps of two sides, parts of a difference, pieces and positions that differ."""
 
 from dataclasses import replace
 
 import numpy as np
 
 from tests.factories import make_trace
+from tests.tiny_models import random_model
+from transformer.config import ModelConfig
+from transformer.positions import sinusoidal
+from transformer.text.tokenizer import Tokenizer
 from transformer.trace.records import Trace
+from transformer.translator import Translator
 from transformer.types import ATTENTION_KINDS
 from ui.attention.maps import AttentionChoice, maps_of
-from ui.compare.pairing import (
-    changed_places,
-    difference_map,
-    fit_of,
-    joined_choices,
-    labels,
-    without_partner,
-)
+from ui.compare import pairing
+from ui.compare.differences import apart, why_not_subtracted
+from ui.positions.exhibits import own_positions
+from ui.tokens.views import pieces_shown, read_trace
 
 WORDS = ("▁The", "▁ani", "mal", "▁was", "▁tired")
 LEFT = make_trace(S=6, T=5, n_heads=3, src_tokens=WORDS)
@@ -34,54 +35,54 @@ def choice(
 
 def test_the_same_words_line_up_as_tokens_or_as_words() -> None:
     for kind in ATTENTION_KINDS:  # whatever the depths are
-        assert fit_of(LEFT, right(WORDS), kind, "tokens").units == "tokens"
+        assert pairing.fit_of(LEFT, right(WORDS), kind, "tokens").units == "tokens"
     other = right(("▁T", "he", "▁animal", "▁was", "▁tir", "ed"))
-    fit = fit_of(LEFT, other, "encoder_self", "tokens")
+    fit = pairing.fit_of(LEFT, other, "encoder_self", "tokens")
     assert fit.units == "words" and "over whole words" in fit.why
-    assert fit_of(LEFT, other, "encoder_self", "words") == replace(fit, why="")
-    assert labels(LEFT, "source", "words") == labels(other, "source", "words")
+    assert pairing.fit_of(LEFT, other, "encoder_self", "words") == replace(fit, why="")
+    assert pairing.labels(LEFT, "source", "words") == pairing.labels(other, "source", "words")
     longer = right((*WORDS, "▁now"))
-    fit = fit_of(LEFT, longer, "encoder_self", "tokens", by_place=True)
+    fit = pairing.fit_of(LEFT, longer, "encoder_self", "tokens", by_place=True)
     assert fit.units == "" and "4 and 5 words" in fit.why
     assert not fit.helps  # another translation does not change the source
 
 
 def test_one_changed_word_lines_up_by_place_only_where_that_is_asked_for() -> None:
     other = right((*WORDS[:-1], "▁wide"))
-    assert fit_of(LEFT, other, "encoder_self", "tokens").units == ""
-    assert fit_of(LEFT, other, "encoder_self", "tokens", by_place=True).units == "tokens"
+    assert pairing.fit_of(LEFT, other, "encoder_self", "tokens").units == ""
+    assert pairing.fit_of(LEFT, other, "encoder_self", "tokens", by_place=True).units == "tokens"
     all_new = right(("▁x", "▁y", "z", "▁w", "▁v"))
-    assert fit_of(LEFT, all_new, "encoder_self", "tokens", by_place=True).units == ""
-    said = changed_places(
+    assert pairing.fit_of(LEFT, all_new, "encoder_self", "tokens", by_place=True).units == ""
+    said = pairing.changed_places(
         maps_of(LEFT, "encoder_self", "tokens"), maps_of(other, "encoder_self", "tokens")
     )
     assert "tired" in said and "wide" in said
-    assert changed_places(*[maps_of(LEFT, "cross", "words")] * 2) == ""
+    assert pairing.changed_places(*[maps_of(LEFT, "cross", "words")] * 2) == ""
 
 
 def test_other_translations_do_not_line_up_until_one_is_followed() -> None:
     other = right(WORDS, T=4)
     for kind in ("decoder_self", "cross"):
-        fit = fit_of(LEFT, other, kind, "tokens")  # type: ignore[arg-type]
+        fit = pairing.fit_of(LEFT, other, kind, "tokens")  # type: ignore[arg-type]
         assert fit.units == "" and fit.helps
         assert "no partner" in fit.why
-    assert fit_of(LEFT, other, "encoder_self", "tokens").units == "tokens"
+    assert pairing.fit_of(LEFT, other, "encoder_self", "tokens").units == "tokens"
     followed = replace(other, forced=True, text=LEFT.text)
-    assert not fit_of(LEFT, followed, "cross", "tokens").helps  # now the other side follows it
+    assert not pairing.fit_of(LEFT, followed, "cross", "tokens").helps
 
 
 def test_a_difference_is_of_the_maps_that_each_side_shows() -> None:
     other = right((*WORDS[:-1], "▁wide"), n_heads=2)
     maps = maps_of(LEFT, "encoder_self", "tokens"), maps_of(other, "encoder_self", "tokens")
     choices = choice("encoder_self", cell=(2, 1)), choice("encoder_self", cell=(0, None))
-    there = difference_map(*maps, choices)
+    there = pairing.difference_map(*maps, choices)
     mean = other.encoder_self[0].mean(axis=0, dtype="f8").astype("f4")
     np.testing.assert_array_equal(there.weights, LEFT.encoder_self[2, 1] - mean)
     assert there.query_tokens[4] == "▁tired | ▁wide"
     assert there.query_tokens[0] == "▁The"
-    back = difference_map(maps[1], maps[0], (choices[1], choices[0]))
+    back = pairing.difference_map(maps[1], maps[0], (choices[1], choices[0]))
     np.testing.assert_array_equal(there.weights, -back.weights)
-    same = difference_map(maps[0], maps[0], (choices[0], choices[0]))
+    same = pairing.difference_map(maps[0], maps[0], (choices[0], choices[0]))
     assert not same.weights.any()
 
 
@@ -89,6 +90,59 @@ def test_the_same_cell_is_shown_on_both_sides() -> None:
     left = maps_of(make_trace(S=6, T=5, n_decoder_layers=3, n_heads=4), "cross", "tokens")
     other = maps_of(make_trace(S=6, T=5, n_decoder_layers=2, n_heads=6), "cross", "tokens")
     chosen = choice("cross", cell=(2, 3)), choice("cross")
-    assert [each.cell for each in joined_choices((left, other), chosen)] == [(None, 3)] * 2
-    assert "A 3 layers of 4 and B 2 layers of 6 heads" in without_partner(left, other)
-    assert not without_partner(left, left)
+    assert [each.cell for each in pairing.joined_choices((left, other), chosen)] == [(None, 3)] * 2
+    assert "A 3 layers of 4 and B 2 layers of 6 heads" in pairing.without_partner(left, other)
+    assert not pairing.without_partner(left, left)
+
+
+def test_words_that_are_cut_differently_are_named() -> None:
+    left, right, other = (
+        read_trace(make_trace(S=len(words) + 1, T=3, src_tokens=words), "source")
+        for words in (("▁The", "▁ani", "mal"), ("▁The", "▁a", "ni", "mal"), ("▁dog", "▁runs"))
+    )
+    assert "1 of 2 shared word is cut differently" in apart(left, right)
+    assert "`animal` is `ani·mal` in A and `a·ni·mal` in B" in apart(left, right)
+    assert "Both cut all 2 words" in apart(left, left)
+    assert "no word in common" in apart(left, other)
+
+
+def test_foreign_pieces_say_what_their_trace_says() -> None:
+    trace = make_trace(S=4, T=3, src_tokens=("▁The", "▁ani", "mal"))
+    shown = pieces_shown(read_trace(replace(trace, src_unknown=(1,)), "source"), None)
+    assert [piece.piece for piece in shown] == list(trace.src_tokens)
+    assert [piece.mark for piece in shown] == ["", "unknown", "", "special"]
+    assert [piece.word for piece in shown] == [0, 1, 1, 2]
+    without = pieces_shown(read_trace(replace(trace, src_ids=(-1,) * 4), "source"), None)
+    assert "id" not in without[0].note
+    no_source = replace(trace, src_tokens=(), src_ids=())
+    assert read_trace(no_source, "source").pieces == trace.tgt_tokens
+    assert not read_trace(no_source, "translation").pieces
+
+
+def test_positions_of_models_differ_where_shapes_agree(
+    tiny_tokenizer: Tokenizer,
+) -> None:
+    shapes = {
+        "plain": {}, "layout": {"position_layout": "concatenated"},
+        "learned": {"positions": "learned", "max_positions": 12}, "wide": {"d_model": 32},
+        "stored": {"positions": "stored"},
+    }  # fmt: skip
+    found = {}
+    config = ModelConfig(
+        vocab_size=tiny_tokenizer.vocab_size, d_model=16, n_heads=2, d_ff=20, n_encoder_layers=1,
+        n_decoder_layers=1, max_positions=40,
+    )  # fmt: skip
+    for name, more in shapes.items():
+        model = random_model(config.replace(**more))
+        if name == "stored":
+            model.tgt_positions.table.copy_(model.tgt_positions.table.half())
+        found[name] = own_positions(Translator(model, tiny_tokenizer), "translation", 20)
+    tables = {name: each.table for name, each in found.items()}
+    np.testing.assert_array_equal(tables["plain"], sinusoidal(20, 16).numpy())
+    assert not why_not_subtracted(tables["plain"], tables["layout"])
+    assert "16 and 32 numbers" in why_not_subtracted(tables["plain"], tables["wide"])
+    assert "B’s table ends after 12" in why_not_subtracted(tables["plain"], tables["learned"])
+    assert "concatenated" in found["layout"].about and "learned" in found["learned"].about
+    rounded = np.abs(tables["stored"] - tables["plain"]).max()
+    assert 1e-5 < rounded < 1e-3 and f"{rounded:.1e}" in found["stored"].about
+    assert "sinusoids rounded to 16 bits each, as float16" in found["stored"].about

@@ -16,18 +16,7 @@ from tests.ui.components.test_mount import Browser
 from transformer.measures.compare import divergence
 from transformer.measures.entropy import entropy_bits
 from transformer.measures.heads import HOWS, How, widen
-from ui.components import mount
-from ui.components.grid import (
-    GridChoice,
-    Sheet,
-    Tab,
-    fold,
-    grid_component,
-    grid_sheet,
-    names_of,
-    notes,
-    shrink,
-)
+from ui.components import grid, mount
 from ui.components.grid.signed import difference_sheet
 
 TRACE = make_trace(
@@ -36,7 +25,7 @@ TRACE = make_trace(
 MAPS = TRACE.cross
 
 
-def inflated(sheet: Sheet) -> tuple[dict[str, Any], np.ndarray]:
+def inflated(sheet: grid.Sheet) -> tuple[dict[str, Any], np.ndarray]:
     """Return the header, and the bytes that the browser draws, [rows, columns, queries, keys]."""
     header, body = inflate(sheet.body.tobytes())
     size = (header["queries"], header["keys"])
@@ -61,7 +50,7 @@ def inflated(sheet: Sheet) -> tuple[dict[str, Any], np.ndarray]:
 
 @pytest.mark.parametrize("how", HOWS)
 def test_the_message_holds_every_map_and_the_combined_ones(how: How) -> None:
-    sheet = grid_sheet(MAPS, TRACE.tgt_tokens, TRACE.src_tokens, label="x", how=how)
+    sheet = grid.grid_sheet(MAPS, TRACE.tgt_tokens, TRACE.src_tokens, label="x", how=how)
     header, maps = inflated(sheet)
     np.testing.assert_array_equal(maps, to_weight_bytes(widen(MAPS, how)))
     assert (sheet.rows, sheet.columns) == (3, 4)
@@ -73,13 +62,13 @@ def test_a_long_text_stays_small() -> None:
     logits = rng.standard_normal((2, 4, 512, 300)).astype(np.float32)
     maps = np.exp(logits) / np.exp(logits).sum(axis=-1, keepdims=True)
     tokens = [f"t{i}" for i in range(512)]
-    sheet = grid_sheet(maps, tokens, tokens[:300], label="x")
+    sheet = grid.grid_sheet(maps, tokens, tokens[:300], label="x")
     header, shown = inflated(sheet)
     assert (header["queries"], header["keys"]) == (128, 128)
     wide = to_weight_bytes(widen(maps))
     for row, column in [(0, 0), (1, 4), (2, 1), (2, 4)]:
-        np.testing.assert_array_equal(shown[row, column], shrink(wide[row, column], ())[0])
-    assert len(grid_component(sheet, (0, None)).message()) < maps.size / 10
+        np.testing.assert_array_equal(shown[row, column], grid.shrink(wide[row, column], ())[0])
+    assert len(grid.grid_component(sheet, (0, None)).message()) < maps.size / 10
 
 
 @settings(max_examples=60, deadline=None)
@@ -91,15 +80,15 @@ def test_a_long_text_stays_small() -> None:
 )
 def test_what_travels_are_single_maps_and_small_differences(single: np.ndarray, how: How) -> None:
     wide = to_weight_bytes(widen(single, how))
-    alone, differences = fold(wide, how)
+    alone, differences = grid.fold(wide, how)
     np.testing.assert_array_equal(alone, wide[:-1, :-1])
     assert differences.shape == (sum(wide.shape[:2]) - 1, *wide.shape[2:])
     assert np.isin(differences, [0] if how == "max" else [255, 0, 1]).all()
 
 
 def test_cells_have_names_for_people() -> None:
-    names, largest = (names_of(3, 4, how)[2] for how in ("mean", "max"))
-    assert names_of(3, 4, "mean")[0][0] == "Layer 1, head 1"
+    names, largest = (grid.names_of(3, 4, how)[2] for how in ("mean", "max"))
+    assert grid.names_of(3, 4, "mean")[0][0] == "Layer 1, head 1"
     assert names[2:] == ["Head 3, mean over layers", "Mean over all layers and heads"]
     assert largest[3] == "Maximum over all layers and heads"
 
@@ -110,7 +99,7 @@ def test_cells_have_names_for_people() -> None:
     side=st.integers(1, 16),
 )
 def test_shrinking_keeps_every_peak_in_its_place(maps: np.ndarray, side: int) -> None:
-    small, _ = shrink(maps, [], side=side)
+    small, _ = grid.shrink(maps, [], side=side)
     _, n, m = maps.shape
     assert small.shape == (len(maps), min(n, side), min(m, side))
     rows = np.arange(n) if n <= side else (np.arange(1, n + 1) * side - 1) // n
@@ -126,16 +115,16 @@ def test_shrinking_keeps_every_peak_in_its_place(maps: np.ndarray, side: int) ->
 def test_dimmed_columns_do_not_shine_through_a_shrunken_map(middle: int) -> None:
     maps = np.full((1, 8, 8), middle, dtype=np.uint8)
     maps[..., 0], maps[..., 6:] = 255, 1  # half of the first block, and the whole of the last one
-    small, dimmed = shrink(maps, [0, 6, 7], side=4, middle=middle)
+    small, dimmed = grid.shrink(maps, [0, 6, 7], side=4, middle=middle)
     assert (small == middle).all() and dimmed == [3]
-    same, dimmed = shrink(maps, [6, 2], side=8, middle=middle)
+    same, dimmed = grid.shrink(maps, [6, 2], side=8, middle=middle)
     np.testing.assert_array_equal(same, maps)
     assert dimmed == [2, 6]
 
 
 def test_notes_say_what_stands_out_and_how_much_is_hidden() -> None:
     wide = widen(MAPS)
-    lines = notes(wide, (6,), spread=True)
+    lines = grid.notes(wide, (6,), spread=True)
     assert (len(lines), len(lines[0])) == (3, 4)
     for row, column in np.ndindex(3, 4):
         query, key, weight, spread, hidden = lines[row][column]
@@ -144,22 +133,22 @@ def test_notes_say_what_stands_out_and_how_much_is_hidden() -> None:
         assert weight == pytest.approx(weights.max(), abs=0.005)
         assert spread == pytest.approx((2 ** entropy_bits(weights)).mean(), abs=0.05)
         assert hidden == pytest.approx(weights[:, 6].mean(), abs=0.0005)
-    assert not np.array(notes(widen(MAPS, "max"), (), spread=False))[..., 3:].any()
+    assert not np.array(grid.notes(widen(MAPS, "max"), (), spread=False))[..., 3:].any()
 
 
 DEEP = make_trace(S=7, T=5, n_encoder_layers=4, n_decoder_layers=2, n_heads=3)
 #: Two kinds of unequal depth, and one that is sent when chosen.
 TABS = {
-    "encoder": Tab("Encoder maps", "Enc.", grid_sheet(
+    "encoder": grid.Tab("Encoder maps", "Enc.", grid.grid_sheet(
         DEEP.encoder_self, DEEP.src_tokens, DEEP.src_tokens, label="e")),
-    "decoder": Tab("Decoder maps", "Dec.", None),
-    "cross": Tab("Cross maps", "Cross", grid_sheet(
+    "decoder": grid.Tab("Decoder maps", "Dec.", None),
+    "cross": grid.Tab("Cross maps", "Cross", grid.grid_sheet(
         DEEP.cross, DEEP.tgt_tokens, DEEP.src_tokens, label="c")),
 }  # fmt: skip
 
 
 def test_several_kinds_travel_behind_each_other() -> None:
-    shown = grid_component(TABS, (3, None), "cross")
+    shown = grid.grid_component(TABS, (3, None), "cross")
     assert shown.choice == [3, None, [], "cross"]
     kinds = shown.header["kinds"]
     assert [tuple(each[:3]) for each in kinds] == [
@@ -174,14 +163,14 @@ def test_several_kinds_travel_behind_each_other() -> None:
 def test_a_reported_kind_leaves_the_message_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     tabs = dict(TABS)
     browser = Browser(monkeypatch)
-    now = GridChoice((3, 1), (), "cross")
+    now = grid.GridChoice((3, 1), (), "cross")
 
-    def take(chosen: GridChoice) -> None:
+    def take(chosen: grid.GridChoice) -> None:
         nonlocal now
         now = chosen
 
     def draw() -> bytes:
-        shown = grid_component(tabs, now.cell, now.kind, marked=now.marks)
+        shown = grid.grid_component(tabs, now.cell, now.kind, marked=now.marks)
         mount.show(shown, key="view", on_choose=take)
         return browser.sent[-1]["data"]  # type: ignore[no-any-return]
 
@@ -195,7 +184,7 @@ def test_a_reported_kind_leaves_the_message_as_it_was(monkeypatch: pytest.Monkey
         assert draw() == first
     # Maps that were missing are new content.
     browser.report([0, None, [], "decoder"])
-    tabs["decoder"] = Tab("Decoder maps", "Dec.", tabs["cross"].sheet)
+    tabs["decoder"] = grid.Tab("Decoder maps", "Dec.", tabs["cross"].sheet)
     header, _ = unpack(draw())
     assert (header["choice"], header["count"]) == ([0, None, [], "decoder"], browser.count)
 
@@ -203,7 +192,7 @@ def test_a_reported_kind_leaves_the_message_as_it_was(monkeypatch: pytest.Monkey
 ENDS = ("B looks more", "A looks more")
 
 
-def signed_sheet(other: np.ndarray, how: How = "mean") -> Sheet:
+def signed_sheet(other: np.ndarray, how: How = "mean") -> grid.Sheet:
     tokens = TRACE.tgt_tokens, TRACE.src_tokens
     return difference_sheet(MAPS, other, *tokens, label="x", ends=ENDS, how=how)
 
@@ -236,7 +225,7 @@ def test_heads_of_one_side_only_have_no_cell_but_count_in_its_mean() -> None:
 
 @given(hnp.arrays(np.uint8, st.tuples(st.just(1), st.integers(1, 19), st.integers(1, 19))))
 def test_shrinking_keeps_the_largest_difference_of_either_sign(maps: np.ndarray) -> None:
-    small, _ = shrink(maps, [], 6, middle=128)
+    small, _ = grid.shrink(maps, [], 6, middle=128)
     far = np.abs(maps.astype(int) - 128)
     assert np.abs(small.astype(int) - 128).max() >= far.max() - 1  # 0 and 255 are not quite alike
     assert set(np.unique(small)) <= set(np.unique(maps))

@@ -35,9 +35,7 @@ def unpacked(lines: Drawing) -> np.ndarray:
 
 
 @given(st.lists(st.sampled_from(list(np.ndindex(2, 3))), unique=True, min_size=1), st.floats(0, 1))
-def test_the_message_holds_the_kept_lines_and_no_other(
-    heads: list[tuple[int, int]], mass: float
-) -> None:
+def test_the_message_holds_the_kept_lines_only(heads: list[tuple[int, int]], mass: float) -> None:
     lines = drawn(heads, mass)
     maps = np.stack([TRACE.cross[head] for head in heads])
     kept = kept_lines(maps, mass)
@@ -64,7 +62,7 @@ def test_dimmed_keys_have_no_lines_but_count_in_the_share() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 15)), unique=True, max_size=40))
-def test_colours_never_repeat_and_sixteen_heads_take_the_first_sixteen(
+def test_colours_never_repeat_and_16_heads_take_the_first_16(
     heads: list[tuple[int, int]],
 ) -> None:
     slots = colour_slots(heads)

@@ -34,7 +34,6 @@ class Browser:
         of: str = "",
         together: tuple[str, ...] = (),
     ) -> bytes:
-        """Show a component. Returns: its message."""
         self.taken: list[Any] = []
         view = Component("x", {"label": label}, body, choice, parse, of)
         mount.show(view, key=key, on_choose=self.taken.append, together=together)

@@ -31,9 +31,7 @@ def decode(
 
 
 @pytest.mark.parametrize(("limit", "full"), [(10**6, 65535), (10, 255)])
-def test_the_weights_arrive_as_they_are(
-    monkeypatch: pytest.MonkeyPatch, limit: int, full: int
-) -> None:
+def test_the_weights_arrive_exactly(monkeypatch: pytest.MonkeyPatch, limit: int, full: int) -> None:
     monkeypatch.setattr(player, "WIDE_LIMIT", limit)
     trace = make_trace(S=7, T=5, n_decoder_layers=2, n_heads=3)
     header, cross, own = decode(trace)
@@ -132,12 +130,3 @@ def test_a_token_taken_instead() -> None:
         {"place": PlayerPlace(5)}, {"take": 7}, {"take": None}, {"take": "undo"},
     ]  # fmt: skip
     assert not any(prefix_of(trace, dataclasses.replace(move, **each)) for each in wrong)
-
-
-def test_players_side_by_side_say_which_group_they_step_with() -> None:
-    trace = make_trace(S=6, T=4)
-    alone, *_ = decode(trace)
-    assert not {"group", "follows"} & alone.keys()
-    header, *_ = decode(trace, group="two", follows=True)
-    assert (header["group"], header["follows"]) == ("two", True)
-    assert {name: header[name] for name in alone} == alone

@@ -9,13 +9,14 @@ from hypothesis import strategies as st
 
 from tests.searched import searched
 from tests.ui.components.test_grid import TABS
-from tests.ui.components.test_maps import SHOWN
+from tests.ui.components.test_messages import SHOWN
 from tests.ui.components.test_packing import JSON
 from transformer.measures.beam import beam_tree
-from ui.components import lines, stages
+from ui.components import lines, plan, stages
 from ui.components.cut import Cut, Piece, cuts_component, pieces_component
 from ui.components.grid import GridChoice, grid_component
 from ui.components.lens import parse_selection
+from ui.components.plan import PlanChoice
 from ui.components.player import Move, PlayerPlace, parse_move
 from ui.components.stages import Chosen
 from ui.components.tree import TreeChoice, tree_component
@@ -27,6 +28,9 @@ TREE = beam_tree(searched(3, 3))
 NODES = {"a": 1, "b": None, "dropped": False}
 STEP = {"step": 3, "layer": None, "head": 2, "shifted": True}
 PLACE = PlayerPlace(3, None, 2, True)
+LIMITS = plan.Limits(layers=3, sources=7, rows=5, heads=2)
+BLOCK = {"layer": 2, "source": 6, "row": 4, "block": "encoder_ffn"}
+LINK = {"page": "head", "stack": "decoder", "kind": "cross", "layer": 2, "head": 1}
 NUMBERS = ([(0, 0), (9, 9)], [10, -1, 2.0])
 
 #: Components: the parser, reports with what they mean, and reports that mean nothing.
@@ -71,6 +75,17 @@ REPORTS: dict[str, tuple[Parse, list[tuple[Any, Any]], list[Any]]] = {
          (STEP | {"take": "undo"}, Move(PLACE, "undo"))],
         [STEP | wrong for wrong in ({"shifted": "yes"}, {"step": 0}, {"step": True}, {"layer": 0},
                                     {"head": "1"}, {"take": "61"}, {"take": True})],
+    ),
+    "plan": (
+        lambda said: plan.parse_choice(said, LIMITS), [(BLOCK, PlanChoice(2, 6, 4, "encoder_ffn"))],
+        [BLOCK | wrong for wrong in ({"layer": 3}, {"source": -1}, {"row": True}, {"block": "x"},
+                                     {"layer": "1"})],
+    ),
+    "plan's links": (
+        lambda said: plan.parse_opened(said, LIMITS),
+        [(LINK, plan.Opened("head", "decoder", "cross", 2, 1))],
+        [LINK | wrong for wrong in ({"page": "app"}, {"kind": "x"}, {"head": 2}, {"layer": None},
+                                    {"stack": 0})],
     ),
     "match": (SHOWN.component((4, 0)).parse, [([5, 1], (5, 1))], [[6, 0], [0, 2]]),
     "pieces": (

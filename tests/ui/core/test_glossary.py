@@ -11,18 +11,8 @@ from hypothesis import strategies as st
 from tests.forks import ROOT
 from tests.pages.links import entries, unlinked
 from ui.components.files import COMPONENTS, script
-from ui.core.glossary import (
-    EXPLANATIONS,
-    HINTS,
-    QUESTIONS,
-    TERMS,
-    find_term,
-    linked,
-    named_term,
-    search_terms,
-    term,
-    word_start,
-)
+from ui.core import glossary
+from ui.core.glossary import QUESTIONS, TERMS, find_term, linked, search_terms, term
 from ui.frame.pages import PAGES
 
 OF_A_MOUSE = re.compile(r"\b(?:click|hover|point at)", re.IGNORECASE)
@@ -45,14 +35,16 @@ def test_entries_are_short_ordered_and_lead_to_pages() -> None:
 
 
 def test_hints_are_for_a_mouse_and_for_touch() -> None:
-    for said in HINTS.values():
+    for said in glossary.HINTS.values():
         assert [*said] == ["mouse", "touch"] and said["mouse"]
         assert said["touch"] and not OF_A_MOUSE.search(said["touch"])
 
 
 def test_explanations_link_to_entries_and_show_them() -> None:
-    assert EXPLANATIONS.keys() - {"toy", "watch", "table3"} <= {spec.url_path for spec in PAGES}
-    for said in EXPLANATIONS.values():
+    assert glossary.EXPLANATIONS.keys() - {"toy", "watch", "table3"} <= {
+        spec.url_path for spec in PAGES
+    }
+    for said in glossary.EXPLANATIONS.values():
         assert said.text or said.terms
         assert [*entries(linked(said.text, *said.links))] == [*said.links]
         assert all(map(find_term, (*said.terms, *said.questions)))
@@ -65,16 +57,15 @@ def test_a_help_text_holds_what_there_is() -> None:
     assert "Section 3.2.1 of the paper." in said
     assert said.endswith("[In the glossary](glossary?word=softmax)")
     assert "$$" not in term("batch")
-    assert unlinked(word_start(("a", "▁b"))) == "`_` marks the start of a word."
-    assert word_start(("a", "</s>")) == ""
+    assert unlinked(glossary.word_start(("a", "▁b"))) == "`_` marks the start of a word."
+    assert glossary.word_start(("a", "</s>")) == ""
 
 
-@pytest.mark.parametrize(
-    ("query", "first"),
-    [("SOFT", "softmax"), ("warmup", "warm-up"), ("subword", "piece"),
-     ("layer normal", "layer norm"), ("3.5", "positional encoding"),
-     ("causal", "Is cross-attention causal?"), ("sink", "Why does `</s>` get so much weight?")],
-)  # fmt: skip
+@pytest.mark.parametrize(("query", "first"), [
+    ("SOFT", "softmax"), ("warmup", "warm-up"), ("subword", "piece"),
+ ("layer normal", "layer norm"), ("3.5", "positional encoding"),
+ ("causal", "Is cross-attention causal?"), ("sink", "Why does `</s>` get so much weight?"),
+])  # fmt: skip
 def test_search_finds_names_before_texts(query: str, first: str) -> None:
     table = QUESTIONS if first.endswith("?") else TERMS
     assert search_terms(query, table)[0].name == first
@@ -88,11 +79,10 @@ def test_search_takes_any_text_and_shows_all_for_none(query: str) -> None:
     assert list(search_terms("  ")) == list(TERMS) and not search_terms("xyzzy")
 
 
-@pytest.mark.parametrize(
-    ("word", "name"),
-    [("nats", "log-probability"), ("log P", "log-probability"), ("α", "length penalty"),
-     ("alpha", "length penalty"), ("Score", "score"), ("`_`", "piece"), ("prefix", "prefix")],
-)  # fmt: skip
+@pytest.mark.parametrize(("word", "name"), [
+    ("nats", "log-probability"), ("log P", "log-probability"), ("α", "length penalty"),
+ ("alpha", "length penalty"), ("Score", "score"), ("`_`", "piece"), ("prefix", "prefix"),
+])  # fmt: skip
 def test_a_word_is_linked_once_to_the_entry_that_has_it(word: str, name: str) -> None:
     text = f"`{word.strip('`')} x` is code, {word} is not, nor {word} again."
     said = linked(text, word)
@@ -108,7 +98,7 @@ def test_a_link_stays_out_of_code_formulas_and_other_links() -> None:
 
 
 def test_only_words_of_one_entry_are_linked() -> None:
-    assert named_term("attention weight") is None  # of two
+    assert glossary.named_term("attention weight") is None  # of two
     for word in ("step", "attention weight"):
         with pytest.raises(KeyError):
             linked(word, word)
@@ -125,7 +115,6 @@ def test_components_link_to_entries_that_exist() -> None:
 
 
 def strings(tree: ast.AST) -> Iterator[ast.Constant]:
-    """Yield all strings but docstrings."""
     for node in ast.iter_child_nodes(tree):
         match node:
             case ast.Expr(value=ast.Constant()):

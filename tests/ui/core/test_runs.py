@@ -1,4 +1,4 @@
-"""Runs compute one after the other; one that waits lets others go on."""
+"""Runs compute one after the other; one that waits lets others go on and shows its progress."""
 
 import math
 import threading
@@ -6,12 +6,13 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.ui.work.test_progress import Watched
 from tests.waiting import wait_until
+from transformer.types import Report
+from transformer.worker.job import UNKNOWN
 from ui.core import runs
 from ui.core.layout import section
 from ui.core.runs import RUNS, fall_back, in_turn, offer_turn, paused
-from ui.work.progress import attended
+from ui.work.progress import Progress, attended
 
 
 @pytest.fixture(autouse=True)
@@ -21,8 +22,6 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def started(run: Callable[[], object]) -> threading.Thread:
-    """Run in a thread, in a turn of its own."""
-
     def body() -> None:
         with in_turn():
             run()
@@ -93,3 +92,25 @@ def test_a_run_that_ends_with_an_exception_lets_others_go_on() -> None:
         pass
     with paused():  # outside of any run, nothing to let go and nothing to offer
         offer_turn()
+
+
+class Watched(Progress):
+    def __init__(self) -> None:
+        super().__init__("work")
+        self.seen: list[tuple[int, int]] = []
+
+    def __call__(self, step: int, most: int) -> None:
+        self.seen.append((step, most))
+
+
+def test_it_is_made_elsewhere_while_progress_is_drawn_here() -> None:
+    drawn, here = Watched(), threading.current_thread()
+
+    def make(report: Report) -> threading.Thread:
+        for step in range(3):
+            report(step, 3)
+            assert wait_until(lambda at=(step, 3): at in drawn.seen)
+        return threading.current_thread()
+
+    assert attended(make, drawn) is not here
+    assert [at for at in dict.fromkeys(drawn.seen) if at != UNKNOWN] == [(0, 3), (1, 3), (2, 3)]

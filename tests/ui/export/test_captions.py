@@ -56,9 +56,7 @@ def branches(trace: Trace) -> Exhibit:
     (player, "layer 2, head 3"), (matrix, "layer 2, head 3"), (branches, "layer 2, head 3"),
     (node, "layer 2, mean over heads"),
 ])  # fmt: skip
-def test_a_figure_names_sentence_checkpoint_layer_and_head(
-    trace: Trace, make: Callable[[Trace], Exhibit], where: str
-) -> None:
+def test_figures_name_an_origin(trace: Trace, make: Callable[[Trace], Exhibit], where: str) -> None:
     said = make(trace).legend
     for fact in (f"Sentence: “{SENTENCE}”", "Checkpoint: some-model.", f"Attention: {where}"):
         assert fact in said

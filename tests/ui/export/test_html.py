@@ -17,8 +17,6 @@ from ui.components.packing import pack
 from ui.export import html
 from ui.export.html import save, to_html
 
-ROOT = Path(__file__).parents[3]
-
 
 class Reader(HTMLParser):
     """A page's elements, and the text outside scripts."""

@@ -13,7 +13,7 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ClientState_pb2 import ClientState
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
-from tests.coroutines import run
+from tests.waiting import run
 from transformer.checkpoint.reference import ModelRef
 from ui.hosting import gate, state
 from ui.hosting.gate import Gate
@@ -36,7 +36,6 @@ def clock() -> Clock:
 
 @pytest.fixture(autouse=True)
 def visitors(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> Visitors:
-    """Two places, given up after ten minutes."""
     few = Visitors(2, 600, clock)
     monkeypatch.setattr(gate, "VISITORS", few)
     monkeypatch.setattr(state, "VISITORS", few)
@@ -74,9 +73,7 @@ def test_only_the_idlest_gives_a_place_up_and_only_when_it_is_idle_enough(
         assert patient.make_room() is None and patient.full
 
 
-def test_a_place_is_kept_for_a_new_visitor_for_half_a_minute(
-    visitors: Visitors, held: list[Place], clock: Clock
-) -> None:
+def test_a_place_is_kept_half_a_minute(visitors: Visitors, held: list[Place], clock: Clock) -> None:
     clock.now += 540
     assert visitors.make_room() is held[0]
     assert visitors.full  # for other pages
@@ -109,7 +106,6 @@ def test_what_a_timer_sends_is_no_action(message: BackMsg, counts: bool) -> None
 
 
 def get(path: str, referrer: str = "") -> tuple[int, dict[bytes, bytes], str]:
-    """Return status, headers and text with which a page is answered."""
     return run(_get(path, referrer))
 
 
@@ -119,7 +115,6 @@ async def _get(path: str, referrer: str = "") -> tuple[int, dict[bytes, bytes], 
 
 
 async def answer(path: str, referrer: str = "") -> list[dict[str, Any]]:
-    """Return the messages with which a request is answered."""
     parts, sent = urlsplit(path), []
     scope = {
         "type": "http", "method": "GET", "path": parts.path, "query_string": parts.query.encode(),
@@ -173,9 +168,7 @@ async def settle() -> None:
         await asyncio.sleep(0)
 
 
-def test_who_waits_gets_the_place_and_who_gave_it_up_is_told(
-    visitors: Visitors, clock: Clock
-) -> None:
+def test_who_waits_gets_a_place_and_who_lost_it_is_told(visitors: Visitors, clock: Clock) -> None:
     async def scene() -> None:
         idle, busy = Visit(), Visit()
         await settle()
@@ -230,9 +223,7 @@ def test_who_waits_gets_the_place_and_who_gave_it_up_is_told(
         ("?link=%2F%C3%A9", "", "../"),
     ],
 )
-def test_the_view_is_restored_by_its_link_and_nothing_else(
-    asked: str, referrer: str, link: str, visitors: Visitors
-) -> None:
+def test_the_link_brings_the_view(asked: str, referrer: str, link: str, visitors: Visitors) -> None:
     status, headers, _ = get(f"/_headlight/place{asked}", referrer)
     assert (status, headers[b"location"].decode()) == (303, link)
 
@@ -256,9 +247,7 @@ def test_each_answer_has_the_headers_once_and_keeps_its_own() -> None:
 
 
 @pytest.mark.parametrize("path", ["/_stcore/metrics", "/_stcore/upload_file/a/b"])
-def test_a_public_server_hides_what_strangers_do_not_need(
-    path: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_public_server_hides_its_insides(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert get(path)[0] == 200
     monkeypatch.setenv("HEADLIGHT_PUBLIC", "1")
     assert get(path)[0] == 404
@@ -288,7 +277,7 @@ def test_a_full_server_says_so_on_a_page_and_refuses_a_stream(visitors: Visitors
         assert one and two and not free.full and free.now == 2
 
 
-def test_readiness_knows_the_libraries_and_a_public_servers_model(
+def test_readiness_knows_libraries_and_a_public_model(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def found() -> tuple[int, dict[str, Any]]:

@@ -41,9 +41,7 @@ def test_a_bad_setting_is_named(
     assert said in line and variable in line and "\n" not in line
 
 
-def test_a_public_server_needs_its_names_and_lets_nobody_import(
-    hosts: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_public_server_needs_its_names(hosts: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     for value in ("", "0", "OFF", "maybe", "1"):  # an unknown value counts as public
         monkeypatch.setenv(public.VARIABLE, value)
         assert public.is_public() == (value in ("maybe", "1"))

@@ -45,9 +45,7 @@ def test_only_what_is_read_counts_and_what_is_fetched_once_more(root: Path) -> N
 @pytest.mark.parametrize(
     "folder", ["/etc", "a", "a/none", "../elsewhere", "link", "linked-weights", "pipe"]
 )
-def test_folders_outside_the_roots_are_neither_found_nor_read(
-    root: Path, tmp_path: Path, folder: str
-) -> None:
+def test_folders_outside_the_roots_are_not_read(root: Path, tmp_path: Path, folder: str) -> None:
     make(root / "b")
     (root / "link").symlink_to(tmp_path / "elsewhere")
     make(root / "hidden" / ".theirs")
@@ -88,9 +86,7 @@ def test_a_free_name_is_made_of_a_folders_and_is_taken_in_any_root(
 
 
 @pytest.mark.parametrize("resource", ["free_disk", "free_memory"])
-def test_what_does_not_fit_is_refused(
-    root: Path, resource: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_large_one_is_refused(root: Path, resource: str, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = plan_folder(MARIAN, "a/theirs", "mine")
     check_room(plan)
     assert (import_plan.free_disk() or 0) > 0
@@ -101,9 +97,7 @@ def test_what_does_not_fit_is_refused(
     check_room(plan)  # unknown is no reason to refuse
 
 
-def test_a_folder_that_cannot_be_written_to(
-    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_of_others(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert import_plan.cannot_write() is None
     monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(tmp_path / "new" / "root"))
     assert import_plan.cannot_write() is None  # it can be made

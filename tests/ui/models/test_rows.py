@@ -1,4 +1,4 @@
-"""Rows of the page of models: figures that are numbers, tasks, shapes and sizes."""
+"""Models in words: figures that are numbers, tasks, shapes, sizes, and the sidebar's caption."""
 
 from pathlib import Path
 
@@ -7,6 +7,7 @@ import pytest
 from tests.pages.links import entries, unlinked
 from transformer.catalogue import Entry, ModelRef
 from transformer.config import preset
+from ui.frame.sidebar import model_caption
 from ui.models.rows import card_path, figures_of, shape_of, size_of, task_of
 
 
@@ -33,11 +34,10 @@ def test_figures_are_measured_ones() -> None:
     assert "\n" not in line and len(line) < 60
 
 
-@pytest.mark.parametrize(
-    "value",
-    [None, "12", True, float("nan"), float("inf"), pytest.param(10**400, id="digits"), [1],
-     {"a": 1}, -1e300],
-)  # fmt: skip
+@pytest.mark.parametrize("value", [
+    None, "12", True, float("nan"), float("inf"), pytest.param(10**400, id="digits"), [1],
+ {"a": 1}, -1e300,
+])  # fmt: skip
 def test_what_is_no_number_is_no_figure(value: object) -> None:
     assert figures_of({"tests": {"a": {"bleu": value}}}) == ["No measured figures"]
     assert figures_of({"tests": value}) == ["No measured figures"]
@@ -73,9 +73,7 @@ def test_shapes_in_words(tmp_path: Path) -> None:
     assert size_of(tmp_path / "model.safetensors") == size_of(tmp_path) == 1_500
 
 
-def test_a_card_outside_the_roots_is_not_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_card_outside_roots_is_hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(tmp_path / "root"))
     (tmp_path / "root" / "x").mkdir(parents=True)
     found = entry(path=tmp_path / "root" / "x")
@@ -86,3 +84,21 @@ def test_a_card_outside_the_roots_is_not_there(
     (found.path / "README.md").unlink()
     (found.path / "README.md").write_text("# It")
     assert card_path(found) == found.path / "README.md"
+
+
+def test_a_small_model_says_so_by_its_size_and_its_training_text() -> None:
+    config = preset("tiny")
+    record = {"kind": "everyday sentences", "src_tokens": 25}
+
+    def entry(**metrics: object) -> Entry:
+        return Entry("everyday-en-de", ModelRef(Path("x")), config, metrics=metrics)
+
+    said = model_caption(entry(training_text=record), config)
+    assert said.startswith("Small model (")
+    assert " parameters), trained on everyday sentences; mistakes are part of the lesson." in said
+    # Mistakes are excused only of small models trained on a known kind of text.
+    plain = model_caption(entry(), config)
+    assert plain.startswith("Translates everyday sentences. ")
+    assert model_caption(entry(training_text={**record, "kind": "<b>"}), config) == plain
+    large = model_caption(entry(training_text=record), preset("base"))
+    assert large.startswith("Translates everyday sentences. ") and "Small" not in large

@@ -9,15 +9,7 @@ from tests.tiny_models import SENTENCES, random_model
 from transformer.config import ModelConfig
 from transformer.text.tokenizer import train_tokenizer
 from transformer.translator import Translator
-from ui.tokens.views import (
-    cuts_of,
-    cuts_shown,
-    most_frequent,
-    near,
-    pieces_shown,
-    plane_of,
-    read_side,
-)
+from ui.tokens import views
 
 KINDS = {
     "unigram": {"vocab_size": 110},
@@ -45,17 +37,15 @@ def model(request: pytest.FixtureRequest) -> Translator:
 
 
 @pytest.mark.parametrize("sentence", HOSTILE)
-def test_a_reading_gives_back_the_text_and_marks_what_is_unknown(
-    model: Translator, sentence: str
-) -> None:
+def test_a_reading_keeps_the_text_and_marks_unknowns(model: Translator, sentence: str) -> None:
     trace = model.trace(sentence, beam_size=1, max_length=6)
     tokenizer = model.tokenizer
-    reading = read_side(model, trace, "source", sentence)
+    reading = views.read_side(model, trace, "source", sentence)
     assert "".join(reading.texts) == reading.normal == tokenizer.normalize(sentence)
     assert reading.own_cut
     assert reading.n_pieces == len(reading.ids) - 1 == len(tokenizer.encode(sentence))
     assert reading.n_words == len(reading.normal.replace("▁", " ").split())
-    shown = pieces_shown(reading, tokenizer)
+    shown = views.pieces_shown(reading, tokenizer)
     assert [each.id for each in shown] == list(reading.ids)
     assert shown[-1].mark == "special"
     strange = [i for i, each in enumerate(shown) if each.mark in ("byte", "unknown")]
@@ -63,17 +53,17 @@ def test_a_reading_gives_back_the_text_and_marks_what_is_unknown(
     scored = [tokenizer.kind == "unigram" and not each.mark for each in shown]
     assert [bool(each.score) for each in shown] == scored
     assert (("ﬁ", "fi") in reading.changed) == ("ﬁ" in sentence)
-    translated = read_side(model, trace, "translation", sentence)
+    translated = views.read_side(model, trace, "translation", sentence)
     assert (translated.ids, translated.typed) == (trace.predicted_ids, trace.text)
 
 
 @pytest.mark.parametrize("sentence", HOSTILE)
 def test_other_cuts_spell_the_same_text(model: Translator, sentence: str) -> None:
     tokenizer = model.tokenizer
-    cuts = cuts_of(tokenizer, sentence, 0.3, 5)
+    cuts = views.cuts_of(tokenizer, sentence, 0.3, 5)
     assert list(cuts[0].ids) == tokenizer.encode(sentence)
     assert len({cut.ids for cut in cuts}) == len(cuts)
-    assert cuts_of(tokenizer, sentence, 0.3, 5) == cuts
+    assert views.cuts_of(tokenizer, sentence, 0.3, 5) == cuts
     for cut in cuts:
         assert "".join(cut.texts) == tokenizer.normalize(sentence)
         assert len(cut.texts) == len(cut.ids)
@@ -82,32 +72,32 @@ def test_other_cuts_spell_the_same_text(model: Translator, sentence: str) -> Non
         shares = [cut.share or 0.0 for cut in cuts]
         assert shares == sorted(shares, reverse=True) and shares[-1] > 0 and sum(shares) <= 1.01
     assert tokenizer.kind != "char" or len(cuts) == 1
-    first, *others = cuts_shown(cuts)
+    first, *others = views.cuts_shown(cuts)
     assert first.text and not first.stretches and all(row.stretches for row in others)
 
 
 def test_bpe_cuts_follow_dropout_and_seed() -> None:
     tokenizer = make("bpe").tokenizer
-    assert len(cuts_of(tokenizer, SENTENCES[0], 0, 0)) == 1
-    one, other = (cuts_of(tokenizer, SENTENCES[0], 0.2, seed) for seed in (0, 1))
+    assert len(views.cuts_of(tokenizer, SENTENCES[0], 0, 0)) == 1
+    one, other = (views.cuts_of(tokenizer, SENTENCES[0], 0.2, seed) for seed in (0, 1))
     assert len(one) == 6 and one[1:] != other[1:]
-    assert cuts_of(tokenizer, "cat", 1, 0)[1].texts == ("▁", "c", "a", "t")
+    assert views.cuts_of(tokenizer, "cat", 1, 0)[1].texts == ("▁", "c", "a", "t")
 
 
 def test_neighbours_in_every_matrix_and_never_padding() -> None:
     model = make("unigram")
-    found = near(model, 9, 12)
+    found = views.near(model, 9, 12)
     assert list(found) == ["source", "target", "output"]
     for each in found.values():
         assert len(each.ids) == 12 and not {0, 9} & set(each.ids.tolist())
-    assert near(model, 0, 3)["source"].ids.size == 3
+    assert views.near(model, 0, 3)["source"].ids.size == 3
 
 
 @pytest.mark.parametrize("side", ["source", "translation"])
 def test_the_plane_keeps_repeats_together_until_positions_part_them(side: str) -> None:
     model = make("unigram")
     trace = model.trace("the cat the cat", beam_size=1, max_length=8)
-    found = plane_of(model, trace, "source" if side == "source" else "translation", 20)
+    found = views.plane_of(model, trace, "source" if side == "source" else "translation", 20)
     assert found.axes.shares.sum() <= 1 + 1e-6
     assert len(found.background) == len(found.background_ids) == 20
     for i, k in combinations(range(len(found.ids)), 2):
@@ -120,8 +110,8 @@ def test_the_plane_keeps_repeats_together_until_positions_part_them(side: str) -
 
 def test_the_most_frequent_pieces_are_ordinary_ones() -> None:
     tokenizer = make("bytes").tokenizer
-    frequent = most_frequent(tokenizer, 10)
+    frequent = views.most_frequent(tokenizer, 10)
     scores = [tokenizer.scores[index] for index in frequent]
     assert scores == sorted(scores, reverse=True)
     assert not set(frequent) & {0, 1, 2, 3, *tokenizer.byte_ids}
-    assert most_frequent(tokenizer, 0) == ()
+    assert views.most_frequent(tokenizer, 0) == ()

@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from hypothesis import strategies as st
 
 from figures.labels import in_words, query_labels
 from tests.factories import make_trace
+from tests.forks import ROOT
 from transformer.catalogue import list_entries
 from transformer.config import ModelConfig
 from transformer.translator import Translator
@@ -27,7 +27,7 @@ ATTENTION, HEADS, MASKS, POSITIONS, DECODING, TRAINING = TOURS
 STOPS = [stop for tour in TOURS for stop in tour.stops]
 SHIPPED = [
     entry
-    for entry in list_entries([Path(__file__).resolve().parents[3] / "checkpoints"])
+    for entry in list_entries([ROOT / "checkpoints"])
     if entry.ok and entry.name in ("everyday-en-de", "reverse-toy")
 ]
 CONFIG = ModelConfig(vocab_size=110, d_model=24, n_heads=3, d_k=6, d_v=10)
@@ -168,15 +168,12 @@ def test_a_last_part_of_training_is_not_said_to_be_all_of_it(shipped: Scene, ini
     assert "15 minutes" in read.because
 
 
-@pytest.mark.parametrize(
-    "metrics",
-    [
-        {}, {"bleu": 0.0}, {"training": None}, {"training": {"updates": -3}}, {"tried_on_val": 7},
-        {"training": {"updates": float("inf"), "recipe": {"training": {"warmup": "many"}}}},
-        {"training": {"updates": 10**30, "recipe": {"training": {"warmup": -1, "peak_lr": "x"}}}},
-        {"tried_on_val": [None, {"beam_size": 4}], "tests": {"a": 3, "b": {"bleu": "high"}}},
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("metrics", [
+    {}, {"bleu": 0.0}, {"training": None}, {"training": {"updates": -3}}, {"tried_on_val": 7},
+    {"training": {"updates": float("inf"), "recipe": {"training": {"warmup": "many"}}}},
+    {"training": {"updates": 10**30, "recipe": {"training": {"warmup": -1, "peak_lr": "x"}}}},
+    {"tried_on_val": [None, {"beam_size": 4}], "tests": {"a": 3, "b": {"bleu": "high"}}},
+])  # fmt: skip
 def test_what_metrics_say_wrongly_is_as_if_not_said(metrics: dict[str, Any]) -> None:
     scene = Scene(make_trace(), CONFIG, metrics)
     for stop in TRAINING.stops:

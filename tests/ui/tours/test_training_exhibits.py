@@ -8,6 +8,7 @@ import pytest
 
 from figures.paper import to_svg
 from tests.factories import make_trace
+from tests.forks import ROOT
 from tests.test_calls import check_program
 from transformer.catalogue import inspect_entry
 from ui.tours.guide import TOURS
@@ -34,7 +35,7 @@ METRICS = {
 }  # fmt: skip
 
 
-TOY = Path(__file__).resolve().parents[3] / "checkpoints/reverse-toy"
+TOY = ROOT / "checkpoints/reverse-toy"
 
 
 def facts_of(path: Path) -> TrainingFacts:
@@ -44,9 +45,7 @@ def facts_of(path: Path) -> TrainingFacts:
 
 
 @pytest.mark.parametrize("says", [True, False])
-def test_every_figure_is_the_checkpoint_s_or_the_paper_s(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says: bool
-) -> None:
+def test_figures_have_origins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says: bool) -> None:
     monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(tmp_path))
     own = Path(shutil.copytree(TOY, tmp_path / "tiny"))
     (own / "metrics.json").write_text(json.dumps(METRICS if says else {}))

@@ -11,9 +11,7 @@ from transformer.toys.settings import ToySettings
 from ui.training import jobs
 
 
-def test_one_run_at_a_time_whose_models_are_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_run_at_a_time_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(tmp_path))
     monkeypatch.setattr(jobs, "_RUNS", {})
     monkeypatch.setattr(jobs, "_place", lambda: tmp_path / "jobs")

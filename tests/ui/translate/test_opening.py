@@ -35,9 +35,7 @@ def translated(trace: Trace, pronoun: str, translation: str) -> Trace:
 @pytest.mark.parametrize(
     ("kind", "stack"), [("encoder_self", "the encoder"), ("cross", "the decoder")]
 )
-def test_the_first_scene_names_the_head_and_what_it_gives_either_noun(
-    kind: str, stack: str
-) -> None:
+def test_the_first_scene_names_the_head_and_gives_both_nouns(kind: str, stack: str) -> None:
     first = staged(aimed(scene(), kind, 1, 3, ANIMAL))
     shown = first_scene(first, RIDDLE)
     said = f"In {stack}, layer 2, head 4 gives animal 1.00 of its weight, street 0.00."

@@ -1,18 +1,18 @@
 """The Translate page's sentences, and the player's first step."""
 
 import dataclasses
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests.factories import make_trace
+from tests.forks import ROOT
 from transformer.translator import Translator
 from ui.core.examples import Example, examples_for
 from ui.translate.player import default_step
 from ui.translate.words import length_warning, unknown_pieces
 
-TOY = Path(__file__).resolve().parents[3] / "checkpoints/reverse-toy"
+TOY = ROOT / "checkpoints/reverse-toy"
 TRACE = make_trace()
 
 
@@ -26,9 +26,7 @@ TRACE = make_trace()
         (["a", "</s>"], (), []),
     ],
 )
-def test_what_is_not_known_is_named_as_it_was_typed(
-    tokens: list[str], unknown: tuple[int, ...], expected: list[str]
-) -> None:
+def test_unknown_pieces(tokens: list[str], unknown: tuple[int, ...], expected: list[str]) -> None:
     other = dataclasses.replace(TRACE, src_tokens=tuple(tokens), src_unknown=tuple(unknown))
     assert unknown_pieces(other) == expected
 

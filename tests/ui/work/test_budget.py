@@ -11,9 +11,7 @@ from ui.work import budget
 from ui.work.budget import WINDOW, Budget, OverBudgetError, limit
 
 
-def test_free_memory_of_the_machine_and_of_a_group(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_free_memory_of_machine_and_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(budget, "_MEMORY", tmp_path / "meminfo")
     monkeypatch.setattr(budget, "_GROUP", tmp_path)
 
@@ -50,7 +48,7 @@ def test_a_budget_is_used_up_and_comes_back() -> None:
 
 
 @given(some.lists(some.tuples(some.floats(0, 100), some.floats(0, 700)), max_size=20))
-def test_nobody_uses_more_than_the_budget_and_one_work_in_a_window(
+def test_nobody_uses_more_than_budget_and_one_work(
     works: list[tuple[float, float]],
 ) -> None:
     now, used = [0.0], 0.0
@@ -66,7 +64,7 @@ def test_nobody_uses_more_than_the_budget_and_one_work_in_a_window(
         assert used <= 60 + 100 + now[0] * 60 / WINDOW + 1e-6
 
 
-def test_work_ends_at_the_report_at_which_the_budget_is_used_and_waiting_is_free(
+def test_work_ends_when_the_budget_is_used_and_waits_free(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now, reached = [0.0], []
@@ -94,9 +92,7 @@ def test_work_ends_at_the_report_at_which_the_budget_is_used_and_waiting_is_free
     ("public", "text", "seconds"),
     [("", "", math.inf), ("1", "", budget.SECONDS), ("1", "0", math.inf), ("", "90", 90)],
 )
-def test_only_public_servers_have_one_by_default(
-    public: str, text: str, seconds: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_defaults(public: str, text: str, seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEADLIGHT_PUBLIC", public)
     monkeypatch.setenv("HEADLIGHT_BUDGET_SECONDS", text)
     assert limit("seconds") == seconds

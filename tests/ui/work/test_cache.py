@@ -39,9 +39,10 @@ def figure(values: Floats, *, title: str) -> go.Figure:
 
 
 @pytest.fixture(autouse=True)
-def nothing_made() -> None:
+def _nothing_made(monkeypatch: pytest.MonkeyPatch) -> None:
     MADE.clear()
     PICTURES.clear()
+    monkeypatch.setattr(results, "CACHE", Lru(64 * 2**20))
 
 
 def spec_of(picture: Any) -> dict[str, Any]:
@@ -73,11 +74,6 @@ def test_it_is_sent_as_it_would_be_without() -> None:
     assert PICTURES.nbytes > before + 8 * values.size
     assert to_json(kept.to_dict()) == to_json(figure(values, title="b").to_dict())
     assert sized(kept) is kept
-
-
-@pytest.fixture(autouse=True)
-def _fresh(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(results, "CACHE", Lru(64 * 2**20))
 
 
 @pytest.fixture

@@ -36,9 +36,7 @@ def test_the_least_recently_used_model_goes_first(folders: list[Path]) -> None:
     assert models.load(b, "cpu") is not second
 
 
-def test_models_make_room_where_memory_is_short(
-    folders: list[Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_models_make_room_if_needed(folders: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     a, b, _ = (inspect_entry(folder) for folder in folders)
     first = models.load(a, "cpu")
     free = iter([0, 10**9])  # before and after the others went

@@ -88,9 +88,7 @@ def test_a_changed_file_is_another_checkpoint(view: View) -> None:
         models.load(dataclasses.replace(changed.request, model=older))
 
 
-def test_a_large_search_record_is_left_out_and_a_small_one_kept(
-    view: View, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_a_small_search_record_is_kept(view: View, monkeypatch: pytest.MonkeyPatch) -> None:
     kept = results.trace(view.request)
     monkeypatch.setattr(results, "CACHE", Lru(1000))
     stripped = results.trace(view.request)
@@ -114,9 +112,7 @@ def test_errors_pass_and_neither_they_nor_stopped_traces_are_stored(view: View) 
     assert not any(isinstance(key, Request) for key in results.CACHE)
 
 
-def test_a_process_of_its_own_is_asked_when_there_is_one(
-    view: View, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_idle_process_is_asked_if_any(view: View, monkeypatch: pytest.MonkeyPatch) -> None:
     expected, request = make_trace(), view.request
 
     class Ready:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.forks import ROOT
 from transformer.errors import CheckpointError
 from ui.work.roots import checkpoint_roots, checkpoints_root, shown, within_roots, without_root
 
@@ -35,7 +36,7 @@ def test_roots_are_named_as_in_path_and_lie_beside_the_app_by_default(
     assert within_roots("one") == within_roots(tmp_path / "named" / "one") == roots[0] / "one"
     for value in ("", os.pathsep):
         monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", value)
-        assert checkpoint_roots() == (Path(__file__).resolve().parents[3] / "checkpoints",)
+        assert checkpoint_roots() == (ROOT / "checkpoints",)
 
 
 def test_paths_inside_are_found_by_either_spelling(roots: tuple[Path, Path]) -> None:
@@ -48,15 +49,12 @@ def test_paths_inside_are_found_by_either_spelling(roots: tuple[Path, Path]) -> 
         assert within_roots(path) == first / path
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "../secret", "../../etc", "/etc", "/etc/passwd", "one/../../secret", "", ".", "..",
-        "one/..", "one\0", "a" * 5_000, "a" * 300, "/" * 3, "~/..", "\ud800",
-        "one/" + "../" * 50 + "etc", "{first}", "{first}-and-more", "outwards",
-        "outwards/config.json", "odd",
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("path", [
+    "../secret", "../../etc", "/etc", "/etc/passwd", "one/../../secret", "", ".", "..",
+    "one/..", "one\0", "a" * 5_000, "a" * 300, "/" * 3, "~/..", "\ud800",
+    "one/" + "../" * 50 + "etc", "{first}", "{first}-and-more", "outwards",
+    "outwards/config.json", "odd",
+])  # fmt: skip
 def test_paths_outside_are_refused_in_one_line(roots: tuple[Path, Path], path: str) -> None:
     """However they are spelled, and wherever a link within a root leads."""
     first, second = roots
@@ -95,9 +93,7 @@ def test_messages_do_not_name_the_folders_of_the_machine(roots: tuple[Path, Path
         .map("/".join),
     )
 )  # fmt: skip
-def test_whatever_is_asked_for_it_ends_below_a_root_or_is_refused(
-    roots: tuple[Path, Path], path: str
-) -> None:
+def test_any_path_ends_below_a_root_or_is_refused(roots: tuple[Path, Path], path: str) -> None:
     message, found = "", None
     try:
         found = within_roots(path)

@@ -1,0 +1,227 @@
+"""The messages of components hold their record."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from figures.outcomes import OUTCOMES
+from figures.palette import CHROME, THEMES, contrast
+from tests.factories import make_stages, make_trace
+from tests.messages import unpack
+from tests.searched import searched
+from transformer.measures.beam import Tree, beam_tree
+from transformer.types import ATTENTION_KINDS
+from ui.components.cut import Piece, pieces_component
+from ui.components.lens import Map
+from ui.components.match import Likeness, head_name
+from ui.components.packing import Component, attention_colours, signed_colours
+from ui.components.parts import parts_component
+from ui.components.stages import WORDS, Chosen, stages_component
+from ui.components.strip import strip_component
+from ui.components.tree import TreeChoice, branch_colours, tree_component
+
+TRACE = make_trace(S=7, T=5)
+VALUES = np.linspace(0.4, 0.9, 6 * 2).reshape(6, 2)
+SHOWN = Likeness(VALUES, ((2, 3), (1, 2)), ((4, 0), (5, 1)), ("A", "B <b>"))
+TOKENS = ("▁a", "<b>", "</s>")
+ROWS = ("a → b", "b → c", "c → d")
+PARTS = {name: np.random.default_rng(0).standard_normal((3, 3)).astype("f4") for name in "ab"}
+
+
+def test_the_message_is_the_map_row_by_row() -> None:
+    weights = TRACE.cross[1, 2]
+    shown = Map(weights, TRACE.tgt_tokens, TRACE.src_tokens, "Layer 2", "translation", "source")
+    header, body = unpack(shown.lens().message())
+    np.testing.assert_array_equal(np.frombuffer(body, dtype="<f4").reshape(5, 7), weights)
+    assert (len(header["query_tokens"]), len(header["key_tokens"])) == (5, 7)
+    assert not header["selectable"]
+    chosen = shown.lens(selected=((1,), (2, 3)))
+    assert chosen.header["selectable"] and chosen.choice == [[1], [2, 3]]
+    assert chosen.parse is not None and chosen.parse([[4], []]) == ((4,), ())
+
+
+def test_a_turned_map_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"\(7, 5\)"):
+        Map(TRACE.cross[0, 0].T, TRACE.tgt_tokens, TRACE.src_tokens, "x", "q", "k")
+
+
+def test_a_difference_has_a_scale_of_its_own_and_says_who_looks_more() -> None:
+    weights = np.array([[0.2, -0.2, 0], [0, 0, 0]], dtype=np.float32)
+    axes = ("a", "b"), ("x", "y", "z")
+    ends = ("B looks more", "A looks more")
+    header = Map(weights, *axes, "A − B", "source", "source", signed=ends).lens().header
+    assert (header["limit"], header["ends"]) == (0.25, ends)
+    assert "A looks more by up to 0.20" in header["label"]
+    assert header["colours"] == signed_colours()
+    plain = Map(np.abs(weights), *axes, "A", "source", "source").lens().header
+    assert plain["limit"] == 0 and plain["colours"] == attention_colours()
+
+
+def test_the_message_holds_every_similarity_and_every_head() -> None:
+    shown = SHOWN.component((4, 0))
+    sent = np.frombuffer(shown.body, dtype="<f4").reshape(6, 2)
+    np.testing.assert_array_equal(sent, VALUES.astype("f4"))
+    header = shown.header
+    assert header["rows"] == [head_name(at, (2, 3)) for at in range(6)]
+    assert header["rows"] == ["1.1", "1.2", "1.3", "2.1", "2.2", "2.3"]
+    assert (header["columns"], header["heads"]) == (["1.1", "1.2"], [3, 2])
+    assert (header["pairs"], shown.choice) == ([[4, 0], [5, 1]], [4, 0])
+    assert "2.3 and 1.2, 0.90" in header["label"]
+    with pytest.raises(ValueError, match="expected"):
+        Likeness(VALUES.T, ((2, 3), (1, 2)), (), ("A", "B"))
+
+
+def test_the_scale_spans_the_similarities_and_never_nothing() -> None:
+    assert SHOWN.ends[0] <= VALUES.min() < VALUES.max() <= SHOWN.ends[1]
+    same = Likeness(np.ones((2, 2)), ((1, 2), (1, 2)), ((0, 0), (1, 1)), ("A", "B"))
+    assert same.ends == (0.0, 1.0)
+
+
+def test_the_message_holds_the_maps_and_the_mask() -> None:
+    mask = np.tril(np.ones((3, 3), dtype=bool))
+    total = PARTS["a"] + PARTS["b"]
+    total[0, 2] = 1e6  # masked: no scale counts it
+    shown = parts_component(PARTS, total, ROWS, TOKENS, mask, label="Logits", total_name="sum")
+    header, body = shown.header, shown.body
+    numbers = np.frombuffer(body[: 4 * 27], "<f4").reshape(3, 3, 3)
+    np.testing.assert_array_equal(numbers, [*PARTS.values(), total])
+    np.testing.assert_array_equal(np.frombuffer(body[4 * 27 :], "u1").reshape(3, 3), mask)
+    assert header["names"] == ["a", "b", "sum"]
+    assert (header["tokens"][1], header["rows"]) == ("<b>", list(ROWS))
+    assert header["causal"] is True
+    largest = max(np.abs(each[mask]).max() for each in (*PARTS.values(), total))
+    assert header["limit"] == pytest.approx(largest)
+
+
+@pytest.mark.parametrize(
+    ("total", "tokens"), [(np.zeros((2, 3)), TOKENS), (PARTS["a"], TOKENS[:2])]
+)
+def test_shapes_have_to_agree(total: np.ndarray, tokens: tuple[str, ...]) -> None:
+    with pytest.raises(ValueError, match=r"\(2, 3\)|2 tokens"):
+        parts_component(PARTS, total, ROWS, tokens, np.ones((3, 3), bool), label="", total_name="")
+
+
+STRANGE = ("▁<script>", "\u202eab", "x" * 200)
+
+
+def test_tokens_travel_as_plain_visible_text() -> None:
+    pieces = [
+        Piece("<script>alert(1)</script>", 3, 0, "unknown"),
+        Piece("x" * 200, 3, 1, "unknown"),
+        Piece("\n", 9, 1),
+        Piece("שלום", 8, 2, note="token 4"),
+    ]
+    shown = pieces_component(pieces, [("\u202e", ""), ("ﬁ", "fi")], chosen=3, label="x")
+    sent = shown.header["pieces"]
+    assert [each["id"] for each in sent] == [3, 3, 9, 8]
+    assert sent[0]["piece"] == "<script>alert(1)</script>"
+    assert len(sent[1]["piece"]) <= 28 and sent[1]["whole"] == "x" * 200
+    assert [each["piece"] for each in sent[2:]] == ["↵", "\u2068שלום\u2069"]
+    assert shown.header["changed"] == [["[U+202E]", ""], ["ﬁ", "fi"]]
+    assert shown.choice == 3 and set(shown.header["tints"]) == {"light", "dark"}
+
+
+def test_tokens_come_with_their_numbers_and_marks() -> None:
+    shown = strip_component(STRANGE, (-0.5, -math.inf, 0.0), (1,), label="A", parts_at=1)
+    tokens = shown.header["tokens"]
+    assert tokens[0] == "▁<script>"
+    assert "\u202e" not in tokens[1]  # direction marks are spelled out
+    assert len(tokens[2]) < 40
+    assert shown.header["log_probs"] == [-0.5, -1e6, 0.0]  # JSON has no infinity
+    assert shown.header["differing"] == [False, True, False]
+    assert shown.header["parting"] == 1
+
+
+def test_a_text_that_nobody_predicted_has_no_numbers() -> None:
+    header = strip_component(STRANGE, (), label="A").header
+    assert (header["log_probs"], header["parting"]) == ([], -1)
+    with pytest.raises(ValueError, match="2 log-probabilities for 3 tokens"):
+        strip_component(STRANGE, (0.0, 0.0), label="A")
+
+
+FIRST = Chosen(0)
+
+
+def component(chosen: Chosen = FIRST, **more: Any) -> Component[Chosen]:
+    names = ("translation", "source")
+    return stages_component(make_stages(**more), names=names, difference=2e-8, chosen=chosen)
+
+
+def test_the_message_holds_every_number_in_order() -> None:
+    sizes = {"m": 7, "d_model": 12, "d_k": 5, "d_v": 3}
+    stages, shown = make_stages(**sizes), component(Chosen(4, 1.0), **sizes)
+    header = shown.header
+    assert header["sizes"] == [12, 7, 5, 3]
+    expected = [
+        stages.x_query, stages.x_keys, stages.q, stages.keys, stages.values, stages.dots,
+        stages.scaled.weights, stages.w_o, stages.block_output,
+    ]  # fmt: skip
+    numbers = np.frombuffer(shown.body, "<f4")
+    np.testing.assert_array_equal(numbers, np.concatenate([each.ravel() for each in expected]))
+    assert shown.choice == {"key": 4, "divisor": 1.0}
+    assert (header["mask"], header["difference"]) == (stages.mask.tolist(), 2e-8)
+    assert [each["id"] for each in header["stages"]] == [
+        "bench",
+        "project", "compare", "dots", "divide", "mask", "softmax", "values", "output",
+    ]  # fmt: skip
+    assert all("section 3.2" in stage["section"] for stage in WORDS["stage"])
+
+
+def test_the_model_s_own_divisor_is_not_a_choice_and_tokens_are_bounded() -> None:
+    tokens = ("<script>alert(1)</script>", "שלום", "x" * 200, "a\nb", "q\"'", "e\u0301", "</s>")
+    shown = component(d_k=64, tokens=tokens)
+    assert shown.header["root"] == 8 and shown.choice == {"key": 0, "divisor": None}
+    keys = shown.header["keys"]
+    assert keys[3:5] == ["a↵b", "q\"'"] and max(map(len, keys)) <= 20
+
+
+def test_only_the_decoder_has_a_picture_of_the_mask() -> None:
+    for kind in ATTENTION_KINDS:
+        assert bool(component(kind=kind).header["unmasked"]) == (kind != "decoder_self")
+
+
+@pytest.fixture(scope="module")
+def tree() -> Tree:
+    return beam_tree(searched(3, 3))
+
+
+def test_the_message_holds_every_node(tree: Tree) -> None:
+    shown = tree_component(tree, TreeChoice(2, None, True), "x", single=True)
+    header = shown.header
+    assert header["single"]
+    assert shown.choice == {"a": 2, "b": None, "dropped": True}
+    assert header["beam"] == 3
+    for node in tree.nodes:
+        i = node.index
+        assert header["parent"][i] == node.parent
+        assert (header["step"][i], header["rank"][i]) == (node.step, node.rank)
+        assert header["texts"][header["text"][i]].strip("\u2068\u2069") == node.token
+        assert header["total"][i] == pytest.approx(node.total, abs=1e-4)
+        assert header["score"][i] == pytest.approx(node.score, abs=1e-4)
+        assert header["log_prob"][i] == pytest.approx(node.log_prob, abs=1e-4)
+        assert header["outcomes"][header["kind"][i]] == OUTCOMES[node.outcome]
+        line = header["line"][i]
+        assert (line == 2) == (i in tree.winner)
+        assert (line > 0) == (i in tree.alive)
+
+
+def test_kinds_that_the_script_counts_on() -> None:
+    # draw.js: kinds up to 3 are in the beam, 2 and 3 end a path.
+    assert list(OUTCOMES)[:4] == ["continued", "exhausted", "finished", "cut"]
+
+
+def test_sixty_steps_of_a_beam_of_ten_are_a_message_of_modest_size() -> None:
+    wide = beam_tree(searched(0, 10, max_length=60, end=-30.0))
+    assert len(wide.steps) == 60 and len(wide.nodes) > 4_000
+    assert len(tree_component(wide, TreeChoice(None, None, False), "").message()) < 400_000
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_a_and_b_can_be_seen_and_told_from_the_winner(theme: str) -> None:
+    a, b = branch_colours(theme)
+    chrome = CHROME[theme]  # type: ignore[index]
+    assert len({a, b, chrome.accent}) == 3
+    for colour in (a, b):
+        assert contrast(colour, chrome.surface) >= 3
