@@ -25,7 +25,6 @@ to what a package imports, without what one of the others there imports anyway.
 
 
 def main() -> None:
-    """Print or write the document."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--write", action="store_true", help=f"write {FILE.relative_to(ROOT)}")
     if parser.parse_args().write:

@@ -103,24 +103,15 @@ def tiny_config(tiny_tokenizer: Tokenizer) -> ModelConfig:
     from transformer.config import ModelConfig
 
     return ModelConfig(
-        vocab_size=tiny_tokenizer.vocab_size,
-        d_model=24,
-        n_heads=3,
-        d_k=6,
-        d_v=10,
-        d_ff=40,
-        n_encoder_layers=2,
-        n_decoder_layers=3,
-        output_bias=True,
-        max_positions=600,
-    )
+        vocab_size=tiny_tokenizer.vocab_size, d_model=24, n_heads=3, d_k=6, d_v=10, d_ff=40,
+        n_encoder_layers=2, n_decoder_layers=3, output_bias=True, max_positions=600,
+    )  # fmt: skip
 
 
 @pytest.fixture(scope="session")
 def tiny_parser(
     tmp_path_factory: pytest.TempPathFactory, tiny_config: ModelConfig, tiny_tokenizer: Tokenizer
 ) -> Path:
-    """A folder with a checkpoint that writes random trees."""
     from tests.tiny_models import random_parser
     from transformer.checkpoint.folder import save_checkpoint
 
@@ -142,7 +133,6 @@ def tiny_model(tiny_config: ModelConfig, tiny_tokenizer: Tokenizer) -> Transform
 
 @pytest.fixture(scope="session")
 def tiny_translator(tiny_model: Transformer, tiny_tokenizer: Tokenizer) -> Translator:
-    """A translator around the tiny model."""
     from transformer.translator import Translator
 
     return Translator(tiny_model, tiny_tokenizer, device="cpu", name="tiny")

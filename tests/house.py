@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+from tests.forks import ROOT
+
 TOP = ("transformer", "figures", "ui", "headlight", "pages", "benchmarks")
 
 
@@ -19,7 +20,6 @@ class Module:
 
     @property
     def lines(self) -> int:
-        """Number of lines, comments and blank ones included."""
         return self.text.count("\n")
 
 
@@ -62,17 +62,6 @@ def arrows(house: Mapping[str, Module]) -> Iterator[tuple[str, str]]:
 
 
 Graph = Mapping[str, Collection[str]]
-
-
-def circles(graph: Graph) -> list[frozenset[str]]:
-    """The groups of nodes that reach each other."""
-    reach = {node: reachable(graph, node) for node in graph}
-    groups = {
-        frozenset(other for other in reach[node] if node in reach.get(other, ()))
-        for node in graph
-        if node in reach[node]
-    }
-    return sorted(groups, key=sorted)
 
 
 def reachable(graph: Graph, start: str) -> set[str]:

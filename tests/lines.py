@@ -79,12 +79,10 @@ def tracked() -> list[str]:
 
 
 def count(path: str) -> int:
-    """Return the number of lines of a file."""
     return read(path).count("\n")
 
 
 def read(path: str) -> str:
-    """Return the text of a tracked file."""
     return (ROOT / path).read_text("utf-8")
 
 

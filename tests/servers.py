@@ -69,7 +69,6 @@ def serving(
 
 
 def free_port() -> int:
-    """Return a port on which nothing listens."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         return int(free.getsockname()[1])
@@ -109,7 +108,6 @@ def _lives(pid: int) -> bool:
 
 
 def _end(pid: int) -> None:
-    """Terminate it; kill it after ten seconds."""
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGTERM)
         if not wait_until(lambda: not _lives(pid), 10):

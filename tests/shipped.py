@@ -17,6 +17,3 @@ STACKS = [name for name in _CONFIGS if name not in TRANSLATORS]
 
 #: Of encoder and decoder, one for every config: those of one shape differ in their languages.
 SHAPES = list({_CONFIGS[name]: name for name in reversed(TRANSLATORS)}.values())
-
-#: Of these, those that add positions to their embeddings.
-POSITIONED = [name for name in SHAPES if json.loads(_CONFIGS[name])["positions"] != "relative"]

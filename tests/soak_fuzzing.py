@@ -12,8 +12,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given
 from hypothesis import strategies as st
 
-from tests.fuzzing.mutations import MUTATIONS, Mutation, mutated
-from tests.fuzzing.targets import NAMES, Bench, check
+from tests.fuzzing.targets import MUTATIONS, NAMES, Bench, Mutation, check, mutated
 from tests.soaking import FUZZ_SECONDS, LONG, SEED, note
 from tests.test_fuzzing import CASES
 

@@ -151,7 +151,6 @@ def test_the_app_serves() -> None:
 
 
 def visit(address: str) -> None:
-    """Open every page of a server; fail on an error on a page."""
     with Session(address) as visitor:
         for page in PAGES:
             visitor.open(page, sentence="The cat is here.")
@@ -159,7 +158,6 @@ def visit(address: str) -> None:
 
 
 def serve() -> None:
-    """Serve the app in this namespace, and visit it."""
     with pytest.raises(OSError, match="unreachable"):
         socket.create_connection(("192.0.2.1", 80), timeout=5)
     environment = {"HEADLIGHT_PUBLIC": "1", "HEADLIGHT_IMPORT": "", "HOME": "/proc/no-home"}

@@ -120,9 +120,7 @@ def gpu_figures(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dic
     return lines
 
 
-def test_the_parts_of_a_gpu_run_in_small(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_all_parts_of_a_gpu_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     only = ("--only", "same", "decoding", "training", "--out", str(tmp_path))
     lines = gpu_figures(capsys, *only, "--checkpoint", "checkpoints/reverse-toy")
     assert [line["passed"] for line in lines if "passed" in line] == [True] * 4

@@ -1,12 +1,12 @@
-"""The documents agree with the project: links, decisions, names, printed tables."""
+"""The documents agree with the project: links, decisions, names, tables, README's picture."""
 
 import re
-from pathlib import Path
 
+from tests.browser import pictures
+from tests.forks import ROOT
 from transformer.catalogue import list_entries
 from transformer.evaluation.summary import summary_table
 
-ROOT = Path(__file__).resolve().parent.parent
 DECISIONS = ROOT / "docs" / "decisions"
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
@@ -48,3 +48,8 @@ def test_modules_that_documents_name_exist() -> None:
             modules = (ROOT.joinpath(*parts[:end]) for end in (len(parts), len(parts) - 1))
             known = any(each.is_dir() or each.with_suffix(".py").is_file() for each in modules)
             assert known, (document, name)
+
+
+def test_the_picture_in_the_readme_is_of_todays_app() -> None:
+    assert pictures.pictured() == pictures.fingerprint(), "docs/translate.png: run `make pictures`"
+    assert pictures.PICTURE.stat().st_size < pictures.LARGEST

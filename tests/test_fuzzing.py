@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.fuzzing.mutations import MUTATIONS, Mutation, mutated
-from tests.fuzzing.targets import Bench, Target, check
+from tests.fuzzing.targets import MUTATIONS, Bench, Mutation, Target, check, mutated
 from transformer.errors import CheckpointError
 
 CASES = Path(__file__).parent / "fuzzing" / "cases"
@@ -25,11 +24,10 @@ def test_found_cases_are_refused_or_read(case: Path, bench: Bench) -> None:
     check(bench[case.parent.name], case.read_bytes())
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["config.json", "metrics.json", "tokenizer.model", "model.safetensors", "model.pt",
-     "marian"],
-)  # fmt: skip
+@pytest.mark.parametrize("name", [
+    "config.json", "metrics.json", "tokenizer.model", "model.safetensors", "model.pt",
+ "marian",
+])  # fmt: skip
 @given(data=st.data(), changes=MUTATIONS)
 @settings(max_examples=20)
 def test_broken_files_are_refused_in_one_line_or_whole(
@@ -46,15 +44,3 @@ def test_a_fault_is_told_from_a_refusal() -> None:
     check(target, b"a")
     with pytest.raises(KeyError):
         check(target, b"b")
-
-
-@pytest.mark.parametrize(
-    ("mutation", "made"),
-    [
-        (Mutation(0, 0.4, 9, b"xy"), b"abxyef"), (Mutation(1, 1.0, 9, b"xy"), b"abcdefxy"),
-        (Mutation(2, 0.2, 3, b""), b"aef"), (Mutation(3, 0.2, 2, b""), b"abcbcdef"),
-        (Mutation(4, 0.5, 9, b"-"), b"abc-"), (Mutation(5, 0.0, 0, b""), b"`bcdef"),
-    ],
-)  # fmt: skip
-def test_mutations(mutation: Mutation, made: bytes) -> None:
-    assert mutated(b"abcdef", [mutation]) == made

@@ -14,11 +14,11 @@ from headlight import show
 from headlight.__main__ import main
 from headlight.page import trace_exhibit
 from tests.factories import make_trace
+from tests.forks import ROOT
 from transformer.arrays.trace_file import save_arrays
 from transformer.errors import CheckpointError
 from ui.export.html import to_html
 
-ROOT = Path(__file__).parents[1]
 SCRIPT = "</script></iframe><script>document.title='run'</script>"
 
 
@@ -29,7 +29,6 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def framed(view: headlight.Page) -> str:
-    """Return the page inside a notebook's frame."""
     text = view._repr_html_()
     assert re.fullmatch(r'<iframe srcdoc="[^"]*" sandbox="allow-scripts" [^<>]*></iframe>', text)
     return html.unescape(text.partition('srcdoc="')[2].partition('"')[0])
@@ -82,9 +81,7 @@ def test_large_maps_say_that_only_the_mean_is_large(monkeypatch: pytest.MonkeyPa
     assert "the mean over all heads only" in framed(show(make_trace()))
 
 
-def test_the_program_writes_a_page_or_says_why_not(
-    path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_page_is_written(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "out.html"
     assert main([str(path), str(out)]) == 0
     assert out.read_bytes() == show(path).html

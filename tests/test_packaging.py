@@ -1,4 +1,4 @@
-"""An installation: its content, and that it runs outside the repository."""
+"""An installation: its content, that it runs elsewhere, and the locks of servers."""
 
 import os
 import re
@@ -14,7 +14,8 @@ from zipfile import ZipFile
 import numpy as np
 import pytest
 
-ROOT = Path(__file__).parents[1]
+from tests.forks import ROOT
+
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 SOURCES = ("transformer", "headlight", "figures", "ui")
 
@@ -42,30 +43,19 @@ def metadata(site: Path) -> Message:
     return Parser().parsestr(path.read_text("utf-8"))
 
 
-def test_only_names_of_our_own_are_installed(site: Path) -> None:
+def test_every_file_is_installed_under_our_own_names(site: Path) -> None:
     names = {path.name for path in site.iterdir() if not path.name.endswith(".dist-info")}
     assert names == {"headlight", "transformer"}
     (listed,) = site.glob("*.dist-info/top_level.txt")
     assert set(listed.read_text("utf-8").split()) == names
 
-
-def test_every_file_is_installed(site: Path) -> None:
     def files(root: Path) -> set[Path]:
-        return {
-            path.relative_to(root)
-            for path in root.rglob("*")
-            if path.is_file() and path.suffix != ".pyc"
-        }
+        found = (path for path in root.rglob("*") if path.is_file() and path.suffix != ".pyc")
+        return {path.relative_to(root) for path in found}
 
-    for source, target in (
-        ("transformer", "transformer"),
-        ("figures", "headlight/figures"),
-        ("ui", "headlight/ui"),
-    ):
+    for source in ("transformer", "figures", "ui"):
+        target = source if source == "transformer" else f"headlight/{source}"
         assert files(ROOT / source) == files(site / target)
-
-
-def test_no_import_of_the_old_names_is_left(site: Path) -> None:
     old = re.compile(
         r"\b(?:from|import) (?:ui|figures)\b(?:\.\w+)*(?: import|$| as )", re.MULTILINE
     )
@@ -86,12 +76,9 @@ def test_show_works_beside_modules_of_the_same_names(site: Path, tmp_path: Path)
         "sys.argv[1:] = ['s.npz', 'two.html']; runpy.run_module('headlight', run_name='__main__')"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program, str(site)],
-        cwd=tmp_path,
+        [sys.executable, "-c", program, str(site)], cwd=tmp_path, capture_output=True, text=True,
         env={**os.environ, "PYTHONPATH": str(site)},
-        capture_output=True,
-        text=True,
-    )
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "one.html").read_bytes() == (tmp_path / "two.html").read_bytes()
     assert b'data-component="grid"' in (tmp_path / "two.html").read_bytes()
@@ -113,3 +100,45 @@ def test_extras_that_documents_name_exist(metadata: Message) -> None:
     texts = [path.read_text("utf-8") for path in paths]
     named = {extra for text in texts for extra in re.findall(r"pip\s+install\s+\.\[(\w+)\]", text)}
     assert named and named <= set(metadata.get_all("Provides-Extra", []))
+
+
+#: Files that a lock includes or stands alone with; see docs/decisions/locked-versions.md.
+LOCKS = ("common", "cpu", "cuda")
+
+
+def pinned(*names: str) -> dict[str, str]:
+    """Return requirements by name and version, each with the marker that it is installed under."""
+    lines = (line for name in names for line in (ROOT / name).read_text("utf-8").splitlines())
+    entries = (line.removesuffix(" \\") for line in lines if re.match(r"\w.*==", line))
+    parted = (entry.partition(" ; ") for entry in entries)
+    return {requirement: marker for requirement, _, marker in parted}
+
+
+def test_locks_pin_what_development_does() -> None:
+    (metrics,) = (each for each in pinned("requirements-dev.txt") if "prometheus" in each)
+    wanted = pinned("requirements.txt", "constraints-cuda.txt") | {metrics: ""}
+    assert len(wanted) > 70
+    assert pinned("locks/common.txt", "locks/cuda.txt") == wanted
+    (torch,) = (each for each in wanted if each.startswith("torch=="))
+    assert pinned("locks/cpu.txt") == {f"{torch}+cpu": ""}
+
+
+@pytest.mark.parametrize("name", LOCKS)
+def test_every_line_has_hashes_and_no_address(name: str) -> None:
+    text = (ROOT / "locks" / f"{name}.txt").read_text("utf-8")
+    include, entries = re.subn(r"\A-r common\.txt\n", "", text), text.replace("\\\n", "")
+    assert include[1] == (name != "common")
+    for entry in entries.splitlines()[include[1] :]:
+        requirement, *hashes = re.split(r" +--hash=", entry)
+        assert re.fullmatch(r"[a-z0-9-]+==[\w.+]+( ; [\w\s.'<>=!()]+)?", requirement.strip()), entry
+        assert hashes, requirement
+        assert [each for each in hashes if not re.fullmatch(r"sha256:[0-9a-f]{64} ?", each)] == []
+
+
+def test_the_image_copies_what_its_build_is_sent() -> None:
+    """The Dockerfile copies each name that `.dockerignore` lets through, and no other."""
+    copied = re.findall(r"^COPY (?!--from)(\S+) ", (ROOT / "Dockerfile").read_text("utf-8"), re.M)
+    rules = (ROOT / ".dockerignore").read_text("utf-8").splitlines()[1:]
+    assert (rules[0], rules[-1]) == ("*", "**/__pycache__")
+    assert [rule.removeprefix("!") for rule in rules[1:-1]] == copied
+    assert all((ROOT / name).exists() for name in copied)

@@ -73,7 +73,6 @@ def test_every_word_is_in_the_dictionary_or_the_list() -> None:
 
 
 def test_summary_lines_name_the_thing_first() -> None:
-    """No docstring opens with a clause."""
     opening = re.compile(r'"""(?:What|Who|Whose|Which|Where|How|When|Let)\b.*')
     wrong = {
         path.relative_to(ROOT).as_posix(): found

@@ -9,6 +9,5 @@ from ui.work.languages import languages_of
 
 
 def make_view(path: Path, sentence: str = "A dog runs.", **more: Any) -> View:
-    """Return the view of a path, on the CPU."""
     entry = inspect_entry(path)
     return View(entry, "cpu", sentence, languages=languages_of(entry, "cpu"), **more)

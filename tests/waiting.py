@@ -1,7 +1,12 @@
-"""Waiting for a condition: the only place where tests sleep."""
+"""Waiting for a condition, the only place where tests sleep, and for a coroutine."""
 
+import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 #: Timeout in seconds, generous for a busy machine.
 PATIENCE = 60.0
@@ -17,3 +22,9 @@ def wait_until(
     while not (met := condition()) and time.monotonic() < deadline:
         pause(0.05)
     return met
+
+
+def run(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run it in a thread of its own: the browser's loop may run in this one."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, coroutine).result()

@@ -36,8 +36,6 @@ _FULL = ("No space left on device", "File too large", "are free on the server")
 
 
 class Trials:
-    """Trials of one piece of work."""
-
     def __init__(self, work: Work, folder: Path, rng: random.Random) -> None:
         self.work, self.rng, self.log = work, rng, folder / "log.txt"
         self.place = folder / "place"
@@ -66,7 +64,6 @@ class Trials:
         return took
 
     def kill(self, count: int) -> dict[str, object]:
-        """Kill the work at random moments."""
         seconds, killed = self.undisturbed(0), 0
         for number in range(1, count + 1):
             self.must(partial(self.work.begin, self.place, number), "beginning")
@@ -82,7 +79,6 @@ class Trials:
         return {"trials": count, "killed": killed, "found": dict(self.found)}
 
     def fill(self, count: int, mounted: bool) -> dict[str, object]:
-        """Fill the disk after a random number of bytes."""
         self.undisturbed(0)
         needed = self.work.writes
         failed = 0
@@ -139,7 +135,6 @@ _LATE = (
 
 
 def main() -> None:
-    """Run the trials that the command line names."""
     fault, where, count, seed, *names = sys.argv[1:]
     torch.set_num_threads(1)
     torch.optim.Adam([torch.zeros(1, requires_grad=True)])  # imports what takes a second

@@ -175,13 +175,9 @@ class Snapshots(Publishing):
 
     def run(self, place: Path, number: int) -> int:
         return command(
-            "snapshots",
-            self.inputs / "run",
-            "--checkpoint",
-            place / "it",
-            "--data",
+            "snapshots", self.inputs / "run", "--checkpoint", place / "it", "--data",
             self.inputs / "data",
-        )
+        )  # fmt: skip
 
     def check(self, place: Path) -> str:
         load_checkpoint(place / "it")

@@ -6,13 +6,14 @@ one line. Any other exception is a fault.
 
 import gzip
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from hypothesis import strategies as st
 
 from figures.labels import plain, show_token
 from tests.tiny_models import SENTENCES, random_model
@@ -42,6 +43,58 @@ from transformer.translator import Translator
 from transformer.trees.tree import read_tree, simplified
 from ui.core import url_state
 from ui.core.choice import Choice
+
+#: Numbers at which lengths and counts go wrong, and marks of the formats that are read.
+_TELLING = (
+    *(value.to_bytes(8, "little", signed=True)[:size]
+      for value in (0, 1, -1, 127, 255, 2**15, 2**16, 2**31 - 1, -(2**31), 2**62)
+      for size in (1, 2, 4, 8)),
+    b"", b"\0", b"\xff\xfe", b"\xef\xbb\xbf", b"\xed\xa0\x80", b"\xe2\x80\xae", b"\r", b"\n", b"\t",
+    b"[", b"]", b"{", b"}", b"(", b")", b'"', b"'", b",", b":", b"&a [*a]",
+    b"!!python/object:os.system", b"NaN", b"Infinity", b"-1", b"1e999", b"null", b"true",
+    b"[[[[[[[[", b"9" * 40, b"\\u0000", b"%00",
+    b"<script>", b"__metadata__", b"PK\x03\x04", b"PK\x05\x06", b"../", b"</s>", b"<unk>", b"@@",
+)  # fmt: skip
+
+
+class Mutation(NamedTuple):
+    """A change: its kind, where it is (a share of the length), how far, and new bytes."""
+
+    kind: int
+    at: float
+    length: int
+    new: bytes
+
+
+MUTATIONS = st.lists(
+    st.builds(
+        Mutation,
+        st.integers(0, 5),
+        st.floats(0, 1),
+        st.integers(0, 60),
+        st.sampled_from(_TELLING) | st.binary(max_size=12),
+    ),
+    max_size=6,
+)
+
+
+def mutated(data: bytes, changes: Sequence[Mutation]) -> bytes:
+    for kind, share, length, new in changes:
+        at = min(len(data), int(share * (len(data) + 1)))
+        if kind == 0:  # other bytes in the place of as many
+            data = data[:at] + new + data[at + len(new) :]
+        elif kind == 1:  # more
+            data = data[:at] + new + data[at:]
+        elif kind == 2:  # fewer
+            data = data[:at] + data[at + length :]
+        elif kind == 3:  # a piece again
+            data = data[: at + length] + data[at:]
+        elif kind == 4:  # an end
+            data = data[:at] + new
+        elif data:  # one bit
+            at = min(at, len(data) - 1)
+            data = data[:at] + bytes([data[at] ^ (1 << length % 8)]) + data[at + 1 :]
+    return data
 
 
 class Target(NamedTuple):
@@ -166,12 +219,10 @@ class Bench(dict[str, Target]):
 
 
 def _written(path: Path, read: Callable[[Path], object], given: Path) -> Callable[[bytes], object]:
-    """Return a reader of bytes, which are written to a file."""
     return lambda data: (path.write_bytes(data), read(given))
 
 
 def _whole(folder: Path) -> None:
-    """Load a checkpoint, and check that its model is whole."""
     loaded = load_checkpoint(folder)
     assert inspect_entry(folder).ok
     assert all(bool(each.isfinite().all()) for each in loaded.model.parameters())
