@@ -1,17 +1,19 @@
 """The Training page: its form, a run in its address, and the switch."""
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from transformer.experiments.ablation_summary import table
+from transformer.experiments.ablation_summary import caveats, table
 from transformer.experiments.ablations import shipped
 from transformer.toys.files import Control
 from transformer.toys.run import ToyRun
 from transformer.toys.settings import ToySettings
 from transformer.worker.job import Job
 from ui.training import jobs
+from ui.training.exhibits import AXES
 from ui.training.jobs import Training
 
 TINY = ToySettings(d_model=16, n_heads=2, n_layers=1, updates=10)
@@ -87,10 +89,21 @@ def test_table_3_shows_what_the_file_holds(run_app: Any) -> None:
     lines = table(shipped())
     app = run_app(at="training", checkpoint="alpha", training_view="table3")
     shown = app.main.get("table")[0].value
-    assert shown["seeds"].tolist() == [str(len(each.seeds)) for each in lines]
+    assert shown["runs"].tolist() == [str(len(each.seeds)) for each in lines]
     assert shown["change"].tolist() == [each.variation.change for each in lines]
-    for line, text in zip(lines[1:], shown["PPL with the paper"].tolist()[1:], strict=True):
-        assert text.startswith(line.nll.verdict if line.nll else "not run")
+    for measure, axis in AXES.items():
+        app = run_app(at="training", checkpoint="alpha", training_view="table3", table3=measure)
+        shown = app.main.get("table")[0].value[axis].tolist()
+        for line, text in zip(lines[1:], shown[1:], strict=True):
+            figure = line.figures[measure]
+            assert text.startswith(figure.verdict)
+            if line.seeds:
+                here, there = re.findall(r"[+−]\d+\.\d+", text)
+                assert float(here.replace("−", "-")) == pytest.approx(figure.difference, abs=0.05)
+                assert float(there.replace("−", "-")) == pytest.approx(figure.theirs, abs=0.05)
+    notes = " ".join(each.value for each in app.caption)
+    assert caveats(shipped(), lines) in notes
+    assert f"in {shipped().comparable.runs[0].precision}" in notes
     text = "\n".join(each.value for each in app.main.markdown)
     few = sum(0 < len(each.seeds) < 3 for each in lines[1:])
     assert (f"one or two seeds so far: {few}." in text) == bool(few)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 from transformer.commands.options import Device, Json, Quiet, progress_bar
 
 if TYPE_CHECKING:
-    from transformer.experiments.ablation_summary import Figure
     from transformer.experiments.ablations import Results
 
 
@@ -40,12 +38,12 @@ def ablations(
             raise InputError(f"{file}: no such file")
         results = Results.from_json(file.read_text("utf-8"))
     else:
-        from transformer.experiments.ablation_runs import gather, make, missing
+        from transformer.experiments.ablation_runs import gather, make, missing, precision
 
         check_place(file)
         start = {**BASE, "training": {**BASE["training"], "compile": compile_}}
         results = gather(out, file)
-        left = missing(results, asked, seeds)
+        left = missing(results, asked, seeds, precision(device, start))
         for index, (row, seed) in enumerate(left, 1):
             print(f"{index} of {len(left)}: {row.name}, seed {seed}", file=sys.stderr, flush=True)
             with progress_bar(disable=quiet, unit=" sentences") as report:
@@ -58,34 +56,16 @@ def ablations(
 
 
 def text(results: Results) -> str:
-    """Return table 3 as text: our figures, the paper's, and whether they agree."""
-    from transformer.experiments.ablation_summary import table
+    """Return table 3 as text: our figures, the paper's, and the directions of both."""
+    from transformer.experiments.ablation_summary import caveats, table
 
-    lines = [
-        f"{'':3}{'row':20}{'seeds':>6}{'parameters':>12}{'PPL':>8}{'paper':>7}  "
-        f"{'ln PPL - base':22}{'BLEU':>13}{'paper':>7}  BLEU - base"
-    ]
-    for each in table(results):
-        row, group = each.variation, each.variation.group
-        start = f"{'' if group == 'base' else group:3}{row.name:20}{len(each.seeds):>6}"
-        theirs = f"{row.published.perplexity:>7.2f}", f"{row.published.bleu:>7.1f}"
-        if each.nll is None or each.bleu is None or each.parameters is None:
-            lines.append(f"{start}{'':>12}{'':>8}{theirs[0]}  {'not run':22}{'':>13}{theirs[1]}")
-        else:
-            lines.append(
-                f"{start}{each.parameters:>12,}{math.exp(each.nll.mean):>8.2f}{theirs[0]}  "
-                f"{_difference(each.nll, 3, group):22}"
-                f"{each.bleu.mean:>7.1f}{_spread(each.bleu)}{theirs[1]}  "
-                f"{_difference(each.bleu, 1, group)}"
-            )
-    return "\n".join(lines) + "\n"
-
-
-def _spread(figure: Figure) -> str:
-    return f" ± {figure.spread:<3.1f}" if math.isfinite(figure.spread) else " " * 6
-
-
-def _difference(figure: Figure, digits: int, group: str) -> str:
-    if group == "base":
-        return ""
-    return f"{figure.difference:+.{digits}f} {figure.verdict}"
+    rows, found = table(results), ""
+    for measure, name in (("nll", "PPL"), ("bleu", "BLEU")):
+        titles = ["parameters", "runs", name, "paper", f"{'ln ' * (name == 'PPL')}{name} - base"]
+        texts = [(each.variation.group, each.variation.name, each.cells(measure)) for each in rows]
+        for group, row, cells in [("", "row", titles), *texts]:
+            parameters, runs, ours, theirs, said = cells
+            start = f"{group if group != 'base' else '':3}{row:20}{parameters:>10}{runs:>6}"
+            found += f"{start}{ours:>13}{theirs:>7}  {said}".rstrip() + "\n"
+        found += "\n"
+    return f"{found}{caveats(results, rows)}\n"

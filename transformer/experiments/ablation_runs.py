@@ -8,6 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from transformer.device import resolve_device
 from transformer.errors import InputError
 from transformer.evaluation.measure import read_metrics
 from transformer.evaluation.scores import score
@@ -15,6 +16,7 @@ from transformer.experiments.ablations import BASE, Results, Run, Variation
 from transformer.files.atomic import write_atomic
 from transformer.search.decoding import PAPER_DECODING
 from transformer.training.corpus import load_held_out
+from transformer.training.distributed import wants_bfloat16
 from transformer.training.run import train
 from transformer.translator import Translator
 from transformer.types import Report
@@ -37,6 +39,15 @@ def finished(out: Path) -> Iterator[Run]:
             raise InputError(f"{file}: {error}") from None
 
 
+_PRECISIONS = ("float32", "bfloat16")
+
+
+def precision(device: str, start: Mapping[str, Mapping[str, Any]] = BASE) -> str:
+    """Return the precision in which runs are trained on this machine."""
+    asked = start["training"].get("precision", "auto")
+    return _PRECISIONS[wants_bfloat16(asked, resolve_device(device).type)]
+
+
 def make(
     variation: Variation,
     seed: int,
@@ -51,15 +62,18 @@ def make(
     """Train and score one model, resuming if an earlier call was killed.
 
     Args:
-        start: tables of the recipe from which the row departs.
+        start: tables of the recipe from which the row departs. The run's recipe names a precision,
+            so that no other machine goes on with it in another.
         report: called with the sentences translated and their number, while scoring.
 
     Raises: see `transformer.training.run.train`.
     """
-    recipe, folder = variation.recipe(seed, start), run_folder(out, variation.name, seed)
+    tables = {**start, "training": {**start["training"], "precision": precision(device, start)}}
+    recipe, folder = variation.recipe(seed, tables), run_folder(out, variation.name, seed)
     if not (folder / "model.safetensors").exists():
         train(recipe, data, folder, resume=True, device=device, show_progress=show_progress)
     trained = read_metrics(folder)[1]["training"]
+    trained["recipe"]["training"]["precision"] = _PRECISIONS[trained["bfloat16"]]
     translator = Translator.load(folder, device)
     held_out = load_held_out(recipe.data, data).val
     translations = translator.translate(
@@ -80,7 +94,7 @@ def make(
         hours=trained["hours"],
         hardware=trained["hardware"],
         torch=trained["torch"],
-        recipe=json.loads(json.dumps(recipe.to_dict())),
+        recipe=trained["recipe"],
     )
     write_atomic(folder / RESULT, (json.dumps(asdict(run), indent=1) + "\n").encode())
     # What is needed only to resume takes gigabytes in sixty runs.
@@ -98,8 +112,8 @@ def gather(out: Path, table: Path) -> Results:
 
 
 def missing(
-    results: Results, rows: Sequence[Variation], seeds: Sequence[int]
+    results: Results, rows: Sequence[Variation], seeds: Sequence[int], precision: str
 ) -> list[tuple[Variation, int]]:
-    """Return the missing runs, row by row."""
-    done = {(each.row, each.seed) for each in results.runs}
+    """Return the runs missing in a precision, row by row."""
+    done = {(each.row, each.seed) for each in results.runs if each.precision == precision}
     return [(row, seed) for row in rows for seed in seeds if (row.name, seed) not in done]

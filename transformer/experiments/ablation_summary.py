@@ -1,28 +1,31 @@
-"""Table 3 from our runs: means, spread over seeds, and agreement with the paper."""
+"""Table 3 from our runs: means, spread over seeds, and directions beside the paper's."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from statistics import NormalDist, fmean, stdev
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from statistics import fmean, stdev
 from typing import Literal
 
-from transformer.experiments.ablations import VARIATIONS, Published, Results, Variation
+from transformer.experiments.ablations import VARIATIONS, Results, Variation
 
-Verdict = Literal["agrees", "differs", "too close to tell", "not run"]
+Verdict = Literal[
+    "same direction, significant", "other direction", "no direction in the paper",
+    "too close to tell", "not run",
+]  # fmt: skip
 
-#: The paper's differences to base of at most one unit in the last digit count as none.
-_SAME = {"nll": math.log(4.93 / 4.92), "bleu": 0.1}
+#: Probability that any of all verdicts finds a direction where there is none.
+LEVEL = 0.05
 
-#: Student's t that is exceeded in neither direction with 95% probability, for 1 to 10 degrees of
-#: freedom.
-_STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
+#: By measure, one unit in the last digit of the paper, a difference of which has no direction.
+_UNIT = {"nll": math.log(4.92 / 4.91), "bleu": 0.1}
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A measure of one row."""
+    """A measure of one row; what is ours is NaN if the row was not run."""
 
     mean: float  # over seeds
     spread: float  # standard deviation over seeds, NaN for fewer than two
@@ -31,7 +34,10 @@ class Figure:
     #: all rows; NaN if no row has two
     reach: float
     theirs: float  # the paper's difference from its base
-    verdict: Verdict  # whether ours has the paper's direction
+    #: probability of such a difference by chance, by the same t, corrected by Holm (1979) for all
+    #: comparisons in the table
+    chance: float
+    verdict: Verdict
 
 
 @dataclass(frozen=True)
@@ -41,88 +47,124 @@ class Line:
     variation: Variation
     seeds: tuple[int, ...]  # of its runs
     parameters: int | None  # of each; None if not run
-    nll: Figure | None  # in nats per piece
-    bleu: Figure | None  # cased. Both None if not run.
+    figures: Mapping[str, Figure]  # "nll" in nats per piece and "bleu", cased
+
+    def cells(self, measure: str) -> list[str]:
+        """Return texts: parameters, runs, ours, the paper's, the verdict with both differences."""
+        found, published, n = self.figures[measure], self.variation.published, len(self.seeds)
+        if measure == "nll":
+            ours, theirs, digits = f"{math.exp(found.mean):.2f}", f"{published.perplexity:.2f}", 3
+        else:
+            spread = f" ± {found.spread:.1f}" if n > 1 else ""
+            ours, theirs, digits = f"{found.mean:.1f}{spread}", f"{published.bleu:.1f}", 1
+        here, there = (
+            f"{round(each, digits) + 0.0:+.{digits}f}".replace("-", "−")
+            for each in (found.difference, found.theirs)
+        )
+        said = f"{found.verdict}: {here} here, {there} there" if n else found.verdict
+        if self.variation.group == "base":
+            said = ""
+        parameters = f"{self.parameters / 1e6:.2f}M" if self.parameters else "–"
+        return [parameters, str(n), ours if n else "–", theirs, said]
 
 
 def table(results: Results) -> list[Line]:
-    """Return one line for every row of table 3, whether run or not."""
+    """Return one line for every row of table 3, whether run or not, from the comparable runs."""
+    results = results.comparable
+    runs = [results.row(each.name) for each in VARIATIONS]
+    found = {measure: _figures(results, measure) for measure in _UNIT}
+    compared = [(measure, i) for measure in found for i in range(1, len(runs)) if runs[i]]
+    chances = holm([found[measure][i].chance for measure, i in compared])
+    for (measure, i), chance in zip(compared, chances, strict=True):
+        figure = replace(found[measure][i], chance=chance)
+        found[measure][i] = replace(figure, verdict=_verdict(figure, _UNIT[measure]))
     lines = []
-    for each in VARIATIONS:
-        runs = results.row(each.name)
-        nll = _figure(each, results, "nll", lambda row: math.log(row.perplexity)) if runs else None
-        bleu = _figure(each, results, "bleu", lambda row: row.bleu) if runs else None
-        seeds = tuple(run.seed for run in runs)
-        lines.append(Line(each, seeds, runs[0].parameters if runs else None, nll, bleu))
+    for i, (each, row) in enumerate(zip(VARIATIONS, runs, strict=True)):
+        seeds, parameters = tuple(run.seed for run in row), row[0].parameters if row else None
+        lines.append(Line(each, seeds, parameters, {name: found[name][i] for name in found}))
     return lines
 
 
-def _figure(
-    variation: Variation,
-    results: Results,
-    measure: Literal["nll", "bleu"],
-    theirs: Callable[[Published], float],
-) -> Figure:
-    by_row = {
-        each.name: [getattr(run, measure) for run in results.row(each.name)] for each in VARIATIONS
-    }
-    values, base = by_row[variation.name], by_row["base"]
-    difference = _mean(values) - _mean(base)
-    reach = math.nan
-    if base:
-        error, freedom = _pooled(list(by_row.values()))
-        reach = student(freedom) * error * math.sqrt(1 / len(values) + 1 / len(base))
-    published = theirs(variation.published) - theirs(VARIATIONS[0].published)
-    return Figure(
-        _mean(values),
-        stdev(values) if len(values) > 1 else math.nan,
-        difference,
-        reach,
-        published,
-        _verdict(difference, reach, published, _SAME[measure]),
+def caveats(results: Results, lines: Sequence[Line]) -> str:
+    """Return what the verdicts allow for and leave out, in sentences."""
+    n, kept = len(_UNIT) * sum(bool(each.seeds) for each in lines[1:]), results.comparable.runs
+    every, left = len(results.runs), len(results.runs) - len(kept)
+    said = (
+        f"Holm's correction keeps the chance of any false verdict among all {n}, of perplexity and "
+        f"BLEU, at {LEVEL:.0%}."
     )
+    return f"{said} Left out, in another precision: {left} of {every} runs." if left else said
 
 
-def student(freedom: int) -> float:
-    """Return the t that Student's distribution exceeds in neither direction with 95% probability.
+def _figures(results: Results, measure: str) -> list[Figure]:
+    """Return the figures of all rows, their chances not yet corrected, and no verdicts."""
+    rows = [[getattr(run, measure) for run in results.row(each.name)] for each in VARIATIONS]
+    freedom = sum(len(row) - 1 for row in rows if row)
+    squares = sum((each - _mean(row)) ** 2 for row in rows for each in row)
+    spread = math.sqrt(squares / freedom) if freedom else math.nan
+    found = []
+    for each, row in zip(VARIATIONS, rows, strict=True):
+        theirs, start = each.published, VARIATIONS[0].published
+        published = theirs.bleu - start.bleu
+        if measure == "nll":
+            published = math.log(theirs.perplexity / start.perplexity)
+        ours, error = _mean(row) - _mean(rows[0]), math.nan
+        if row and rows[0]:
+            error = spread * math.sqrt(1 / len(row) + 1 / len(rows[0]))
+        found.append(
+            Figure(
+                _mean(row), stdev(row) if len(row) > 1 else math.nan, ours,
+                student(freedom) * error, published,
+                outside(ours / error if error else math.inf if ours else 0.0, freedom),
+                "too close to tell" if row else "not run",
+            )
+        )  # fmt: skip
+    return found
 
-    Exact to three decimals; NaN without a degree of freedom. From 11 on it is the expansion of
-    Cornish and Fisher around the normal quantile (Abramowitz and Stegun, 26.7.5).
+
+def outside(t: float, freedom: int) -> float:
+    """Return the probability that Student's distribution lies beyond t in either direction.
+
+    The finite series of Abramowitz and Stegun, 26.7.3 and 26.7.4; NaN without a degree of freedom.
     """
     if freedom < 1:
         return math.nan
-    if freedom <= len(_STUDENT):
-        return _STUDENT[freedom - 1]
-    z = NormalDist().inv_cdf(0.975)
-    return (
-        z
-        + (z**3 + z) / (4 * freedom)
-        + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
-        + (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * freedom**3)
-    )
+    angle, odd = math.atan(abs(t) / math.sqrt(freedom)), freedom % 2
+    term, total = math.cos(angle) ** odd, 0.0
+    for power in range(odd, freedom - 1, 2):
+        total += term
+        term *= math.cos(angle) ** 2 * (power + 1) / (power + 2)
+    within = math.sin(angle) * total
+    return max(1 - ((angle + within) * 2 / math.pi if odd else within), 0.0)
 
 
-def _verdict(ours: float, reach: float, theirs: float, same: float) -> Verdict:
-    """Compare directions; a small difference of ours agrees only with none of the paper's."""
-    if math.isnan(reach):
+@cache
+def student(freedom: int) -> float:
+    """Return the t beyond which `outside` is 5%; NaN without a degree of freedom."""
+    low, high = 0.0, 100.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if outside(middle, freedom) > 0.05 else (low, middle)
+    return low if freedom else math.nan
+
+
+def holm(chances: Sequence[float]) -> list[float]:
+    """Return probabilities corrected for their number by Holm (1979), in the order given."""
+    found, most = [1.0] * len(chances), 0.0
+    for rank, index in enumerate(sorted(range(len(chances)), key=chances.__getitem__)):
+        most = max(most, min(1.0, chances[index] * (len(chances) - rank)))
+        found[index] = most
+    return found
+
+
+def _verdict(found: Figure, unit: float) -> Verdict:
+    if not found.chance <= LEVEL:  # NaN too
         return "too close to tell"
-    clear = abs(ours) > reach
-    if abs(theirs) <= same * (1 + 1e-9):
-        return "differs" if clear else "agrees"
-    if not clear:
-        return "too close to tell"
-    return "agrees" if (ours > 0) == (theirs > 0) else "differs"
+    if abs(found.theirs) <= unit * (1 + 1e-9):
+        return "no direction in the paper"
+    same = (found.difference > 0) == (found.theirs > 0)
+    return "same direction, significant" if same else "other direction"
 
 
 def _mean(values: Sequence[float]) -> float:
     return fmean(values) if values else math.nan
-
-
-def _pooled(rows: Sequence[Sequence[float]]) -> tuple[float, int]:
-    """Return the standard deviation within rows, pooled, and its degrees of freedom.
-
-    NaN and 0 if no row has two values.
-    """
-    freedom = sum(len(row) - 1 for row in rows if row)
-    squares = sum((each - _mean(row)) ** 2 for row in rows for each in row)
-    return (math.sqrt(squares / freedom) if freedom else math.nan), freedom

@@ -99,6 +99,11 @@ class Run:
     torch: str
     recipe: Mapping[str, Mapping[str, Any]]  # all its settings
 
+    @property
+    def precision(self) -> str:
+        """Precision of the matrix products; "auto" in runs that did not record it."""
+        return str(self.recipe.get("training", {}).get("precision", "auto"))
+
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Run:
         """Read what `asdict` wrote. Raises `InputError` for anything else."""
@@ -117,21 +122,29 @@ class Run:
 
 @dataclass(frozen=True)
 class Results:
-    """All runs, in the order of `VARIATIONS` and by seed."""
+    """All runs, in the order of `VARIATIONS`, by seed and by precision."""
 
     runs: tuple[Run, ...]
 
     @classmethod
     def of(cls, runs: Iterable[Run]) -> Results:
-        """Put runs in order; of two with one row and seed the last counts."""
-        by_key = {(each.row, each.seed): each for each in runs}
+        """Put runs in order; of two with one row, seed and precision the last counts."""
+        by_key = {(each.row, each.seed, each.precision): each for each in runs}
         order = list(_BY_NAME)
-        keys = sorted(by_key, key=lambda key: (order.index(key[0]), key[1]))
+        keys = sorted(by_key, key=lambda key: (order.index(key[0]), *key[1:]))
         return cls(tuple(by_key[key] for key in keys))
 
     def row(self, name: str) -> tuple[Run, ...]:
         """Return the runs of one row."""
         return tuple(each for each in self.runs if each.row == name)
+
+    @property
+    def comparable(self) -> Results:
+        """Runs of one known precision: of those in which base was run, the one with most runs."""
+        base = {each.precision for each in self.row("base")}
+        known = [each.precision for each in self.runs if each.precision != "auto"]
+        chosen = max(known, key=lambda each: (each in base, known.count(each)), default=None)
+        return Results(tuple(each for each in self.runs if each.precision == chosen))
 
     def to_json(self) -> str:
         """Write the file's text, one line a run."""

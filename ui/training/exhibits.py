@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
 
 from figures.exhibit import Exhibit, Series
 from figures.training import Change
-from transformer.experiments.ablation_summary import Figure, Line, table
+from transformer.experiments.ablation_summary import Line, table
 from transformer.experiments.ablations import shipped
 
 #: Title of the figure's axis by measure.
@@ -18,7 +17,7 @@ AXES = {"nll": "ln perplexity, difference to base", "bleu": "BLEU, difference to
 
 def ablations() -> Exhibit:
     """Return the differences of the stored runs to the base model, as a figure."""
-    results, arrays, parts = shipped(), {}, []
+    results, arrays, parts = shipped().comparable, {}, []
     for measure, title in AXES.items():
         changes = changes_of(table(results), measure)
         ours = arrays[f"{measure}_ours"] = np.array([each.ours for each in changes])
@@ -28,29 +27,20 @@ def ablations() -> Exhibit:
     return Exhibit(
         name="table-3",
         title="Variations on the base model (table 3)",
-        caption=f"Differences of means over seeds, {len(results.runs)} runs on Multi30k.",
+        caption=f"Differences of means over seeds, {len(results.runs)} runs on Multi30k in "
+        f"{results.runs[0].precision}.",
         parts=tuple(parts),
         arrays=arrays,
     )
 
 
-def figure_of(line: Line, measure: str) -> Figure | None:
-    """Return the measured figure of a row; None if it was not run."""
-    return line.nll if measure == "nll" else line.bleu
-
-
 def changes_of(lines: Sequence[Line], measure: str) -> list[Change]:
     """Return all rows but the first, the base, as differences to it."""
-    base, found = lines[0].variation.published, []
-    for each in lines[1:]:
-        group, theirs = each.variation.group, each.variation.published
-        name = each.variation.change if group == "base" else f"{group}  {each.variation.change}"
-        published = theirs.bleu - base.bleu
-        if measure == "nll":
-            published = math.log(theirs.perplexity / base.perplexity)
-        figure = figure_of(each, measure)
-        if figure is None:
-            found.append(Change(name, math.nan, math.nan, published, "not run"))
-        else:
-            found.append(Change(name, figure.difference, figure.reach, published, figure.verdict))
-    return found
+    return [
+        Change(
+            f"{each.variation.group}  {each.variation.change}",
+            found.difference, found.reach, found.theirs, found.verdict,
+        )
+        for each in lines[1:]
+        for found in (each.figures[measure],)
+    ]  # fmt: skip

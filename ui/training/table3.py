@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import math
+from collections import Counter
+from typing import get_args
 
 import streamlit as st
 
-from figures.labels import plain, signed
+from figures.labels import plain
 from figures.training import differences
-from transformer.experiments.ablation_summary import Figure, Line, table
+from transformer.experiments.ablation_summary import Line, Verdict, caveats, table
 from transformer.experiments.ablations import Results, shipped
 from ui.core import url_state
 from ui.core.layout import current_theme, draw_chart
 from ui.core.widgets import choose_one
 from ui.export.download import download_below
 from ui.training.choice import MEASURE, MEASURES
-from ui.training.exhibits import AXES, ablations, changes_of, figure_of
+from ui.training.exhibits import AXES, ablations, changes_of
 
 
 def draw_table3() -> None:
@@ -39,65 +40,36 @@ def draw_table3() -> None:
         + "; ".join(f"{each.name} {each.verdict}" for each in changes),
     )
     st.caption(
-        f"Further {better} is better. Lines are 95% intervals, from the spread over seeds pooled "
-        "over all rows. A row “agrees” where its line is clear of zero, in the paper's direction, "
-        "or where it is not and the paper's difference is nil."
+        f"Further {better} is better. A line is its row's own 95% interval, from the spread over "
+        "runs pooled over all rows. Verdicts are stricter: a line clear of zero may be too close "
+        f"to tell. {caveats(results, lines)} A direction says nothing of the size: compare “here” "
+        "with “there”. One unit of the paper's last digit counts as no direction."
     )
-    st.table(_cells(lines), hide_index=True)
-    _draw_source(results)
+    st.table(_cells(lines, measure), hide_index=True)
+    _draw_source(results.comparable)
 
 
 def _count(lines: list[Line], measure: str) -> str:
-    compared = [figure for each in lines[1:] if (figure := figure_of(each, measure)) is not None]
-    said = {
-        verdict: sum(each.verdict == verdict for each in compared)
-        for verdict in ("agrees", "differs", "too close to tell")
-    }
-    left = len(lines) - 1 - len(compared)
+    found = Counter(each.figures[measure].verdict for each in lines[1:])
+    said = "; ".join(f"{verdict}: {found[verdict]}" for verdict in get_args(Verdict))
     few = sum(0 < len(each.seeds) < 3 for each in lines[1:])
-    if not compared:
-        return "No row has been run yet."
-    return (
-        f"Of {len(lines) - 1} changes, as in the paper: {said['agrees']}; otherwise: "
-        f"{said['differs']}; too close to tell: {said['too close to tell']}; not run: {left}."
-        + (f" Trained with one or two seeds so far: {few}." if few else "")
+    return f"Of {len(lines) - 1} changes, beside the paper: {said}." + (
+        f" Trained with one or two seeds so far: {few}." if few else ""
     )
 
 
-def _cells(lines: list[Line]) -> dict[str, list[str]]:
-    columns: dict[str, list[str]] = {
-        "": [], "change": [], "in the paper": [], "parameters": [], "PPL": [], "paper's PPL": [],
-        "BLEU": [], "paper's BLEU": [], "seeds": [], "PPL with the paper": [],
-        "BLEU with the paper": [],
-    }  # fmt: skip
-    for each in lines:
-        row = each.variation
-        cells = [
-            "" if row.group == "base" else row.group, row.change, row.theirs,
-            "–" if each.parameters is None else f"{each.parameters / 1e6:.2f}M",
-            "–" if each.nll is None else f"{math.exp(each.nll.mean):.2f}",
-            f"{row.published.perplexity:.2f}",
-            "–" if each.bleu is None else _with_spread(each.bleu),
-            f"{row.published.bleu:.1f}",
-            str(len(each.seeds)),
-            _verdict(each, each.nll), _verdict(each, each.bleu),
-        ]  # fmt: skip
-        for column, cell in zip(columns.values(), cells, strict=True):
-            column.append(cell)
-    return columns
-
-
-def _with_spread(figure: Figure) -> str:
-    spread = f" ± {figure.spread:.1f}" if math.isfinite(figure.spread) else ""
-    return f"{figure.mean:.1f}{spread}"
-
-
-def _verdict(line: Line, figure: Figure | None) -> str:
-    if line.variation.group == "base":
-        return ""
-    if figure is None:
-        return "not run"
-    return f"{figure.verdict} ({signed(figure.difference)})"
+def _cells(lines: list[Line], measure: str) -> dict[str, list[str]]:
+    name = "PPL" if measure == "nll" else "BLEU"
+    columns = ("", "change", "in the paper", "parameters", "runs", name, f"paper's {name}",
+               AXES[measure])  # fmt: skip
+    rows = [
+        ["" if row.group == "base" else row.group, row.change, row.theirs, *each.cells(measure)]
+        for each in lines
+        for row in (each.variation,)
+    ]
+    return {
+        column: list(cells) for column, cells in zip(columns, zip(*rows, strict=True), strict=True)
+    }
 
 
 def _draw_source(results: Results) -> None:
@@ -107,7 +79,7 @@ def _draw_source(results: Results) -> None:
         hours = sum(each.hours for each in runs)
         st.caption(
             f"{len(runs)} runs of {runs[0].updates:,} updates of {settings['batch_tokens']:,} "
-            f"tokens, {hours:.1f} hours on "
+            f"tokens, in {runs[0].precision}, {hours:.1f} hours on "
             f"{plain(', '.join(dict.fromkeys(each.hardware for each in runs)))}. Perplexity is per "
             f"piece of one vocabulary of {runs[0].pieces:,}, on Multi30k's validation text; BLEU "
             "is cased sacreBLEU on the same text, beam 4 and α = 0.6. The paper trained 100,000 "

@@ -11,7 +11,7 @@ import pytest
 from tests.transformer.conftest import Command
 from transformer.errors import InputError
 from transformer.experiments import ablation_runs
-from transformer.experiments.ablation_summary import student, table
+from transformer.experiments.ablation_summary import LEVEL, caveats, outside, student, table
 from transformer.experiments.ablations import (
     RUN_ORDER,
     VARIATIONS,
@@ -34,11 +34,13 @@ SMALL = {
 }  # fmt: skip
 
 
-def invented(row: str, seed: int, nll: float, bleu: float) -> Run:
+def invented(row: str, seed: int, nll: float, bleu: float, precision: str = "float32") -> Run:
     recipe = variation(row).recipe(seed)
+    stored = json.loads(json.dumps(recipe.to_dict()))
+    stored["training"]["precision"] = precision
     return Run(
         row, seed, nll, bleu, recipe.model.n_parameters, 4000, 10, 1000, 0.1, "a processor", "2",
-        json.loads(json.dumps(recipe.to_dict())),
+        stored,
     )  # fmt: skip
 
 
@@ -70,6 +72,7 @@ def test_a_row_is_trained_scored_and_resumed(
     (run,) = Results.from_json(command(*asked).out).runs
     assert (run.row, run.seed) == ("layers-1", 3) and run.recipe["model"]["n_encoder_layers"] == 1
     assert math.isfinite(run.nll) and run.updates > 0
+    assert run.precision == ablation_runs.precision("cpu") != "auto"
     folder = ablation_runs.run_folder(out, "layers-1", 3)
     assert not (folder / "state.pt").exists() and (folder / "model.safetensors").exists()
     # The stored row can be recomputed from the run's files.
@@ -77,6 +80,19 @@ def test_a_row_is_trained_scored_and_resumed(
         variation("layers-1"), 3, data, out, start=SMALL, device="cpu", show_progress=False
     )
     assert again == run
+    # What is stored is the precision of the training, not that of this machine.
+    metrics = json.loads((folder / "metrics.json").read_text())
+    metrics["training"]["bfloat16"] = not metrics["training"]["bfloat16"]
+    (folder / "metrics.json").write_text(json.dumps(metrics))
+    other = ablation_runs.make(
+        variation("layers-1"), 3, data, out, start=SMALL, device="cpu", show_progress=False
+    )
+    assert {other.precision, run.precision} == {"float32", "bfloat16"}
+    metrics["training"]["bfloat16"] = not metrics["training"]["bfloat16"]
+    (folder / "metrics.json").write_text(json.dumps(metrics))
+    ablation_runs.make(
+        variation("layers-1"), 3, data, out, start=SMALL, device="cpu", show_progress=False
+    )
     file.unlink()
     ran = command(*asked)
     assert (ran.status, ran.err) == (0, ""), "finished runs are gathered, not trained"
@@ -84,60 +100,161 @@ def test_a_row_is_trained_scored_and_resumed(
     assert "result.json" in command(*asked).refused
 
 
-def test_what_agrees_with_the_paper() -> None:
+def said_of(runs: list[Run], measure: str = "nll") -> dict[str, str]:
+    lines = table(Results.of(runs))
+    return {each.variation.name: each.figures[measure].verdict for each in lines}
+
+
+def test_directions_beside_the_papers() -> None:
     runs = [
         invented(row, seed, nll + 0.01 * seed, bleu)
         for row, nll, bleu in (
             ("base", 1.60, 25.2), ("heads-1", 1.70, 25.1), ("learned-positions", 1.61, 25.2),
-            ("dropout-0", 1.50, 25.0),
+            ("dropout-0", 1.50, 25.0), ("heads-16", 1.80, 25.2),
         )
         for seed in (1, 2, 3)
     ]  # fmt: skip
     runs += [invented("keys-4", 1, 1.90, 20), invented("keys-8", 1, 1.63, 25)]
     lines = {each.variation.name: each for each in table(Results.of(runs))}
-    assert [each.variation for each in table(Results.of(runs))] == list(VARIATIONS)
-    said = {name: line.nll.verdict for name, line in lines.items() if line.nll}
-    assert said["heads-1"] == "agrees" and said["learned-positions"] == "agrees"
-    assert said["dropout-0"] == "differs"
+    assert list(lines) == [each.name for each in VARIATIONS]
+    said = said_of(runs)
+    assert said["heads-1"] == "same direction, significant"
+    assert said["dropout-0"] == "other direction"
+    # No difference of ours agrees with none of the paper's; a clear one has no direction to share.
+    assert said["learned-positions"] == "too close to tell"
+    assert said["heads-16"] == "no direction in the paper"
     # One seed is judged by the spread of the others.
-    assert said["keys-4"] == "agrees" and said["keys-8"] == "too close to tell"
-    assert lines["heads-4"].nll is None and lines["heads-4"].parameters is None
-    found = lines["heads-1"].nll
-    assert found is not None
+    assert said["keys-4"] == "same direction, significant"
+    assert said["keys-8"] == "too close to tell" and said["heads-4"] == "not run"
+    assert lines["heads-4"].parameters is None and math.isnan(lines["heads-4"].figures["nll"].mean)
+    found = lines["heads-1"].figures["nll"]
     assert found.difference == pytest.approx(0.1)
     assert found.spread == pytest.approx(0.01)
-    assert found.reach == pytest.approx(student(8) * 0.01 * math.sqrt(2 / 3))
+    assert found.reach == pytest.approx(student(10) * 0.01 * math.sqrt(2 / 3))
     assert found.theirs == pytest.approx(math.log(5.29 / 4.92))
+    assert lines["heads-1"].cells("nll")[1:] == [
+        "3", "5.58", "5.29", "same direction, significant: +0.100 here, +0.073 there",
+    ]  # fmt: skip
     alone = [run for run in runs if run.seed == 1]  # without a second seed nothing is clear
-    found = {each.variation.name: each for each in table(Results.of(alone))}["keys-4"].nll
-    assert found is not None and math.isnan(found.reach)
-    assert found.verdict == "too close to tell"
+    found = {each.variation.name: each for each in table(Results.of(alone))}["keys-4"].figures[
+        "nll"
+    ]
+    assert math.isnan(found.reach) and found.verdict == "too close to tell"
 
 
-@pytest.mark.parametrize("freedom", [1, 2, 5, 10, 11, 38, 200])
-def test_students_t_leaves_five_percent(freedom: int) -> None:
-    """The density, integrated by the midpoint rule after x = tan(u)."""
+def beyond(t: float, freedom: int) -> float:
+    """Both tails of Student's t, by the midpoint rule on its density after x = tan(u)."""
     angles = (np.arange(200_000) + 0.5) * math.pi / 2 / 200_000
     density = (1 + np.tan(angles) ** 2 / freedom) ** (-(freedom + 1) / 2) / np.cos(angles) ** 2
-    outside = density[angles > math.atan(student(freedom))].sum() / density.sum()
-    assert outside == pytest.approx(0.05, abs=1e-4)
-    assert math.isnan(student(0))
+    return float(density[np.tan(angles) > abs(t)].sum() / density.sum())
+
+
+@pytest.mark.parametrize("freedom", [1, 2, 3, 5, 10, 11, 38, 200])
+def test_students_t_is_the_area_under_its_density(freedom: int) -> None:
+    for t in (0.0, 0.3, 1.0, 2.5, 7.0):
+        assert outside(t, freedom) == outside(-t, freedom)
+        assert outside(t, freedom) == pytest.approx(beyond(t, freedom), abs=1e-4)
+    assert beyond(student(freedom), freedom) == pytest.approx(0.05, abs=1e-4)
+    assert outside(1e9, freedom) == pytest.approx(0, abs=1e-6)
+    assert math.isnan(student(0)) and math.isnan(outside(1.0, 0))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_significance_is_holms_over_every_comparison(seed: int) -> None:
+    """Recomputed in other words, for tables with rows of one to four runs and rows not run."""
+    source = np.random.default_rng(seed)
+    runs = [
+        invented(row, each, 2 + shift + source.normal(0, 0.02), 30 + shift + source.normal(0, 0.5))
+        for row in source.choice([each.name for each in VARIATIONS[1:]], 11, replace=False)
+        for shift in (source.normal(0, 0.06 * (seed % 3)),)
+        for each in range(source.integers(1, 5))
+    ] + [invented("base", each, 2 + source.normal(0, 0.02), 30.0 + each) for each in range(3)]
+    chances = {}
+    for measure in ("nll", "bleu"):
+        values: dict[str, list[float]] = {}
+        for run in runs:
+            values.setdefault(run.row, []).append(getattr(run, measure))
+        freedom = len(runs) - len(values)
+        variance = sum(np.var(each) * len(each) for each in values.values()) / freedom
+        for row, each in values.items():
+            noise = math.sqrt(variance / len(each) + variance / len(values["base"]))
+            t = (np.mean(each) - np.mean(values["base"])) / noise
+            chances[row, measure] = beyond(float(t), freedom)
+    tested = sorted((chance, key) for key, chance in chances.items() if key[0] != "base")
+    assert len(tested) == 22
+    rejected = set()
+    for rank, (chance, key) in enumerate(tested):
+        if chance > LEVEL / (len(tested) - rank):
+            break
+        rejected.add(key)
+    clear = {
+        (row, measure)
+        for measure in ("nll", "bleu")
+        for row, verdict in said_of(runs, measure).items()
+        if verdict not in ("too close to tell", "not run")
+    }
+    assert clear == rejected
+    assert "among all 22," in caveats(Results.of(runs), table(Results.of(runs)))
+
+
+def test_runs_in_other_precisions_are_left_out() -> None:
+    half = [invented("base", seed, 2 + seed / 100, 30, "bfloat16") for seed in (1, 2)]
+    half += [invented("heads-1", seed, 2.2 + seed / 100, 29, "bfloat16") for seed in (1, 2)]
+    full = [invented("heads-1", seed, 1.5, 35) for seed in (1, 2, 3, 4, 5)]
+    unknown = [invented("base", seed, 1.0, 40, "auto") for seed in (1, 7, 8, 9, 10, 11)]
+    results = Results.of([*unknown, *half, *full])
+    assert len(results.runs) == 15, "one row and seed, two precisions"
+    assert results.comparable == Results.of(half)
+    assert repr(table(results)) == repr(table(Results.of(half)))  # NaN is not equal to itself
+    assert "11 of 15 runs" in caveats(results, table(results))
+    assert "Left out" not in caveats(Results.of(half), table(Results.of(half)))
+    assert Results.of(unknown).comparable.runs == ()
+    assert set(said_of(unknown).values()) == {"not run"}
+    rows = [variation("base"), variation("heads-1")]
+    assert ablation_runs.missing(results, rows, [1, 3], "bfloat16") == [(each, 3) for each in rows]
+    assert ablation_runs.missing(results, rows, [1], "float32") == [(rows[0], 1)]
 
 
 def test_the_command_prints_a_line_for_every_row(tmp_path: Path, command: Command) -> None:
     runs = [invented("base", seed, math.log(5), 25 + 0.1 * seed) for seed in (1, 2, 3)]
     runs += [invented("heads-1", seed, math.log(6), 25.1) for seed in (1, 2, 3)]
-    runs += [invented("keys-4", 1, math.log(6), 24.3)]
+    runs += [invented("keys-4", 1, math.log(6), 24.3), invented("keys-4", 2, 1, 1, "bfloat16")]
     file = tmp_path / "table.json"
     file.write_text(Results.of(runs).to_json())
-    lines = command("ablations", "--table", file).out.splitlines()[1:]
-    assert len(lines) == len(VARIATIONS)
-    rows = {name: next(line for line in lines if f" {name} " in line) for name in RUN_ORDER}
-    assert "5.00" in rows["base"] and "25.2 ± 0.1" in rows["base"]
-    assert "6.00" in rows["heads-1"] and "+0.182 agrees" in rows["heads-1"]
-    assert "24.3" in rows["keys-4"] and "±" not in rows["keys-4"] and "nan" not in rows["keys-4"]
-    assert rows["keys-4"].index("25.1") == rows["heads-1"].index("24.9")  # the paper's
-    assert "not run" in rows["heads-4"]
+    *blocks, last = command("ablations", "--table", file).out.split("\n\n")
+    assert [len(each.splitlines()) for each in blocks] == [1 + len(VARIATIONS)] * 2
+    perplexity, bleu = (
+        {
+            name: next(line for line in each.splitlines() if f" {name} " in line)
+            for name in RUN_ORDER
+        }
+        for each in blocks
+    )
+    assert "5.00" in perplexity["base"] and "25.2 ± 0.1" in bleu["base"]
+    assert "6.00" in perplexity["heads-1"]
+    assert "same direction, significant: +0.182 here, +0.073 there" in perplexity["heads-1"]
+    assert "24.3" in bleu["keys-4"] and "±" not in bleu["keys-4"] and "nan" not in bleu["keys-4"]
+    assert bleu["keys-4"].index("25.1") == bleu["heads-1"].index("24.9")  # the paper's
+    assert "not run" in perplexity["heads-4"] and "nan" not in perplexity["heads-4"]
+    assert "all 4," in last and "1 of 8 runs" in last
+
+
+def test_a_run_names_its_precision_before_it_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So a run that was stopped is refused by a machine that would go on in another."""
+    asked: list[Recipe] = []
+
+    def train(recipe: Recipe, *_: object, **__: object) -> None:
+        asked.append(recipe)
+        raise InputError("stopped")
+
+    monkeypatch.setattr(ablation_runs, "train", train)
+    for can, named in ((True, "bfloat16"), (False, "float32")):
+        monkeypatch.setattr(ablation_runs, "wants_bfloat16", lambda *_, can=can: can)
+        with pytest.raises(InputError, match="stopped"):
+            ablation_runs.make(variation("keys-4"), 1, tmp_path, tmp_path, device="cpu")
+        assert asked[-1].training.precision == named
 
 
 def test_results_keep_the_last_of_a_seed_and_refuse_what_is_none() -> None:
@@ -160,5 +277,7 @@ def test_shipped_rows_can_be_computed_again() -> None:
     for run in shipped().runs:
         model = variation(run.row).recipe(run.seed).model
         assert run.parameters == dataclasses.replace(model, vocab_size=run.pieces).n_parameters
-        stored = {**run.recipe, "training": {**run.recipe["training"], "compile": False}}
+        free = {"compile": False, "precision": "auto"}
+        stored = {**run.recipe, "training": {**run.recipe["training"], **free}}
+        assert run.precision in ("float32", "bfloat16")
         assert Recipe.from_record(stored) == variation(run.row).recipe(run.seed)
