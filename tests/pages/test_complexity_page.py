@@ -1,15 +1,17 @@
 """Cost: the stored measurement, a walk, bytes of maps, and measuring on the server."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.conftest import RunApp
 from tests.pages.links import said
-from transformer.experiments import complexity
+from transformer.experiments import complexity, records
 from transformer.experiments.records import Measurement, exponents, shipped
 from transformer.worker.job import STOP, Job, StoppedError
 from ui.complexity import views
@@ -39,10 +41,54 @@ def test_the_page_shows_what_the_file_holds(run_app: RunApp) -> None:
     for row, text in zip(rows, shown, strict=True):
         assert row.in_n is not None
         assert text.startswith(f"{row.in_n.value:.2f}".replace("-", "−"))
-    assert f"{made.rounds} rounds in one process" in said(app)
+    assert f"{made.rounds} rounds in one process, k = " in said(app)
+    ranges = table(app)["over n"].tolist()
+    for row, text in zip(rows, ranges, strict=True):
+        assert text == f"{row.lengths[0]:,} to {row.lengths[-1]:,}"
+    assert len(set(ranges)) == 2, "the widest maps leave out a length"
     app = run_app(at="complexity", width=str(made.widths[0]), quantity="memory")
     assert app.query_params["width"] == str(made.widths[0])
     assert table(app)["time in n"].tolist() != shown
+
+
+def test_two_exponents_of_memory_are_of_the_same_lengths(run_app: RunApp) -> None:
+    made = shipped()
+    app = run_app(at="complexity", width="512")
+    (text,) = (each.value for each in app.caption if "fused kernel" in each.value)
+    first, last, fused, kept = re.search(  # type: ignore[union-attr]
+        r"Over n = ([\d,]+) to ([\d,]+) .* exponent ([\d.]+) instead of ([\d.]+)\.", text
+    ).groups()
+    lengths = [n for n in made.lengths if int(first) <= n <= int(last.replace(",", ""))]
+    assert len(lengths) == 3
+    for kind, shown in (("attention", fused), ("explicit", kept)):
+        held = [next(c.bytes for c in made.cells if (c.kind, c.n, c.d) == (kind, n, 512))
+                for n in lengths]  # fmt: skip
+        assert float(shown) == pytest.approx(
+            np.polyfit(np.log(lengths), np.log(held), 1)[0], abs=0.005
+        )
+
+
+def test_lengths_of_one_machine_are_said_to_be_its_own(run_app: RunApp) -> None:
+    made = shipped().made
+    app = run_app(at="complexity")
+    assert table(app, 1)["by count"].tolist() == ["n > d", "every n", "n > 2 d"]
+    (text,) = (each.value for each in app.caption if "one machine at one load" in each.value)
+    for each in (made.processor, made.date[:10], f"at a load of {made.load:g}"):
+        assert each in text.replace("\\", "")
+
+
+def test_a_measurement_under_load_is_not_kept(
+    run_app: RunApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(records, "MOST_LOAD", 1e9)
+    job = views.begin_measuring(quick=True)
+    assert job.ended(100) and (kept := views.last_measurement()) is not None
+    monkeypatch.setattr(records, "MOST_LOAD", -1.0)
+    assert views.last_measurement() is None
+    app = run_app(at="complexity", measured="here")
+    (text,) = (each.value for each in app.error)
+    assert f"other work kept {kept.made.load:g} processors busy" in text.replace("\\", "")
+    assert "8 to 16" not in table(app)["over n"].tolist()
 
 
 def test_a_walk_goes_step_by_step_to_its_end(run_app: RunApp) -> None:
@@ -78,7 +124,10 @@ def test_measuring_is_off(variable: str, run_app: RunApp, monkeypatch: pytest.Mo
     assert not app.run().button(key="measure_layers").disabled
 
 
-def test_one_measurement_at_a_time_replaces_what_is_shown(run_app: RunApp) -> None:
+def test_one_measurement_at_a_time_replaces_what_is_shown(
+    run_app: RunApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(records, "MOST_LOAD", 1e9)
     job = views.begin_measuring(quick=True)
     assert views.begin_measuring(quick=True) is job
     assert job.ended(100) and job.phase == "done"
@@ -86,7 +135,7 @@ def test_one_measurement_at_a_time_replaces_what_is_shown(run_app: RunApp) -> No
     made = views.last_measurement()
     assert made is not None and made.lengths == (8, 16)
     app = run_app(at="complexity", measured="here")
-    assert "n = 8 to 16" in said(app)
+    assert set(table(app)["over n"]) == {"8 to 16"}
     assert app.button(key="measure_layers")
     second: Job[Measurement] = Job()
     views._jobs.append(second)

@@ -28,10 +28,12 @@ def complexity(
         int | None, "MIB", "leave out layers whose tensors would hold more; default: 1024"
     ] = None,
     json_: Annotated[bool, "print the measurement as JSON"] = False,
-    out: Annotated[Path | None, "FILE", "also write it to this file, as JSON"] = None,
-    lines: Annotated[bool, "progress as lines on standard error, for programs"] = False,
+    out: Annotated[
+        Path | None, "FILE", "also write it to this file, as JSON; refused under load"
+    ] = None,
 ) -> None:
     """Measure time and memory of the layers of table 1 on this machine."""
+    from transformer.errors import InputError
     from transformer.experiments.complexity import QUICK, Plan, measure
     from transformer.files.atomic import check_place, write_atomic
 
@@ -57,35 +59,37 @@ def complexity(
         f"one layer at a time, of at most {plan.most_held / 2**20:,.0f} MiB of tensors",
         file=sys.stderr,
     )
-    if lines:
-        made = measure(plan, lambda *now: print(*now, file=sys.stderr, flush=True))
-    else:
-        with progress_bar(delay=0, unit=" layers") as report:
-            made = measure(plan, report)
-    if out is not None:
-        write_atomic(out, made.to_json().encode())
+    with progress_bar(delay=0, unit=" layers") as report:
+        made = measure(plan, report)
     print(made.to_json() if json_ else table(made), end="")
+    if out is not None:
+        if made.refusal:
+            raise InputError(f"{out}: not written, {made.refusal}")
+        write_atomic(out, made.to_json().encode())
 
 
 def table(made: Measurement) -> str:
     """Return the exponents and crossings of a measurement as text."""
-    from transformer.experiments.records import COMPARED, crossings, exponents, large
+    from transformer.experiments.records import COMPARED, crossings, exponents
     from transformer.measures.layer_costs import LAYER_COSTS
 
-    by = made.made
     lines = [
-        f"{by.processor}, {by.threads} of {by.cores} cores, PyTorch {by.torch}, "
-        f"{made.rounds} rounds, n from {large(made)[0]}",
-        f"{'exponent of time':30}{'in n (d ' + str(made.widths[-1]) + ')':>26}"
-        f"{'in d (n ' + str(made.lengths[-1]) + ')':>26}",
+        f"{made.made.said}, PyTorch {made.made.torch}, {made.rounds} rounds",
+        f"{'exponent of time':30}{'in n (d ' + str(made.widths[-1]) + ')':>26}{'over n':>14}"
+        f"{'in d (n ' + str(made.lengths[-1]) + ')':>26}{'over d':>14}",
     ]
     for row in exponents(made, made.widths[-1]):
         cells = (
-            f"{'-' if fit is None else f'{fit.value:.2f} ({fit.low:.2f} to {fit.high:.2f})':>26}"
-            for fit in (row.in_n, row.in_d)
+            f"{'-':>40}"
+            if fit is None
+            else f"{f'{fit.value:.2f} ({fit.low:.2f} to {fit.high:.2f})':>26}"
+            f"{f'{over[0]} to {over[-1]}':>14}"
+            for fit, over in ((row.in_n, row.lengths), (row.in_d, row.widths))
         )
         lines.append(f"{LAYER_COSTS[row.kind].name:30}{''.join(cells)}")
-    lines.append("self-attention gets slower from n =")
+    lines.append(
+        f"on this machine, at this load ({made.made.load:g}), attention is slower from n ="
+    )
     for first, second in COMPARED:
         for d, found in crossings(made, first, second).items():
             names = f"{LAYER_COSTS[first].name} against {LAYER_COSTS[second].name}"

@@ -213,19 +213,25 @@ def measure(plan: Plan, report: Report = lambda done, total: None) -> Measuremen
     Raises: `InputError` if the device is missing or the limit leaves out everything.
     """
     device = resolve_device(plan.device)
-    before, load = torch.get_num_threads(), None
-    with contextlib.suppress(AttributeError, OSError):
-        load = round(os.getloadavg()[0], 2)
+    before = torch.get_num_threads()
     torch.set_num_threads(plan.threads)
     try:
         torch.manual_seed(0)
         timed, held = _prepare(plan, device, report)
         with torch.inference_mode():
-            _time(list(timed.values()), plan.seconds, report)
+            load = _time(list(timed.values()), plan.seconds, report)
     finally:
         torch.set_num_threads(before)
+    affinity: Callable[[int], set[int]] | None = getattr(os, "sched_getaffinity", None)
+    gpu = device.type == "cuda"
+    made = Provenance(
+        plan.command, datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        torch.cuda.get_device_name(device) if gpu else processor_name(),
+        len(affinity(0)) if affinity else os.cpu_count() or 1, plan.threads, torch.__version__,
+        load, plan.held,
+    )  # fmt: skip
     return Measurement(
-        _provenance(plan, device, load), plan.lengths, plan.widths, plan.kernel, plan.window,
+        made, plan.lengths, plan.widths, plan.kernel, plan.window,
         tuple(
             Cell(*each, held[each], tuple(timed[each].seconds) if each in timed else ())
             for each in _cells(plan)
@@ -267,8 +273,9 @@ def _prepare(
     return timed, held
 
 
-def _time(timed: list[_Timed], seconds: float, report: Report) -> None:
-    order, begun = random.Random(0), time.perf_counter()
+def _time(timed: list[_Timed], seconds: float, report: Report) -> float:
+    """Time all layers in rounds. Returns: how many processors other work took meanwhile."""
+    order, begun, clocks = random.Random(0), time.perf_counter(), _clocks()
     rounds, n = MOST_ROUNDS, len(timed)
     for done in range(MOST_ROUNDS):
         for index, each in enumerate(order.sample(timed, n)):
@@ -279,27 +286,23 @@ def _time(timed: list[_Timed], seconds: float, report: Report) -> None:
         if done + 1 >= rounds:
             break
     report(1, 1)
+    wall, thread, own, busy = (b - a for a, b in zip(clocks, _clocks(), strict=True))
+    # Of those that it waited for, and those that the system counts, the larger number.
+    return round(max(wall / thread - 1, (busy - own) / wall, 0.0), 2)
+
+
+def _clocks() -> tuple[float, float, float, float]:
+    """Seconds passed, of this thread, of this process, of all processors (0 if not known)."""
+    busy = 0.0
+    with contextlib.suppress(OSError, ValueError):
+        ticks = [int(each) for each in Path("/proc/stat").read_text().split()[1:9]]
+        busy = (sum(ticks) - sum(ticks[3:5])) / os.sysconf("SC_CLK_TCK")  # without idle time
+    return time.perf_counter(), time.thread_time(), time.process_time(), busy
 
 
 def _wait(device: torch.device) -> None:
     if device.type == "cuda":
         torch.cuda.synchronize(device)
-
-
-def _provenance(plan: Plan, device: torch.device, load: float | None) -> Provenance:
-    affinity: Callable[[int], set[int]] | None = getattr(os, "sched_getaffinity", None)
-    return Provenance(
-        command=plan.command,
-        date=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        processor=(
-            torch.cuda.get_device_name(device) if device.type == "cuda" else processor_name()
-        ),
-        cores=len(affinity(0)) if affinity else os.cpu_count() or 1,
-        threads=plan.threads,
-        torch=torch.__version__,
-        load=load,
-        held=plan.held,
-    )
 
 
 def processor_name(file: Path = Path("/proc/cpuinfo")) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from itertools import product
@@ -29,6 +30,9 @@ SHIPPED = Path(__file__).with_name("complexity.json")
 #: Version of the file.
 FORMAT = 1
 
+#: Share of the processors that other work may take in a measurement that is stored.
+MOST_LOAD = 0.1
+
 
 @dataclass(frozen=True)
 class Provenance:
@@ -40,9 +44,16 @@ class Provenance:
     cores: int  # that the process could use
     threads: int  # of PyTorch
     torch: str  # its version
-    #: mean number of busy processes in the minute before the start, None if unknown
-    load: float | None
+    #: processors that other work took meanwhile; in the file of 23 November 2026, the system's
+    #: load average before it
+    load: float
     held: int  # in bytes, the limit for one layer
+
+    @property
+    def said(self) -> str:
+        """Machine, date and load as text."""
+        cores = f"{self.threads} of {self.cores} cores"
+        return f"{self.processor}, {cores}, {self.date[:10]}, at a load of {self.load:g}"
 
 
 @dataclass(frozen=True)
@@ -86,6 +97,14 @@ class Measurement:
         """Return the times at width d: lengths [m] and seconds [m, rounds]."""
         timed = [each for n in self.lengths if (each := self.cell(kind, n, d)).seconds]
         return np.array([float(each.n) for each in timed]), np.array([c.seconds for c in timed])
+
+    @property
+    def refusal(self) -> str | None:
+        """Reason not to store this, in one line; None without load."""
+        load, cores, most = self.made.load, self.made.cores, MOST_LOAD * self.made.cores
+        if load <= most:
+            return None
+        return f"other work kept {load:g} processors busy, at most {most:g} of {cores} is allowed"
 
     @property
     def rounds(self) -> int:
@@ -147,37 +166,38 @@ class Row:
     """Exponents of one kind of layer; None where fewer than two sizes were measured."""
 
     kind: LayerKind
-    in_n: Estimate | None  # of time, at one width, over the largest lengths
-    in_d: Estimate | None  # of time, at the largest length
-    expected: float | None  # of the multiply-adds counted, in n over the same lengths
-    memory: float | None  # of the bytes held, in n over the same lengths
+    lengths: tuple[int, ...]  # over which exponents in n are fitted
+    widths: tuple[int, ...]  # and those in d, at the measurement's largest length
+    in_n: Estimate | None  # of time, at one width
+    in_d: Estimate | None  # of time
+    expected: float | None  # of the multiply-adds counted, in n
+    memory: float | None  # of the bytes held, in n
 
 
-def large(made: Measurement) -> tuple[int, ...]:
-    """Return the lengths over which exponents in n are fitted."""
-    return made.lengths[-_LARGEST:]
+def exponents(made: Measurement, d: int, lengths: Sequence[int] = ()) -> list[Row]:
+    """Return the exponents of every kind at width d, over the largest or the given lengths.
+
+    A row covers those that were measured.
+    """
+    return [_row(made, kind, d, lengths or made.lengths[-_LARGEST:]) for kind in LAYER_COSTS]
 
 
-def exponents(made: Measurement, d: int) -> list[Row]:
-    """Return the exponents of every kind at width d."""
-    return [_row(made, kind, d) for kind in LAYER_COSTS]
-
-
-def _row(made: Measurement, kind: LayerKind, d: int) -> Row:
+def _row(made: Measurement, kind: LayerKind, d: int, lengths: Sequence[int]) -> Row:
     n, seconds = made.times(kind, d)
-    chosen = np.isin(n, large(made))
+    chosen = np.isin(n, lengths)
     n, seconds = n[chosen], seconds[chosen] if len(n) else seconds
     timed = [each for d in made.widths if (each := made.cell(kind, made.lengths[-1], d)).seconds]
     widths, across = np.array([float(c.d) for c in timed]), np.array([c.seconds for c in timed])
     in_d = fit_exponent(widths, across) if len(widths) > 1 else None
+    sizes = tuple(map(int, n)), tuple(each.d for each in timed)
     if len(n) < 2:
-        return Row(kind, None, in_d, None, None)
+        return Row(kind, *sizes, None, in_d, None, None)
     counts = [float(counted(kind, made.shape(int(each), d))) for each in n]
     held = [float(made.cell(kind, int(each), d).bytes) for each in n]
     expected, memory = (
         fit_exponent(n, np.array(values)[:, None], draws=1).value for values in (counts, held)
     )
-    return Row(kind, fit_exponent(n, seconds), in_d, expected, memory)
+    return Row(kind, *sizes, fit_exponent(n, seconds), in_d, expected, memory)
 
 
 def crossings(made: Measurement, first: LayerKind, second: LayerKind) -> dict[int, Estimate]:

@@ -84,6 +84,15 @@ def counted(kind: LayerKind, shape: Shape) -> int:
     return LAYER_COSTS[kind].counted(shape)
 
 
+def counted_crossing(first: LayerKind, second: LayerKind, d: int) -> float:
+    """Return the length above which `first`, full attention, has more multiply-adds.
+
+    Not above 0 if it has at every length. Counts are n times a line in n.
+    """
+    near, far = ((counted(first, Shape(n, d)) - counted(second, Shape(n, d))) / n for n in (1, 2))
+    return 1 - near / (far - near)
+
+
 @dataclass(frozen=True)
 class Estimate:
     """A number with a 95% interval of the bootstrap over rounds."""

@@ -60,8 +60,7 @@ def layer_costs(d: int, measured: str = "") -> Exhibit:
     return Exhibit(
         name=f"layer-costs-{d}",
         title=f"Time of one forward pass, width {d}",
-        caption=f"Median of {made.rounds} rounds on {made.made.processor} "
-        f"({made.made.threads} of {made.made.cores} cores), as log10 of milliseconds.",
+        caption=f"Median of {made.rounds} rounds on {made.made.said}, as log10 of milliseconds.",
         parts=(Series("log10 of milliseconds", lengths, logs, "length n", "log10 ms"),),
         arrays={"milliseconds": np.stack(list(lines.values()))},
     )

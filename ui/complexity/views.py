@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+from collections.abc import Sequence
 from typing import cast
 
 import numpy as np
@@ -20,7 +21,6 @@ from transformer.experiments.records import (
     Row,
     crossings,
     exponents,
-    large,
     shipped,
 )
 from transformer.measures.layer_costs import (
@@ -29,6 +29,7 @@ from transformer.measures.layer_costs import (
     Estimate,
     PathKind,
     Reals,
+    counted_crossing,
     path_length,
 )
 from transformer.worker.job import Job
@@ -71,7 +72,7 @@ def begin_measuring(quick: bool = False) -> Job[Measurement]:
         job = current_job()
         if job is None or not job.running:
             job = start_alone(measure, QUICK if quick else Plan())
-            _jobs[:] = [*(each for each in _jobs if each.phase == "done"), job][-2:]
+            _jobs[:] = [*_stored(), job][-2:]
         return job
 
 
@@ -81,9 +82,12 @@ def current_job() -> Job[Measurement] | None:
 
 
 def last_measurement() -> Measurement | None:
-    """Return this server's last measurement, or None."""
-    done = (each.future.result() for each in reversed(_jobs) if each.phase == "done")
-    return next(done, None)
+    """Return this server's last measurement that was not made under load, or None."""
+    return next((each.future.result() for each in reversed(_stored())), None)
+
+
+def _stored() -> list[Job[Measurement]]:
+    return [job for job in _jobs if job.phase == "done" and not job.future.result().refusal]
 
 
 def draw_layers() -> None:
@@ -123,12 +127,11 @@ def _draw_costs(made: Measurement, d: int, own: bool) -> None:
 
 def _draw_table(made: Measurement, d: int) -> None:
     rows = once(("exponents", made.made.date, d), lambda: exponents(made, d))
-    lengths = large(made)
     place = section(
         "Exponents",
         "A quantity that grows like $n^p$ is a straight line of slope $p$ above. Slopes are "
-        f"least-squares fits to medians over n = {lengths[0]:,} to {lengths[-1]:,}, with the 95% "
-        f"interval of a bootstrap over {made.rounds} rounds; in d at n = {made.lengths[-1]:,}.\n\n"
+        "least-squares fits to medians over the sizes named, with the 95% interval of a bootstrap "
+        f"over {made.rounds} rounds; in d at n = {made.lengths[-1]:,}.\n\n"
         "Table 1 counts $n^2 d$ for self-attention. A whole layer also projects to Q, K, V and "
         "back, which is $4nd^2$: with that, *counted* falls below 2.",
     )
@@ -136,9 +139,11 @@ def _draw_table(made: Measurement, d: int) -> None:
         {
             "layer": [LAYER_COSTS[row.kind].name for row in rows],
             "table 1": [f"$O({LAYER_COSTS[row.kind].complexity})$" for row in rows],
+            "over n": [_range(row.lengths) for row in rows],
             "time in n": [_interval(row.in_n) for row in rows],
             "counted": [_or_dash(row.expected) for row in rows],
             "memory in n": [_or_dash(row.memory) for row in rows],
+            "over d": [_range(row.widths) for row in rows],
             "time in d": [_interval(row.in_d) for row in rows],
         },
         hide_index=True,
@@ -147,7 +152,8 @@ def _draw_table(made: Measurement, d: int) -> None:
 
 
 def _fused_against_kept(made: Measurement, rows: list[Row], d: int) -> str:
-    memory = {row.kind: row.memory for row in rows}
+    lengths = next(row.lengths for row in rows if row.kind == "explicit")
+    memory = {row.kind: row.memory for row in exponents(made, d, lengths)}  # over the same lengths
     n = max((n for n in made.lengths if made.cell("explicit", n, d).seconds), default=None)
     if n is None:
         return ""
@@ -155,21 +161,23 @@ def _fused_against_kept(made: Measurement, rows: list[Row], d: int) -> str:
     times = [1e3 * float(np.median(each.seconds)) for each in (fused, kept)]
     return (
         f"A fused kernel makes the map in pieces and keeps none: at n = {n:,} it holds "
-        f"{fused.bytes / 1e6:,.0f} MB and takes {times[0]:,.0f} ms, where keeping the maps takes "
-        f"{kept.bytes / 1e6:,.0f} MB and {times[1]:,.0f} ms. Its memory grows with exponent "
-        f"{_or_dash(memory['attention'])} instead of {_or_dash(memory['explicit'])}."
+        f"{fused.bytes / 1e6:,.0f} MB, where keeping the maps takes {kept.bytes / 1e6:,.0f} MB. "
+        f"Over n = {_range(lengths)} its memory grows with exponent "
+        f"{_or_dash(memory['attention'])} instead of {_or_dash(memory['explicit'])}. In this "
+        f"measurement the two take {times[0]:,.0f} and {times[1]:,.0f} ms."
     )
 
 
 def _draw_crossings(made: Measurement) -> None:
     place = section(
-        "Where self-attention gets slower",
-        "By table 1 self-attention is faster than a recurrent layer as long as $n < d$. That "
-        "compares operations. On a machine the recurrent layer also has to wait: its n steps come "
-        "one after the other, and each is too small to fill a processor.",
+        "Where self-attention takes more",
+        "By table 1 self-attention has fewer operations than a recurrent layer as long as $n < d$. "
+        "That holds for its products alone; *by count* includes the projections of a whole layer. "
+        "Time also depends on the machine: the n steps of a recurrent layer come one after the "
+        "other, which leaves more or less of a processor idle.",
     )
-    columns: dict[str, list[str]] = {"self-attention": [], "recurrent": []}
-    columns |= {f"d = {d}": [] for d in made.widths}
+    columns: dict[str, list[str]] = {"self-attention": [], "recurrent": [], "by count": []}
+    columns |= {f"time, d = {d}": [] for d in made.widths}
     for first, second in COMPARED:
         found = once(
             ("crossings", made.made.date, first, second),
@@ -177,10 +185,19 @@ def _draw_crossings(made: Measurement) -> None:
         )
         columns["self-attention"].append(LAYER_COSTS[first].name)
         columns["recurrent"].append(LAYER_COSTS[second].name)
+        ratio = counted_crossing(first, second, made.widths[-1]) / made.widths[-1]
+        columns["by count"].append(
+            f"n > {ratio:.3g} d".replace(" 1 ", " ") if ratio > 0 else "every n"
+        )
         for d in made.widths:
-            columns[f"d = {d}"].append(_length(found.get(d), made))
+            columns[f"time, d = {d}"].append(_length(found.get(d), made))
     place.table(columns, hide_index=True)
-    place.caption("From this length n on, with the 95% interval.")
+    place.caption(
+        "Counts hold everywhere. The lengths from which self-attention takes longer are those of "
+        f"one machine at one load{' (today too high to be stored)' * bool(made.refusal)}: "
+        f"{plain(made.made.said)}. Their 95% intervals are of this measurement; another machine or "
+        "hour gives others, so measure yours below."
+    )
 
 
 def _length(found: Estimate | None, made: Measurement) -> str:
@@ -197,6 +214,10 @@ def _length(found: Estimate | None, made: Measurement) -> str:
     return f"{say(found.value)} ({say(found.low)} to {say(found.high)})"
 
 
+def _range(sizes: Sequence[int]) -> str:
+    return f"{sizes[0]:,} to {sizes[-1]:,}" if len(sizes) > 1 else "–"
+
+
 def _interval(found: Estimate | None) -> str:
     if found is None:
         return "–"
@@ -210,13 +231,11 @@ def _or_dash(value: float | None) -> str:
 def _draw_source(made: Measurement) -> None:
     by = made.made
     st.caption(
-        f"Measured {by.date[:10]} on {plain(by.processor)}: {by.threads} of {by.cores} cores, "
-        f"PyTorch {plain(by.torch)}, float32, {made.rounds} rounds in one process, "
-        + (f"load {by.load:g} before it; " if by.load is not None else "")
-        + f"k = {made.kernel}, r = {made.window}, heads of width 64. Memory counts the bytes of "
-        "tensors that a forward pass makes and holds at once, without weights and the kernels' own "
-        f"scratch; layers that would hold more than {by.held / 2**20:,.0f} MiB are left out. "
-        f"{code(by.command)}"
+        f"Measured on {plain(by.said)}; PyTorch {plain(by.torch)}, float32, {made.rounds} rounds "
+        f"in one process, k = {made.kernel}, r = {made.window}, heads of width 64. Memory counts "
+        "the bytes of tensors that a forward pass makes and holds at once, without weights and the "
+        f"kernels' own scratch; layers that would hold over {by.held / 2**20:,.0f} MiB are left "
+        f"out. {code(by.command)}"
     )
 
 
@@ -228,14 +247,15 @@ def draw_measuring() -> None:
     if job is not None and job.running:
         _draw_progress(job)
         return
-    if job is not None and job.phase == "failed":
-        st.error(f"Measuring failed: {plain(job.error)}.", icon=":material/error:")
+    refused = job.future.result().refusal if job is not None and job.phase == "done" else None
+    if job is not None and (error := job.error or refused):
+        st.error(f"Measuring failed: {plain(error)}.", icon=":material/error:")
     why = measuring_refusal()
     st.button(
         "Measure again on this machine", icon=":material/timer:", key="measure_layers",
         on_click=_begin, disabled=why is not None,
-        help="Takes two minutes on one core, and at most 1 GiB of memory. Other work on the "
-        "machine makes the times longer." if why is None else f"{why} The command does the same.",
+        help="Two minutes or so on one core, at most 1 GiB of memory. Kept only if the machine "
+        "does little else meanwhile." if why is None else f"{why} The command does the same.",
     )  # fmt: skip
 
 
@@ -255,7 +275,7 @@ def _draw_progress(job: Job[Measurement]) -> None:
     st.progress(0.0 if starting else min(1.0, done / total), said)
     if measuring_refusal() is None:
         st.button("Stop", icon=":material/stop:", on_click=job.stop, key="stop_measuring")
-    st.caption("You can use other pages in the meantime.")
+    st.caption("Leave the machine alone in the meantime: under load, nothing is kept.")
 
 
 @st.fragment
@@ -388,9 +408,8 @@ def _draw_times(view: View, config: ModelConfig) -> None:
     place = section(
         "Seconds",
         "One reading of random tokens by this checkpoint, source and translation of n tokens each, "
-        "with every map recorded and with fused attention, which makes none. Below a few hundred "
-        "tokens the projections and feed-forward networks, which grow with n, cost more than the "
-        "maps.",
+        "with every map recorded and with fused attention, which makes none. Maps grow with n², "
+        "projections and feed-forward networks with n.",
     )
     key = ("time of maps", view.entry.ref.mark, view.device)
     found: tuple[Reals, Reals] | None = CACHE.get(key)

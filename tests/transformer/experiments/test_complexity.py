@@ -2,6 +2,9 @@
 
 import dataclasses
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +16,7 @@ from tests.transformer.conftest import Command
 from transformer.attention import MultiHeadAttention
 from transformer.config import ModelConfig
 from transformer.errors import InputError
+from transformer.experiments import complexity, records
 from transformer.experiments.complexity import (
     LEAST_ROUNDS,
     Plan,
@@ -66,6 +70,7 @@ def test_a_measurement_has_every_cell_and_survives_its_file(tiny: Measurement) -
     assert {(each.kind, each.n, each.d) for each in tiny.cells} == {
         (kind, n, d) for kind in LAYER_COSTS for n in TINY.lengths for d in TINY.widths
     }
+    assert tiny.made.load >= 0
     assert {len(each.seconds) for each in tiny.cells} == {LEAST_ROUNDS}
     assert all(0 < each.bytes <= expected_bytes(each.kind, each.n, each.d) for each in tiny.cells)
     assert Measurement.from_json(tiny.to_json()) == tiny
@@ -81,6 +86,8 @@ def test_a_limit_leaves_layers_out_before_they_are_run() -> None:
     assert made.times("explicit", 8)[0].tolist() == [8]
     rows = {row.kind: row for row in exponents(made, 8)}
     assert rows["explicit"].in_n is None and rows["attention"].in_n is not None
+    assert (rows["explicit"].lengths, rows["attention"].lengths) == ((8,), (8, 600))
+    assert (rows["explicit"].widths, rows["attention"].widths) == ((), (8, 16))
     for first, second in COMPARED:
         assert crossings(made, first, second).keys() == {8, 16}
 
@@ -106,15 +113,71 @@ def test_other_files_are_refused_in_one_line(tiny: Measurement) -> None:
             Measurement.from_json(text)
 
 
-def test_the_command_writes_what_it_prints(tmp_path: Path, command: Command) -> None:
+@pytest.mark.parametrize(
+    ("others", "waited", "load"), [(0.1, 0.0, 0.1), (3.4, 0.0, 3.4), (0.0, 0.5, 1.0), (-0.2, 0, 0)]
+)
+def test_load_is_other_work_or_waiting_whichever_is_more(
+    others: float, waited: float, load: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In 10 seconds of measuring, with `others` processors busy and a share of time waited."""
+    own = 10 * (1 - waited)
+    clocks = iter([(5.0, 1.0, 2.0, 700.0), (15.0, 1 + own, 2 + own, 700 + own + 10 * others)])
+    monkeypatch.setattr(complexity, "_clocks", lambda: next(clocks))
+    made = measure(TINY).made
+    assert made.load == pytest.approx(load)
+    assert f"at a load of {made.load:g}" in made.said and made.date[:10] in made.said
+
+
+def test_without_the_systems_count_waiting_alone_is_load(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> str:
+        raise PermissionError
+
+    monkeypatch.setattr(Path, "read_text", refuse)
+    wall, thread, own, busy = complexity._clocks()
+    assert busy == 0 and wall > 0 and own >= thread > 0
+
+
+def test_a_busy_machine_is_seen() -> None:
+    cores = os.cpu_count() or 1
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2 * cores)]
+    try:
+        made = measure(dataclasses.replace(TINY, seconds=1))
+    finally:
+        for each in busy:
+            each.kill()
+            each.wait()
+    assert made.made.load > 0.1 * made.made.cores
+    assert made.refusal is not None
+
+
+@pytest.mark.parametrize(
+    ("load", "cores", "kept"), [(0.2, 2, True), (0.21, 2, False), (0.21, 8, True), (6, 8, False)]
+)
+def test_what_is_made_under_load_is_not_stored(
+    load: float, cores: int, kept: bool, tiny: Measurement, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch, command: Command,
+) -> None:  # fmt: skip
+    made = dataclasses.replace(tiny, made=dataclasses.replace(tiny.made, load=load, cores=cores))
+    monkeypatch.setattr(complexity, "measure", lambda *_: made)
     file = tmp_path / "made.json"
-    options = ["--quick", "--lengths", "8", "12", "--widths", "8", "16", "--lines", "--json"]
+    status, out, err = command("complexity", "--out", file)
+    assert (status, file.exists()) == ((0, True) if kept else (2, False))
+    assert f"at this load ({load:g})" in out
+    if not kept:
+        said = f"other work kept {load:g} processors busy, at most {cores / 10:g} of {cores} is"
+        assert made.refusal == f"{said} allowed" and said in err.splitlines()[-1]
+
+
+def test_the_command_writes_what_it_prints(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command
+) -> None:
+    file = tmp_path / "made.json"
+    options = ["--quick", "--lengths", "8", "12", "--widths", "8", "16", "--json"]
+    monkeypatch.setattr(records, "MOST_LOAD", 1e9)
     status, out, err = command("complexity", *options, "--out", file)
     assert (status, out) == (0, file.read_text("utf-8"))
     made = Measurement.from_json(out)
     assert made.made.command.endswith("complexity --quick --lengths 8 12 --widths 8 16")
-    progress = [tuple(map(int, line.split())) for line in err.splitlines()[1:]]
-    assert progress[-1] == (1, 1) and all(done <= total for done, total in progress)
     assert "MiB of tensors" in err.splitlines()[0]
     assert "threads 0" in command("complexity", "--quick", "--threads", 0).refused
 

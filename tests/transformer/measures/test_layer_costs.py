@@ -17,6 +17,7 @@ from transformer.measures.layer_costs import (
     Reals,
     Shape,
     counted,
+    counted_crossing,
     crossing,
     fit_exponent,
     path_length,
@@ -58,6 +59,16 @@ def test_counts_grow_as_table_1_says() -> None:
         before = {"kernel": 3, "window": 6}
         grown = counted(kind, Shape(50, 20, **{**before, **change}))
         assert grown - counted(kind, Shape(50, 20, **before)) == count
+
+
+@pytest.mark.parametrize("first", ["products", "attention", "explicit"])
+@pytest.mark.parametrize("second", ["recurrent", "lstm", "convolution"])
+def test_counts_cross_where_they_are_equal(first: LayerKind, second: LayerKind) -> None:
+    for d in (24, 100):
+        least = counted_crossing(first, second, d)
+        for n in (1, 2, d // 2, d - 1, d, d + 1, 2 * d, 2 * d + 1, 50 * d):
+            more = counted(first, Shape(n, d)) - counted(second, Shape(n, d))
+            assert np.sign(more) == np.sign(n - least), n
 
 
 def test_an_exponent_is_found_within_its_interval() -> None:
