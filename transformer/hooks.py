@@ -307,9 +307,12 @@ class Record(Hooks):
 class Replace(Hooks):
     """Puts other values in place of some: an array of the same shape, or a function of the value.
 
-    uniform = Replace({Site("decoder", 1, "cross", "weights"): lambda w: w * 0 + 1 / w.size(-1)})
+    Equal scores become uniform weights over the keys that the mask allows:
 
-    An array, of PyTorch or NumPy, has a row for each sentence.
+        uniform = Replace({Site("decoder", 1, "cross", "scores"): torch.zeros_like})
+
+    The mask is not applied to weights again: what replaces them says itself what padding and later
+    tokens get. An array, of PyTorch or NumPy, has a row for each sentence.
     """
 
     def __init__(self, values: Mapping[Site, Any | Callable[[Tensor], Tensor | None]]) -> None:

@@ -1,6 +1,8 @@
 """Hooks: the value at each site, and the effect of replacing it."""
 
 import math
+import re
+from typing import Any
 
 import pytest
 import torch
@@ -166,6 +168,25 @@ def test_replaced_weights_are_used_and_recorded(model: Transformer, kind: Attent
         "cross": decoded.cross_attention,
     }
     assert maps[kind] is not None and torch.equal(maps[kind][0], weights)
+
+
+@pytest.mark.parametrize("kind", ATTENTION_KINDS)
+def test_the_documented_uniform_weights_keep_to_the_mask(
+    model: Transformer, kind: AttentionKind
+) -> None:
+    """In a batch with padding, and under the causal mask; run as it stands in the docstring."""
+    (line,) = re.findall(r"^ +(uniform = .+)$", Replace.__doc__ or "", re.MULTILINE)
+    names: dict[str, Any] = {"Replace": Replace, "Site": Site, "torch": torch}
+    exec(line, names)  # noqa: S102 - from our own docstring
+    ((_, change),) = names["uniform"].values.items()
+    uniform = Replace({Site.of(kind, 0, "scores"): change})
+    assert names["uniform"].values == {Site("decoder", 1, "cross", "scores"): change}
+    plain, record = recorded(model), Record(matching())
+    hidden(model, Chain(uniform, record))
+    site = Site.of(kind, 0, "weights")
+    may = plain[site] > 0
+    assert not may.all()
+    torch.testing.assert_close(record[site], may / may.sum(-1, keepdim=True))
 
 
 def test_a_chain_is_run_in_order_and_a_record_can_end_the_pass() -> None:
