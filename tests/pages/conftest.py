@@ -65,7 +65,10 @@ def family(
     for name, task in names.items():
         shape = "later" if task != "translate" else "2017"
         model, tokenizer = random_stack(task, tiny_config.replace(**SHAPES[shape]), tiny_tokenizer)
-        errors = {"sentences": 1, "predicting": [[0.9, 0.8, 0.9]] * 2 + [[0.9, 0.9, 0.3]]}
+        errors = {
+            "sentences": 1, "diagonal": {"error": 0.5, "interval": [0.4, 0.6]},
+            "reading": [[0.9] * 3] * 3, "predicting": [[0.9, 0.8, 0.9]] * 2 + [[0.9, 0.9, 0.3]],
+        }  # fmt: skip
         metrics = data if task != "translate" else {**data, "alignment": errors}
         save_stack(folder / name, model, tokenizer, metrics=metrics)
     return folder

@@ -1,5 +1,7 @@
 """The Family page, and the other pages with models of one stack."""
 
+import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -57,9 +59,29 @@ def test_one_stack_beside_two(run_app: RunApp, family: Path) -> None:
     assert len(app.main.get("plotly_chart")) == 2
     assert app.selectbox(key="family_layer_one_box").value == 2
     assert app.selectbox(key="family_head_one_box").value == 2
-    assert any("an error of 30%" in each.value for each in app.caption)
+    assert any("aligns words with an error of 30.0%" in each.value for each in app.caption)
     app.selectbox(key="family_layer_one_box").set_value(0).run()
     assert app.query_params["layer_one"] == "1"
+
+
+def test_no_head_of_a_model_that_does_not_beat_the_diagonal_is_called_an_aligner(
+    run_app: RunApp, family: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(family, tmp_path / "family")
+    file = tmp_path / "family" / "one" / "metrics.json"
+    metrics = json.loads(file.read_text())
+    metrics["alignment"]["reading"][0][1] = 0.45  # within the interval of the guess
+    metrics["alignment"]["predicting"][2][2] = 0.46
+    file.write_text(json.dumps(metrics))
+    app = run_app(tmp_path / "family", at="family", part="stacks", checkpoint="two", sentence=TEXT)
+    said = " ".join(each.value for each in (*app.caption, *app.markdown))
+    assert "does what cross-attention does" not in said
+    assert "No head aligns words better than a guess: layer 1, head 2 comes nearest" in said
+    assert app.selectbox(key="family_head_one_box").value == 1
+    del metrics["alignment"]["diagonal"]  # a record without the guess claims nothing
+    file.write_text(json.dumps(metrics))
+    app = run_app(tmp_path / "family", at="family", part="stacks", checkpoint="two", sentence=TEXT)
+    assert not any("aligns words" in each.value for each in app.caption)
 
 
 def test_what_changed_is_told_for_each(run_app: RunApp, family: Path) -> None:

@@ -109,7 +109,7 @@ def align(
     from transformer.catalogue import open_tracer
     from transformer.checkpoint.folder import METRICS
     from transformer.config import ConfigError
-    from transformer.evaluation.alignment import ALIGNMENT, best_head, head_errors, read_gold
+    from transformer.evaluation.alignment import ALIGNMENT, best_aligner, head_errors, read_gold
     from transformer.evaluation.measure import read_metrics
     from transformer.files.atomic import write_atomic
     from transformer.one_stack.tracer import StackModel
@@ -132,9 +132,9 @@ def align(
     if json_:
         print(json.dumps(found))
         return
+    print(f"{best_aligner(found)[2]}.")
     for row in ("predicting", "reading"):
-        layer, head, error = best_head(found[row])
-        print(f"{row} row: best is layer {layer + 1}, head {head + 1}, AER {100 * error:.1f}%")
+        print(f"alignment error in the {row} row, %")
         for number, errors in enumerate(found[row], 1):
             print(f"  layer {number}: " + " ".join(f"{100 * each:5.1f}" for each in errors))
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from transformer.catalogue import Entry
-from transformer.evaluation.alignment import ALIGNMENT, best_head
+from transformer.evaluation.alignment import ALIGNMENT, best_aligner
 from ui.core import url_state
 from ui.core.choice import Choice
 from ui.core.examples import data_of_training
@@ -78,10 +78,9 @@ def view_of(view: View, entry: Entry) -> View:
     return replace(view, entry=now, prefix=(), target=None, sampling=None)
 
 
-def best_aligner(metrics: Mapping[str, Any]) -> tuple[int, int, float] | None:
-    """Return layer and head of the best aligner of predicted words, from 0, and its error."""
-    table = metrics.get(ALIGNMENT)
+def aligner_of(metrics: Mapping[str, Any]) -> tuple[int, int, str] | None:
+    """Return `best_aligner` of a model; None if its heads, or the guess, were not measured."""
     try:
-        return best_head(table["predicting"])  # type: ignore[index]
+        return best_aligner(metrics[ALIGNMENT])
     except (TypeError, KeyError, ValueError, IndexError):
         return None

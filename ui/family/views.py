@@ -28,7 +28,7 @@ from ui.family.choice import (
     LENGTHS,
     ExpectsChoice,
     StacksChoice,
-    best_aligner,
+    aligner_of,
     members,
     pair_of,
     view_of,
@@ -309,8 +309,8 @@ def draw_stacks(view: View, entries: Sequence[Entry]) -> None:
     two, one = (view_of(view, entry) for entry in pair)
     st.markdown(
         f"Both learned the same captions. {code(two.checkpoint)} has an encoder and a decoder; "
-        f"{code(one.checkpoint)} reads the source as the beginning of its own text. **Where it "
-        "looks back at the source, it does what cross-attention does.**"
+        f"{code(one.checkpoint)} reads the source as the beginning of its own text. **Compare "
+        "where they look in the source.**"
     )
     _offer_caption(view, two)
     traces = get_trace(two), get_trace(one)
@@ -350,15 +350,12 @@ def _draw_side(name: str, view: View, trace: Trace) -> tuple[int, int]:
     size = f", {parameters(shape.n_parameters)} parameters" if shape else ""
     kind = "two stacks" if entry.stack is None else "one stack"
     st.markdown(f"{code(view.checkpoint)}, **{kind}**{size}  \n“{plain(trace.text)}”")
-    best = best_aligner(entry.metrics)
+    best = aligner_of(entry.metrics)
     layer, head, notes = 0, 0, []
     if best is not None and best[0] < n_layers and best[1] < n_heads:
-        layer, head = best[0], best[1]
+        layer, head = best[:2]
         if entry.updates is None:  # the errors are those of the finished model
-            notes.append(
-                f"Of its {n_layers * n_heads} heads, layer {layer + 1}, head {head + 1} aligns "
-                f"words best, with an error of {100 * best[2]:.0f}%"
-            )
+            notes.append(best[2])
     layer_param, head_param = _PARAMS[name]
     layer = url_state.index(layer_param, n_layers, layer)
     head = url_state.index(head_param, n_heads, head)
