@@ -28,9 +28,7 @@ def complexity(
         int | None, "MIB", "leave out layers whose tensors would hold more; default: 1024"
     ] = None,
     json_: Annotated[bool, "print the measurement as JSON"] = False,
-    out: Annotated[
-        Path | None, "FILE", "also write it to this file, as JSON; refused under load"
-    ] = None,
+    out: Annotated[Path | None, "FILE", "write it there too, as JSON; not under load"] = None,
 ) -> None:
     """Measure time and memory of the layers of table 1 on this machine."""
     from transformer.errors import InputError
@@ -87,9 +85,7 @@ def table(made: Measurement) -> str:
             for fit, over in ((row.in_n, row.lengths), (row.in_d, row.widths))
         )
         lines.append(f"{LAYER_COSTS[row.kind].name:30}{''.join(cells)}")
-    lines.append(
-        f"on this machine, at this load ({made.made.load:g}), attention is slower from n ="
-    )
+    lines.append(f"here, at a load of {made.made.load:g}, attention is slower from n =")
     for first, second in COMPARED:
         for d, found in crossings(made, first, second).items():
             names = f"{LAYER_COSTS[first].name} against {LAYER_COSTS[second].name}"

@@ -223,10 +223,9 @@ def measure(plan: Plan, report: Report = lambda done, total: None) -> Measuremen
     finally:
         torch.set_num_threads(before)
     affinity: Callable[[int], set[int]] | None = getattr(os, "sched_getaffinity", None)
-    gpu = device.type == "cuda"
     made = Provenance(
         plan.command, datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        torch.cuda.get_device_name(device) if gpu else processor_name(),
+        torch.cuda.get_device_name(device) if device.type == "cuda" else processor_name(),
         len(affinity(0)) if affinity else os.cpu_count() or 1, plan.threads, torch.__version__,
         load, plan.held,
     )  # fmt: skip

@@ -162,7 +162,7 @@ def test_what_is_made_under_load_is_not_stored(
     file = tmp_path / "made.json"
     status, out, err = command("complexity", "--out", file)
     assert (status, file.exists()) == ((0, True) if kept else (2, False))
-    assert f"at this load ({load:g})" in out
+    assert f"here, at a load of {load:g}, attention is slower from" in out
     if not kept:
         said = f"other work kept {load:g} processors busy, at most {cores / 10:g} of {cores} is"
         assert made.refusal == f"{said} allowed" and said in err.splitlines()[-1]
