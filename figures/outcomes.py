@@ -59,17 +59,20 @@ def why_the_winner_won(tree: Tree, decode: Decode) -> str:
     if tree.beam_size == 1:
         return _why_greedy(tree, winner)
     score = f"**{signed(winner.score)}**"
+    ended = [node for node in map(tree.node, tree.leaves) if node.outcome == "finished"]
     if winner.outcome != "finished":
-        return (
-            f"**No hypothesis finished within {_tokens(tree.max_length)}.** The best of those cut "
-            f"there is shown; its score is {score}."
-        )
+        said = f"The best of those cut there is shown; its score is {score}."
+        if ended:
+            said += f" {_quoted(tree, ended[0], decode)} ended with {signed(ended[0].score)}."
+        some = "No likely hypothesis" if ended else "No hypothesis"
+        return f"**{some} finished within {_tokens(tree.max_length)}.** {said}"
     if len(tree.leaves) == 1:
         return f"**Why it won:** it is the only finished hypothesis, with a score of {score}."
     rival = tree.node(tree.leaves[1])
     return (
-        f"**Why it won:** its score, {score}, is the highest of {len(tree.leaves)} finished "
-        f"hypotheses. Runner-up: {_quoted(tree, rival, decode)} with {signed(rival.score)}."
+        f"**Why it won:** its score, {score}, is the highest of the {len(tree.leaves)} "
+        f"that {_ended(tree)}. Runner-up: {_quoted(tree, rival, decode)} with "
+        f"{signed(rival.score)}."
     )
 
 
@@ -90,6 +93,11 @@ def score_arithmetic(tree: Tree, decode: Decode) -> str:
     if leaves[0].outcome != "finished" or len(leaves) == 1:
         return text
     return f"{text}\n\n{_other_alphas(tree, decode)}"
+
+
+def _ended(tree: Tree) -> str:
+    every = {tree.node(index).outcome for index in tree.leaves}
+    return "finished" if every == {"finished"} else "finished or were cut"
 
 
 def _other_alphas(tree: Tree, decode: Decode) -> str:
@@ -164,7 +172,7 @@ def why_it_went(tree: Tree, node: Node) -> str:
         place = tree.leaves.index(node.index) + 1
         return (
             f"**Finished** with {code(node.token)} and set aside with its score: place {place} of "
-            f"the {len(tree.leaves)} that finished."
+            f"the {len(tree.leaves)} that {_ended(tree)}."
         )
     if node.outcome == "cut":
         return f"**Cut** at the length limit of {_tokens(tree.max_length)}."

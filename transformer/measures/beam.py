@@ -70,7 +70,7 @@ class Tree:
 
     nodes: Sequence[Node]  # by step, and by rank within a step
     steps: tuple[tuple[int, ...], ...]  # the indices of each step's nodes, best first
-    # Last nodes of finished (or else of cut) translations, best score first; the first is the
+    # Last nodes of the translations compared, finished or cut, best score first; the first is the
     # translation. There may be more than the beam size.
     leaves: tuple[int, ...]
     beam_size: int
@@ -171,8 +171,8 @@ def beam_tree(trace: Trace) -> Tree:
         for node in nodes
     ]
     return Tree(
-        Compact(Node, nodes), tuple(steps), _leaves(nodes), record.beam_size, record.alpha,
-        record.max_length, record.n_forced, record.sampling is not None, rule,
+        Compact(Node, nodes), tuple(steps), _leaves(nodes, record), record.beam_size,
+        record.alpha, record.max_length, record.n_forced, record.sampling is not None, rule,
     )  # fmt: skip
 
 
@@ -213,14 +213,16 @@ def _with_runners_up(nodes: Sequence[Node], trace: Trace, t: int, penalty: float
     return [replace(node, rank=rank) for rank, node in enumerate(every)]
 
 
-def _leaves(nodes: Sequence[Node]) -> tuple[int, ...]:
+def _leaves(nodes: Sequence[Node], record: SearchRecord) -> tuple[int, ...]:
     """Return the final nodes, best first; equal scores in the search's order."""
-    for outcome in ("finished", "cut", "exhausted"):  # the last where nothing could follow
-        ended = [node for node in nodes if node.outcome == outcome]
-        if outcome == "exhausted":
-            ended = [node for node in ended if node.step == nodes[-1].step]
-        if ended:
-            break
+    ended = [node for node in nodes if node.outcome == "finished"]
+    if not all(each.complete for each in record.hypotheses):
+        cut = [node for node in nodes if node.outcome == "cut"]
+        # Without any, nothing could follow.
+        ended += cut or [
+            node for node in nodes
+            if node.outcome == "exhausted" and node.step == nodes[-1].step
+        ]  # fmt: skip
     return tuple(node.index for node in sorted(ended, key=lambda node: -node.score))
 
 

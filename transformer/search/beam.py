@@ -174,8 +174,10 @@ class _State:
     places: list[object | None] = field(default_factory=list)
     # Nodes that ended in `</s>`, in the order found.
     finished: list[Partial] = field(default_factory=list)
-    # Nodes alive when the length limit was reached.
+    # Nodes alive when the length limit was reached, and whether they are ranked with the finished:
+    # until the best continuation of some step ends, none has ended but by falling behind.
     cut: list[Partial] = field(default_factory=list)
+    cut_competes: bool = True
     steps: list[SearchStep] = field(default_factory=list)  # the record so far
 
 
@@ -208,8 +210,8 @@ def search(
         progress: called with (step, longest step) after each step; an exception it raises ends
             the search.
 
-    Returns: one `Found` per sentence. If nothing ended within the length limit, its hypotheses are
-        the cut ones (`complete` is False).
+    Returns: one `Found` per sentence. Hypotheses cut at the length limit (`complete` is False) are
+        ranked with those that ended, unless one of the latter was the best of its step.
     """
     states = _start(max_lengths, settings, prefixes)
     for state, grammar in zip(states, grammars or (), strict=bool(grammars)):
@@ -296,6 +298,8 @@ def _advance(
     finished = [node for node in chosen[: settings.beam_size] if node.token == settings.eos_id]
     live = [node for node in chosen if node.token != settings.eos_id][: settings.beam_size]
     state.finished += finished
+    if chosen and chosen[0] in finished and not settings.rule.cut_competes:
+        state.cut_competes = False
     at_limit = t + 1 >= state.max_length
     if at_limit or not chosen:
         cut = [node for node in live if node in chosen[: settings.beam_size]]
@@ -357,9 +361,7 @@ def _is_decided(state: _State, live: Sequence[Partial], settings: SearchSettings
 
 
 def _result(state: _State, settings: SearchSettings, piece: Name) -> Found:
-    nodes = state.finished or state.cut
-    if settings.rule.cut_competes:
-        nodes = state.finished + state.cut
+    nodes = state.finished + (state.cut if state.cut_competes else [])
     best = sorted(nodes, key=lambda node: -node.score(settings.penalty))[: settings.beam_size]
     return Found(
         tuple(recorded_hypothesis(node, settings.eos_id, settings.penalty, piece) for node in best),

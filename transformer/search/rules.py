@@ -22,8 +22,8 @@ class BeamRule:
     # Replace continuations that end by the next best ones at once; otherwise the beam is narrower
     # until the next step.
     refill: bool = False
-    # A hypothesis cut at the longest length is ranked with those that ended; otherwise it counts
-    # only if none ended.
+    # A hypothesis cut at the longest length is always ranked with those that ended; otherwise only
+    # if none of them was the best of its step, such as an empty one of little probability.
     cut_competes: bool = False
     # The length at which a live hypothesis is scored to decide whether it can still win. "longest"
     # is exact, "current" a heuristic that stops earlier; with "none" a sentence ends as soon as

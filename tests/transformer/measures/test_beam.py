@@ -92,7 +92,7 @@ def check_winner(tree: Tree, record: SearchRecord, trace: Trace) -> None:
     winner = [tree.node(index) for index in tree.winner]
     assert tuple(node.token_id for node in winner) == trace.predicted_ids
     assert [node.log_prob for node in winner] == pytest.approx(trace.log_probs.tolist(), abs=1e-5)
-    # The search reports the best of the finished, or of the cut if none finished.
+    # The search reports the best of the finished, and of the cut where those compete.
     assert len(tree.leaves) >= len(record.hypotheses)
     for leaf, hypothesis in zip(tree.leaves, record.hypotheses, strict=False):
         path = tree.prefix(leaf)
@@ -185,6 +185,9 @@ def test_a_prefix_leaves_no_choice_and_the_length_limit_cuts_all_that_is_alive()
     leaves = [tree.node(leaf) for leaf in tree.leaves]
     assert [(node.outcome, node.length) for node in leaves] == [("cut", 4)] * 3
     assert len(record.hypotheses) == 3
+    tree, record = of(searched(0, beam_size=8, max_length=3, end=-1.0))
+    outcomes = [tree.node(leaf).outcome for leaf in tree.leaves]
+    assert outcomes[0] == "cut" and "finished" in outcomes and not record.hypotheses[0].complete
 
 
 def test_what_cannot_win_is_told_from_what_was_outranked() -> None:

@@ -33,29 +33,64 @@ def run(model: Table, max_length: int = 5, **options: object) -> list[Found]:
 def brute_force(
     model: Table, sentence: int, max_length: int, alpha: float
 ) -> list[tuple[float, tuple[int, ...]]]:
-    """Every finished sequence within `max_length` tokens, best first."""
+    """Every finished sequence within `max_length` tokens, best first.
+
+    Those cut there are among them unless a finished one is the likeliest of its length.
+    """
     content = [token for token in range(model.vocab) if token not in (0, BOS, EOS)]
-    scored = []
+    scored, cut, real = [], [], False
     for length in range(1, max_length + 1):
-        for body in itertools.product(content, repeat=length - 1):
-            ids = (*body, EOS)
-            total = sum(
+        here = {}
+        for ids in itertools.product(*[content] * (length - 1), [*content, EOS]):
+            here[ids] = sum(
                 float(model.logits(sentence, ids[:t]).log_softmax(0)[ids[t]]) for t in range(length)
             )
-            scored.append((total / ((5 + length) / 6) ** alpha, ids))
-    return sorted(scored, reverse=True)
+        real = real or max(here, key=lambda ids: here[ids])[-1] == EOS
+        for ids, total in here.items():
+            if ids[-1] == EOS or length == max_length:
+                each = (total / ((5 + length) / 6) ** alpha, ids)
+                (scored if ids[-1] == EOS else cut).append(each)
+    return sorted(scored + ([] if real else cut), reverse=True)
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 2.0])
 @pytest.mark.parametrize("seed", range(4))
 def test_a_full_width_beam_equals_brute_force(seed: int, alpha: float) -> None:
-    model = Table(seed, vocab=6, sentences=range(2))
-    found = run(model, max_length=4, beam_size=6**4, alpha=alpha)
-    for sentence in range(2):
-        expected = brute_force(model, sentence, 4, alpha)
-        hypotheses = found[sentence].hypotheses
-        assert [h.ids for h in hypotheses] == [ids for _, ids in expected]
-        assert [h.score for h in hypotheses] == pytest.approx([s for s, _ in expected], abs=1e-5)
+    outcomes = set()
+    for end in (-2.0, 0.0):
+        model = Table(seed, vocab=6, sentences=range(2), end=end)
+        found = run(model, max_length=4, beam_size=6**4, alpha=alpha)
+        for sentence in range(2):
+            expected = brute_force(model, sentence, 4, alpha)
+            hypotheses = found[sentence].hypotheses
+            assert [h.ids for h in hypotheses] == [ids for _, ids in expected]
+            scores = [score for score, _ in expected]
+            assert [h.score for h in hypotheses] == pytest.approx(scores, abs=1e-5)
+            assert [h.complete for h in hypotheses] == [ids[-1] == EOS for _, ids in expected]
+            outcomes.add(any(not h.complete for h in hypotheses))
+    assert outcomes <= {True, False} and True in outcomes  # both kinds occur
+
+
+@given(seed=st.integers(0, 10_000), beam=st.integers(2, 6), n=st.integers(1, 7))
+def test_an_unlikely_end_does_not_beat_what_the_limit_cut(seed: int, beam: int, n: int) -> None:
+    """Where `</s>` is always the least likely token, translations are cut, and say so."""
+    model = Table(seed, vocab=6, end=-25.0)
+    best = run(model, n, beam_size=beam)[0].hypotheses[0]
+    assert len(best.ids) == n and not best.complete and EOS not in best.ids
+    again = run(Table(seed, vocab=6, end=-25.0), n, beam_size=beam, prefixes=[(4, 5)[: n - 1]])
+    assert not again[0].hypotheses[0].complete
+
+
+def test_a_likely_end_beats_what_the_limit_cut() -> None:
+    """It is the best of its step, so the likelier tokens of a loop behind it do not count."""
+
+    def change(logits: Tensor, prefix: Sequence[int]) -> None:
+        logits.fill_(-9.0)
+        logits[{1: EOS}.get(len(prefix), 4)] = 0.0
+        logits[5] = -1.0
+
+    found = run(Table(0, vocab=6, change=change), 6, beam_size=2, alpha=3.0)[0].hypotheses
+    assert found[0].ids == (4, EOS) and all(each.complete for each in found)
 
 
 @given(seed=st.integers(0, 10_000), max_length=st.integers(1, 8))
@@ -76,6 +111,7 @@ def wide_search(model: Table, max_length: int, beam: int, alpha: float) -> Hypot
     """The same search, run to the length limit with no early end: the reference for stopping."""
     live: list[tuple[float, tuple[int, ...]]] = [(0.0, ())]
     finished: list[tuple[float, tuple[int, ...]]] = []
+    real = False
     for _ in range(max_length):
         grown = []
         for total, ids in live:
@@ -86,25 +122,29 @@ def wide_search(model: Table, max_length: int, beam: int, alpha: float) -> Hypot
                 if token not in (0, BOS)
             ]
         best = sorted(grown, reverse=True)[:beam]
+        real = real or (bool(best) and best[0][1][-1] == EOS)
         finished += [(s / length_penalty(len(i), alpha), i) for s, i in best if i[-1] == EOS]
         live = [(s, i) for s, i in best if i[-1] != EOS]
-    score, ids = max(finished) if finished else (live[0][0], live[0][1])
-    return Hypothesis(ids, (), 0.0, score, (), bool(finished))
+    cut = [] if real else [(s / length_penalty(len(i), alpha), i) for s, i in live]
+    score, ids = max(finished + cut)
+    return Hypothesis(ids, (), 0.0, score, (), ids[-1] == EOS)
 
 
 @given(
     seed=st.integers(0, 10_000),
     beam=st.integers(1, 5),
     alpha=st.sampled_from([0.0, 0.3, 0.6, 1.0, 3.0]),
+    end=st.sampled_from([-3.0, 0.0]),
+    n=st.sampled_from([2, 4, 9]),
 )
 @settings(max_examples=60, deadline=None)
-def test_ending_early_never_changes_the_best(seed: int, beam: int, alpha: float) -> None:
-    model = Table(seed, vocab=6)
-    expected = wide_search(model, 9, beam, alpha)
+def test_ending_early_never_changes_the_best(
+    seed: int, beam: int, alpha: float, end: float, n: int
+) -> None:
+    expected = wide_search(Table(seed, vocab=6, end=end), n, beam, alpha)
     for n_best in {1, beam}:
-        best = run(Table(seed, vocab=6), 9, beam_size=beam, alpha=alpha, n_best=n_best)[
-            0
-        ].hypotheses[0]
+        model = Table(seed, vocab=6, end=end)
+        best = run(model, n, beam_size=beam, alpha=alpha, n_best=n_best)[0].hypotheses[0]
         assert (best.ids, best.complete) == (expected.ids, expected.complete)
 
 
@@ -245,7 +285,7 @@ def test_what_the_rules_say() -> None:
     assert [rule.bound for rule in rules] == ["current", "none", "longest"]
     for rule in (PAPER, *rules):  # a beam of one is greedy
         assert found(rule, 5, beam=1) == [(EOS,)]
-    # At length 1 only `</s>` ends; its rival is cut there, and competes or does not.
+    # At length 1 only `</s>` ends, and is likeliest; its rival, cut, competes or does not.
     assert (found(PAPER, 1), found(rules[0], 1)) == ([(EOS,)], [(EOS,), (3,)])
     forced = SearchSettings(beam_size=2, suppressed=(), forced_eos=True)  # which costs nothing
     best = search(Fixed(), [1], forced)[0].hypotheses
