@@ -80,13 +80,18 @@ class Page:
 
 
 def show(
-    what: Exhibit | Trace | str | Path | Mapping[str, Any], *, name: str = "", height: int = 760
+    what: Exhibit | Trace | str | Path | Mapping[str, Any],
+    *,
+    name: str = "",
+    batch: int | None = None,
+    height: int = 760,
 ) -> Page:
     """Return a figure, or all attention of a trace, as one page, which a notebook displays.
 
     Args:
         what: a figure, a trace, the path of an .npz file, or arrays by name (see docs/arrays.md).
         name: origin stated on the page; by default the file's name.
+        batch: which sentence of arrays [L, B, H, n, m] to show.
         height: of the frame in a notebook, in pixels.
 
     Raises: `CheckpointError`, one line that names the array and what is allowed; `TypeError` for
@@ -94,10 +99,12 @@ def show(
     """
     if isinstance(height, bool) or not isinstance(height, int) or not 100 <= height <= 10_000:
         raise ValueError(f"height {height!r} is not a whole number from 100 to 10000")
-    return Page(page_of(what, name), height)
+    return Page(page_of(what, name, batch), height)
 
 
-def page_of(what: Exhibit | Trace | str | Path | Mapping[str, Any], name: str = "") -> bytes:
+def page_of(
+    what: Exhibit | Trace | str | Path | Mapping[str, Any], name: str = "", batch: int | None = None
+) -> bytes:
     """Return the page of `show`, as UTF-8."""
     from headlight.page import trace_exhibit
     from ui.export.html import to_html
@@ -108,10 +115,10 @@ def page_of(what: Exhibit | Trace | str | Path | Mapping[str, Any], name: str = 
     if isinstance(what, Trace):
         trace, called = what, "a trace"
     elif isinstance(what, str | Path):
-        trace, called = load_arrays(what), Path(what).name
+        trace, called = load_arrays(what, batch), Path(what).name
         snippet = _PROGRAM.format(path=str(called))
     elif isinstance(what, Mapping):
-        trace, called = trace_of(what), "arrays"
+        trace, called = trace_of(what, batch=batch), "arrays"
     else:
         raise TypeError(
             f"show takes a figure, a Trace, a path or arrays by name, not {type(what).__name__}"

@@ -12,11 +12,16 @@ def available_devices() -> tuple[str, ...]:
     return ("cuda", "cpu") if torch.cuda.is_available() else ("cpu",)
 
 
-def resolve_device(device: str) -> torch.device:
+#: A device by its name, or PyTorch's own.
+Device = str | torch.device
+
+
+def resolve_device(device: Device) -> torch.device:
     """Return the device called "auto", "cpu" or "cuda". Raises `InputError` if it is missing."""
     present = available_devices()
-    if device == "auto":
+    name = str(device).removesuffix(":0")  # the first, which is the only one used
+    if name == "auto":
         return torch.device(present[0])
-    if device not in present:
-        raise InputError(f"device {device!r} is not here; there is: auto, {', '.join(present)}")
-    return torch.device(device)
+    if name not in present:
+        raise InputError(f"device {name!r} is not here; there is: auto, {', '.join(present)}")
+    return torch.device(name)

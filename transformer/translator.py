@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Unpack
 
@@ -11,7 +11,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from transformer.checkpoint.folder import Checkpoint, load_checkpoint
 from transformer.checkpoint.reference import ModelRef
-from transformer.device import available_devices, resolve_device
+from transformer.device import Device, available_devices, resolve_device
 from transformer.errors import CheckpointError, InputError
 from transformer.execution import Begin, EachLayer, Execution, Executions
 from transformer.hooks import Chain, Hook
@@ -23,7 +23,7 @@ from transformer.search.decoding import (
     default_decoding,
     default_extra_length,
 )
-from transformer.search.reader import EXTRA_LENGTH, Reader, Source
+from transformer.search.reader import EXTRA_LENGTH, Ids, Reader, Source
 from transformer.search.records import NO_TRANSLATION, Translation
 from transformer.search.request import (
     Progress,
@@ -69,7 +69,7 @@ class Translator:
         model: Transformer,
         tokenizer: Tokenizer,
         *,
-        device: str = "auto",
+        device: Device = "auto",
         name: str = "model",
         path: Path | None = None,
         max_tokens: int = 512,
@@ -101,7 +101,7 @@ class Translator:
 
     @classmethod
     def load(
-        cls, path: str | Path | ModelRef, device: str = "auto", max_tokens: int = 512
+        cls, path: str | Path | ModelRef, device: Device = "auto", max_tokens: int = 512
     ) -> Translator:
         """Read a checkpoint folder, or one of its snapshots as `PATH@UPDATES`.
 
@@ -113,7 +113,7 @@ class Translator:
 
     @classmethod
     def from_checkpoint(
-        cls, checkpoint: Checkpoint, device: str = "auto", max_tokens: int = 512
+        cls, checkpoint: Checkpoint, device: Device = "auto", max_tokens: int = 512
     ) -> Translator:
         """Make a translator of a checkpoint in memory."""
         return cls(
@@ -146,13 +146,13 @@ class Translator:
         """Split a text in the target language into pieces. Raises `InputError` like `tokenize`."""
         return self._reader.tokenize(text, self.tokenizer.target)
 
-    def read(self, sentence: str | Sequence[int]) -> Source:
+    def read(self, sentence: str | Ids) -> Source:
         """Return a sentence as the encoder reads it (`Reader.source`)."""
         return self._reader.source(sentence)
 
     def translate(
         self,
-        sentences: Sequence[str | Sequence[int]],
+        sentences: Iterable[str | Ids],
         beam_size: int | None = None,
         alpha: float | None = None,
         *,
@@ -198,8 +198,8 @@ class Translator:
 
     def trace(
         self,
-        sentence: str | Sequence[int],
-        target: str | Sequence[int] | None = None,
+        sentence: str | Ids,
+        target: str | Ids | None = None,
         beam_size: int | None = None,
         alpha: float | None = None,
         top_k: int = 10,
@@ -236,7 +236,7 @@ class Translator:
 
     def traces(
         self,
-        sentences: Sequence[str | Sequence[int]],
+        sentences: Iterable[str | Ids],
         beam_size: int | None = None,
         alpha: float | None = None,
         top_k: int = 10,

@@ -326,3 +326,43 @@ def test_records_fit_memory(tiny_translator: Translator, monkeypatch: pytest.Mon
     monkeypatch.setattr("transformer.search.request.MAX_RECORD_BYTES", 100_000)
     with pytest.raises(InputError, match="smaller beam"):
         tiny_translator.trace(ANIMAL, beam_size=64)
+
+
+@pytest.mark.parametrize("how", [list, tuple, np.array, torch.tensor, lambda ids: [*np.array(ids)],
+                                 lambda ids: [*torch.tensor(ids)]])  # fmt: skip
+def test_ids_may_be_arrays_and_those_of_a_trace(tiny_translator: Translator, how: Any) -> None:
+    plain = tiny_translator.trace(ANIMAL, beam_size=2)
+    ids = tiny_translator.tokenize(ANIMAL).ids
+    for given_ids in (ids, plain.src_ids):
+        trace = tiny_translator.trace(how(given_ids), beam_size=2)
+        assert (trace.src_ids, trace.predicted_ids) == (plain.src_ids, plain.predicted_ids)
+    sources = (how(each) for each in (plain.src_ids, ids))
+    assert [each.ids for each in tiny_translator.translate(sources, beam_size=2)] == [
+        plain.predicted_ids[: len(plain.predicted_ids) - plain.complete]
+    ] * 2
+    (trace,) = tiny_translator.traces(iter([how(ids)]), beam_size=2)
+    assert trace.predicted_ids == plain.predicted_ids
+    assert (
+        tiny_translator.trace(ids, how(plain.predicted_ids)).predicted_ids[:-1]
+        == (plain.predicted_ids[: len(plain.predicted_ids) - plain.complete])
+    )
+    forced = tiny_translator.trace(ids, beam_size=2, prefix=how(plain.tgt_ids[:4]))
+    assert forced.n_forced == 3 and forced.predicted_ids[:3] == plain.predicted_ids[:3]
+
+
+def test_arrays_that_are_no_ids_are_refused(tiny_translator: Translator) -> None:
+    for wrong, said in (
+        (np.array([4.0, 5.0]), "source token .*4.0.* is not a whole number"),
+        (torch.tensor([True, False]), "is not a whole number"),
+        (np.array([[4, 5]]), "text, not ndarray"), (torch.tensor(4), "text, not Tensor"),
+    ):  # fmt: skip
+        with pytest.raises(InputError, match=said):
+            tiny_translator.translate([wrong])
+
+
+def test_a_device_may_be_pytorchs_own(tiny_translator: Translator) -> None:
+    for device in (torch.device("cpu"), torch.device("cpu", 0)):
+        made = Translator(tiny_translator.model, tiny_translator.tokenizer, device=device)
+        assert made.device == "cpu"
+    with pytest.raises(InputError, match="device 'meta' is not here"):
+        Translator(tiny_translator.model, tiny_translator.tokenizer, device=torch.device("meta"))

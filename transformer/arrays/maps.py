@@ -32,13 +32,22 @@ _NOT_SQUARE = (
 )
 
 
-def checked_maps(where: str, given: Mapping[str, NDArray[Any]]) -> dict[AttentionKind, Floats]:
-    """Return the three kinds of maps, [L, H, n, m]; missing kinds have no layers."""
+def checked_maps(
+    where: str, given: Mapping[str, NDArray[Any]], batch: int | None = None
+) -> dict[AttentionKind, Floats]:
+    """Return the three kinds of maps, [L, H, n, m]; missing kinds have no layers.
+
+    Args: batch: which of the maps [L, B, H, n, m] to take.
+    """
     named: dict[str, NDArray[Any]] = {}
     for name, array in given.items():
         kind = ALIASES.get(name, name)
         if name in SINGLE or kind in ATTENTION_KINDS:
             key = "attention" if name in SINGLE else kind
+            if batch is not None and array.ndim == 5:
+                if not 0 <= batch < array.shape[1]:
+                    raise wrong(where, name, array.shape, f" has no batch={batch}")
+                array = array[:, batch]
             if key in named:
                 raise CheckpointError(f"{where}: array {name!r} is stored under two names")
             named[key] = _checked_map(where, name, array)
@@ -87,14 +96,19 @@ def _with_missing(named: Mapping[str, Floats]) -> dict[AttentionKind, Floats]:
 
 
 def four_axes(where: str, name: str, shape: Sequence[int]) -> tuple[int, ...]:
-    """Return the shape as [L, H, n, m], without a batch axis of one.
+    """Return the shape as [L, H, n, m], without a batch axis of one, as in [L, 1, H, n, m].
 
     Raises: `CheckpointError` for a shape that is not allowed.
     """
     four = tuple(shape)
-    if len(four) == 5 and 1 in four[:2]:
-        at = four.index(1, 0, 2) if four[1] != 1 else 1
-        four = four[:at] + four[at + 1 :]
+    if len(four) == 5:
+        if four[1] != 1:
+            other = f", or maps[0] if these are {four[1]} layers" if four[0] == 1 else ""
+            raise wrong(
+                where, name, shape,
+                f" is a batch of {four[1]}: choose one (`batch=0`){other}",
+            )  # fmt: skip
+        four = four[:1] + four[2:]
     if len(four) not in (2, 3, 4):
         raise wrong(
             where, name, shape,

@@ -44,13 +44,15 @@ STORED = tuple(each.name for each in fields(Trace) if each.name != "search")
 KNOWN = frozenset({*STORED, *ALIASES, *SINGLE, "tokens", LAYOUT})
 
 
-def load_arrays(path: str | Path) -> Trace:
+def load_arrays(path: str | Path, batch: int | None = None) -> Trace:
     """Read a trace from an .npz file written by any program.
+
+    Args: batch: which of the maps [L, B, H, n, m] to take.
 
     Raises: `CheckpointError`, one line with the file, the array, its shape and what is allowed.
     """
     path = Path(path)
-    return trace_of(read_npz(path, KNOWN), str(path))
+    return trace_of(read_npz(path, KNOWN), str(path), batch)
 
 
 def describe_arrays(path: str | Path) -> dict[AttentionKind, tuple[int, ...]]:
@@ -113,20 +115,22 @@ def save_arrays(trace: Trace, path: str | Path) -> Path:
     return path
 
 
-def trace_of(arrays: Mapping[str, Any], where: str = "arrays") -> Trace:
+def trace_of(arrays: Mapping[str, Any], where: str = "arrays", batch: int | None = None) -> Trace:
     """Return a trace from arrays by name; unknown names are ignored.
 
     Nothing missing is invented: tokens are named by their positions (`▁1`, `▁2`, ...), ids are -1,
     and log-probabilities, entropies and predictions are empty.
 
-    Args: where: the name of the source in messages, such as the file.
+    Args:
+        where: the name of the source in messages, such as the file.
+        batch: which of the maps [L, B, H, n, m] to take.
 
     Raises: `CheckpointError`, one line, see `load_arrays`.
     """
     known = {name: _array(where, name, value) for name, value in arrays.items() if name in KNOWN}
     given = Arrays(where, known)
     ours = given.text(LAYOUT) == OURS
-    maps = checked_maps(where, known)
+    maps = checked_maps(where, known, batch)
     n_source, n_target = lengths(where, maps)
     if "tokens" in known and n_source and n_target:
         raise CheckpointError(

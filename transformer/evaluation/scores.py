@@ -8,7 +8,7 @@ so the two are not interchangeable.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -69,7 +69,7 @@ def _rounded(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def score(
-    hypotheses: Sequence[str], references: Sequence[str], *, lc_tok_language: str | None = None
+    hypotheses: Iterable[str], references: Iterable[str], *, lc_tok_language: str | None = None
 ) -> Scores:
     """Measure translations against one reference each.
 
@@ -77,6 +77,7 @@ def score(
 
     Raises: `InputError` for empty lists, unequal lengths, or a language without `lc_tok`.
     """
+    hypotheses, references = list(hypotheses), list(references)
     if len(hypotheses) != len(references):
         raise InputError(
             f"{len(hypotheses):,} translations and {len(references):,} references; "
@@ -86,9 +87,9 @@ def score(
         raise InputError("nothing to score: there are no sentences")
     bleu, chrf = BLEU(), CHRF()
     return Scores(
-        bleu=bleu.corpus_score(list(hypotheses), [list(references)]).score,
+        bleu=bleu.corpus_score(hypotheses, [references]).score,
         signature=str(bleu.get_signature()),
-        chrf=chrf.corpus_score(list(hypotheses), [list(references)]).score,
+        chrf=chrf.corpus_score(hypotheses, [references]).score,
         chrf_signature=str(chrf.get_signature()),
         sentences=len(hypotheses),
         lc_tok_bleu=(

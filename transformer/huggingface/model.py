@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from transformer.device import resolve_device
+from transformer.device import Device, resolve_device
 from transformer.errors import CheckpointError, InputError
 from transformer.huggingface.building import Family, build, vocabulary_sizes
 from transformer.huggingface.files import (
@@ -74,7 +74,7 @@ class HuggingFaceModel:
         text: HubTokenizer,
         generation: Generation,
         *,
-        device: str = "auto",
+        device: Device = "auto",
         name: str = "model",
         path: Path | None = None,
         max_tokens: int = 512,
@@ -93,7 +93,7 @@ class HuggingFaceModel:
 
     @classmethod
     def load(
-        cls, path: str | Path, device: str = "auto", max_tokens: int = 512
+        cls, path: str | Path, device: Device = "auto", max_tokens: int = 512
     ) -> HuggingFaceModel:
         """Read a folder that the library's `save_pretrained` wrote, or a copy of one on the hub.
 
@@ -124,7 +124,7 @@ class HuggingFaceModel:
         )  # fmt: skip
 
     @classmethod
-    def from_hub(cls, name: str, device: str = "auto", **options: Any) -> HuggingFaceModel:
+    def from_hub(cls, name: str, device: Device = "auto", **options: Any) -> HuggingFaceModel:
         """Download `owner/name` from the hub with `huggingface_hub`, and load it.
 
         Args: options: those of `load`.

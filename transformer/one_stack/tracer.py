@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,14 +12,14 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from transformer.checkpoint.reference import ModelRef
-from transformer.device import resolve_device
+from transformer.device import Device, resolve_device
 from transformer.errors import InputError
 from transformer.hooks import Record, matching
 from transformer.one_stack.files import MASK, load_stack, mask_id
 from transformer.one_stack.model import OneStack, StackSteps
 from transformer.search.beam import search
 from transformer.search.inputs import MAX_TOP_K, checked_whole
-from transformer.search.reader import EXTRA_LENGTH, Reader, Source
+from transformer.search.reader import EXTRA_LENGTH, Ids, Reader, Source
 from transformer.search.records import NO_TRANSLATION, Hypothesis, Translation
 from transformer.search.request import (
     Progress,
@@ -62,7 +62,7 @@ class StackModel:
         model: OneStack,
         tokenizer: Tokenizer,
         *,
-        device: str = "auto",
+        device: Device = "auto",
         name: str = "model",
         path: Path | None = None,
         max_tokens: int = 512,
@@ -79,7 +79,7 @@ class StackModel:
 
     @classmethod
     def load(
-        cls, path: str | Path | ModelRef, device: str = "auto", max_tokens: int = 512
+        cls, path: str | Path | ModelRef, device: Device = "auto", max_tokens: int = 512
     ) -> StackModel:
         """Read a checkpoint folder. Raises `CheckpointError`, `InputError` like `Translator`."""
         resolve_device(device)
@@ -115,8 +115,8 @@ class StackModel:
 
     def trace(
         self,
-        sentence: str,
-        target: str | None = None,
+        sentence: str | Ids,
+        target: str | Ids | None = None,
         beam_size: int | None = None,
         alpha: float | None = None,
         top_k: int = 10,
@@ -185,7 +185,7 @@ class StackModel:
 
     def translate(
         self,
-        sentences: Sequence[str],
+        sentences: Iterable[str | Ids],
         beam_size: int = BEAM_SIZE,
         alpha: float = ALPHA,
         *,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from transformer.checkpoint.folder import Checkpoint, load_checkpoint
@@ -64,7 +64,7 @@ def source_text(words: Sequence[str]) -> str:
 
 def parse(
     translator: Translator,
-    sentences: Sequence[Sequence[str]],
+    sentences: Iterable[Sequence[str]],
     beam_size: int | None = None,
     alpha: float | None = None,
     *,
@@ -79,6 +79,7 @@ def parse(
 
     Raises: `InputError` for a sentence without words or of too many tokens (counted from 1).
     """
+    sentences = list(sentences)
     for number, words in enumerate(sentences, 1):
         if not words:
             raise InputError(f"sentence {number} has no words")

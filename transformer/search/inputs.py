@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
@@ -41,28 +43,46 @@ def checked_alpha(value: object) -> float:
 
 
 def checked_ids(
-    what: str, ids: Sequence[int], config: ModelConfig, size: int | None = None
+    what: str,
+    ids: Iterable[Any],
+    config: ModelConfig,
+    size: int | None = None,
+    *,
+    ended: bool = True,
 ) -> list[int]:
     """Return the token ids if a model may read them, else raise `InputError`.
 
     Args:
         what: names them in the message.
+        ids: from anywhere: Python, NumPy, PyTorch, or a trace, whose `<s>` and `</s>` are left out.
         size: of the vocabulary; None is the target's.
+        ended: whether there may be a `</s>`.
     """
     size = config.target_vocab_size if size is None else size
     banned = (config.pad_id, config.bos_id, config.eos_id)
-    for token in ids:
-        if isinstance(token, bool) or not isinstance(token, int | np.integer):
-            raise InputError(f"{what} token {token!r} is not a whole number")
+    ids = ids.tolist() if hasattr(ids, "tolist") else ids
+    found = [_whole(what, token) for token in ids]
+    found = found[1:] if found[:1] == [config.bos_id] else found
+    found = found[:-1] if ended and found[-1:] == [config.eos_id] else found
+    for token in found:
         if not 0 <= token < size or token in banned:
             raise InputError(
                 f"{what} token {token} cannot be used; allowed are 0 to {size - 1} "
                 f"without {', '.join(map(str, banned))}"
             )
-    return [int(token) for token in ids]
+    return found
 
 
-def check_length(ids: Sequence[int], most: int) -> None:
+def _whole(what: str, token: object) -> int:
+    try:
+        if not isinstance(token, bool | np.bool_):
+            return operator.index(token)  # type: ignore[arg-type]
+    except TypeError:
+        pass
+    raise InputError(f"{what} token {token!r:.40} is not a whole number")
+
+
+def check_length(ids: list[int] | tuple[int, ...], most: int) -> None:
     """Raise `InputError` if these ids and `</s>` are more than `most` tokens."""
     if len(ids) + 1 > most:
         raise InputError(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from transformer.config import ModelConfig
 from transformer.errors import InputError
@@ -16,7 +17,9 @@ EXTRA_LENGTH = 50
 #: Longest sentence in characters; longer ones are refused before tokenising.
 MAX_CHARACTERS = 10_000
 
-Prefix = str | Sequence[int] | None
+#: Token ids: a sequence of integers, or an array of NumPy or PyTorch with one axis.
+Ids = Collection[Any]
+Prefix = str | Ids | None
 
 
 class Reader:
@@ -50,12 +53,13 @@ class Reader:
         check_length(tokenized.ids, self.max_tokens)
         return tokenized
 
-    def source(self, sentence: str | Sequence[int]) -> Source:
+    def source(self, sentence: str | Ids) -> Source:
         """Return a sentence as the encoder reads it.
 
-        Args: sentence: text, or token ids (without `</s>`) of another segmentation.
+        Args: sentence: text, or token ids (with or without `</s>`) of another segmentation.
         """
-        if isinstance(sentence, Sequence) and not isinstance(sentence, str | bytes | bytearray):
+        listed = isinstance(sentence, Sequence) or getattr(sentence, "ndim", 0) == 1
+        if listed and not isinstance(sentence, str | bytes | bytearray):
             ids = checked_ids("source", sentence, self.config, self.config.vocab_size)
             check_length(ids, self.max_tokens)
             strange = {self.config.unk_id, *self.tokenizer.byte_ids}
@@ -76,16 +80,14 @@ class Reader:
             unknown_text=unknown_text(tokenized),
         )
 
-    def sources(
-        self, sentences: Sequence[str | Sequence[int]], *, blank: bool = True
-    ) -> list[Source]:
+    def sources(self, sentences: Iterable[str | Ids], *, blank: bool = True) -> list[Source]:
         """Read every sentence with `source`; an error names which one, counted from 1.
 
         Args: blank: whether blank sentences are allowed.
         """
         if isinstance(sentences, str):
             raise InputError("translate takes a list of sentences, not one text")
-        read = []
+        read, sentences = [], list(sentences)
         for index, sentence in enumerate(sentences):
             try:
                 read.append(self.source(sentence))
@@ -96,7 +98,7 @@ class Reader:
                 raise InputError(f"{where}{error}") from None
         return read
 
-    def target(self, target: str | Sequence[int]) -> list[int]:
+    def target(self, target: str | Ids) -> list[int]:
         """Return the ids for the decoder to predict, ending in `</s>`."""
         eos = self.config.eos_id
         if isinstance(target, str):
@@ -104,9 +106,7 @@ class Reader:
             if len(ids) == 1:
                 raise InputError("the target is blank; type at least one character")
             return ids
-        ids = list(target)
-        ids = ids[:-1] if ids[-1:] == [eos] else ids
-        ids = [*checked_ids("target", ids, self.config), eos]
+        ids = [*checked_ids("target", target, self.config), eos]
         if len(ids) > self.max_tokens:
             raise InputError(
                 f"the target has {len(ids):,} tokens; at most {self.max_tokens} are allowed"
@@ -119,7 +119,7 @@ class Reader:
             return []
         if isinstance(prefix, str):
             return list(self.tokenize(prefix, self.tokenizer.target).ids)
-        return checked_ids("prefix", prefix, self.config)
+        return checked_ids("prefix", prefix, self.config, ended=False)
 
     def limit(self, n_source: int, max_length: int | None, forced: Sequence[int]) -> int:
         """Return the longest translation of `n_source` tokens, both including `</s>`."""

@@ -101,7 +101,7 @@ def test_one_sided_traces_come_back_and_some_text_is_refused(tmp_path: Path) -> 
 
 def test_axes_of_one_entry_may_be_left_out_and_a_batch_of_one_is_no_axis() -> None:
     for lead, expected in (
-        ((), (1, 1)), ((3,), (1, 3)), ((2, 3), (2, 3)), ((1, 2, 3), (2, 3)), ((2, 1, 3), (2, 3)),
+        ((), (1, 1)), ((3,), (1, 3)), ((2, 3), (2, 3)), ((2, 1, 3), (2, 3)),
     ):  # fmt: skip
         maps = rows((*lead, 4, 4))
         trace = trace_of({"attentions": maps})
@@ -189,7 +189,14 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "text": ({"cross": np.array([["a"]])}, "'cross' [1, 1] has type <U1; expected numbers"),
     "complex": ({"cross": CROSS * 1j}, "complex128; expected numbers"),
     "one axis": ({"cross": np.ones(1)}, "'cross' [1] is not a map; allowed are [layers, heads,"),
-    "a batch": ({"cross": np.full((2, 3, 2, 3, 4), 0.25)}, "'cross' [2, 3, 2, 3, 4] is not a map"),
+    "a batch": (
+        {"cross": np.full((2, 3, 2, 3, 4), 0.25)},
+        "[2, 3, 2, 3, 4] is a batch of 3: choose one (`batch=0`)",
+    ),
+    "one layer of two, or two layers of one": (
+        {"cross": np.full((1, 2, 5, 3, 4), 0.25)},
+        "[1, 2, 5, 3, 4] is a batch of 2: choose one (`batch=0`), or maps[0] if these are 2 layers",
+    ),
     "long": ({"cross": np.full((1, 513), 1 / 513)}, "[1, 513] has 513 tokens; at most 512"),
     "deep": ({"cross": np.ones((201, 1, 1, 1))}, "201 layers of 1 heads; at most 200 layers"),
     "heads": ({"cross": np.ones((100, 50, 1, 1))}, "at most 200 layers and 4,096 heads"),
@@ -265,3 +272,17 @@ def test_headers_alone_say_what_a_file_holds(tmp_path: Path) -> None:
     np.savez(tmp_path / "b.npz", x=np.ones(3))
     with pytest.raises(CheckpointError, match="no attention maps"):
         describe_arrays(tmp_path / "b.npz")
+
+
+def test_one_sentence_of_a_batch_is_chosen() -> None:
+    """Of arrays and of a file, for every kind."""
+    rng = np.random.default_rng(0)
+    shapes = {"encoder_self": (2, 3, 4, 5, 5), "cross": (1, 3, 2, 4, 5)}
+    both = {kind: rng.dirichlet(np.ones(shape[-1]), shape[:-1]) for kind, shape in shapes.items()}
+    for batch in range(3):
+        trace = trace_of(both, batch=batch)
+        for kind, maps in both.items():
+            np.testing.assert_array_equal(getattr(trace, kind), maps[:, batch].astype(np.float32))
+    for none in (3, -1):
+        with pytest.raises(CheckpointError, match=f"has no batch={none}"):
+            trace_of(both, batch=none)

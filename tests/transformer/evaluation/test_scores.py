@@ -27,6 +27,7 @@ def test_bleu_is_sacrebleus_and_the_case_counts_in_it_but_not_in_lc_tok_bleu() -
     worse = [line.replace("war", "ist") for line in GERMAN]
     assert score(worse, GERMAN).bleu == sacrebleu.corpus_bleu(worse, [GERMAN]).score
     assert score(worse, GERMAN).chrf == sacrebleu.corpus_chrf(worse, [GERMAN]).score
+    assert score(iter(worse), iter(GERMAN)) == score(worse, GERMAN)
     assert score(worse, GERMAN).lc_tok_bleu is None
     for lines in (GERMAN, [line.lower() for line in GERMAN]):
         scores = score(lines, GERMAN, lc_tok_language="de")

@@ -69,7 +69,7 @@ def test_a_parser_writes_trees_over_the_words(tiny_parser: Path) -> None:
     parser = load_parser(tiny_parser, "cpu")
     assert (parser.decoding.beam_size, parser.decoding.alpha) == (21, 0.3)
     sentences = [["The", "cat", "sees", "a", "dog", "."], ["(", "Yes"], ["Mary"]]
-    found = parse(parser, sentences, beam_size=2)
+    found = parse(parser, iter(sentences), beam_size=2)
     assert [each.tree.words for each in found] == sentences
     assert all(read_tree(str(each)).children for each in found)
     # The grammar allows nothing but trees; without it a random model writes anything.

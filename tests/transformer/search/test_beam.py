@@ -73,7 +73,7 @@ def test_a_full_width_beam_equals_brute_force(seed: int, alpha: float) -> None:
 
 @given(seed=st.integers(0, 10_000), beam=st.integers(2, 6), n=st.integers(1, 7))
 def test_an_unlikely_end_does_not_beat_what_the_limit_cut(seed: int, beam: int, n: int) -> None:
-    """Where `</s>` is always the least likely token, translations are cut, and say so."""
+    """With `</s>` the least likely token everywhere, translations are cut, and say so."""
     model = Table(seed, vocab=6, end=-25.0)
     best = run(model, n, beam_size=beam)[0].hypotheses[0]
     assert len(best.ids) == n and not best.complete and EOS not in best.ids
