@@ -1,9 +1,13 @@
 """The typed sentences: their patterns, what counts as right, and the command."""
 
 import json
+import re
 import shutil
 from collections import Counter
+from collections.abc import Sequence
+from itertools import combinations
 from pathlib import Path
+from unicodedata import normalize
 
 import pytest
 from hypothesis import given
@@ -85,6 +89,106 @@ def test_the_list_has_ten_sentences_on_each_topic(src: str, tgt: str) -> None:
         assert src != "en" or 3 <= len(each.source.split()) <= 12
     back = typed.typed_sentences(tgt, src)
     assert [each.accepted[0] for each in back] == [each.source for each in sentences]
+
+
+#: Forms of one word, or pronouns, that are right in the same place of any sentence.
+FREE = {
+    "en": "14 14th, 3 3rd, gran grandma granny, mrs ms, these those, that this, book books, i me, "
+    "light lights, math maths, meters metres, neighbor neighbour, color colour, sunday sundays, "
+    "recognises recognizes, life lives",
+    "de": "bieg biege biegt, fass fasse fasst, mach mache macht, rühr rühre rührt, sag sage sagt, "
+    "schließ schließe schließt, schreib schreibe, trink trinke, wasch wasche, zeig zeige, "
+    "geh gehe, schalt schalte, übersetz übersetze übersetzt, lass lasst, sei seid, das dies, "
+    "die diese, entschuldige entschuldigung, ihnen dir euch, sie dich euch, ich man, jahr jahre, "
+    "oma omi, können könnten, gern gerne, meist meistens, niemand niemanden, soll solle sollte, "
+    "genug genügend, da dort, anriefest anriefst, an auf, feier fete",
+    "fr": "18h 18h00, prends prenez, tourne tournez, traduis traduisez, sois soyez, te vous, "
+    "touche touchez, fais faites, du le, ils elles, clef clé, assied assoit, haut hauteur, "
+    "langage langue, part partira, reste restera, fleurs fleurs-là, après-midi après-midis, "
+    "soir soirs, cela ça, enseignant enseignante, maître maîtresse, professeur professeure, d' des",
+}
+
+#: The same in one sentence: the speaker, or who is spoken to, may be of either gender or many.
+THERE = {
+    "Nice to": "content contente, heureux heureuse, ravi ravie, enchanté enchantée",
+    "Do you know Professor": "professor professorin, le la",
+    "Seven": "fait font, égale égalent",
+    "Our teacher gives": "viel viele",
+    "I would buy": "was were", "We could go": "was were",
+    "He says": "habe hat", "You need": "ihr man",
+    "The student's": "étudiant étudiante",
+    "I saw them": "vu vue, vus vues",
+    "Nobody helped": "aidés aidées",
+    "We flew": "allé allés allées", "Last summer": "allé allés allées",
+    "Yesterday we": "allé allés allées", "I have never": "allé allée",
+    "I am so proud": "fier fière",
+    "We had already": "arrivé arrivée arrivés arrivées",
+    "When did you last": "cousin cousine",
+    "When I was": "pilot pilotin, petit petite",
+    "Be quiet": "silencieux silencieuse, calme calmes, tranquille tranquilles",
+}  # fmt: skip
+
+PRONOUNS = (
+    "me te se nous vous le la les lui leur il elle ils elles je tu on ich du er sie es wir man "
+    "mich mir dir dich sich uns euch ihm ihn ihr ihnen i he she it we they"
+)
+
+#: Forms of address, which one sentence does not mix.
+ADDRESS = {
+    "de": (r"\b[Dd](u|ich|ir|ein(e[nmrs]?)?)\b", r"\b([Ee]uch|[Ee]ure?[nmrs]?)\b",
+           r"(?<=\w )(Sie|Ihnen|Ihr(e[nmrs]?)?)\b"),
+    "fr": (r"(?i)\b(tu|te|toi|ton|ta|tes|t')\b", r"(?i)\b(vous|votre|vos|(?!chez|assez)\w+ez)\b"),
+}  # fmt: skip
+
+
+def faults(sentences: Sequence[TypedSentence], starts: Sequence[str], code: str) -> list[str]:
+    """Describe accepted variants of which at most one can be right, such as chers and chères."""
+    found = []
+    for sentence, start in zip(sentences, starts, strict=True):
+        free = FREE[code] + "".join(
+            f", {more}" for first, more in THERE.items() if start.startswith(first)
+        )
+        groups = [set(group.split()) for group in free.split(", ")]
+        words: dict[tuple[str, ...], set[str]] = {}
+        for text in sentence.accepted:
+            if sum(bool(re.search(each, text)) for each in ADDRESS.get(code, ())) > 1:
+                found.append(text)
+            parts = re.findall(r"\w+(?:-\w+)*'?|[^\w\s]", text)
+            for at, word in enumerate(parts):
+                rest = (*parts[:at], "", *parts[at + 1 :])
+                words.setdefault(rest, set()).add(word.lower())
+        for rest, forms in words.items():
+            for pair in map(set, combinations(sorted(forms), 2)):
+                plain = (re.sub("[\u0300-\u036f]", "", normalize("NFD", each)) for each in pair)
+                short, long = sorted(plain, key=len)
+                parted = (n for n, letter in enumerate(short) if letter != long[n])
+                same = next(parted, len(short))
+                ending = same > 0 and len(long) - same <= 3
+                alike = ending or pair <= set(PRONOUNS.split())
+                if alike and not any(pair <= each for each in groups):
+                    found.append(f"{'/'.join(sorted(pair))}: {' '.join(rest)}")
+    return found
+
+
+@pytest.mark.parametrize(("code", "other"), [("en", "de"), ("de", "en"), ("fr", "en")])
+def test_no_pattern_accepts_forms_that_do_not_agree(code: str, other: str) -> None:
+    """A product of alternatives accepts wrong sentences where the alternatives must agree."""
+    sentences = typed_sentences(other, code)
+    starts = [each.source for each in typed_sentences("en", "de")]
+    assert not faults(sentences, starts, code)
+
+
+@pytest.mark.parametrize(("code", "pattern"), [
+    ("de", "Wir tragen [die gleiche|die gleichen] [Kleidung|Kleider]."),
+    ("de", "Hast [du] [deinen|Ihren] Bruder gesehen?"),
+    ("fr", "Les [billets|places] sont trop [chers|chères]."),
+    ("fr", "Ça va [le|les] [dimanche|dimanches] ?"),
+    ("fr", "[S'il te plaît|S'il vous plaît], [ferme|fermez] la porte."),
+    ("fr", "[Nous allons|On va] [nous|se] baigner."),
+    ("en", "The [break|holidays] [begin|begins]."),
+])  # fmt: skip
+def test_such_a_product_is_found(code: str, pattern: str) -> None:
+    assert faults([TypedSentence("it", "It.", variants(pattern))], ["It."], code)
 
 
 @pytest.mark.parametrize(("src", "tgt"), [("en", "nl"), ("xx", "de"), ("de", "de"), ("", "")])
