@@ -100,7 +100,7 @@ def keep_snapshots(
                 progress(k, len(files))
             ref = ModelRef(new, int(file.stem))
             kept.model.load_state_dict(read_snapshot(ref, layout.stored), strict=False)
-            packed["val_nll"][k] = validation_loss(kept.model, *val, prepare=task.prepare)
+            packed["val_nll"][k] = validation_loss(kept.model, *val, prepare=task.examine)
         write_atomic(new / FILE, _archive(packed))
     return checkpoint / FILE
 

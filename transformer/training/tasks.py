@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -11,7 +11,7 @@ import torch
 from transformer.checkpoint.folder import save_checkpoint
 from transformer.config import ModelConfig
 from transformer.model import Transformer
-from transformer.one_stack.files import mask_id, save_stack
+from transformer.one_stack.files import MASK, mask_id, save_stack
 from transformer.one_stack.model import OneStack
 from transformer.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, Tokenizer
 from transformer.training.corpus import one_side
@@ -31,24 +31,34 @@ class LearningTask:
     #: makes a batch of the task from a batch of pairs; draws from PyTorch's generator
     prepare: Callable[[Batch], Batch]
     save: Callable[..., Path]  # writes the checkpoint, given folder, model, tokenizer and `metrics`
+    examine: Callable[[Batch], Batch]  # as `prepare`, for a measurement
+    setting: str = "each token predicted from those before it"  # of a measurement, in words
 
 
 def task_of(recipe: Recipe, tokenizer: Tokenizer) -> LearningTask:
     """Return what a recipe's model learns."""
     if (stack := recipe.stack) is None:
-        return LearningTask(Transformer, lambda batch: batch, save_checkpoint)
+        return LearningTask(Transformer, _as_is, save_checkpoint, _as_is)
 
     def build(blocks: ModelConfig) -> OneStack:
         return OneStack(stack.config(blocks))
 
     if stack.task == "translate":
-        return LearningTask(build, lambda batch: batch, save_stack)
+        return LearningTask(build, _as_is, save_stack, _as_is)
     if stack.task == "continue":
-        return LearningTask(build, continuation, save_stack)
+        return LearningTask(build, continuation, save_stack, continuation)
     hidden = mask_id(tokenizer)
-    return LearningTask(
-        build, lambda batch: masked_tokens(batch, hidden, tokenizer.vocab_size), save_stack
-    )
+
+    def prepare(batch: Batch) -> Batch:
+        return masked_tokens(batch, hidden, tokenizer.vocab_size)
+
+    def examine(batch: Batch) -> Batch:
+        # Tokens that are shown, or replaced by others, are not hidden.
+        batch = prepare(batch)
+        return replace(batch, tgt_out=batch.tgt_out.masked_fill(batch.tgt_in != hidden, PAD_ID))
+
+    setting = f"hidden tokens only, {PREDICTED * MASKED:.0%} of the text, each shown as {MASK}"
+    return LearningTask(build, prepare, save_stack, examine, setting)
 
 
 def text_of(recipe: Recipe, corpus: Corpus) -> Corpus:
@@ -56,6 +66,10 @@ def text_of(recipe: Recipe, corpus: Corpus) -> Corpus:
     if recipe.stack is None or recipe.stack.task == "translate":
         return corpus
     return one_side(corpus)
+
+
+def _as_is(batch: Batch) -> Batch:
+    return batch
 
 
 def continuation(batch: Batch) -> Batch:

@@ -284,7 +284,7 @@ class Trainer:
     def validate(self) -> float:
         """Return the negative log-likelihood of the validation text in nats per token."""
         loss = validation_loss(
-            self.model, *self._val, prepare=self.task.prepare, autocast=self._autocast
+            self.model, *self._val, prepare=self.task.examine, autocast=self._autocast
         )
         self.model.train()
         return loss
