@@ -214,6 +214,19 @@ class ModelClass(Generic[Config, Model, Kept]):
         metrics: Mapping[str, Any] | None, dtype: str, card: str | None,
     ) -> None:  # fmt: skip
         """Write a checkpoint's files into a new folder; see `save` for the arguments."""
+        weights = self.weights_file(config, state, dtype)
+        for name, data in tokenizer.files().items():
+            write_atomic(folder / name, data)
+        write_atomic(folder / SAFETENSORS, weights)
+        write_atomic(folder / CONFIG, config.to_json().encode())
+        if metrics is not None:
+            text = json.dumps(metrics, indent=2, ensure_ascii=False) + "\n"
+            write_atomic(folder / METRICS, text.encode())
+        if card is not None:
+            write_atomic(folder / CARD, card.encode())
+
+    def weights_file(self, config: Any, state: Mapping[str, Tensor], dtype: str) -> bytes:
+        """Return the content of model.safetensors; see `save` for the arguments."""
         if dtype not in STORED_DTYPES:
             raise ValueError(f"dtype={dtype!r} is not one of: {', '.join(STORED_DTYPES)}")
         stored = {
@@ -223,15 +236,7 @@ class ModelClass(Generic[Config, Model, Kept]):
             .contiguous()
             for name, tensor in self.layout(config).own(state).items()
         }
-        for name, data in tokenizer.files().items():
-            write_atomic(folder / name, data)
-        write_atomic(folder / SAFETENSORS, safetensors.torch.save(stored, {"format": "pt"}))
-        write_atomic(folder / CONFIG, config.to_json().encode())
-        if metrics is not None:
-            text = json.dumps(metrics, indent=2, ensure_ascii=False) + "\n"
-            write_atomic(folder / METRICS, text.encode())
-        if card is not None:
-            write_atomic(folder / CARD, card.encode())
+        return safetensors.torch.save(stored, {"format": "pt"})
 
 
 class Checkpoint(Loaded[ModelConfig, Transformer]):

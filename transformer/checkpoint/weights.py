@@ -7,6 +7,7 @@ a file that is overwritten or truncated during a read is refused like any damage
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,6 +31,17 @@ from transformer.positions import sinusoids
 ROUNDING = 2.0**-23
 #: Sinusoids that were rounded to half precision differ from the formula by less than this.
 HALF_ROUNDING = 5e-3
+
+
+def digest(data: bytes) -> str:
+    """Return the first 12 hexadecimal digits of the SHA-256, as `sha256sum` prints it."""
+    return hashlib.sha256(data).hexdigest()[:12]
+
+
+def weights_digest(folder: Path) -> str:
+    """Return the digest of a checkpoint's model.safetensors, "" if it has none."""
+    file = folder / SAFETENSORS
+    return digest(file.read_bytes()) if file.is_file() else ""
 
 
 def off_formula(table: Tensor, config: ModelConfig) -> float:

@@ -69,9 +69,11 @@ def typed(
     json_: Json = False,
 ) -> None:  # fmt: skip
     """Translate 200 sentences as visitors type them, and judge each."""
+    from transformer.checkpoint.weights import weights_digest
     from transformer.config import ConfigError
     from transformer.evaluation.measure import read_metrics
-    from transformer.evaluation.typed import by_topic, judge, to_dict, typed_sentences
+    from transformer.evaluation.records import stamped
+    from transformer.evaluation.typed import by_topic, judge, to_dict, typed_sentences, typed_text
 
     src, _, tgt = languages.partition("-")
     if not languages:
@@ -86,7 +88,9 @@ def typed(
     with progress_bar(unit=" sentences") as show:
         verdicts = judge(translator, sentences, decoding, show)
     if json_:
-        print(json.dumps(to_dict(verdicts), indent=2, ensure_ascii=False))
+        weights = weights_digest(model.checkpoint)
+        record = stamped(to_dict(verdicts), weights, decoding, *typed_text(sentences))
+        print(json.dumps(record, indent=2, ensure_ascii=False))
         return
     for each in verdicts:
         if not each.right:
@@ -108,9 +112,17 @@ def align(
     """Score each head's word alignment against links drawn by people."""
     from transformer.catalogue import open_tracer
     from transformer.checkpoint.folder import METRICS
+    from transformer.checkpoint.weights import weights_digest
     from transformer.config import ConfigError
-    from transformer.evaluation.alignment import ALIGNMENT, best_aligner, head_errors, read_gold
+    from transformer.evaluation.alignment import (
+        ALIGNMENT,
+        FOLDER,
+        best_aligner,
+        head_errors,
+        read_gold,
+    )
     from transformer.evaluation.measure import read_metrics
+    from transformer.evaluation.records import stamped
     from transformer.files.atomic import write_atomic
     from transformer.one_stack.tracer import StackModel
     from transformer.translator import Translator
@@ -125,7 +137,9 @@ def align(
         raise ConfigError(f"{checkpoint}: does not translate between German and English")
     assert isinstance(model, Translator | StackModel)
     with progress_bar(unit=" sentences") as show:
-        found = head_errors(model, aligned, show)
+        errors = head_errors(model, aligned, show)
+    weights, setting = weights_digest(checkpoint), "the given translation, followed"
+    found = stamped(errors, weights, setting, FOLDER, aligned.pairs)
     if write:
         kept = json.dumps(metrics | {ALIGNMENT: found}, indent=2, ensure_ascii=False) + "\n"
         write_atomic(checkpoint / METRICS, kept.encode())

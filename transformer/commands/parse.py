@@ -37,8 +37,11 @@ def parse(
     json_: Annotated[bool, "with --gold: print JSON"] = False,
 ) -> None:
     """Parse sentences into trees, or score a parser on gold trees."""
+    from transformer.checkpoint.weights import weights_digest
     from transformer.errors import InputError
+    from transformer.evaluation.records import stamped
     from transformer.parsing.parser import evaluate, load_parser
+    from transformer.training.data import find_file, read_lines
 
     if gold is not None and (sentences or raw or pairs):
         raise InputError("--gold brings its own sentences")
@@ -55,7 +58,10 @@ def parse(
     with progress_bar(unit=" sentences") as show:
         results = evaluate(parser, gold, model.beam, model.alpha, show)
     if json_:
-        print(json.dumps(results, indent=2))
+        how = parser.decoding.resolve(model.beam, model.alpha, drawn=False)
+        setting, weights = f"{how}, no grammar" if free else how, weights_digest(model.checkpoint)
+        trees = read_lines(find_file(gold))
+        print(json.dumps(stamped(results, weights, setting, gold.name, trees), indent=2))
         return
     for name, value in results.items():
         print(f"{name.replace('_', ' '):<24} {value:g}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -9,7 +10,19 @@ from typing import Any, Literal
 
 from transformer.checkpoint.folder import COVERED, training_text
 from transformer.config import ModelConfig
-from transformer.evaluation.typed import TYPED, Verdict, by_topic, from_dict
+from transformer.evaluation.alignment import ALIGNMENT
+from transformer.evaluation.records import (
+    BASELINES,
+    OTHER_DECODINGS,
+    PARSING,
+    PREDICTIONS,
+    TESTS,
+    TYPED,
+    own_baselines,
+    setting_of,
+    stamps,
+)
+from transformer.evaluation.typed import Verdict, by_topic, from_dict
 from transformer.one_stack.config import StackConfig
 from transformer.search.decoding import (
     DEFAULT_DECODING,
@@ -19,15 +32,6 @@ from transformer.search.decoding import (
 )
 from transformer.training.corpus import TREE
 from transformer.training.recipe import Recipe
-
-#: Key in metrics.json of further measured decodings, each with its `tests`.
-OTHER_DECODINGS = "other_decodings"
-
-#: Keys of a parser's scores on GUM dev, and of the scores of other parsers by name.
-PARSING, BASELINES = "parsing", "parsing_baselines"
-
-#: Key in metrics.json of the figures of models that continue or fill in, by text.
-PREDICTIONS = "predictions"
 
 #: "translator", "toy" and "parser" have an encoder and a decoder, the others one stack.
 Kind = Literal["translator", "toy", "parser", "continue", "fill", "one_stack"]
@@ -46,6 +50,11 @@ def kind_of(recipe: Recipe) -> Kind:
     if recipe.data.tgt == TREE:
         return "parser"
     return "toy" if recipe.data.corpora == ("reversal",) else "translator"
+
+
+def public_name(folder: Path) -> str:
+    """Return the name that lists show for a checkpoint: of its folder, or of the link to it."""
+    return Path(os.path.abspath(folder)).name
 
 
 def card(
@@ -80,6 +89,7 @@ def card(
         "## Figures",
         "",
         *_FIGURES[kind](metrics),
+        *_measured(metrics),
         "",
         *(["## Decoding", "", *_decoding(metrics), ""] if kind in TRANSLATORS else []),
         "## Training",
@@ -137,9 +147,11 @@ def _typed(metrics: Mapping[str, Any]) -> list[str]:
     return [
         "## Typed sentences",
         "",
-        f"**{right} of {len(verdicts)} right** at the default decoding: sentences as visitors "
-        "type them, none from the training text, judged as a strict language teacher would "
-        f"(`python -m transformer typed`). By topic: {', '.join(topics)}.",
+        f"**{right} of {len(verdicts)} right** with {setting_of(metrics[TYPED])}: "
+        "sentences as visitors type them, none from the training text, judged as a strict language "
+        f"teacher would (`python -m transformer typed`). By topic: {', '.join(topics)}.",
+        "",
+        _WORDS["typed"]["development"],
         *_near(verdicts),
         "",
         "| sentence | translation | verdict |",
@@ -224,17 +236,17 @@ def _decoding(metrics: Mapping[str, Any]) -> list[str]:
 def _toy_figures(metrics: Mapping[str, Any]) -> list[str]:
     return [
         f"{name}: {100 * values['exact_match']:.2f}% of {values['sentences']:,} strings come out "
-        "exactly reversed."
-        for name, values in metrics["tests"].items()
+        f"exactly reversed, with {setting_of(values)}."
+        for name, values in metrics[TESTS].items()
     ]
 
 
 def _translation_figures(metrics: Mapping[str, Any]) -> list[str]:
-    tests = metrics["tests"]
+    tests = metrics[TESTS]
     if not tests:
         return ["No text was held out for testing: nothing but the validation text was measured."]
+    others = [each[TESTS] for each in metrics.get(OTHER_DECODINGS, ())]
     default = default_decoding(metrics)
-    others = [(Decoding(**o["decoding"]), o["tests"]) for o in metrics.get(OTHER_DECODINGS, ())]
     lines = [
         f"The first row of a test set is of the default decoding, {default}; the others are for "
         "comparison, see Decoding."
@@ -248,8 +260,7 @@ def _translation_figures(metrics: Mapping[str, Any]) -> list[str]:
         "|---|---|---|---|---|---|---|",
     ]
     for name in tests:
-        for decoding, figures in [(default, tests), *others]:
-            lines.append(f"| {' | '.join(_row(name, decoding, figures[name]))} |")
+        lines += [f"| {' | '.join(_row(name, each[name]))} |" for each in (tests, *others)]
     values = next(iter(tests.values()))
     return [
         *lines,
@@ -260,12 +271,12 @@ def _translation_figures(metrics: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _row(name: str, decoding: Decoding, values: Mapping[str, Any]) -> list[str]:
+def _row(name: str, values: Mapping[str, Any]) -> list[str]:
     lc_tok, once = values.get("lc_tok_bleu"), values.get("each_source_once")
     return [
         name,
         f"{values['sentences']:,}",
-        str(decoding),
+        setting_of(values),
         f"{values['bleu']:.1f}",
         f"{values['chrf']:.1f}",
         f"{lc_tok:.1f}" if lc_tok is not None else "",
@@ -274,54 +285,65 @@ def _row(name: str, decoding: Decoding, values: Mapping[str, Any]) -> list[str]:
 
 
 def _stack_figures(metrics: Mapping[str, Any]) -> list[str]:
-    how = metrics[DEFAULT_DECODING]
     return [
-        *(
-            f"- {name}: {each['bleu']:.1f} BLEU, {each['chrf']:.1f} chrF2 "
-            f"({each['sentences']:,} sentences, `{each['signature']}`)"
-            for name, each in metrics["tests"].items()
-        ),
-        f"- decoded with beam {how['beam_size']}, alpha {how['alpha']}",
+        f"- {name}: {each['bleu']:.1f} BLEU, {each['chrf']:.1f} chrF2 with "
+        f"{setting_of(each)} ({each['sentences']:,} sentences, `{each['signature']}`)"
+        for name, each in metrics[TESTS].items()
     ]
 
 
-def _prediction_figures(metrics: Mapping[str, Any], what: str) -> list[str]:
+def _prediction_figures(metrics: Mapping[str, Any]) -> list[str]:
     return [
         f"- {name}: perplexity {each['perplexity']:.1f}, {100 * each['right']:.1f}% of "
-        f"{each['tokens']:,} {what} tokens right"
+        f"{each['tokens']:,} tokens right ({setting_of(each)})"
         for name, each in metrics[PREDICTIONS].items()
     ]
 
 
 def _parser_figures(metrics: Mapping[str, Any]) -> list[str]:
-    found = metrics[PARSING]
-    rows = [(f"this model, beam {found['beam_size']:.0f}", found), *metrics[BASELINES].items()]
+    found, own = metrics[PARSING], own_baselines(metrics)
+    others = {name: each for name, each in metrics[BASELINES].items() if name not in own}
+    rows = [("this model", each) for each in (found, *own.values())] + [*others.items()]
     keys = ("f1", "precision", "recall", "exact", "tags", "repaired")
     extra_length = metrics[DEFAULT_DECODING]["extra_length"]
     return [
         f"GUM dev, {found['sentences']:.0f} sentences; labelled brackets by EVALB's rules, "
-        f"alpha {found['alpha']:g}, at most the source length + {extra_length} symbols "
+        f"at most the source length + {extra_length} symbols "
         "(`python -m transformer parse --gold`). Repaired: output that was "
         "not the sequence of a tree over all the words.",
         "",
-        "| parser | F1 | precision | recall | exact | tags | repaired |",
-        "|---|---:|---:|---:|---:|---:|---:|",
+        "| parser | setting | F1 | precision | recall | exact | tags | repaired |",
+        "|---|---|---:|---:|---:|---:|---:|---:|",
         *(
-            f"| {name} | " + " | ".join(f"{values[key]:.1f}" for key in keys) + " |"
+            f"| {name} | {setting_of(values)} | "
+            + " | ".join(f"{values[key]:.1f}" for key in keys)
+            + " |"
             for name, values in rows
         ),
-        f"| right-branching | {found['right_branching_f1']:.1f} | | | | | |",
+        f"| right-branching | | {found['right_branching_f1']:.1f} | | | | | |",
         "",
         "The paper's parsers reached 91.3 on the Wall Street Journal from 40,000 trees, and 92.7 "
         "with 17 million sentences parsed by others.",
     ]
 
 
+def _measured(metrics: Mapping[str, Any]) -> list[str]:
+    """Say of which weights the figures are, and of which days."""
+    every = [stamp for path, stamp in stamps(metrics) if path[0] not in (ALIGNMENT, BASELINES)]
+    days, models = (sorted({each[key] for each in every}) for key in ("date", "model"))
+    return [] if not every else [
+        "",
+        f"Measured on {', '.join(days)} on the weights `{'`, `'.join(models)}` (the first digits "
+        "of `sha256sum model.safetensors`). metrics.json has the text, setting and day of each "
+        "figure.",
+    ]  # fmt: skip
+
+
 _FIGURES: dict[Kind, Callable[[Mapping[str, Any]], list[str]]] = {
     "translator": _translation_figures,
     "toy": _toy_figures,
     "parser": _parser_figures,
-    "continue": lambda metrics: _prediction_figures(metrics, "next"),
-    "fill": lambda metrics: _prediction_figures(metrics, "hidden"),
+    "continue": _prediction_figures,
+    "fill": _prediction_figures,
     "one_stack": _stack_figures,
 }

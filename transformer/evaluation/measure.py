@@ -1,4 +1,6 @@
-"""Measure a model by its kind, as metrics.json keeps it.
+"""Measure a model by its kind, as metrics.json keeps it, each measurement with its stamp.
+
+See `transformer.evaluation.records` for stamps.
 
 default_decoding    decoding of `Translator`, the command line and the app
 tests               scores of each test set with the default decoding
@@ -8,8 +10,8 @@ the default
 training_text       kind and length of the text trained on, see `TrainingText`
 typed               verdicts on the typed sentences, for translators of everyday sentences
 predictions         of models that continue or fill in: perplexity, the exponential of the mean
-negative log-likelihood, and the share whose most probable token is right;
-perplexities of models with different pieces do not compare
+negative log-likelihood of the next token or of hidden ones, and the share whose most probable
+token is right; perplexities of models with different pieces do not compare
 parsing             scores of a parser on GUM dev
 parsing_baselines   those of other parsers and settings
 """
@@ -36,24 +38,29 @@ from transformer.checkpoint.folder import (
     kind_of,
     load_checkpoint,
 )
+from transformer.checkpoint.weights import weights_digest
 from transformer.config import ConfigError
-from transformer.evaluation.card import (
+from transformer.evaluation.card import card, public_name
+from transformer.evaluation.card import kind_of as model_kind
+from transformer.evaluation.records import (
     BASELINES,
     OTHER_DECODINGS,
     PARSING,
     PREDICTIONS,
-    card,
+    TESTS,
+    TYPED,
+    stamped,
+    stamps,
 )
-from transformer.evaluation.card import kind_of as model_kind
 from transformer.evaluation.scores import measure_test
 from transformer.evaluation.tune import ALPHAS, BEAMS, grid, tune
 from transformer.evaluation.typed import (
-    TYPED,
     has_languages,
     judge,
     near_sources,
     to_dict,
     typed_sentences,
+    typed_text,
 )
 from transformer.files.atomic import write_atomic
 from transformer.files.folders import replaced_folder
@@ -74,6 +81,8 @@ from transformer.training.data import (
     Corpus,
     Pair,
     corpus_folder,
+    find_file,
+    read_lines,
 )
 from transformer.training.objective import tally
 from transformer.training.recipe import Recipe
@@ -127,12 +136,17 @@ def measure(checkpoint: Path, how: Measuring, *, notes: Sequence[str] | None = N
     recipe, metrics = read_metrics(checkpoint)
     if model_kind(recipe) == "parser":
         raise ConfigError(f"{checkpoint}: a parser is scored by `parse --gold` and by `publish`")
+    weights = weights_digest(checkpoint)
+    stale = {path[0] for path, stamp in stamps(metrics) if stamp.get("model") != weights}
+    if stale and how.keep_scores:
+        raise ConfigError(f"{checkpoint}: {', '.join(sorted(stale))} of other weights; measure all")
+    metrics = {key: value for key, value in metrics.items() if key not in stale}
     held_out = None if how.keep_scores else held_out_text(recipe, how.data)
     found = load_any(checkpoint, recipe)
-    metrics = measured(found, recipe, held_out, metrics, how)
+    metrics = measured(found, recipe, held_out, metrics, how, weights)
     if notes is not None:
         metrics["notes"] = list(notes)
-    text = card(checkpoint.resolve().name, found.model.config, recipe, metrics)
+    text = card(public_name(checkpoint), found.model.config, recipe, metrics)
     write_figures(checkpoint, metrics, text)
     return checkpoint
 
@@ -155,60 +169,75 @@ def measured(
     held_out: Corpus | None,
     metrics: Mapping[str, Any],
     how: Measuring,
+    weights: str,
 ) -> dict[str, Any]:
     """Return `metrics` with all figures of a model of its kind.
 
-    Args: held_out: see `held_out_text`; None keeps the scores that there are.
+    Args:
+        held_out: see `held_out_text`; None keeps the scores that there are.
+        weights: their digest, for the stamps.
 
     Raises: `DataError` if text is missing.
     """
     match model_kind(recipe):
         case "parser":
             assert isinstance(found, Checkpoint)
-            return {**metrics, **parser_scores(found, how)}
+            return {**metrics, **parser_scores(found, how, weights)}
         case "continue" | "fill":
             assert isinstance(found.model, OneStack)
-            every = {} if held_out is None else {"val": held_out.val, **held_out.tests}
-            scores = {
-                name: predictions(found.model, found.tokenizer, recipe, pairs[:MOST_SENTENCES])
-                for name, pairs in every.items()
-                if pairs
-            }
-            return {**metrics, **({PREDICTIONS: scores} if scores else {})}
+            if held_out is None:
+                return dict(metrics)
+            every = {"val": held_out.val, **held_out.tests}
+            if has_languages(recipe.data.src, recipe.data.tgt):
+                sentences = typed_sentences(recipe.data.src, recipe.data.tgt)
+                every["typed_sentences"] = tuple((each.source,) * 2 for each in sentences)
+            setting = task_of(recipe, found.tokenizer).setting
+            scores = {}
+            for name, pairs in every.items():
+                text = pairs[:MOST_SENTENCES]
+                values = predictions(found.model, found.tokenizer, recipe, text)
+                if values["tokens"]:
+                    lines = [source for source, _ in text]
+                    scores[name] = stamped(values, weights, setting, name, lines)
+            return {**metrics, PREDICTIONS: scores}
         case "one_stack":
             assert isinstance(found.model, OneStack)
             if held_out is None:
                 return dict(metrics)
             model = StackModel(found.model, found.tokenizer, device=how.device)
             decoding = Decoding(BEAM_SIZE, ALPHA)
-            tests = _tests(model, recipe, held_out, decoding, how.report("test sets"))
-            return {**metrics, DEFAULT_DECODING: decoding.to_dict(), "tests": tests}
+            tests = _tests(model, recipe, held_out, decoding, how.report("test sets"), weights)
+            return {**metrics, DEFAULT_DECODING: decoding.to_dict(), TESTS: tests}
         case _:
             assert isinstance(found, Checkpoint)
             translator = Translator.from_checkpoint(found, how.device)
             if held_out is not None:
-                metrics = _decoded(translator, recipe, held_out, metrics, how)
-            return _with_texts(translator, recipe, how.data, metrics)
+                metrics = _decoded(translator, recipe, held_out, metrics, how, weights)
+            return _with_texts(translator, recipe, how.data, metrics, weights)
 
 
-def parser_scores(found: Checkpoint, how: Measuring) -> dict[str, Any]:
+def parser_scores(found: Checkpoint, how: Measuring, weights: str) -> dict[str, Any]:
     """Score a parser on GUM dev as the paper decodes, and beside others as the app does."""
     gold, report = corpus_folder(GUM, how.data) / DEV, how.report("parsers")
-    beam, alpha = PARSER_DECODING.beam_size, PARSER_DECODING.alpha
-    parser = parser_of(found, how.device)
+    trees = read_lines(find_file(gold))
+
+    def scored(parser: Translator, how: Decoding, weights: str, more: str = "") -> dict[str, Any]:
+        values = evaluate(parser, gold, how.beam_size, how.alpha, report)
+        return stamped(values, weights, f"{how}{more}", "GUM dev", trees)
+
+    parser, free = (parser_of(found, how.device, free=free) for free in (False, True))
     others = {
-        "this model": parser,
-        "the same without a grammar": parser_of(found, how.device, free=True),
-        **{name: load_parser(path, how.device) for name, path in how.baselines.items()},
+        "this model": scored(parser, PARSER_DECODING, weights),
+        "this model without a grammar": scored(free, PARSER_DECODING, weights, ", no grammar"),
     }
+    for name, path in how.baselines.items():
+        other = load_parser(path, how.device)
+        others[name] = scored(other, PARSER_DECODING, weights_digest(path))
     return {
         DEFAULT_DECODING: PARSER_DECODING.to_dict() | {"extra_length": EXTRA_LENGTH},
-        "tests": {},
-        PARSING: evaluate(parser, gold, on_parsed=report),
-        BASELINES: {
-            f"{name}, beam {beam}": evaluate(each, gold, beam, alpha, report)
-            for name, each in others.items()
-        },
+        TESTS: {},
+        PARSING: scored(parser, parser.decoding, weights),
+        BASELINES: others,
     }
 
 
@@ -217,16 +246,15 @@ def predictions(
 ) -> dict[str, float]:
     """Score what a model predicts in some texts: of every next token, or of hidden ones.
 
-    Returns: "perplexity", "right" (a share), and "tokens" predicted.
+    Returns: "perplexity", "right" (a share), and "tokens" predicted; NaN for none.
     """
     _, texts = encode_pairs(pairs, tokenizer, model.config.max_positions)
-    prepare = task_of(recipe, tokenizer).prepare
-    nll, right, count = tally(model, texts, texts, prepare=prepare)
-    if not count:
-        return {"perplexity": float("nan"), "right": float("nan"), "tokens": 0}
+    examine = task_of(recipe, tokenizer).examine
+    nll, right, count = tally(model, texts, texts, prepare=examine)
+    mean = count or math.nan
     return {
-        "perplexity": round(math.exp(nll / count), 3),
-        "right": round(right / count, 4),
+        "perplexity": round(math.exp(nll / mean), 3),
+        "right": round(right / mean, 4),
         "tokens": count,
     }
 
@@ -237,6 +265,7 @@ def _decoded(
     held_out: Corpus,
     metrics: Mapping[str, Any],
     how: Measuring,
+    weights: str,
 ) -> dict[str, Any]:
     """Return `metrics` with the default decoding of a translator and its scores."""
     kept = {
@@ -246,27 +275,25 @@ def _decoded(
     # BLEU counts words, and each string of the toy is a single word.
     if held_out.val and model_kind(recipe) != "toy":
         settings, report = grid(how.beams, how.alphas), how.report("settings tried on val")
-        tuning = tune(
-            translator,
-            held_out.val[:VAL_PAIRS],
-            settings,
-            on_tried=report,
-        )
+        val = held_out.val[:VAL_PAIRS]
+        tuning = tune(translator, val, settings, on_tried=report)
         default = tuning.chosen
         others = [each for each in dict.fromkeys([tuning.best, PAPER_DECODING]) if each != default]
-        kept["decoding_on_val"] = tuning.to_dict()
+        kept["decoding_on_val"] = stamped(
+            tuning.to_dict(), weights, "that of each trial", "val", val
+        )
         if "chosen_on_val" in kept:
             (bleu,) = (each.bleu for each in tuning.trials if each.decoding == default)
             figure = default.to_dict() | {"val_bleu": round(bleu, 4)}
             kept["chosen_on_val"] = kept["chosen_on_val"] | figure
     kept[DEFAULT_DECODING] = default.to_dict()
-    kept["tests"] = _tests(translator, recipe, held_out, default, how.report("test sets"))
+    kept[TESTS] = _tests(translator, recipe, held_out, default, how.report("test sets"), weights)
     if others:
         kept[OTHER_DECODINGS] = [
             {
                 "decoding": each.to_dict(),
-                "tests": _tests(
-                    translator, recipe, held_out, each, how.report(f"test sets, {each}")
+                TESTS: _tests(
+                    translator, recipe, held_out, each, how.report(f"test sets, {each}"), weights
                 ),
             }
             for each in others
@@ -275,7 +302,7 @@ def _decoded(
 
 
 def _with_texts(
-    translator: Translator, recipe: Recipe, data: Path, metrics: Mapping[str, Any]
+    translator: Translator, recipe: Recipe, data: Path, metrics: Mapping[str, Any], weights: str
 ) -> dict[str, Any]:
     """Return `metrics` with the training text and the typed sentences, where they apply.
 
@@ -288,12 +315,18 @@ def _with_texts(
         sources = list(dict.fromkeys(src for src, _ in corpus.train))
         lengths = [len(ids) for ids in translator.tokenizer.encode_many(sources)]
         longest = int(np.quantile(lengths, COVERED, method="inverted_cdf"))
-        records[TRAINING_TEXT] = asdict(TrainingText(kind, longest))
+        setting = f"the longest of {COVERED:.0%} of the different sources"
+        about = asdict(TrainingText(kind, longest))
+        records[TRAINING_TEXT] = stamped(about, weights, setting, "training text", sources)
         if kind == KINDS["tatoeba"] and has_languages(recipe.data.src, recipe.data.tgt):
             sentences = typed_sentences(recipe.data.src, recipe.data.tgt)
             near = near_sources((each.source for each in sentences), sources)
-            verdicts = judge(translator, sentences, default_decoding(metrics))
-            records[TYPED] = to_dict([replace(each, near=each.source in near) for each in verdicts])
+            how = default_decoding(metrics)
+            verdicts = [
+                replace(each, near=each.source in near)
+                for each in judge(translator, sentences, how)
+            ]
+            records[TYPED] = stamped(to_dict(verdicts), weights, how, *typed_text(sentences))
     return {**metrics, **records}
 
 
@@ -323,10 +356,12 @@ def _tests(
     held_out: Corpus,
     decoding: Decoding,
     report: Callable[[int, int], None],
+    weights: str,
 ) -> dict[str, Any]:
     figures = {}
     for count, (name, pairs) in enumerate(held_out.tests.items(), 1):
         language = recipe.data.tgt if name in MULTI30K_TESTS else None
-        figures[name] = measure_test(translator, pairs, decoding, language)
+        values = measure_test(translator, pairs, decoding, language)
+        figures[name] = stamped(values, weights, decoding, name, pairs)
         report(count, len(held_out.tests))
     return figures

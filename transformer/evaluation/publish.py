@@ -17,13 +17,15 @@ from torch import Tensor
 from transformer.checkpoint.folder import (
     POSITION_TABLES,
     STORED_DTYPES,
+    TWO_STACKS,
     Checkpoint,
+    ModelClass,
     load_checkpoint,
-    save_checkpoint,
 )
+from transformer.checkpoint.weights import digest
 from transformer.config import ConfigError
 from transformer.errors import CheckpointError
-from transformer.evaluation.card import TRANSLATORS, card, kind_of
+from transformer.evaluation.card import TRANSLATORS, card, kind_of, public_name
 from transformer.evaluation.measure import (
     VAL_PAIRS,
     Measuring,
@@ -33,8 +35,7 @@ from transformer.evaluation.measure import (
     read_metrics,
 )
 from transformer.evaluation.scores import hypotheses_of, score
-from transformer.one_stack.files import save_stack
-from transformer.one_stack.model import OneStack
+from transformer.one_stack.files import ONE_STACK
 from transformer.search.decoding import PAPER_DECODING, Decoding
 from transformer.training.data import Pair
 from transformer.training.run_folder import RunFolder, average_weights
@@ -122,21 +123,18 @@ def publish(
         "command": made_by,
         "notes": list(notes),
     }
-    metrics = measured(found, recipe, held_out, metrics, how)
+    files: ModelClass[Any, Any, Any] = TWO_STACKS if recipe.stack is None else ONE_STACK
+    content = files.weights_file(found.model.config, found.model.state_dict(), dtype)
+    metrics = measured(found, recipe, held_out, metrics, how, digest(content))
     if tried:
         tried += [
             replace(best, **{name: each[name] for name in ("beam_size", "alpha", "val_bleu")})
             for each in metrics.get("decoding_on_val", {}).get("trials", ())
         ]
         metrics["tried_on_val"] = [asdict(choice) for choice in tried]
-    text = card(out.resolve().name, found.model.config, recipe, metrics)
+    text = card(public_name(out), found.model.config, recipe, metrics)
     found.model.cpu()
-    if isinstance(found.model, OneStack):
-        return save_stack(
-            out, found.model, found.tokenizer, metrics=metrics, dtype=dtype, card=text
-        )
-    save_checkpoint(out, found.model, found.tokenizer, metrics=metrics, dtype=dtype, card=text)
-    return out
+    return files.save(out, found.model, found.tokenizer, metrics=metrics, dtype=dtype, card=text)
 
 
 def _choose(

@@ -12,6 +12,7 @@ import streamlit as st
 from figures.compare import LETTERS
 from figures.exhibit import Exhibit, file_stem
 from figures.labels import code, plain, shorten, signed
+from transformer.evaluation.records import TESTS, records
 from transformer.measures.compare import SIMILARITY_RULE, HeadAgreement, Reals, head_agreements
 from transformer.trace.records import Trace
 from transformer.types import AttentionKind, Report
@@ -147,27 +148,28 @@ def _draw_published(setup: Setup) -> None:
         table[f"{letter} {code(view.checkpoint, 30)}"] = [side.get(row, "–") for row in rows]
     st.table(table, border="horizontal", hide_index=True)
     st.caption(
-        "From each checkpoint's metrics.json, decoded as its card says. Only scores on the same "
+        "From each checkpoint's metrics.json, with the setting of each. Only scores on the same "
         "test set by the same measure can be compared."
     )
 
 
 def published(metrics: Mapping[str, Any]) -> dict[tuple[str, str], str]:
-    """Map (test set, measure) to the figures that a metrics.json has in our format."""
-    tests = metrics.get("tests") if isinstance(metrics, Mapping) else None
+    """Map (test set, measure) to the figures of a metrics.json, each with its setting.
+
+    Of several settings of a test set, the default decoding's comes first and counts.
+    """
     found: dict[tuple[str, str], str] = {}
-    for test, values in tests.items() if isinstance(tests, Mapping) else ():
-        if not isinstance(values, Mapping):
-            continue
-        letters = str(test).startswith("reverse")
-        for name, measure in _MEASURES:
-            value = values.get(name)
+    for record in records(metrics) if isinstance(metrics, Mapping) else ():
+        letters = record.name.startswith("reverse")
+        for name, measure in _MEASURES if record.kind == TESTS else ():
+            value = record.figures.get(name)
             if not isinstance(value, int | float) or isinstance(value, bool):
                 continue
             if not math.isfinite(value) or letters != (name == "exact_match"):
                 continue
             shown = f"{100 * value:.1f}%" if name == "exact_match" else f"{value:.1f}"
-            found[shorten(str(test), 40), measure] = shown
+            cell = f"{shown} ({plain(shorten(record.setting, 40))})"
+            found.setdefault((shorten(record.name, 40), measure), cell)
     return found
 
 

@@ -13,9 +13,8 @@ from figures.labels import JOINER, code, in_bytes, parameters, plain, shorten
 from transformer.catalogue import Entry
 from transformer.config import ModelConfig
 from transformer.errors import CheckpointError
-from transformer.evaluation.card import PARSING, PREDICTIONS
+from transformer.evaluation.records import PARSING, PREDICTIONS, TESTS, Record, records
 from transformer.files.safe import read_small
-from transformer.search.decoding import DEFAULT_DECODING, default_decoding
 from ui.core import url_state
 from ui.core.examples import data_of_training, examples_for
 from ui.core.glossary import linked
@@ -33,6 +32,8 @@ _MOST_FIGURES, _MOST_FILES = 3, 500
 _Measures = tuple[tuple[str, str, float, str], ...]
 _OF_TEXTS: _Measures = (("bleu", "BLEU", 1, ""), ("chrf", "chrF", 1, ""))
 _OF_LETTERS: _Measures = (("exact_match", "exact", 100, " %"), ("chrf", "chrF", 1, ""))
+_OF_TREES: _Measures = (("f1", "labelled F1", 1, ""),)
+_OF_TOKENS: _Measures = (("perplexity", "perplexity", 1, ""), ("right", "right", 100, "%"))
 
 CARD: Param[str] = Param("card", url_state.text(255), "")
 #: For long lists: the page of the list, from 1, and the text that names contain.
@@ -132,6 +133,8 @@ def _draw_card(entry: Entry) -> None:
     except CheckpointError as error:
         st.caption(plain(without_root(str(error))))
         return
+    if "training" in entry.metrics:  # our own card; the folder may have had another name
+        text = re.sub(r"\A# .*", lambda _: f"# {entry.name}", text)
     with st.container(border=True, key="model_card"):
         st.markdown(safe_card(text))
 
@@ -202,34 +205,38 @@ def size_of(path: Path) -> int:
 
 
 def figures_of(metrics: Mapping[str, Any], *, letters: bool = False) -> list[str]:
-    """Return the first few measured figures in Markdown, of a model of `letters` without BLEU."""
-    measures = _OF_LETTERS if letters else _OF_TEXTS
-    lines = []
-    for name, values in _mapping(metrics.get("tests")).items():
-        parts = []
-        for key, label, scale, unit in measures:
-            value = _mapping(values).get(key)
-            if _is_number(value):
-                parts.append(f"{label} {scale * value:.1f}{unit}")
-        if parts:
-            lines.append(f"{plain(' · '.join(parts))} on {code(str(name), 30)}")
-    score = _mapping(metrics.get(PARSING)).get("f1")
-    if _is_number(score):
-        lines.append(f"labelled F1 {score:.1f} on {code('GUM dev')}")
-    for name, values in _mapping(metrics.get(PREDICTIONS)).items():
-        perplexity, right = (_mapping(values).get(key) for key in ("perplexity", "right"))
-        if _is_number(perplexity) and _is_number(right):
-            lines.append(
-                f"perplexity {perplexity:.1f} · {100 * right:.1f}% right on {code(str(name), 30)}"
-            )
-    if not lines:
+    """Return the first few measured figures in Markdown, of a model of `letters` without BLEU.
+
+    The setting of all of them has its own line, different settings their figure's.
+    """
+    every = [(_figures(each, letters), each.setting) for each in records(metrics)]
+    found = [(line, plain(shorten(setting, 80))) for line, setting in every if line]
+    if not found:
         return ["No measured figures"]
-    if len(lines) > _MOST_FIGURES:
-        left = len(lines) - _MOST_FIGURES
-        lines = [*lines[:_MOST_FIGURES], f"and {left} more in its card"]
-    if DEFAULT_DECODING in metrics:  # what the figures are measured with
-        lines.append(linked(f"decoded with {default_decoding(metrics)}", "beam", "alpha"))
+    settings = dict.fromkeys(setting for _, setting in found[:_MOST_FIGURES])
+    lines = [
+        line if len(settings) == 1 else f"{line}, {setting}"
+        for line, setting in found[:_MOST_FIGURES]
+    ]
+    if len(found) > _MOST_FIGURES:
+        lines.append(f"and {len(found) - _MOST_FIGURES} more in its card")
+    if len(settings) == 1:
+        lines.append(linked(*settings, "beam", "alpha"))
     return lines
+
+
+def _figures(record: Record, letters: bool) -> str:
+    """Return the figures of a record in Markdown, "" if they are invalid."""
+    if record.kind == TESTS:
+        measures = _OF_LETTERS if letters else _OF_TEXTS
+    else:
+        measures = {PARSING: _OF_TREES, PREDICTIONS: _OF_TOKENS}.get(record.kind, ())
+    parts = [
+        f"{label} {scale * value:.1f}{unit}"
+        for key, label, scale, unit in measures
+        if _is_number(value := record.figures.get(key))
+    ]
+    return f"{plain(' · '.join(parts))} on {code(record.name, 30)}" if parts else ""
 
 
 def _is_number(value: object) -> TypeGuard[float]:

@@ -1,6 +1,7 @@
 """A finished run becomes a checkpoint with measured figures and a card that states them."""
 
 import dataclasses
+import hashlib
 import json
 import math
 import shutil
@@ -15,23 +16,30 @@ from hypothesis import strategies as st
 from tests.transformer.conftest import Command
 from tests.transformer.training.runs import recipe
 from transformer.catalogue import inspect_entry, list_entries
-from transformer.checkpoint.folder import TrainingText, load_checkpoint, training_text
+from transformer.checkpoint.folder import (
+    TrainingText,
+    load_checkpoint,
+    save_checkpoint,
+    training_text,
+)
 from transformer.config import ConfigError
 from transformer.errors import CheckpointError
 from transformer.evaluation import measure as measuring
 from transformer.evaluation.card import card
 from transformer.evaluation.measure import Measuring, measure, predictions, read_metrics
 from transformer.evaluation.publish import SHARES, blended, earlier_parts, publish
+from transformer.evaluation.records import stamps
 from transformer.evaluation.scores import measure_test, score
 from transformer.evaluation.summary import summary_table
 from transformer.evaluation.typed import from_dict, typed_sentences
 from transformer.one_stack.files import load_stack
 from transformer.search.decoding import Decoding
 from transformer.training.corpus import load_corpus
-from transformer.training.data import DataError
+from transformer.training.data import DataError, collate
 from transformer.training.recipe import Recipe
 from transformer.training.run import train
 from transformer.training.run_folder import RunFolder, average_weights
+from transformer.training.tasks import task_of
 from transformer.translator import Translator
 
 CHECKPOINTS = Path(__file__).resolve().parents[3] / "checkpoints"
@@ -159,6 +167,9 @@ def test_earlier_parts_are_listed_oldest_first(shipped: Path, tmp_path: Path) ->
     *(({"typed": typed}, "nothing measured") for typed in (None, 5, [1], {"right": "7"})),
     ({"typed": {"right": 7}}, "nothing measured"),
     ({"typed": {"right": 7, "sentences": 9}}, "7 of 9 typed sentences right"),
+    ({"typed": {"right": 7, "sentences": 9, "measured": 3}}, "7 of 9 typed sentences right"),
+    ({"parsing_baselines": [1], "other_decodings": {"tests": 1}}, "nothing measured"),
+    ({"parsing": {"f1": 1.0, "sentences": 2}}, "labelled F1 1.0 on 2 sentences of GUM dev"),
 ])  # fmt: skip
 def test_metrics_of_any_kind_make_a_table(copied: Path, metrics: object, said: str) -> None:
     (copied / "metrics.json").write_text(json.dumps(metrics))
@@ -237,12 +248,14 @@ def test_a_repeated_source_is_measured_both_ways(run: Path) -> None:
 
 def test_a_checkpoint_is_measured_again_without_its_run(copied: Path, little: Measuring) -> None:
     weights, metrics = (copied / "model.safetensors").read_bytes(), metrics_of(copied)
-    # As older versions left it: figures of a tuned decoding, and no default.
+    # As older versions left it: without stamps, and figures of a tuned decoding, not of a default.
     old = {k: v for k, v in metrics.items() if k not in ("default_decoding", "decoding_on_val")}
+    old["tests"] = {name: {"bleu": 7.0} for name in old["tests"]}
     (copied / "metrics.json").write_text(
         json.dumps(old | {"decoding": {"beam_size": 5, "alpha": 1}})
     )
-    assert "| beam 5, alpha 1 | " in summary_table(list_entries([copied.parent]))
+    table = summary_table(list_entries([copied.parent]))
+    assert "| setting not recorded | " in table and table.endswith(": 7.0 sacreBLEU |")
     steps = []
     how = dataclasses.replace(little, progress=lambda what, *_: steps.append(what))
     measure(copied, how, notes=["Another."])
@@ -250,6 +263,30 @@ def test_a_checkpoint_is_measured_again_without_its_run(copied: Path, little: Me
     assert metrics_of(copied) == metrics | {"notes": ["Another."]}
     assert (copied / "model.safetensors").read_bytes() == weights
     assert "Another." in (copied / "README.md").read_text(encoding="utf-8")
+
+
+def test_figures_of_other_weights_are_not_kept(
+    copied: Path, little: Measuring, tmp_path: Path
+) -> None:
+    """A replaced model loses what was measured of the one before; its links may name it anew."""
+    metrics, found = metrics_of(copied), load_checkpoint(copied)
+    (name, test), *_ = metrics["tests"].items()
+    metrics["alignment"] = test | {"reading": [[0.5]]}
+    parameter = next(found.model.parameters())
+    parameter.data += 1
+    save_checkpoint(copied, found.model, found.tokenizer, metrics=metrics, dtype="float16")
+    link = tmp_path / "public"
+    link.symlink_to(copied, target_is_directory=True)
+    with pytest.raises(ConfigError, match="alignment, decoding_on_val, tests of other weights"):
+        measure(link, dataclasses.replace(little, keep_scores=True))
+    assert metrics_of(copied) == metrics
+    measure(link, little)
+    after = metrics_of(copied)
+    assert metrics.keys() - after.keys() == {"alignment"} and name in after["tests"]
+    digest = hashlib.sha256((copied / "model.safetensors").read_bytes()).hexdigest()[:12]
+    assert {stamp["model"] for _, stamp in stamps(after)} == {digest}
+    assert test["measured"]["model"] != digest
+    assert (copied / "README.md").read_text().startswith("# public\n")
 
 
 def test_texts_without_scores(
@@ -319,6 +356,25 @@ def test_models_of_one_stack(task: str, run: Path, little: Measuring, tmp_path: 
     val = before["predictions"]["val"]
     assert f"perplexity {val['perplexity']:.1f}" in text and "only" in table
     assert 0 <= val["right"] <= 1 and val["tokens"] > 5
+    if task == "fill":
+        # The mean over tokens that are hidden, every one of them: none is in plain sight.
+        found, made = load_stack(source), Recipe.load(str(run.parent / "fill.toml"))
+        texts = [f"w{n} and w{n % 5}" for n in range(10, 60)]
+        scores = predictions(found.model, found.tokenizer, made, [(t, t) for t in texts])
+        ids = sorted(found.tokenizer.encode_many(texts), key=len)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            batch = task_of(made, found.tokenizer).examine(collate(ids, ids))
+        hidden = batch.tgt_in == found.tokenizer.pieces.index("▁[MASK]")
+        assert hidden.equal(batch.tgt_out != 0) and scores["tokens"] == int(hidden.sum()) > 50
+        original = torch.zeros_like(batch.tgt_in)
+        for row, each in zip(original, ids, strict=True):
+            row[: len(each) + 2] = torch.tensor([1, *each, 2])
+        logits = found.model.logits(found.model.read(batch.tgt_in)).log_softmax(-1)
+        nll = -logits.gather(2, original[..., None])[..., 0][hidden].mean()
+        assert scores["perplexity"] == pytest.approx(float(nll.exp()), rel=1e-3)
+        share = (logits.argmax(-1) == original)[hidden].float().mean()
+        assert scores["right"] == pytest.approx(float(share), abs=1e-4)
     if task == "continue":
         # The mean over tokens of the model's own log-probabilities, `</s>` among them.
         found, made = load_stack(source), Recipe.load(str(run.parent / "continue.toml"))

@@ -141,7 +141,7 @@ ADDRESS = {
 }  # fmt: skip
 
 
-def faults(sentences: Sequence[TypedSentence], starts: Sequence[str], code: str) -> list[str]:
+def faults(sentences: Sequence[typed.TypedSentence], starts: Sequence[str], code: str) -> list[str]:
     """Describe accepted variants of which at most one can be right, such as chers and chères."""
     found = []
     for sentence, start in zip(sentences, starts, strict=True):
@@ -173,8 +173,8 @@ def faults(sentences: Sequence[TypedSentence], starts: Sequence[str], code: str)
 @pytest.mark.parametrize(("code", "other"), [("en", "de"), ("de", "en"), ("fr", "en")])
 def test_no_pattern_accepts_forms_that_do_not_agree(code: str, other: str) -> None:
     """A product of alternatives accepts wrong sentences where the alternatives must agree."""
-    sentences = typed_sentences(other, code)
-    starts = [each.source for each in typed_sentences("en", "de")]
+    sentences = typed.typed_sentences(other, code)
+    starts = [each.source for each in typed.typed_sentences("en", "de")]
     assert not faults(sentences, starts, code)
 
 
@@ -188,7 +188,7 @@ def test_no_pattern_accepts_forms_that_do_not_agree(code: str, other: str) -> No
     ("en", "The [break|holidays] [begin|begins]."),
 ])  # fmt: skip
 def test_such_a_product_is_found(code: str, pattern: str) -> None:
-    assert faults([TypedSentence("it", "It.", variants(pattern))], ["It."], code)
+    assert faults([typed.TypedSentence("it", "It.", typed.variants(pattern))], ["It."], code)
 
 
 @pytest.mark.parametrize(("src", "tgt"), [("en", "nl"), ("xx", "de"), ("de", "de"), ("", "")])

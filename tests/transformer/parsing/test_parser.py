@@ -11,10 +11,13 @@ import torch
 from tests.transformer.conftest import Command
 from tests.transformer.training.runs import recipe
 from transformer.__main__ import main
+from transformer.catalogue import inspect_entry
 from transformer.checkpoint.folder import load_checkpoint
+from transformer.checkpoint.weights import digest
 from transformer.config import ConfigError
 from transformer.errors import CheckpointError, InputError
 from transformer.evaluation.measure import Measuring, measure
+from transformer.evaluation.summary import summary_table
 from transformer.parsing.parser import evaluate, is_parser, load_parser, parse, source_text
 from transformer.parsing.reading import read_parse
 from transformer.training.corpus import gum, load_corpus, make_tokenizer
@@ -166,9 +169,21 @@ def test_publishing_scores_the_parser_and_its_baselines(
     parser = Translator.load(out, "cpu")
     assert (parser.decoding.beam_size, parser.decoding.alpha) == (4, 0.3)
     metrics, card = load_checkpoint(out).metrics, (out / "README.md").read_text()
-    scored = evaluate(load_parser(out, "cpu"), treebank / "gum" / "dev.ptb")
-    assert metrics["parsing"] == scored
-    row = f"| this model, beam 21 | {scored['f1']:.1f} | {scored['precision']:.1f} |"
-    assert row in card and "| random weights, beam 4 |" in card and "| right-branching |" in card
+    text = treebank / "gum" / "dev.ptb"
+    table = summary_table([inspect_entry(out)])
+    stamps = []
+    for beam, record in ((21, "parsing"), (4, "parsing_baselines")):
+        scored = evaluate(load_parser(out, "cpu"), text, beam)
+        found = metrics[record] if beam == 21 else metrics[record]["this model"]
+        stamps.append(found["measured"])
+        assert found == scored | {"measured": stamps[-1]}
+        assert stamps[-1]["setting"] == f"beam {beam}, alpha 0.3"
+        row = f"| beam {beam}, alpha 0.3 | {scored['f1']:.1f} | {scored['precision']:.1f} |"
+        assert f"| this model {row}" in card
+        assert f"| beam {beam}, alpha 0.3 | labelled F1 {scored['f1']:.1f} on" in table
+    stamps.append(metrics["parsing_baselines"]["random weights"]["measured"])
+    assert len({stamp["model"] for stamp in stamps}) == 2
+    assert {stamp["sha256"] for stamp in stamps} == {digest(text.read_bytes())}
+    assert "| random weights | beam 4, alpha 0.3 |" in card and "| right-branching |" in card
     with pytest.raises(ConfigError, match="a parser is scored by"):
         measure(out, Measuring(treebank))

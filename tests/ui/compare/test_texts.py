@@ -62,17 +62,22 @@ def test_the_sentence_names_the_first_word_that_differs_or_who_finds_it_likelier
 def test_published_figures_are_read_and_nothing_else() -> None:
     metrics = {
         "tests": {
-            "test_2016": {"bleu": 40.07, "chrf": 64.7, "lc_tok_bleu": 40.4, "exact_match": 0.07},
+            "test_2016": {
+                "bleu": 40.07, "chrf": 64.7, "lc_tok_bleu": 40.4, "exact_match": 0.07,
+                "measured": {"setting": "beam 4"},
+            },
             "reverse_test": {"bleu": 0.0, "exact_match": 1.0},
             "odd": {"bleu": "many", "chrf": float("nan"), "lc_tok_bleu": True},
             "worse": 3,
-        }
-    }
+        },
+        "other_decodings": [{"tests": {"test_2016": {"bleu": 41.0}, "more": {"bleu": 9}}}],
+    }  # fmt: skip
     assert published(metrics) == {
-        ("test_2016", "sacreBLEU, cased"): "40.1",
-        ("test_2016", "lc_tok_bleu"): "40.4",
-        ("test_2016", "chrF"): "64.7",
-        ("reverse_test", "exactly right"): "100.0%",
+        ("test_2016", "sacreBLEU, cased"): "40.1 (beam 4)",
+        ("test_2016", "lc_tok_bleu"): "40.4 (beam 4)",
+        ("test_2016", "chrF"): "64.7 (beam 4)",
+        ("reverse_test", "exactly right"): "100.0% (setting not recorded)",
+        ("more", "sacreBLEU, cased"): "9.0 (setting not recorded)",
     }
 
 

@@ -17,19 +17,29 @@ def entry(name: str = "x", path: Path = Path("x"), **more: object) -> Entry:
 
 
 def test_figures_are_measured_ones() -> None:
-    tests = {"a": {"bleu": 12.345, "chrf": 50, "other": 1}, "b": {"chrf": 3.0}}
-    assert figures_of({"tests": tests}) == [r"BLEU 12\.3 · chrF 50\.0 on `a`", r"chrF 3\.0 on `b`"]
-    assert figures_of({"tests": {"a": {"bleu": 0.0, "exact_match": 0.999}}}, letters=True) == [
-        r"exact 99\.9 \% on `a`"
+    with_four, with_nine = ({"measured": {"setting": f"beam {n}, alpha 0.6"}} for n in (4, 9))
+    tests = {
+        "a": {"bleu": 12.345, "chrf": 50, "other": 1} | with_four, "b": {"chrf": 3.0} | with_four,
+    }  # fmt: skip
+    *shown, setting = figures_of({"tests": tests})
+    assert shown == [r"BLEU 12\.3 · chrF 50\.0 on `a`", r"chrF 3\.0 on `b`"]
+    assert unlinked(setting) == r"beam 4\, alpha 0\.6"
+    assert entries(setting) == {"beam": "beam", "alpha": "length penalty"}
+    letters = {"a": {"bleu": 0.0, "exact_match": 0.999}}
+    assert figures_of({"tests": letters}, letters=True) == [
+        r"exact 99\.9 \% on `a`", "setting not recorded",
+    ]  # fmt: skip
+    # Of several settings, each figure has its own, that of the default decoding first.
+    f1, default = {"f1": 50.14} | with_nine, {"beam_size": 4, "alpha": 0.6}
+    assert figures_of({"parsing": f1, "tests": tests, "default_decoding": default}) == [
+        r"BLEU 12\.3 · chrF 50\.0 on `a`, beam 4\, alpha 0\.6",
+        r"chrF 3\.0 on `b`, beam 4\, alpha 0\.6",
+        r"labelled F1 50\.1 on `GUM dev`, beam 9\, alpha 0\.6",
     ]
-    default = {"beam_size": 4, "alpha": 0.6}
-    named = figures_of({"tests": tests, "default_decoding": default})
-    assert unlinked(named[2]) == "decoded with beam 4, alpha 0.6"
-    assert entries(named[2]) == {"beam": "beam", "alpha": "length penalty"}
     many = {f"t{index}": {"bleu": index} for index in range(5)}
-    assert figures_of({"tests": many})[-1] == "and 2 more in its card"
-    assert len(figures_of({"tests": many})) == 4
-    (line,) = figures_of({"tests": {"<b>`x`\n$y$" + "z" * 100: {"bleu": 1}}})  # code, shortened
+    assert figures_of({"tests": many})[-2] == "and 2 more in its card"
+    assert len(figures_of({"tests": many})) == 5
+    line, _ = figures_of({"tests": {"<b>`x`\n$y$" + "z" * 100: {"bleu": 1}}})  # code, shortened
     assert line.startswith(r"BLEU 1\.0 on ``<b>`x` $y$z")
     assert "\n" not in line and len(line) < 60
 

@@ -1,0 +1,117 @@
+"""Records in metrics.json: figures, and what they were measured on.
+
+A record is a mapping of figures with a stamp under "measured":
+
+    model     digest of the weights' file (see `transformer.checkpoint.weights`), "" without one
+    setting   in words, as tables print it: "beam 4, alpha 0.6"
+    text      name of the text
+    items     number of its sentences, pairs or trees
+    sha256    digest of the text: an item a line, a pair as source, tab, target
+    date      day of the measurement, UTC
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from transformer.checkpoint.weights import digest
+from transformer.search.decoding import default_decoding
+
+MEASURED = "measured"
+
+#: Key of the scores of test sets, and of further measured decodings, each with its `tests`.
+TESTS, OTHER_DECODINGS = "tests", "other_decodings"
+
+#: Keys of a parser's scores on GUM dev, and of the scores of other parsers and settings by name.
+PARSING, BASELINES = "parsing", "parsing_baselines"
+
+#: Key of the figures of models that continue or fill in, by text.
+PREDICTIONS = "predictions"
+
+#: Key of the verdicts on typed sentences.
+TYPED = "typed"
+
+
+@dataclass(frozen=True)
+class Record:
+    """Figures of metrics.json, which is untrusted."""
+
+    kind: str  # key of metrics.json
+    name: str  # of the text
+    figures: Mapping[str, Any]
+    setting: str  # see `setting_of`
+
+
+def stamped(
+    figures: Mapping[str, Any], model: str, setting: object, text: str, items: Sequence[object]
+) -> dict[str, Any]:
+    """Return figures measured today as a record.
+
+    Args:
+        model: `digest` of the weights' file.  setting: in words, as `str` makes them.
+        text: its name.  items: its lines, or tuples of their parts.
+    """
+    lines = ["\t".join(map(str, each)) if isinstance(each, tuple) else str(each) for each in items]
+    return {
+        **figures,
+        MEASURED: {
+            "model": model,
+            "setting": str(setting),
+            "text": text,
+            "items": len(lines),
+            "sha256": digest("".join(f"{line}\n" for line in lines).encode()),
+            "date": f"{datetime.now(UTC):%Y-%m-%d}",
+        },
+    }
+
+
+def setting_of(values: Mapping[str, Any]) -> str:
+    """Return the setting of a record in words, "setting not recorded" without a stamp."""
+    return str(_mapping(values.get(MEASURED)).get("setting", "setting not recorded"))
+
+
+def stamps(metrics: Mapping[str, Any], *path: str) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Yield every stamp with the keys that lead to its record."""
+    for key, value in metrics.items():
+        for each in filter(_mapping, value if isinstance(value, list) else [value]):
+            if key == MEASURED:
+                yield path, each
+            else:
+                yield from stamps(each, *path, key)
+
+
+def records(metrics: Mapping[str, Any]) -> list[Record]:
+    """Return everything measured of a model, by its default decoding first."""
+    others = metrics.get(OTHER_DECODINGS)
+    groups: list[tuple[str, object]] = [
+        (TESTS, metrics.get(TESTS)),
+        *((TESTS, _mapping(o).get(TESTS)) for o in (others if isinstance(others, list) else ())),
+        (PREDICTIONS, metrics.get(PREDICTIONS)),
+        (PARSING, {"GUM dev": metrics.get(PARSING)}),
+        *((PARSING, {"GUM dev": each}) for each in own_baselines(metrics).values()),
+        (TYPED, {"typed sentences": metrics.get(TYPED)}),
+    ]
+    found = [
+        Record(kind, str(name), values, setting_of(values))
+        for kind, group in groups
+        for name, values in _mapping(group).items()
+        if isinstance(values, Mapping)
+    ]
+    return sorted(found, key=lambda each: each.setting != str(default_decoding(metrics)))
+
+
+def own_baselines(metrics: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the scores of a parser itself with other settings, by name."""
+
+    def model(values: object) -> object:
+        return _mapping(_mapping(values).get(MEASURED)).get("model")
+
+    own, others = model(metrics.get(PARSING)), _mapping(metrics.get(BASELINES))
+    return {name: each for name, each in others.items() if own and model(each) == own}
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
