@@ -27,8 +27,9 @@ INDEX = ".index.json"
 #: Files to fetch from the hub.
 FILES = (
     "config.json", "generation_config.json", "tokenizer*.json", "special_tokens_map.json",
-    "added_tokens.json", "vocab.json", "target_vocab.json", "vocab.txt", "merges.txt", "*.spm",
-    "*.model", "*.tiktoken", "model.safetensors", "model-*.safetensors",
+    "added_tokens.json", "vocab*.json", "target_vocab.json", "vocab.txt", "dict.txt",
+    "merges.txt", "bpe.codes", "*.spm", "*.model", "*.tiktoken", "*.tokenizer",
+    "model.safetensors", "model-*.safetensors",
     "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model-*.bin",
     "pytorch_model.bin.index.json",
 )  # fmt: skip
@@ -130,12 +131,17 @@ def _without_ignored(values: Any) -> Any:
 
 
 def generation_values(folder: Path, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the generation settings, which older models keep in config.json (`values`)."""
+    """Return the generation settings, from where the library takes them.
+
+    Without their own file, they are those in config.json (`values`), and for what these leave out
+    those of the decoder's config within.
+    """
     path = folder / GENERATION
-    if not path.exists():
-        return dict(values)
-    given = json_object(path)
-    return {**values, **{key: value for key, value in given.items() if value is not None}}
+    if path.exists():
+        return json_object(path)
+    inner: Any = next(filter(None, map(values.get, ("decoder", "generator", "text_config"))), {})
+    given = {name: value for name, value in values.items() if value is not None}
+    return {**(inner if isinstance(inner, dict) else {}), **given}
 
 
 def unused_settings(folder: Path, values: Mapping[str, Any]) -> tuple[str, ...]:

@@ -37,7 +37,7 @@ class Generation:
 
     start: int | None  # the decoder's first input; None for a model without an encoder
     eos: tuple[int, ...]  # tokens that end a text
-    pad: int  # padding
+    pad: int | None  # padding, None without it
     forced_first: int | None  # the first generated token, None if it is free
     length_penalty: float = 1.0  # the exponent of |Y|
     #: further settings of the library's search by name
@@ -46,11 +46,12 @@ class Generation:
     @property
     def special(self) -> tuple[int, ...]:
         """Tokens that are not text."""
-        return tuple({*self.eos, self.pad, *(() if self.start is None else (self.start,))})
+        every = {*self.eos, self.pad, self.start}
+        return tuple(each for each in every if each is not None)
 
 
 def read_generation(
-    path: Path, values: Mapping[str, Any], config: Any, vocab_size: int, *, starts: bool
+    path: Path, values: Mapping[str, Any], vocab_size: int, *, starts: bool
 ) -> Generation:
     """Read and check the generation settings.
 
@@ -58,8 +59,7 @@ def read_generation(
 
     Args:
         path: the file to name in errors.
-        values: of generation_config.json and config.json.
-        config: the library's, for missing settings.
+        values: see `transformer.huggingface.files.generation_values`.
         vocab_size: ids are below this.
         starts: whether the decoder needs a first token, as in an encoder-decoder.
     """
@@ -79,7 +79,7 @@ def read_generation(
         return found
 
     def tokens(name: str) -> list[int]:
-        value = values.get(name, getattr(config, name, None))
+        value = values.get(name)
         return [] if value is None else checked(name, value)
 
     def token(name: str) -> int | None:
@@ -97,9 +97,9 @@ def read_generation(
     eos, pad = tokens("eos_token_id"), token("pad_token_id")
     start = token("decoder_start_token_id")
     if start is None:
-        start = token("bos_token_id") if pad is None else pad
+        start = token("bos_token_id")
     if starts and start is None:
-        raise CheckpointError(f"{path}: decoder_start_token_id is missing")
+        raise CheckpointError(f"{path}: decoder_start_token_id is missing, and bos_token_id too")
     words = values.get("bad_words_ids") or []
     if not isinstance(words, list) or len(words) > MAX_BANNED:
         raise CheckpointError(f"{path}: bad_words_ids is no list of at most {MAX_BANNED:,} words")
@@ -117,7 +117,7 @@ def read_generation(
     return Generation(
         start=start if starts else None,
         eos=tuple(eos),
-        pad=pad if pad is not None else eos[0] if eos else 0,
+        pad=pad if pad is not None else next(iter(eos), None),
         forced_first=token("forced_bos_token_id") if starts else None,
         length_penalty=number("length_penalty", -MAX_EXPONENT, MAX_EXPONENT) or 1.0,
         rules={name: value for name, value in rules.items() if value is not None},

@@ -112,7 +112,6 @@ class HuggingFaceModel:
         generation = read_generation(
             folder / CONFIG,
             generation_values(folder, values),
-            model.config,
             sizes[1],
             starts=family == "encoder_decoder",
         )
@@ -274,7 +273,7 @@ class HuggingFaceModel:
         self._check_memory(0, len(ids) + new_tokens)
         if new_tokens:
             ids += self._generate(self._generation, ids, new_tokens, search)
-        return self._recorded(
+        trace = self._recorded(
             TokenizedText(source.text, (), (), (), ()),
             ids,
             ids[1:],
@@ -282,6 +281,12 @@ class HuggingFaceModel:
             text=self._text.decode(ids),
             forced=not new_tokens,
             n_forced=len(source.ids) - 1,
+        )
+        n = len(source.ids)  # of these the text says where words start
+        return replace(
+            trace,
+            tgt_tokens=(*source.pieces, *trace.tgt_tokens[n:]),
+            predicted_tokens=(*source.pieces[1:], *trace.predicted_tokens[n - 1 :]),
         )
 
     def _translate(
