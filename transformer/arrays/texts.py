@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,37 +13,15 @@ from numpy.typing import NDArray
 
 from transformer.arrays.maps import wrong, wrong_type
 from transformer.errors import CheckpointError
+from transformer.text.marks import SPECIAL, Style, marked, style_of
 from transformer.types import Floats
 
 MAX_TOKEN_CHARACTERS, MAX_TEXT_CHARACTERS, MAX_TOP = 1_000, 100_000, 100
 
-#: Names that tokenizers give to special tokens.
-_SPECIAL = re.compile(
-    r"</?s>|<(?:pad|unk|bos|eos|cls|sep|mask)>|\[(?:PAD|UNK|BOS|EOS|CLS|SEP|MASK)\]|<\|\w{1,40}\|>"
-)
-
-
-def with_marks(tokens: Sequence[str]) -> tuple[str, ...]:
-    """Return tokens with `▁` before each word, from any tokenizer's marks.
-
-    `Ġ` before a word becomes `▁`. If pieces within words start with `##`, all others start words.
-    Without any mark, every token is a word. Special tokens get none.
-    """
-    if any(token.startswith("▁") for token in tokens):
-        return tuple(tokens)
-    if any(token.startswith("Ġ") for token in tokens):
-        return tuple(f"▁{token[1:]}" if token.startswith("Ġ") else token for token in tokens)
-    return tuple(
-        token if _SPECIAL.fullmatch(token)
-        else token[2:] if token.startswith("##") and len(token) > 2
-        else f"▁{token}"
-        for token in tokens
-    )  # fmt: skip
-
 
 def special_in(tokens: Sequence[str]) -> tuple[int, ...]:
     """Return the positions of special tokens, such as `<s>` and `[SEP]`."""
-    return tuple(at for at, token in enumerate(tokens) if _SPECIAL.fullmatch(token))
+    return tuple(at for at, token in enumerate(tokens) if SPECIAL.fullmatch(token))
 
 
 def plain_text(tokens: Sequence[str], special: Sequence[int]) -> str:
@@ -56,11 +34,14 @@ def plain_text(tokens: Sequence[str], special: Sequence[int]) -> str:
 class Arrays:
     """Arrays by name, read with checks; each raises `CheckpointError`.
 
-    Attributes: where: the name of their source, for messages.
+    Attributes:
+        where: the name of their source, for messages.
+        ours: whether tokens have this project's marks, and are taken as they are.
     """
 
     where: str
     by_name: Mapping[str, NDArray[Any]]
+    ours: bool = False
 
     def error(self, name: str, fault: str) -> CheckpointError:
         """Return the error for an array."""
@@ -73,7 +54,7 @@ class Arrays:
             raise wrong_type(self.where, name, array, expected)
         return array
 
-    def tokens(self, name: str, length: int, *, marked: bool) -> tuple[str, ...]:
+    def tokens(self, name: str, length: int) -> tuple[str, ...]:
         """Return one side's tokens, `▁` before each word; their positions if the file has none."""
         stored = name
         if name not in self.by_name and name != "predicted_tokens" and length:
@@ -89,7 +70,36 @@ class Arrays:
             fault = f": the maps have {length} tokens there; expected [{length}]"
             raise self.error(stored, fault)
         tokens = tuple(self.strings(stored, array, MAX_TOKEN_CHARACTERS))
-        return tokens if marked else with_marks(tokens)
+        if self.ours:
+            return tokens
+        after = self.pieces("tgt_tokens")[:1] if name == "predicted_tokens" else []
+        return self._marked(name, tokens, *after)
+
+    def pieces(self, name: str) -> list[str]:
+        """Return one side's tokens as stored, [] if the file has none."""
+        name = name if name in self.by_name else "tokens"
+        array = self.by_name.get(name, np.zeros(0, "U"))
+        return self.strings(name, array, MAX_TOKEN_CHARACTERS) if array.dtype.kind == "U" else []
+
+    def _marked(
+        self, side: str, tokens: Sequence[str], after: str | None = None
+    ) -> tuple[str, ...]:
+        """Return tokens of a side with `▁` before each word.
+
+        Args: after: the token before the first, if any.
+        """
+        after = None if after is None or SPECIAL.fullmatch(after) else after
+        return marked(tokens, self._styles[side], special=special_in(tokens), after=after)
+
+    @cached_property
+    def _styles(self) -> dict[str, Style]:
+        """The marks of each side: those of the other, where its tokens have none."""
+        source = self.pieces("src_tokens")
+        target = self.pieces("tgt_tokens") + self.pieces("predicted_tokens")
+        every = style_of(source + target)
+        own = {"src_tokens": style_of(source)}
+        own |= dict.fromkeys(("tgt_tokens", "predicted_tokens"), style_of(target))
+        return {side: every if style == "plain" else style for side, style in own.items()}
 
     def strings(self, name: str, array: NDArray[Any], most: int) -> list[str]:
         """Return the texts of an array, of at most so many characters each."""
@@ -195,7 +205,14 @@ class Arrays:
         else:
             flat = ["?"] * log_probs.size if ids is None else [f"#{each}" for each in ids.flat]
         width = shape[1]
-        tokens = tuple(tuple(flat[t * width : (t + 1) * width]) for t in range(n_steps))
+        rows = [flat[t * width : (t + 1) * width] for t in range(n_steps)]
+        if "top_tokens" in present and not self.ours:
+            before = self.pieces("tgt_tokens")
+            rows = [
+                [self._marked("predicted_tokens", (each,), *before[t : t + 1])[0] for each in row]
+                for t, row in enumerate(rows)
+            ]
+        tokens = tuple(map(tuple, rows))
         if ids is None:
             # Without ids, a token spelled like the predicted one is taken to be that one.
             ids = np.full(shape, -2, dtype=np.int64)

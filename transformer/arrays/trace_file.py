@@ -128,8 +128,8 @@ def trace_of(arrays: Mapping[str, Any], where: str = "arrays", batch: int | None
     Raises: `CheckpointError`, one line, see `load_arrays`.
     """
     known = {name: _array(where, name, value) for name, value in arrays.items() if name in KNOWN}
-    given = Arrays(where, known)
-    ours = given.text(LAYOUT) == OURS
+    ours = Arrays(where, known).text(LAYOUT) == OURS
+    given = Arrays(where, known, ours)
     maps = checked_maps(where, known, batch)
     n_source, n_target = lengths(where, maps)
     if "tokens" in known and n_source and n_target:
@@ -137,11 +137,11 @@ def trace_of(arrays: Mapping[str, Any], where: str = "arrays", batch: int | None
             f"{where}: array 'tokens' {list(known['tokens'].shape)} names one side, but there are "
             "two; expected src_tokens and tgt_tokens"
         )
-    src = given.tokens("src_tokens", n_source, marked=ours)
-    tgt = given.tokens("tgt_tokens", n_target, marked=ours)
+    src = given.tokens("src_tokens", n_source)
+    tgt = given.tokens("tgt_tokens", n_target)
     predicted: tuple[str, ...] = ()
     if "predicted_tokens" in known and known["predicted_tokens"].size:
-        predicted = given.tokens("predicted_tokens", n_target, marked=ours)
+        predicted = given.tokens("predicted_tokens", n_target)
     predicted_ids = given.ids("predicted_ids", len(predicted))
     src_special = given.positions("src_special", n_source, special_in(src))
     tgt_special = given.positions("tgt_special", n_target, special_in(tgt))

@@ -3,111 +3,27 @@
 from __future__ import annotations
 
 import json
-import re
 import tempfile
 import threading
-import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
-from itertools import repeat
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from transformer.errors import CheckpointError, InputError
 from transformer.files.safe import MAX_TABLE, json_object, read_small
 from transformer.huggingface.files import CONFIG, GENERATION, INDEX, library
 from transformer.search.reader import MAX_CHARACTERS
+from transformer.text.marks import LANGUAGE, START, Style, marked, style_of
 from transformer.text.tokenizer import clean
-
-#: How a vocabulary marks words. SentencePiece writes `▁` (U+2581) at the start of one, as this
-#: project does; byte-level BPE (GPT-2, BART) has a character for every byte, `Ġ` for a space;
-#: WordPiece (BERT) marks pieces that continue a word by `##`; older BPE (XLM, GPT) marks the ends
-#: of words by `</w>`.
-Style = Literal["sentencepiece", "bytes", "raw_bytes", "wordpiece", "word_end", "plain"]
-
-START, CONTINUES, ENDS = "\u2581", "##", "</w>"
-BYTE_SPACE = "\u0120"
-
-
-def style_of(vocabulary: Iterable[str]) -> Style:
-    """Return the style of most pieces of a vocabulary."""
-    counts: dict[Style, int] = {"sentencepiece": 0, "bytes": 0, "wordpiece": 0, "word_end": 0}
-    for piece in vocabulary:
-        counts["sentencepiece"] += piece.startswith(START)
-        counts["bytes"] += piece.startswith(BYTE_SPACE)
-        counts["wordpiece"] += piece.startswith(CONTINUES) and piece != CONTINUES
-        counts["word_end"] += piece.endswith(ENDS)
-    best = max(counts, key=lambda style: counts[style])
-    return best if counts[best] else "plain"
-
-
-@cache
-def byte_characters() -> dict[str, int]:
-    """Return the byte for each character of byte-level BPE.
-
-    Visible characters of Latin-1 stand for themselves; the other 68 bytes, in order, are written
-    as the characters from U+0100.
-    """
-    visible = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
-    hidden = (byte for byte in range(256) if byte not in visible)
-    return {chr(byte): byte for byte in visible} | {
-        chr(0x100 + order): byte for order, byte in enumerate(hidden)
-    }
-
-
-def rewritten(piece: str, style: Style, *, starts: bool | None = None) -> str:
-    """Return a piece with `▁` at the start of a word, and bytes as the text they spell.
-
-    Args: starts: whether a word starts here, if known from the text; None decides by the piece.
-    """
-    if style == "bytes":
-        table = byte_characters()
-        if all(character in table for character in piece):
-            return _spelled(bytes(table[character] for character in piece))
-        return _marked(piece)
-    if style == "raw_bytes":
-        return _spelled(bytes(map(ord, piece))) if max(map(ord, piece), default=0) < 256 else piece
-    if style == "wordpiece":
-        goes_on = piece.startswith(CONTINUES) and piece != CONTINUES
-        body = piece.removeprefix(CONTINUES) if goes_on else piece
-        if starts is None:
-            # Without the text, a single punctuation mark is assumed to follow a word directly.
-            starts = not (goes_on or (len(body) == 1 and unicodedata.category(body)[0] == "P"))
-        return START + body if starts else body
-    if style == "word_end":
-        body = piece.removesuffix(ENDS)
-        return START + body if starts else body
-    return piece if style == "sentencepiece" else _marked(piece)
-
-
-def _marked(text: str) -> str:
-    return text.replace(" ", START)
-
-
-def _spelled(data: bytes) -> str:
-    """Decode bytes; those that are not text, such as part of a character, become `<0xE2>`."""
-    # Bytes that are not UTF-8 become lone surrogates from U+DC80.
-    written = []
-    for character in data.decode("utf-8", "surrogateescape"):
-        code = ord(character)
-        if 0xDC80 <= code <= 0xDCFF:
-            written.append(f"<0x{code - 0xDC00:02X}>")
-        elif character == " ":
-            written.append(START)
-        elif code < 0x20 or code == 0x7F:
-            written.append(f"<0x{code:02X}>")
-        else:
-            written.append(character)
-    return "".join(written)
-
 
 TOKENIZER_CONFIG = "tokenizer_config.json"
 #: Suffixes of tokenizer files.
-SUFFIXES = (".json", ".txt", ".model", ".spm", ".bpe", ".vocab", ".tiktoken")
+SUFFIXES = (
+    ".json", ".txt", ".model", ".spm", ".bpe", ".codes", ".vocab", ".tiktoken", ".tokenizer",
+)  # fmt: skip
 
-#: Language codes in vocabularies without a list of them: `deu_Latn`, `de_DE`.
-LANGUAGE = re.compile(r"[a-z]{2,3}_([A-Z]{2}|[A-Z][a-z]{3})")
 #: Default target languages, in order of preference.
 PREFERRED = ("de", "deu_Latn", "de_DE", "fr", "fra_Latn", "fr_XX")
 
@@ -116,13 +32,25 @@ PREFERRED = ("de", "deu_Latn", "de_DE", "fr", "fra_Latn", "fr_XX")
 class TokenizedText:
     """A text as the model reads it."""
 
-    text: str  # cleaned (`transformer.text.tokenizer.clean`)
+    text: str  # for display, cleaned (`transformer.text.tokenizer.clean`)
     #: ids, pieces: including special tokens added by the tokenizer
     ids: tuple[int, ...]
     pieces: tuple[str, ...]
     #: unknown, special: positions of unknown pieces, and of special tokens
     unknown: tuple[int, ...]
     special: tuple[int, ...]
+
+
+def _two_tables(tokenizer: Any) -> tuple[Mapping[int, str], Mapping[int, str]] | None:
+    """Return the pieces by id of source and target if these differ (Marian, FSMT), else None.
+
+    The library itself names source ids by the target's table.
+    """
+    encoder, decoder = (getattr(tokenizer, name, None) for name in ("encoder", "decoder"))
+    if not isinstance(encoder, dict) or not isinstance(decoder, dict):
+        return None
+    source = {index: piece for piece, index in encoder.items()}
+    return None if source == decoder else (source, decoder)
 
 
 class HubTokenizer:
@@ -147,13 +75,17 @@ class HubTokenizer:
         self.special_ids = frozenset({*special, *own_special, *named} - {None})
         self.unknown_id = None if unknown in self.special_ids else unknown
         self._n_known = len(tokenizer)
-        self._added = frozenset(getattr(tokenizer, "added_tokens_decoder", ()))
+        # The library lists special tokens here, too.
+        self._added = dict(getattr(tokenizer, "added_tokens_decoder", {}))
+        self.tables = _two_tables(tokenizer)
+        # A model of two others may have a vocabulary for each, and a tokenizer for one.
+        off = [abs(size - self._n_known) for size in sizes]
+        self.fits = (True, True) if self.tables else tuple(each == min(off) for each in off)
+        self._source_special = self.special_ids
+        if not self.fits[1]:
+            self.special_ids = frozenset(own_special)
         raw = type(tokenizer).__name__.startswith("ByT5")
         self.style: Style = "raw_bytes" if raw else style_of(tokenizer.get_vocab())
-        # If the two sides number pieces differently, the library names only the target's.
-        self._source_names: Mapping[int, str] | None = None
-        if getattr(tokenizer, "separate_vocabs", False):
-            self._source_names = {index: piece for piece, index in tokenizer.encoder.items()}
         self._own_languages = {
             which: getattr(tokenizer, which, None) for which in ("src_lang", "tgt_lang")
         }
@@ -206,19 +138,28 @@ class HubTokenizer:
             raise InputError(
                 f"the {what} has {len(text):,} characters; at most {MAX_CHARACTERS:,} are allowed"
             )
-        text = clean(text)
-        if not text:
+        text = text.encode(errors="ignore").decode()  # lone surrogates are no text
+        if not clean(text):
             raise InputError(f"the {what} is blank; type at least one character")
+        if target and not self.fits[1]:
+            raise InputError(
+                f"this model's tokenizer has {self._n_known:,} pieces, which are the encoder's; "
+                f"the decoder's vocabulary of {self.sizes[1]:,} has no table, so a target cannot "
+                "be given"
+            )
         asked = {"text_target": text} if target else {"text": text}
-        offsets = self.style == "wordpiece" and bool(getattr(self._tokenizer, "is_fast", False))
-        with self._lock:
+        fast = bool(getattr(self._tokenizer, "is_fast", False))
+        with self._lock, self._reading(target=target):
             for name, language in (("src_lang", src_lang), ("tgt_lang", tgt_lang)):
                 if language is not None:
                     setattr(self._tokenizer, name, language)
             # Nothing is truncated silently, whatever the tokenizer's files say.
             found = self._tokenizer(
-                **asked, truncation=False, padding=False, return_offsets_mapping=offsets
+                **asked, truncation=False, padding=False, return_offsets_mapping=fast
             )
+            # Ids of unknown pieces have lost the marks of words.
+            losing = not fast and self.style in ("word_end", "joined")
+            cut = self._tokenizer.tokenize(text) if losing else []
         ids = tuple(found["input_ids"])
         if len(ids) > most:
             raise InputError(
@@ -233,19 +174,41 @@ class HubTokenizer:
                 f"{size - 1}: the tokenizer does not match it"
             )
         starts = None
-        if offsets:  # where words start
+        if fast:  # where words start
             starts = [at == 0 or text[at - 1].isspace() for at, _ in found["offset_mapping"]]
+        elif losing:
+            begun = [piece.startswith(START) for piece in marked(cut, self.style)]
+            before = next(
+                (at for at, each in enumerate(ids) if each not in self._source_special), 0
+            )
+            starts = [*[True] * before, *begun, *[True] * len(ids)][: len(ids)]
         return TokenizedText(
-            text=text,
+            text=clean(text),
             ids=ids,
-            pieces=self.shown(ids, source=not target, starts=starts),
+            pieces=self.shown(ids, source=not target, starts=starts, text=text),
             unknown=tuple(at for at, each in enumerate(ids) if each == self.unknown_id),
-            special=self.special(ids),
+            special=self.special(ids, source=not target),
         )
 
-    def special(self, ids: Sequence[int]) -> tuple[int, ...]:
+    @contextmanager
+    def _reading(self, *, target: bool) -> Iterator[None]:
+        """Have FSMT's tokenizer, which only reads sources, read a target."""
+        tokenizer = self._tokenizer
+        if not target or self.tables is None or hasattr(tokenizer, "target_encoder"):
+            yield
+            return
+        own = tokenizer.encoder, tokenizer.src_lang
+        table = {piece: index for index, piece in self.tables[1].items()}
+        tokenizer.encoder, tokenizer.src_lang = table, tokenizer.tgt_lang
+        try:
+            yield
+        finally:
+            tokenizer.encoder, tokenizer.src_lang = own
+
+    def special(self, ids: Sequence[int], *, source: bool = False) -> tuple[int, ...]:
         """Return the positions of special tokens."""
-        return tuple(at for at, each in enumerate(ids) if each in self.special_ids)
+        special = self.special_ids | self._source_special if source else self.special_ids
+        return tuple(at for at, each in enumerate(ids) if each in special)
 
     def shown(
         self,
@@ -254,6 +217,7 @@ class HubTokenizer:
         *,
         source: bool = False,
         starts: Sequence[bool] | None = None,
+        text: str = "",
     ) -> tuple[str, ...]:
         """Return the pieces of consecutive tokens.
 
@@ -261,34 +225,48 @@ class HubTokenizer:
             after: id of the token before the first, if any.
             source: the ids belong to the source vocabulary.
             starts: whether a word starts at each, if known from the text.
+            text: which they are, if known.
         """
-        names = self._names(ids, source=source)
-        if self.style == "word_end" and starts is None:
-            before = (None if after is None else self._names([after])[0], *names[:-1])
-            starts = [each is None or each.endswith(ENDS) for each in before]
-        known = starts or repeat(None, len(ids))
-        return tuple(self._piece(*each) for each in zip(ids, names, known, strict=True))
+        names, special = self._names(ids, source=source), self.special(ids, source=source)
+        alone = {*self._added} - {self.unknown_id}
+        added = [at for at, each in enumerate(ids) if each in alone and at not in special]
+        before = None
+        if after is not None and not self.special((after,), source=source):
+            before = self._names([after], source=source)[0]
+        style = self.style if self.fits[0 if source else 1] else "plain"
+        pieces = [*marked(names, style, special={*special, *added}, starts=starts, after=before)]
+        end = 0
+        for at in added:  # a word of its own, unless the text runs on
+            begin = text.find(names[at], end)
+            end = max(begin, 0) + len(names[at])
+            if begin < 1 or text[begin - 1].isspace():
+                pieces[at] = START + pieces[at]
+        return tuple(pieces)
 
     def _names(self, ids: Sequence[int], *, source: bool = False) -> list[str]:
-        """Return the vocabulary's names of tokens; ids beyond it are named by their number."""
-        if source and self._source_names is not None:
-            return [self._source_names.get(index, f"<{index}>") for index in ids]
-        with self._lock:
-            try:
-                found = self._tokenizer.convert_ids_to_tokens(list(ids))
-            except (IndexError, KeyError):  # a model may have more rows than the vocabulary
-                found = [None] * len(ids)
-        return [name if name else f"<{index}>" for index, name in zip(ids, found, strict=True)]
-
-    def _piece(self, index: int, name: str, starts: bool | None) -> str:
-        if index == self.unknown_id:
-            return rewritten(name, self.style, starts=starts) if self.style == "wordpiece" else name
-        if index in self.special_ids or index in self._added:
-            return name.replace(" ", "\u2581")
-        return rewritten(name, self.style, starts=starts)
+        """Return the vocabulary's names of tokens; ids without one are named by their number."""
+        if not self.fits[0 if source else 1]:
+            return [f"<{index}>" for index in ids]
+        if self.tables is not None:
+            table = self.tables[0 if source else 1]
+            found = [str(self._added.get(index, table.get(index, ""))) for index in ids]
+        else:
+            with self._lock:
+                try:
+                    found = self._tokenizer.convert_ids_to_tokens(list(ids))
+                except (IndexError, KeyError):  # a model may have more rows than the vocabulary
+                    found = [""] * len(ids)
+        unknown = getattr(self._tokenizer, "unk_token", None)
+        known = {self._tokenizer.unk_token_id, *self._added}
+        return [
+            name if name and (name != unknown or index in known) else f"<{index}>"
+            for index, name in zip(ids, found, strict=True)
+        ]
 
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of generated ids, without special tokens."""
+        if not self.fits[1]:
+            return " ".join(self._names(ids))
         known = [each for each in ids if each not in self.special_ids and each < self._n_known]
         with self._lock:
             return str(self._tokenizer.decode(known, skip_special_tokens=True)).strip()
@@ -338,13 +316,18 @@ def read_tokenizer(
                 raise
             reason = " ".join(str(error).replace(copied, ".").split())[:300]
             raise CheckpointError(f"{folder}: the tokenizer cannot be read ({reason})") from None
+    found = HubTokenizer(tokenizer, sizes, special)
     n_pieces = int(tokenizer.vocab_size)
-    if n_pieces > sizes[0]:
-        raise CheckpointError(
-            f"{folder}: the tokenizer has {n_pieces:,} pieces, "
-            f"but the model's vocabulary has {sizes[0]:,}"
-        )
-    return HubTokenizer(tokenizer, sizes, special)
+    counts = tuple(map(len, found.tables)) if found.tables else (n_pieces, n_pieces)
+    for side, size, count, fits in zip(
+        ("source", "target"), sizes, counts, found.fits, strict=True
+    ):
+        if (fits and count > size) or (side == "source" and not fits):
+            raise CheckpointError(
+                f"{folder}: the tokenizer has {count:,} pieces, "
+                f"but the model's {side} vocabulary has {size:,}"
+            )
+    return found
 
 
 def _settings(path: Path) -> dict[str, Any]:

@@ -144,6 +144,11 @@ def test_one_stack_is_causal_where_nothing_looks_ahead() -> None:
         (("<s>", "A", "dog", "</s>"), ("<s>", "▁A", "▁dog", "</s>"), (0, 3)),
         (("<|endoftext|>", "A", "Ġdog"), ("<|endoftext|>", "A", "▁dog"), (0,)),
         (("##", "<b>"), ("▁##", "▁<b>"), ()),
+        (("Ġcaf", "Ã©", "Ċ"), ("▁caf", "é", "<0x0A>"), ()),
+        (("__de__", "play@@", "ing", "dogs"), ("__de__", "▁play", "ing", "▁dogs"), (0,)),
+        (("play", "ing</w>", "dogs</w>", "</s>"), ("▁play", "ing", "▁dogs", "</s>"), (3,)),
+        (("Hello", "￭,", "dog￭", "s"), ("▁Hello", ",", "▁dog", "s"), ()),
+        (("the▁", "do", "gs▁"), ("▁the", "▁do", "gs"), ()),
     ],
 )
 def test_words_begin_where_other_tokenizers_say(
@@ -157,6 +162,26 @@ def test_words_begin_where_other_tokenizers_say(
     # An explicit choice wins over a guess.
     given = {"attention": maps, "tokens": np.array(tokens), "src_special": np.array([1])}
     assert trace_of(given).src_special == (1,)
+
+
+def test_the_other_side_says_how_few_tokens_are_marked() -> None:
+    """Alternatives too, each by the token before it."""
+    given = {
+        "cross": rows((1, 1, 3, 4)), "src_tokens": np.array(["Ġa", "Ġdo", "gs", "Ġ."]),
+        "tgt_tokens": np.array(["<s>", "CafÃ©", "."]),
+        "predicted_tokens": np.array(["CafÃ©", ".", "</s>"]),
+        "top_log_probs": np.zeros((3, 1)), "top_tokens": np.array([["Ġna"], ["Ã©"], ["</s>"]]),
+    }  # fmt: skip
+    trace = trace_of(given)
+    assert trace.tgt_tokens == ("<s>", "Café", ".") and trace.tgt_special == (0,)
+    assert trace.predicted_tokens == ("Café", ".", "</s>")
+    assert trace.top_tokens == (("▁na",), ("é",), ("</s>",))
+    given |= {
+        "src_tokens": np.array(["a", "do@@", "gs", "."]),
+        "tgt_tokens": np.array(["<s>", "Ca@@", "fe"]),
+        "top_tokens": np.array([["x"], ["y@@"], ["z"]]),
+    }
+    assert trace_of(given).top_tokens == (("▁x",), ("y",), ("▁z",))
 
 
 def test_log_probs_and_alternatives_are_kept_as_given() -> None:

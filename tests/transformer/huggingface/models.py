@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -109,6 +110,80 @@ def bert_tokenizer(_: Path) -> Any:
     return transformers.BertTokenizer(**found, do_lower_case=False)
 
 
+def roberta_tokenizer(_: Path) -> Any:
+    return transformers.RobertaTokenizer(**byte_level([*SPECIAL, "<mask>"]))
+
+
+def byt5_tokenizer(_: Path) -> Any:
+    return transformers.ByT5Tokenizer(extra_ids=3)
+
+
+def pegasus_tokenizer(_: Path) -> Any:
+    pieces = unigram(["<pad>", "</s>", "<mask_1>", "<mask_2>", "<unk>"])
+    return transformers.PegasusTokenizer(vocab=pieces, offset=4)
+
+
+def merges_of(texts: Sequence[str], count: int) -> list[tuple[str, str]]:
+    """The most frequent merges of older BPE, which marks ends of words by `</w>`."""
+    found = learned(
+        models.BPE(), trainers.BpeTrainer, pre_tokenizers.Whitespace(), [], count,
+        end_of_word_suffix="</w>",
+    )  # fmt: skip
+    return list(found["merges"])
+
+
+def numbered_pieces(texts: Sequence[str], special: Sequence[str]) -> dict[str, int]:
+    """A vocabulary of older BPE: characters and words of the texts, whole and cut."""
+    words = [*dict.fromkeys(re.findall(r"\w+|[^\w\s]", " ".join(texts)))]
+    letters = sorted({*"".join(words)})
+    pieces = [*special, *letters, *(f"{each}</w>" for each in (*letters, *words[::2]))]
+    pieces += ["".join(pair) for pair in merges_of(texts, 150)]
+    return {piece: at for at, piece in enumerate(dict.fromkeys(pieces))}
+
+
+def write_merges(path: Path, *, head: str = "") -> None:
+    lines = (f"{a} {b}{' 1' if not head else ''}\n" for a, b in merges_of(SENTENCES, 150))
+    path.write_text(head + "".join(lines))
+
+
+def fsmt_tokenizer(folder: Path) -> Any:
+    """Two vocabularies, the target's in another order, and the merges of both."""
+    for name, texts in (("src", SENTENCES[::2]), ("tgt", SENTENCES[1::2])):
+        ids = numbered_pieces(texts, SPECIAL)
+        (folder / f"vocab-{name}.json").write_text(json.dumps(ids))
+    write_merges(folder / "merges.txt")
+    return transformers.FSMTTokenizer(
+        ["en", "de"], *(str(folder / name) for name in FSMT_FILES), do_lower_case=False
+    )
+
+
+FSMT_FILES = ("vocab-src.json", "vocab-tgt.json", "merges.txt")
+
+
+def xlm_tokenizer(folder: Path) -> Any:
+    special = ["<s>", "</s>", "<pad>", "<unk>", *(f"<special{at}>" for at in range(10))]
+    (folder / "vocab.json").write_text(json.dumps(numbered_pieces(SENTENCES, special)))
+    write_merges(folder / "merges.txt")
+    return transformers.XLMTokenizer(
+        folder / "vocab.json", folder / "merges.txt", do_lowercase_and_remove_accent=False
+    )
+
+
+def ctrl_tokenizer(folder: Path) -> Any:
+    """Pieces that do not end their word end in `@@`."""
+    ids = numbered_pieces(SENTENCES, ["<unk>", "</s>"])
+    joined = [
+        each.removesuffix("</w>") if each.endswith("</w>") or at < 2 else f"{each}@@"
+        for at, each in enumerate(ids)
+    ]
+    joined = [*dict.fromkeys(joined)]
+    (folder / "vocab.json").write_text(json.dumps({each: at for at, each in enumerate(joined)}))
+    write_merges(folder / "merges.txt", head="#version: 0.2\n")
+    return transformers.CTRLTokenizer(
+        folder / "vocab.json", folder / "merges.txt", eos_token="</s>", pad_token="</s>"
+    )
+
+
 #: Sizes and ids of BART and of models with its layers.
 BART: dict[str, Any] = {
     "encoder_ffn_dim": 20, "decoder_ffn_dim": 22, "pad_token_id": 1, "bos_token_id": 0,
@@ -136,6 +211,28 @@ FAMILIES: dict[str, tuple[Callable[[Path], Any], str, dict[str, Any], int]] = {
     "mbart": (mbart_tokenizer, "MBartForConditionalGeneration", {
         "d_model": 20, "encoder_layers": 1, "decoder_layers": 2, "encoder_attention_heads": 2,
         "decoder_attention_heads": 5, "max_position_embeddings": 70, **BART}, 0),
+    "fsmt": (fsmt_tokenizer, "FSMTForConditionalGeneration", {
+        "d_model": 24, "encoder_layers": 1, "decoder_layers": 2, "encoder_attention_heads": 1,
+        "decoder_attention_heads": 4, "max_position_embeddings": 66, "num_beams": 1, **BART}, 0),
+    "byt5": (byt5_tokenizer, "T5ForConditionalGeneration", {
+        "d_model": 16, "d_kv": 6, "d_ff": 12, "num_layers": 3, "num_decoder_layers": 1,
+        "num_heads": 2, "decoder_start_token_id": 0, "pad_token_id": 0, "eos_token_id": 1,
+        "tie_word_embeddings": False}, 2),
+    "pegasus": (pegasus_tokenizer, "PegasusForConditionalGeneration", {
+        "d_model": 18, "encoder_layers": 2, "decoder_layers": 1, "encoder_attention_heads": 2,
+        "decoder_attention_heads": 3, "max_position_embeddings": 64, "encoder_ffn_dim": 20,
+        "decoder_ffn_dim": 22, "pad_token_id": 0, "eos_token_id": 1,
+        "decoder_start_token_id": 0, "scale_embedding": False}, 0),
+    "ctrl": (ctrl_tokenizer, "CTRLLMHeadModel", {
+        "n_positions": 60, "n_embd": 20, "dff": 24, "n_layer": 2, "n_head": 2}, 0),
+    "roberta": (roberta_tokenizer, "RobertaForMaskedLM", {
+        "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 1,
+        "intermediate_size": 24, "max_position_embeddings": 60, "pad_token_id": 1,
+        "bos_token_id": 0, "eos_token_id": 2, "type_vocab_size": 1}, 0),
+    "xlm": (xlm_tokenizer, "XLMWithLMHeadModel", {
+        "emb_dim": 20, "n_layers": 2, "n_heads": 2, "max_position_embeddings": 60,
+        "n_langs": 1, "use_lang_emb": False, "pad_index": 2, "bos_index": 0, "eos_index": 1,
+        "unk_index": 3}, 0),
     "gpt2": (gpt2_tokenizer, "GPT2LMHeadModel", {
         "n_embd": 21, "n_layer": 3, "n_head": 3, "n_positions": 48, "bos_token_id": 0,
         "eos_token_id": 0}, 0),
@@ -154,7 +251,10 @@ def make(name: str, folder: Path) -> Made:
     tokenizer, kind_name, shape, more = FAMILIES[name]
     folder.mkdir(parents=True, exist_ok=True)
     cut, kind = tokenizer(folder), getattr(transformers, kind_name)
-    config = kind.config_class(vocab_size=len(cut) + more, **shape)
+    sizes = {"vocab_size": len(cut) + more}
+    if name == "fsmt":
+        sizes = {"src_vocab_size": len(cut.encoder), "tgt_vocab_size": len(cut.decoder)}
+    config = kind.config_class(**sizes, **shape)
     torch.manual_seed(3)
     config._attn_implementation = "eager"
     model = kind(config).eval().requires_grad_(False)
@@ -168,6 +268,25 @@ def make(name: str, folder: Path) -> Made:
     cut.save_pretrained(folder)
     again = kind.from_pretrained(folder, attn_implementation="eager", dtype=torch.float32)
     return again.eval().requires_grad_(False), cut
+
+
+#: Characters that libraries clean, join or part words at, each in their own way.
+TYPED = (
+    *"\0\x01\x08\t\n\x0b\x0c\r\x1b\x1c\x1f\x7f\x80\x85\x9b\xa0\xad",
+    *"\u0301\u0308\u0338\u05d0\u05b8\u0627\u064b\u200b\u200c\u200d\u200e\u200f\u2028\u2029",
+    *"\u202e\u202f\u2060\u2066\u2069\u3000\ufe0f\ufeff\ufffd\ufb01½Å漢￭▁Ġ🎸👩",
+    "\r\n", "  ", "e\u0301", "👩\u200d🚀", "</w>", "@@", "##", "a##b", "'", "@-@", "&amp;",
+)  # fmt: skip
+
+
+def typed_texts(count: int, seed: int = 0) -> list[str]:
+    """Texts with controls, invisible, combining, right-to-left and line-break characters."""
+    draw, words = random.Random(seed), " ".join(SENTENCES).split()
+    parts = lambda: draw.choices((draw.choice(words), " ", draw.choice(TYPED)), (4, 4, 3))[0]  # noqa: E731
+    return [
+        draw.choice(words) + "".join(parts() for _ in range(draw.randint(1, 14)))
+        for _ in range(count)
+    ]
 
 
 ENGLISH, GERMAN = SENTENCES[::2], SENTENCES[1::2]
@@ -254,7 +373,7 @@ def marian(folder: Path) -> Made:
 EVERY: dict[str, Callable[[Path], Made]] = {
     **{name: partial(make, name) for name in FAMILIES}, "marian": marian,
 }  # fmt: skip
-DECODERS, ENCODERS = ("gpt2", "llama"), ("bert",)
+DECODERS, ENCODERS = ("gpt2", "llama", "ctrl"), ("bert", "roberta", "xlm")
 ENCODER_DECODERS = tuple(name for name in EVERY if name not in (*DECODERS, *ENCODERS))
 
 
