@@ -5,9 +5,14 @@ divided by the temperature, all but the `top_k` most probable tokens are removed
 the nucleus, the smallest set of most probable tokens with a probability of `top_p` (Holtzman et al.
 2020, section 3.1). The rest is renormalised.
 
-Departure: the paper decodes by beam search only (section 6.1).
+Every token of the vocabulary gets a number u of its own, and the token with the largest
+probability / -log(u) is taken: each is taken as often as its probability says (the exponential form
+of the Gumbel-max trick). Batches, executions and devices compute logits that differ in the last
+digits; the token is then another one only where the two largest quotients agree to as many digits.
+The inverse distribution function would be less sturdy: errors add up over its sum, and in the tail
+of a high temperature its steps are as small as the errors.
 
-Only NumPy in double precision, so that a seed gives the same on every device.
+Departure: the paper decodes by beam search only (section 6.1).
 """
 
 from __future__ import annotations
@@ -34,7 +39,7 @@ class Sampling:
     temperature: float = 1.0
     top_k: int = 0  # number of tokens kept; 0 is all
     top_p: float = 1.0  # probability of the nucleus, above 0; 1 is all
-    seed: int = 0  # the same seed gives the same translation
+    seed: int = 0  # the same seed gives the same translation, alone and in any batch
 
     def __post_init__(self) -> None:
         checked_number("temperature", self.temperature, MAX_TEMPERATURE, positive=True)
@@ -57,8 +62,9 @@ def draw(
 ) -> Drawn:
     """Sample the next token.
 
-    The random number depends on seed and step only. So a translation continued from one of its own
-    prefixes ends as before, and a sentence does not depend on the others in its batch.
+    The random numbers depend on seed, step and token id only: number `id` of
+    `default_rng([seed, step]).random(V)`. So a translation continued from one of its own prefixes
+    ends as before, and a sentence does not depend on the others in its batch.
 
     Args:
         log_probs: [V], the model's log-probabilities in nats, -inf allowed.
@@ -68,10 +74,9 @@ def draw(
     Raises: `ValueError` if no token is left.
     """
     allowed, probabilities = distribution(log_probs, sampling, suppressed)
-    point = np.random.default_rng([sampling.seed, step]).random()
-    # The sum may end a rounding error below 1.
-    place = min(int(np.searchsorted(np.cumsum(probabilities), point, "right")), len(allowed) - 1)
-    token = int(allowed[place])
+    numbers = np.random.default_rng([sampling.seed, step]).random(len(log_probs))
+    with np.errstate(divide="ignore"):  # a number of 0 is as good as never taken
+        token = int(allowed[np.argmax(probabilities / -np.log(numbers[allowed]))])
     return Drawn(token, float(log_probs[token]), allowed)
 
 

@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tests.searched import Table
+from tests.shipped import FOLDER
 from tests.tiny_models import SENTENCES
 from tests.transformer.search.test_beam import BOS, EOS, run
 from transformer.__main__ import main
 from transformer.errors import InputError
+from transformer.hooks import Record, matching
 from transformer.search.rules import SearchSettings
 from transformer.search.sampling import Sampling, distribution, draw
 from transformer.translator import Translator
@@ -90,6 +92,35 @@ def test_tokens_come_as_often_as_their_probabilities_say(sampling: Sampling) -> 
     assert statistic < 25.7
 
 
+@pytest.mark.parametrize("temperature", [0.5, 1, 1.5, 2])
+@pytest.mark.parametrize("cut", [{}, {"top_k": 1500}, {"top_p": 0.97}])
+def test_errors_of_rounding_do_not_change_a_draw(temperature: float, cut: dict[str, float]) -> None:
+    """Without a cut, many tokens are equally probable but for the last digits, which differ.
+
+    A cut has an edge, where such tokens have to be told apart.
+    """
+    draws = np.random.default_rng(0)
+    row = normalised(draws.normal(scale=2, size=5000).round(6 if cut else 1))
+    for seed in range(60):
+        sampling = Sampling(temperature, seed=seed, **cut)
+        again = row + 1e-6 * draws.standard_normal(len(row))
+        assert draw(again.astype(np.float32), sampling, 5).token == draw(row, sampling, 5).token
+
+
+def test_a_number_belongs_to_its_token() -> None:
+    """The rule that is documented, for every token by itself."""
+    row = normalised(np.random.default_rng(1).normal(size=300))
+    for seed, step in ((0, 0), (7, 3), (2**32 - 1, 200)):
+        waits = [
+            -math.log(np.random.default_rng([seed, step]).random(300)[token])
+            / math.exp(row[token] / 1.5)
+            for token in range(300)
+        ]
+        del waits[0]  # suppressed
+        expected = 1 + waits.index(min(waits))
+        assert draw(row, Sampling(1.5, seed=seed), step, suppressed=[0]).token == expected
+
+
 def test_steps_draw_independently() -> None:
     """Pairs of neighbouring steps cover all pairs of two even tokens alike."""
     row = np.log(np.array([0.5, 0.5]))
@@ -140,6 +171,25 @@ def test_a_batch_samples_each_sentence_as_if_alone(seed: int, drawn: int) -> Non
     for sentence in range(3):
         (one,) = run(Table(seed, vocab=7, sentences=[sentence]), 6, **options)
         assert one.hypotheses[0].ids == together[sentence].hypotheses[0].ids
+
+
+@pytest.mark.parametrize("temperature", [0.5, 1, 1.5, 2])
+@pytest.mark.parametrize("name", ["multi30k-en-de", "t5-en-de"])
+def test_a_seed_gives_the_same_everywhere(name: str, temperature: float) -> None:
+    """Alone, in a batch, in both executions, and in a trace."""
+    translator = Translator.load(FOLDER / name, "cpu")
+    texts = ["A man.", ANIMAL, "Two dogs run."]
+    for cut in ({}, {"top_k": 400, "top_p": 0.97}):
+        how = {"sampling": Sampling(temperature, seed=11, **cut), "max_length": 16}
+        together = [each.ids for each in translator.translate(texts, 1, **how)]
+        hooks = Record(matching(name="input"))  # runs the reference
+        for text, ids in zip(texts, together, strict=True):
+            alone = translator.translate([text], 1, **how)
+            referred = translator.translate([text], 1, hooks=hooks, **how)
+            traced = translator.trace(text, beam_size=1, **how)
+            n_words = len(traced.predicted_ids) - traced.complete
+            found = alone[0].ids, referred[0].ids, traced.predicted_ids[:n_words]
+            assert found == (ids,) * 3, (cut, text)
 
 
 def test_a_sampled_trace_says_what_was_cut_off(tiny_translator: Translator) -> None:
