@@ -8,9 +8,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from transformer.checkpoint.weights import weights_digest
 from transformer.device import resolve_device
 from transformer.errors import InputError
 from transformer.evaluation.measure import read_metrics
+from transformer.evaluation.records import MEASURED, stamped
 from transformer.evaluation.scores import score
 from transformer.experiments.ablations import BASE, Results, Run, Variation
 from transformer.files.atomic import write_atomic
@@ -62,8 +64,7 @@ def make(
     """Train and score one model, resuming if an earlier call was killed.
 
     Args:
-        start: tables of the recipe from which the row departs. The run's recipe names a precision,
-            so that no other machine goes on with it in another.
+        start: tables from which the row departs; the run's recipe names a precision in any case.
         report: called with the sentences translated and their number, while scoring.
 
     Raises: see `transformer.training.run.train`.
@@ -95,6 +96,7 @@ def make(
         hardware=trained["hardware"],
         torch=trained["torch"],
         recipe=trained["recipe"],
+        measured=stamped({}, weights_digest(folder), PAPER_DECODING, "val", held_out)[MEASURED],
     )
     write_atomic(folder / RESULT, (json.dumps(asdict(run), indent=1) + "\n").encode())
     # What is needed only to resume takes gigabytes in sixty runs.

@@ -87,8 +87,8 @@ def table(results: Results) -> list[Line]:
 
 def caveats(results: Results, lines: Sequence[Line]) -> str:
     """Return what the verdicts allow for and leave out, in sentences."""
-    n, kept = len(_UNIT) * sum(bool(each.seeds) for each in lines[1:]), results.comparable.runs
-    every, left = len(results.runs), len(results.runs) - len(kept)
+    n, every = len(_UNIT) * sum(bool(each.seeds) for each in lines[1:]), len(results.runs)
+    left = every - len(results.comparable.runs)
     said = (
         f"Holm's correction keeps the chance of any false verdict among all {n}, of perplexity and "
         f"BLEU, at {LEVEL:.0%}."
@@ -108,9 +108,8 @@ def _figures(results: Results, measure: str) -> list[Figure]:
         published = theirs.bleu - start.bleu
         if measure == "nll":
             published = math.log(theirs.perplexity / start.perplexity)
-        ours, error = _mean(row) - _mean(rows[0]), math.nan
-        if row and rows[0]:
-            error = spread * math.sqrt(1 / len(row) + 1 / len(rows[0]))
+        ours = _mean(row) - _mean(rows[0])
+        error = spread * math.sqrt(1 / len(row) + 1 / len(rows[0])) if row and rows[0] else math.nan
         found.append(
             Figure(
                 _mean(row), stdev(row) if len(row) > 1 else math.nan, ours,

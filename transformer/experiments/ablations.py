@@ -98,6 +98,8 @@ class Run:
     hardware: str
     torch: str
     recipe: Mapping[str, Mapping[str, Any]]  # all its settings
+    #: stamp of the measurement (see `transformer.evaluation.records`); empty in runs without one
+    measured: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def precision(self) -> str:

@@ -175,10 +175,7 @@ class Row:
 
 
 def exponents(made: Measurement, d: int, lengths: Sequence[int] = ()) -> list[Row]:
-    """Return the exponents of every kind at width d, over the largest or the given lengths.
-
-    A row covers those that were measured.
-    """
+    """Return the exponents of every kind at width d, over its largest or the given lengths."""
     return [_row(made, kind, d, lengths or made.lengths[-_LARGEST:]) for kind in LAYER_COSTS]
 
 

@@ -1,6 +1,7 @@
 """Table 3: its rows, a run of one, and the summary of results."""
 
 import dataclasses
+import hashlib
 import json
 import math
 from pathlib import Path
@@ -74,6 +75,9 @@ def test_a_row_is_trained_scored_and_resumed(
     assert math.isfinite(run.nll) and run.updates > 0
     assert run.precision == ablation_runs.precision("cpu") != "auto"
     folder = ablation_runs.run_folder(out, "layers-1", 3)
+    digest = hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
+    assert run.measured["model"] and digest.startswith(run.measured["model"])
+    assert run.measured["setting"] == "beam 4, alpha 0.6" and run.measured["date"] > "2026"
     assert not (folder / "state.pt").exists() and (folder / "model.safetensors").exists()
     # The stored row can be recomputed from the run's files.
     again = ablation_runs.make(
