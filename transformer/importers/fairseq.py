@@ -12,6 +12,7 @@ decoder that starts from `</s>`.
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +90,13 @@ def read(folder: Path, report: Report | None = None, moses: bool | None = None) 
         raise CheckpointError(f"{folder}: several checkpoints ({several}); name the file to import")
     stored, content = read_content(path, "fairseq")
     settings = settings_of(path, content)
+    for each in ("task", "arch"):
+        given = settings.text(each) or ""
+        one = (
+            "a translator of one pair of languages; M2M100, NLLB and mBART open as models of the "
+            "transformers library, after its own conversion"
+        )
+        settings.check(each, not re.search("multilingual|multi_simple", given), one)
     sides = read_sides(path.parent, settings, moses)
     config = read_config(settings, len(sides[0].table[1]), len(sides[1].table[1]))
     tied = "share_all_embeddings=True" if config.tie_embeddings == "all" else ""
@@ -120,9 +128,10 @@ def settings_of(path: Path, content: dict[str, Any]) -> Settings:
                     values |= {f"{key}_{each}": given for each, given in plain(value).items()}
                 else:
                     values[key] = value
-        for name in ("bpe", "tokenizer"):
+        for name in ("bpe", "tokenizer", "task"):
             group = plain(groups.get(name))
-            values[name] = group.get("_name") if group else groups.get(name)
+            values = {**group, **values}
+            values[name] = group.get("_name", group.get(name)) if group else groups.get(name)
     values = plain(content.get("args")) | values
     # An unresolved reference stands for the default.
     values = {k: v for k, v in values.items() if not (isinstance(v, str) and v.startswith("${"))}
@@ -192,8 +201,10 @@ def read_sides(
 ) -> tuple[Segmenter, Segmenter]:
     """Read how each side's text is segmented: its dictionary, and a model or merges."""
     languages = [_language(settings, f"{side}_lang") for side in ("source", "target")]
-    cutter = settings.text("bpe")
-    recorded = settings.text("tokenizer")
+    cutter, recorded = settings.text("bpe"), settings.text("tokenizer")
+    known = cutter in (None, "sentencepiece", "subword_nmt", "fastbpe")
+    settings.check("bpe", known, "one of: sentencepiece, subword_nmt, fastbpe")
+    settings.check("tokenizer", recorded in (None, "moses", "space"), "one of: moses, space")
     if moses is None and recorded is not None:
         moses = recorded == "moses"
     sides = []
@@ -211,11 +222,19 @@ def read_sides(
                     f"{folder}: {model.name} and {codes.name}; keep the one that splits the text"
                 )
             model, codes = (model, None) if cutter == "sentencepiece" else (None, codes)
+        if cutter is not None and (model if cutter == "sentencepiece" else codes) is None:
+            wanted = "a model, spm.model" if cutter == "sentencepiece" else "merges, bpecodes"
+            raise CheckpointError(f"{folder}: bpe={cutter!r} needs its file of {wanted}")
         # Checkpoints rarely record how text was prepared; merges without Moses are rare.
         apart = codes is not None if moses is None else moses
         spoken = language if LANGUAGE.fullmatch(language) else "en"
-        preparation = Preparation(moses=spoken, dash_splits=True) if apart else Preparation()
-        sides.append(Segmenter((at, read_dictionary(at)), model, codes, preparation))
+        preparation = Preparation(
+            moses=spoken if apart else None,
+            dash_splits=apart and not settings.flag("moses_no_dash_splits"),
+            escape=not (apart and settings.flag("moses_no_escape")),
+        )
+        joint = settings.text("bpe_separator") or "@@"
+        sides.append(Segmenter((at, read_dictionary(at)), model, codes, preparation, joint))
     return sides[0], sides[1]
 
 

@@ -54,6 +54,12 @@ VOCABULARIES = ("src_vocab.txt", "trg_vocab.txt")
 #: Special tokens by the prefix of their settings: default id and text.
 SPECIAL = {"unk": (0, "<unk>"), "pad": (1, "<pad>"), "bos": (2, "<s>"), "eos": (3, "</s>")}
 
+#: Settings of how text is cut, and those that matter in training only.
+CUTTING = frozenset({
+    "model_file", "codes", "separator", "pretokenizer", "dropout", "alpha", "nbest_size",
+    "enable_sampling", "num_merges", "model_type", "character_coverage", "vocab_size",
+})  # fmt: skip
+
 SOURCE, TARGET = "src_embed.lut.weight", "trg_embed.lut.weight"
 OUTPUT = "decoder.output_layer.weight"
 LAST_NORM = ("encoder.layer_norm.weight", "decoder.layer_norm.weight")
@@ -275,6 +281,8 @@ def _side(side: Settings, table: tuple[Path, tuple[str, ...]], language: str) ->
         return Segmenter(table, preparation=preparation, joint="", unit=level)
     if not (language and language.replace("-", "").isalnum()):
         language = ""
+    for name in cutter.values.keys() - CUTTING:
+        raise cutter.error(str(name), "known here, and may change how text is cut")
     joint = cutter.text("separator", "@@") or "@@"
     named = {name: cutter.text(name) for name in ("model_file", "codes")}
     if cutter.values:

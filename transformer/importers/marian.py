@@ -6,8 +6,9 @@ decoder that starts from padding (whose embedding is zero). A SentencePiece mode
 splits the text, and one vocabulary numbers the pieces.
 
 The folder holds config.json, vocab.json, source.spm, target.spm, model.safetensors or
-pytorch_model.bin, and sometimes generation_config.json and target_vocab.json. Nothing in it is
-trusted, see `transformer.checkpoint.weights`, and no other library's code is run.
+pytorch_model.bin, and sometimes generation_config.json, target_vocab.json and the tokenizer's
+settings and added tokens. Nothing in it is trusted, see `transformer.checkpoint.weights`, and no
+other library's code is run.
 """
 
 from __future__ import annotations
@@ -28,13 +29,14 @@ from transformer.importers.mapping import LAYER_PARTS, Alias, gather, renamed, w
 from transformer.importers.registry import Imported, code
 from transformer.importers.settings import ACTIVATIONS, Settings, model_config
 from transformer.text.files import blaming
-from transformer.text.table import TableTokenizer, table_of
+from transformer.text.table import Marks, TableTokenizer, table_of
 from transformer.text.tokenizer import TokenizerError
 from transformer.types import Report
 
 CONFIG, GENERATION = "config.json", "generation_config.json"
 VOCABULARY, TARGET_VOCABULARY = "vocab.json", "target_vocab.json"
 SOURCE_MODEL, TARGET_MODEL = "source.spm", "target.spm"
+TOKENIZER, SPECIAL_MAP = "tokenizer_config.json", "special_tokens_map.json"
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 #: Maximum number of ids without a piece; a vocabulary that lacks more is another model's.
 MAX_HOLES = 128
@@ -226,24 +228,93 @@ def _aliases(name: str, config: ModelConfig, stored: Stored) -> list[Alias]:
 
 def read_tokenizer(folder: Path, config: ModelConfig) -> TableTokenizer:
     """Read the SentencePiece models of both sides, with the ids of vocab.json."""
-    separate = config.tie_embeddings != "all" and (folder / TARGET_VOCABULARY).exists()
+    settings = _tokenizer_settings(folder)
+    separate = settings.flag(
+        "separate_vocabs",
+        not (folder / TOKENIZER).exists()
+        and config.tie_embeddings != "all"
+        and (folder / TARGET_VOCABULARY).exists(),
+    )
+    added, special = _added(folder, settings)
+    marks = Marks(special, added=() if settings.flag("split_special_tokens") else tuple(added))
     tables = (VOCABULARY, TARGET_VOCABULARY if separate else VOCABULARY)
     sizes = config.vocab_size, config.target_vocab_size
     for name, size in zip(tables, sizes, strict=True):
-        _check_vocabulary(folder / name, size, config)
+        _check_vocabulary(folder / name, size, config, added)
     tokenizer: TableTokenizer | None = None
     try:
         for model, name, size in (
             (TARGET_MODEL, tables[1], sizes[1]), (SOURCE_MODEL, tables[0], sizes[0]),
         ):  # fmt: skip
             with blaming(name):
-                table = table_of(_whole(vocabulary(folder / name), size))
+                table = table_of(_whole(vocabulary(folder / name) | added, size))
             with blaming(model):
-                tokenizer = TableTokenizer(read_small(folder / model), table, config, tokenizer)
+                tokenizer = TableTokenizer(
+                    read_small(folder / model), table, config, tokenizer, marks=marks
+                )
     except TokenizerError as error:
         raise CheckpointError(f"{folder}/{error}") from None
     assert tokenizer is not None
     return tokenizer
+
+
+def _tokenizer_settings(folder: Path) -> Settings:
+    """Return the tokenizer's settings, of which those that change segmentation are checked."""
+    found = Settings(folder / TOKENIZER, {})
+    for path in (folder / SPECIAL_MAP, folder / TOKENIZER):  # later ones count
+        if path.exists():
+            found = Settings(path, {**found.values, **json_object(path, MAX_TABLE)})
+            for name, usual in (("eos", "</s>"), ("unk", "<unk>"), ("pad", "<pad>")):
+                given = _text(found.values.get(f"{name}_token", usual))
+                found.check(f"{name}_token", given == usual, repr(usual))
+    nothing = found.values.get("sp_model_kwargs") in (None, {})
+    found.check("sp_model_kwargs", nothing, "supported, since it changes how text is cut")
+    return found
+
+
+def _text(token: Any) -> Any:
+    """Return the text of a token in the library's files, where it may have settings."""
+    return token.get("content") if isinstance(token, dict) else token
+
+
+def _added(folder: Path, settings: Settings) -> tuple[dict[str, int], tuple[str, ...]]:
+    """Return the tokens added to the vocabulary with their ids, and those that are not text.
+
+    As in the library, they are in its settings; without, in added_tokens.json and tokenizer.json.
+    """
+    given = settings.values.get("added_tokens_decoder")
+    path, named = settings.path, set()
+    for name in ("additional_special_tokens", "extra_special_tokens"):
+        if isinstance(special := settings.values.get(name), list):
+            named |= {str(_text(each)) for each in special}
+    if given is None:
+        given = {}
+        path = folder / "tokenizer.json"
+        if path.exists():
+            listed = json_object(path, MAX_TABLE).get("added_tokens") or []
+            given = {str(each.get("id")): each for each in listed if isinstance(each, dict)}
+        if (folder / "added_tokens.json").exists():
+            path = folder / "added_tokens.json"
+            ids = json_object(path, MAX_TABLE)
+            given |= {
+                f"{at}": {"content": text, "special": text in named} for text, at in ids.items()
+            }
+    found, marks = {}, []
+    for index, token in given.items():
+        text = _text(token)
+        if not isinstance(token, dict) or not isinstance(text, str) or not index.isdecimal():
+            raise CheckpointError(f"{path}: {index!r:.40}: {token!r:.80} is not an added token")
+        if text in ("", "</s>", "<unk>", "<pad>"):
+            continue
+        if token.get("single_word"):
+            raise CheckpointError(f"{path}: {text!r:.80} has single_word, which is not supported")
+        for name in (VOCABULARY, TARGET_VOCABULARY):
+            at = vocabulary(folder / name).get(text) if (folder / name).exists() else None
+            if at is not None and at != int(index):
+                raise CheckpointError(f"{path}: {text!r:.80} is {index}, but {at} in {name}")
+        found[text] = int(index)
+        marks += [text] if token.get("special") else []
+    return found, tuple(marks)
 
 
 def _whole(ids: dict[str, int], size: int) -> dict[str, int]:
@@ -255,8 +326,8 @@ def _whole(ids: dict[str, int], size: int) -> dict[str, int]:
     return ids | {f"<no piece {index}>": index for index in free}
 
 
-def _check_vocabulary(path: Path, size: int, config: ModelConfig) -> None:
-    ids = vocabulary(path)
+def _check_vocabulary(path: Path, size: int, config: ModelConfig, added: dict[str, int]) -> None:
+    ids = vocabulary(path) | added
     if not len(ids) <= size <= len(ids) + min(MAX_HOLES, len(ids) // 10):
         raise CheckpointError(f"{path}: {len(ids):,} pieces, but {CONFIG} asks for {size:,}")
     for piece, name, wanted in (

@@ -141,7 +141,8 @@ FORMATS: dict[str, Format] = {
             title="Marian (OPUS-MT)",
             files=(
                 "config.json", "generation_config.json", "vocab.json", "target_vocab.json",
-                "source.spm", "target.spm", "model.safetensors", "pytorch_model.bin",
+                "source.spm", "target.spm", "tokenizer_config.json", "special_tokens_map.json",
+                "added_tokens.json", "tokenizer.json", "model.safetensors", "pytorch_model.bin",
                 "model.safetensors.index.json", "pytorch_model.bin.index.json",
                 "model-*.safetensors", "pytorch_model-*.bin",
             ),

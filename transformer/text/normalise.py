@@ -25,7 +25,7 @@ _QUOTES = str.maketrans({"\u2019": "'", "\u201c": '"', "\u201d": '"'})
 
 @dataclass(frozen=True)
 class Preparation:
-    """Steps applied to cleaned text, in this order."""
+    """Steps applied to text, in this order."""
 
     # NFKC, straight quotes, no space before `? ! , . :`; the last also in `undo`.
     normalise: bool = False
@@ -45,7 +45,7 @@ class Preparation:
             raise TokenizerError(f"moses={self.moses!r} is not a language such as 'en'")
 
     def __call__(self, text: str) -> str:
-        """Prepare one line of cleaned text."""
+        """Prepare a text; without any step it stays as it is."""
         if self.normalise:
             text = unicodedata.normalize("NFKC", text).translate(_QUOTES)
             text = _closed_up(text)
@@ -55,7 +55,7 @@ class Preparation:
             text = _moses("Tokenizer", self.moses).tokenize(
                 text, aggressive_dash_splits=self.dash_splits, escape=self.escape, return_str=True
             )
-        return " ".join((text.lower() if self.lowercase else text).split())
+        return text.lower() if self.lowercase else text
 
     def undo(self, text: str) -> str:
         """Reverse the preparation in a decoded line."""

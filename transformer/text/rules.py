@@ -17,6 +17,7 @@ from itertools import pairwise
 from typing import Any, Literal, cast, get_args
 
 from transformer.config import ModelConfig
+from transformer.text.marks import visible
 from transformer.text.normalise import Preparation
 from transformer.text.table import Marks, Numbered
 from transformer.text.tokenizer import Tokenized, TokenizerError
@@ -113,7 +114,7 @@ class RuleTokenizer(Numbered):
         """Segment a sentence after `prepared`; pieces are in display form."""
         found: list[tuple[str, str]] = []  # in vocabulary form, in display form
         if self._unit == "char":
-            found = [(each, each) for each in self.normalize(text)]
+            found = [(each, visible(each)) for each in self.normalize(text)]
         else:
             starts = True
             for word in self.prepared(text).split():
@@ -148,7 +149,7 @@ class RuleTokenizer(Numbered):
         return bool(self._joint) and piece.endswith(self._joint) and piece != self._joint
 
     def _as_shown(self, piece: str, starts: bool) -> str:
-        plain = piece.removesuffix(self._joint) if self._is_open(piece) else piece
+        plain = visible(piece.removesuffix(self._joint) if self._is_open(piece) else piece)
         return f"▁{plain}" if starts else plain
 
     def _check_merges(self) -> None:
@@ -164,6 +165,10 @@ class RuleTokenizer(Numbered):
                 f"only {n_shared:,} of the {len(merged):,} pieces that it produces are in the "
                 "vocabulary, so the two belong to different models"
             )
+
+    def prepared(self, text: str) -> str:
+        """Return prepared text as one line, with single spaces between words."""
+        return " ".join(super().prepared(text).split())
 
     def normalize(self, text: str) -> str:
         """Return the text before segmentation: prepared, spaces written as `▁`."""

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate, chain
 from typing import Any
 
 from transformer.config import ModelConfig
@@ -25,8 +26,9 @@ from transformer.text.layout import (
     TARGET_TABLE_FILE,
     TOKENIZER_FILE,
 )
+from transformer.text.marks import START, visible
 from transformer.text.normalise import Preparation
-from transformer.text.tokenizer import Tokenized, Tokenizer, TokenizerError, clean
+from transformer.text.tokenizer import Tokenized, Tokenizer, TokenizerError
 
 #: A language tag as in OPUS models; longer matches are text.
 _TAG = re.compile(r">>([A-Za-z][\w@.-]{0,39})<<", re.ASCII)
@@ -34,27 +36,32 @@ _TAG = re.compile(r">>([A-Za-z][\w@.-]{0,39})<<", re.ASCII)
 
 @dataclass(frozen=True)
 class Marks:
-    """Pieces that do not stand for text, as in JoeyNMT."""
+    """Pieces that are not found by segmentation, or do not stand for text."""
 
     # Of languages. A tag at the start of a sentence is not followed by a space; tags are left out
     # of decoded text.
     tags: tuple[str, ...] = ()
     separator: str = ""  # ends the prefix of a translation, which is also left out
+    added: tuple[str, ...] = ()  # found in the text before the rest of it is segmented
 
     def settings(self) -> dict[str, Any]:
         """Return the marks that are set, for JSON."""
-        given = {"tags": list(self.tags), "separator": self.separator}
+        given = {
+            "tags": list(self.tags), "separator": self.separator, "added": list(self.added),
+        }  # fmt: skip
         return {name: value for name, value in given.items() if value}
 
     @classmethod
     def taken(cls, settings: dict[str, Any]) -> Marks:
         """Pop the result of `settings()` from `settings`. Raises `TokenizerError`."""
         tags, separator = settings.pop("tags", []), settings.pop("separator", "")
-        if not isinstance(tags, list) or not all(isinstance(each, str) for each in tags):
-            raise TokenizerError("tags are texts")
+        added = settings.pop("added", [])
+        for pieces in (tags, added):
+            if not isinstance(pieces, list) or not all(isinstance(each, str) for each in pieces):
+                raise TokenizerError("tags and added tokens are texts")
         if not isinstance(separator, str):
             raise TokenizerError("the separator is a text")
-        return cls(tuple(tags), separator)
+        return cls(tuple(tags), separator, tuple(filter(None, added)))
 
 
 class Numbered(Tokenizer):
@@ -129,9 +136,13 @@ class Numbered(Tokenizer):
             files[rules] = _as_json(settings)
         return files
 
+    def read(self, text: str) -> str:
+        """Return text as typed, for a normaliser of its own; lone surrogates are left out."""
+        return text.encode(errors="ignore").decode()
+
     def prepared(self, text: str) -> str:
-        """Return cleaned and prepared text, ready for segmentation."""
-        return self.preparation(clean(text))
+        """Return prepared text, ready for segmentation."""
+        return self.preparation(self.read(text))
 
     def encode(self, text: str) -> list[int]:
         """Return the ids of a sentence's pieces, without special tokens."""
@@ -202,18 +213,28 @@ class TableTokenizer(Numbered):
 
     def tokenize(self, text: str) -> Tokenized:
         """Segment a sentence after `prepared`."""
-        tag, rest = self._prepared_rest(text)
-        tokenized = self._tokenized(self._processor.encode(rest, return_type="proto"))
-        return self._tagged(tag, tokenized)
+        return self._joined([self._segmented(part) for part in self._parts(text)])
 
     def n_best(self, text: str, count: int) -> list[tuple[Tokenized, float]]:
-        """See `Tokenizer.n_best`; a tag stays whole."""
+        """See `Tokenizer.n_best`; a tag stays whole. Empty around added tokens."""
+        if len(self._parts(text)) > 1:
+            return []
         tag, rest = self._prepared_rest(text)
-        return [(self._tagged(tag, cut), score) for cut, score in super().n_best(rest, count)]
+        found = super().n_best(rest, count)
+        return [(self._joined([self._one(tag), cut]), score) for cut, score in found]
 
     def normalize(self, text: str) -> str:
-        """Return the text before segmentation: without a tag, cleaned, normalised."""
-        return super().normalize(self._prepared_rest(text)[1])
+        """Return the text before segmentation: without a tag, normalised."""
+        return "".join(
+            part if part in self.marks.added
+            else super(TableTokenizer, self).normalize(self._prepared_rest(part)[1])
+            for part in self._parts(text)
+        )  # fmt: skip
+
+    def shown(self, ids: Sequence[int], after: int | None = None) -> tuple[str, ...]:
+        """See `Tokenizer.shown`; an added token is a word."""
+        words = {*self.marks.added} - {*self.marks.tags}
+        return tuple(START + piece if piece in words else piece for piece in super().shown(ids))
 
     @cached_property
     def scores(self) -> tuple[float, ...]:
@@ -227,10 +248,27 @@ class TableTokenizer(Numbered):
         text: str = self._processor.decode_pieces(self._kept(ids))
         return self.preparation.undo(text.replace("▁", " ").strip())
 
+    def _parts(self, text: str) -> list[str]:
+        """Return the added tokens in a text, and what stands between them."""
+        read = self.read(text)
+        return [part for part in self._added.split(read) if part] if self.marks.added else [read]
+
+    @cached_property
+    def _added(self) -> re.Pattern[str]:
+        longest = sorted(self.marks.added, key=len, reverse=True)
+        return re.compile(f"({'|'.join(map(re.escape, longest))})")
+
+    def _segmented(self, part: str) -> Tokenized:
+        if part in self.marks.added:
+            return self._one(part)
+        tag, rest = self._prepared_rest(part)
+        encoded = self._processor.encode(rest, return_type="proto")
+        return self._joined([self._one(tag), self._tokenized(encoded)])
+
     def _prepared_rest(self, text: str) -> tuple[str, str]:
         """Return the leading tag ("" for none), and the rest of the text after preparation."""
-        tag, rest = split_tag(clean(text))
-        return tag, self.preparation(rest.strip())
+        tag, rest = split_tag(self.read(text))
+        return tag, self.preparation(rest)
 
     def _tokenized(self, encoded: Any) -> Tokenized:
         found = list(encoded.pieces)
@@ -239,7 +277,7 @@ class TableTokenizer(Numbered):
         pieces = tuple(piece.piece for piece in found)
         ids = tuple(map(self.piece_to_id, pieces))
         return Tokenized(
-            pieces=pieces,
+            pieces=tuple(map(visible, pieces)),
             ids=ids,
             surfaces=tuple(piece.surface for piece in found),
             unknown=tuple(
@@ -249,18 +287,26 @@ class TableTokenizer(Numbered):
             ),
         )
 
-    def _tagged(self, tag: str, cut: Tokenized) -> Tokenized:
-        """Prepend a tag to a segmented sentence."""
-        if not tag:
-            return cut
-        token = self.piece_to_id(tag)
+    def _one(self, piece: str) -> Tokenized:
+        """Return a tag or an added token as a segmented text, nothing for ""."""
+        if not piece:
+            return Tokenized((), (), (), ())
+        token = self.piece_to_id(piece)
         return Tokenized(
-            pieces=(tag, *cut.pieces),
-            ids=(token, *cut.ids),
-            surfaces=(tag, *cut.surfaces),
-            unknown=(
-                *((0,) if token == self.unk_id else ()),
-                *(index + 1 for index in cut.unknown),
+            self.shown((token,)) if token != self.unk_id else (piece,), (token,), (piece,),
+            (0,) if token == self.unk_id else (),
+        )  # fmt: skip
+
+    @staticmethod
+    def _joined(cuts: Sequence[Tokenized]) -> Tokenized:
+        """Join segmented parts of a text."""
+        before = accumulate((len(cut.ids) for cut in cuts), initial=0)
+        return Tokenized(
+            pieces=tuple(chain.from_iterable(cut.pieces for cut in cuts)),
+            ids=tuple(chain.from_iterable(cut.ids for cut in cuts)),
+            surfaces=tuple(chain.from_iterable(cut.surfaces for cut in cuts)),
+            unknown=tuple(
+                n + at for n, cut in zip(before, cuts, strict=False) for at in cut.unknown
             ),
         )
 

@@ -126,8 +126,12 @@ class Tokenizer:
         return len(self.pieces)
 
     def tokenize(self, text: str) -> Tokenized:
-        """Segment a sentence after `clean`."""
-        return self._tokenized(self._processor.encode(clean(text), return_type="proto"))
+        """Segment a sentence after `read`."""
+        return self._tokenized(self._processor.encode(self.read(text), return_type="proto"))
+
+    def read(self, text: str) -> str:
+        """Return typed text as its own preparation gets it: cleaned."""
+        return clean(text)
 
     def n_best(self, text: str, count: int) -> list[tuple[Tokenized, float]]:
         """Return the most probable segmentations under a unigram vocabulary, best first.
@@ -135,16 +139,16 @@ class Tokenizer:
         Returns: at most `count`, each with its log-probability in nats, the sum over its pieces;
             empty for other vocabularies.
         """
-        cleaned = clean(text)
-        if self.kind != "unigram" or not cleaned:
+        read = self.read(text)
+        if self.kind != "unigram" or not read:
             return []
-        best = self._processor.nbest_encode(cleaned, nbest_size=count, return_type="proto")
+        best = self._processor.nbest_encode(read, nbest_size=count, return_type="proto")
         return [(self._tokenized(each), float(each.score)) for each in best.nbests if each.pieces]
 
     def normalize(self, text: str) -> str:
         """Return the text before segmentation: cleaned, normalised, spaces as `▁` (U+2581)."""
-        cleaned = clean(text)
-        normalized: str = self._processor.normalize(cleaned) if cleaned else ""
+        read = self.read(text)
+        normalized: str = self._processor.normalize(read) if read else ""
         return normalized
 
     @cached_property
@@ -178,12 +182,12 @@ class Tokenizer:
 
     def encode(self, text: str) -> list[int]:
         """Return the ids of a sentence's pieces, without special tokens."""
-        ids: list[int] = self._processor.encode(clean(text))
+        ids: list[int] = self._processor.encode(self.read(text))
         return ids
 
     def encode_many(self, texts: Sequence[str]) -> list[list[int]]:
         """Encode many sentences at once."""
-        ids: list[list[int]] = self._processor.encode([clean(text) for text in texts])
+        ids: list[list[int]] = self._processor.encode([self.read(text) for text in texts])
         return ids
 
     def segment(self, normalised: str) -> list[int]:

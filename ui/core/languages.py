@@ -66,7 +66,7 @@ class Languages:
 
 def typed_tag(sentence: str) -> str:
     """Return the language tag that a sentence begins with, "" without one."""
-    return split_tag(clean(sentence))[0]
+    return split_tag(sentence)[0]
 
 
 def nearest_code(codes: Sequence[str], wanted: str) -> str:

@@ -10,7 +10,9 @@ import pytest
 import sentencepiece as spm
 import torch
 import yaml
+from sacremoses import MosesTokenizer
 
+from tests.transformer.huggingface.models import typed_texts
 from tests.transformer.importers.foreign import (
     ENGLISH,
     FAIRSEQ,
@@ -25,6 +27,7 @@ from tests.transformer.importers.reference import CLOSE, Pair, Reference, SameMo
 from transformer.catalogue import inspect_entry
 from transformer.checkpoint.weights import off_formula
 from transformer.config import ModelConfig
+from transformer.errors import CheckpointError
 from transformer.importers.registry import FORMATS
 from transformer.text.normalise import Preparation
 from transformer.text.table import Numbered
@@ -231,3 +234,69 @@ def test_joeynmt_says_how_text_is_prepared(tmp_path: Path) -> None:
         "▁it▁&apos;s▁(▁really▁)▁the▁cat▁."
     )
     assert ours.tokenizer.settings["within"]
+
+
+def test_moses_is_called_as_the_checkpoint_says(tmp_path: Path) -> None:
+    fairseq(tmp_path / "theirs", "post-norm, all shared")
+    path = tmp_path / "theirs" / "checkpoint_best.pt"
+    content = written(path)
+    for name, no_splits, no_escape in (("one", True, False), ("other", False, True)):
+        content["cfg"]["tokenizer"] = {
+            "_name": "moses", "moses_no_dash_splits": no_splits, "moses_no_escape": no_escape,
+        }  # fmt: skip
+        content["cfg"]["bpe"] = {"_name": "subword_nmt", "bpe_separator": f"@{name}"}
+        torch.save(content, path)
+        ours = Translator.load(FORMATS["fairseq"].convert(path, tmp_path / name), device="cpu")
+        moses = MosesTokenizer("en").tokenize(
+            "A well-known dog's", aggressive_dash_splits=not no_splits, escape=not no_escape
+        )
+        assert ours.tokenizer.normalize("A well-known dog's").split("▁")[1:] == moses
+        assert ours.tokenizer.settings["joint"] == f"@{name}"
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"bpe": {"_name": "gpt2"}}, "bpe='gpt2' is not one of: sentencepiece"),
+        ({"bpe": "sentencepiece"}, "bpe='sentencepiece' needs its file of a model, spm.model"),
+        ({"tokenizer": {"_name": "nltk"}}, "tokenizer='nltk' is not one of: moses"),
+        ({"task": {"_name": "translation_multi_simple_epoch"}}, "M2M100, NLLB and mBART open"),
+    ],
+)
+def test_settings_that_change_how_text_is_cut_are_read_or_named(
+    tmp_path: Path, changes: dict[str, Any], reason: str
+) -> None:
+    fairseq(tmp_path / "theirs", "post-norm, all shared")
+    path = tmp_path / "theirs" / "checkpoint_best.pt"
+    content = written(path)
+    content["cfg"] |= changes
+    torch.save(content, path)
+    with pytest.raises(CheckpointError) as caught:
+        FORMATS["fairseq"].convert(path, tmp_path / "ours")
+    assert reason in str(caught.value)
+
+
+def test_unknown_settings_of_joeynmts_tokenizer_are_named(tmp_path: Path) -> None:
+    joeynmt(tmp_path / "theirs", "post-norm, separate")
+    path = tmp_path / "theirs" / "config.yaml"
+    values = yaml.safe_load(path.read_text())
+    values["data"]["src"]["tokenizer_cfg"]["glossaries"] = ["<ent>"]
+    path.write_text(yaml.safe_dump(values))
+    with pytest.raises(
+        CheckpointError, match=r"tokenizer_cfg\.glossaries=\['<ent>'\] is not known"
+    ):
+        FORMATS["joeynmt"].convert(tmp_path / "theirs", tmp_path / "ours")
+
+
+@pytest.mark.parametrize(
+    ("kind", "shape"), [("fairseq", "pre-norm, nothing shared"), ("joeynmt", "pre-norm, other ids")]
+)
+def test_text_reaches_sentencepiece_as_typed(tmp_path: Path, kind: str, shape: str) -> None:
+    """That library's own normaliser parts words at some invisible characters and drops others."""
+    pair = make_pair(tmp_path, kind, shape)
+    for tokenizer in (pair.ours.tokenizer, pair.ours.tokenizer.target):
+        own = spm.SentencePieceProcessor(model_proto=tokenizer.to_bytes())
+        for text in typed_texts(200):
+            pieces = own.encode(text, out_type=str)
+            assert list(tokenizer.tokenize(text).ids) == list(map(tokenizer.piece_to_id, pieces))
+            assert all(len(each.splitlines()) == 1 for each in tokenizer.tokenize(text).pieces)

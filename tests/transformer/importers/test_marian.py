@@ -10,7 +10,13 @@ import torch
 from torch import Tensor
 
 from tests.transformer.damage import INDEX, PARTS, edit, split
-from tests.transformer.huggingface.models import SHAPES, TAGS, make_folder, transformers
+from tests.transformer.huggingface.models import (
+    SHAPES,
+    TAGS,
+    make_folder,
+    transformers,
+    typed_texts,
+)
 from tests.transformer.importers.reference import (
     ENGLISH,
     Pair,
@@ -124,7 +130,8 @@ def test_sentences_are_cut_alike(pair: Pair) -> None:
     pad, eos = pair.ours.config.pad_id, pair.ours.config.eos_id
     for text in (
         *ENGLISH, "", "  a   cat ", "the caat 漢字 sat", ">>fra<< The cat sat.", ">>deu<<A dog",
-        ">>xyz<< unknown tag", "a >>fra<< later", "▁the", "ﬁne ½ Å e\u0301",
+        ">>xyz<< unknown tag", "a >>fra<< later", "▁the", "ﬁne ½ Å e\u0301", " >>fra<< a",
+        *typed_texts(500),
     ):  # fmt: skip
         cut = pair.ours.tokenize(text)
         assert [*cut.ids, eos] == pair.theirs.cut(text).input_ids
@@ -137,6 +144,95 @@ def test_sentences_are_cut_alike(pair: Pair) -> None:
     tagged = pair.ours.tokenize(f"{TAGS[1]} The cat sat.")
     assert tagged.pieces == (TAGS[1], *pair.ours.tokenize("The cat sat.").pieces)
     assert pair.ours.tokenizer.id_to_piece(tagged.ids[0]) == TAGS[1]
+
+
+ADDED = ["covid19", "<ent>", "New York", TAGS[0]]
+
+
+def with_added(folder: Path, shape: str, how: str) -> Any:
+    """Add tokens, one of them special and one in the vocabulary, and store them in a file."""
+    model = make_folder(folder, shape)
+    cut = transformers.MarianTokenizer.from_pretrained(folder)
+    cut.add_tokens([ADDED[0], ADDED[2], ADDED[3]])
+    cut.add_special_tokens({"additional_special_tokens": [ADDED[1]]})
+    model.resize_token_embeddings(len(cut))
+    model.save_pretrained(folder)
+    cut.save_pretrained(folder)
+    path = folder / "tokenizer_config.json"
+    settings = json.loads(path.read_text())
+    given = settings.pop("added_tokens_decoder")
+    if how == "added_tokens.json":
+        settings["additional_special_tokens"] = [ADDED[1]]
+        named = {each["content"]: int(index) for index, each in given.items()}
+        (folder / how).write_text(json.dumps(named))
+    elif how == "tokenizer.json":
+        listed = [{"id": int(index), **each} for index, each in given.items()]
+        (folder / how).write_text(json.dumps({"added_tokens": listed}))
+    if how != path.name:
+        path.write_text(json.dumps(settings))
+    return transformers.MarianMTModel.from_pretrained(
+        folder, attn_implementation="eager", dtype=torch.float32
+    ).eval()
+
+
+@pytest.mark.parametrize(
+    ("shape", "how"),
+    [
+        ("tied, unequal depths", "tokenizer_config.json"),
+        ("tied, unequal depths", "added_tokens.json"),
+        ("a decoder of its own shape", "tokenizer.json"),
+    ],
+)
+def test_added_tokens_are_found_before_text_is_cut(tmp_path: Path, shape: str, how: str) -> None:
+    with_added(tmp_path / "theirs", shape, how)
+    pair = opened_by_both(tmp_path)
+    again = Translator.load(tmp_path / "ours", "cpu").tokenizer
+    for text in (
+        "the covid19 cat", "covid19", "a New York<ent>dog", "covid19>>deu<<New Yorkcovid19 ?",
+        ">>fra<< the covid19", "covid1 9", "<ent> >>fra<< a", *typed_texts(60),
+    ):  # fmt: skip
+        cut = pair.ours.tokenize(text)
+        assert [*cut.ids, pair.ours.config.eos_id] == pair.theirs.cut(text).input_ids, text
+        assert again.tokenize(text) == cut and len(cut.pieces) == len(cut.surfaces) == len(cut.ids)
+        theirs = pair.theirs.cut.decode(cut.ids, skip_special_tokens=True)
+        ours = pair.ours.tokenizer.decode(cut.ids).replace("⁇", "")
+        assert ours.replace(" ", "") == theirs.replace(" ", "").replace("⁇", ""), text
+    pieces = pair.ours.tokenize("the covid19 cat<ent>").pieces
+    assert "▁covid19" in pieces and pieces[-1] == "<ent>"
+    assert not any("no piece" in piece for piece in pair.ours.tokenizer.pieces)
+    check_pass(pair)
+
+
+@pytest.mark.parametrize(
+    ("file", "changes", "reason"),
+    [
+        ("tokenizer_config.json", {"sp_model_kwargs": {"alpha": 0.1}}, "sp_model_kwargs="),
+        ("tokenizer_config.json", {"eos_token": "<end>"}, "eos_token='<end>' is not '</s>'"),
+        ("special_tokens_map.json", {"unk_token": {"content": "?"}}, "unk_token="),
+        ("added_tokens.json", {"covid": 3}, "'covid' is 3"),
+        ("tokenizer_config.json", {"added_tokens_decoder": {"x": {}}}, "is not an added token"),
+        (
+            "tokenizer_config.json",
+            {"added_tokens_decoder": {"9": {"content": "q", "single_word": True}}}, "single_word",
+        ),
+    ],
+)  # fmt: skip
+def test_files_that_change_how_text_is_cut_are_read_or_named(
+    tmp_path: Path, file: str, changes: dict[str, Any], reason: str
+) -> None:
+    make_folder(tmp_path, "tied, unequal depths")
+    path = tmp_path / file
+    given = json.loads(path.read_text()) if path.exists() else {}
+    path.write_text(json.dumps(given | changes))
+    if file == "added_tokens.json":
+        table = json.loads((tmp_path / "vocab.json").read_text())
+        (tmp_path / "vocab.json").write_text(json.dumps(table | {"covid": len(table)}))
+        more = {"vocab_size": len(table) + 1, "decoder_vocab_size": len(table) + 1}
+        edit("config.json", **more)(tmp_path)
+        (tmp_path / "tokenizer_config.json").unlink()
+    with pytest.raises(CheckpointError) as caught:
+        FORMATS["marian"].convert(tmp_path, tmp_path / "ours")
+    assert reason in str(caught.value) and file in str(caught.value)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])

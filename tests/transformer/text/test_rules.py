@@ -158,7 +158,7 @@ def test_text_is_prepared_and_joined_again() -> None:
     assert normalised("“Ａ  b ?”") == '"A b?"'
     assert normalised.undo("a b ?") == "a b?"
     assert Preparation.of(moses.settings()) == moses
-    assert Preparation()("as  it is") == "as it is"
+    assert Preparation()("as  it\u200f is") == "as  it\u200f is"
 
 
 def test_merges_of_another_vocabulary() -> None:
