@@ -12,7 +12,7 @@ from transformer.__main__ import main
 
 
 class Ran(NamedTuple):
-    """What a command ended with and wrote."""
+    """Outcome of a command: its status and what it wrote."""
 
     status: int
     out: str

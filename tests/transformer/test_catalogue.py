@@ -74,7 +74,7 @@ def test_without_the_library(root: Path, tmp_path: Path, monkeypatch: pytest.Mon
         open_tracer(tmp_path / "gpt2")
 
 
-def test_what_is_opened_follows_the_protocol(root: Path) -> None:
+def test_what_is_opened_follows_the_protocol_and_an_archive_has_one_sentence(root: Path) -> None:
     ours, one = open_tracer(root / "ours", "cpu"), open_tracer(root / "one.npz")
     assert isinstance(ours, Translator) and isinstance(one, ArchivedTrace)
     for each in (ours, one):
@@ -84,9 +84,6 @@ def test_what_is_opened_follows_the_protocol(root: Path) -> None:
     sentences = [one.lacks(ability) for ability in ABILITIES]
     assert sentences == [LACKS[ability] for ability in ABILITIES]
     assert all(text and text.endswith(".") for text in sentences)
-
-
-def test_an_archive_has_one_sentence(root: Path) -> None:
     one = ArchivedTrace.load(root / "one.npz")
     trace = one.trace(one.sentence, beam_size=3, progress=None)
     assert trace is one.record and trace.source == one.sentence

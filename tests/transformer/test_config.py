@@ -46,7 +46,7 @@ def test_table_3_parameter_counts(row: str) -> None:
     assert (config.n_parameters - positions) / 1e6 == pytest.approx(millions, abs=1.0)
 
 
-def test_presets_have_the_papers_vocabulary() -> None:
+def test_presets_have_the_papers_vocabulary_and_heads_are_counted() -> None:
     assert preset("big", vocab_size=36_000).n_parameters / 1e6 == pytest.approx(213, abs=0.5)
     assert PRESETS["base"].vocab_size == PRESETS["big"].vocab_size == 37_000
     assert PRESETS["base"].n_parameters / 1e6 == pytest.approx(63.1, abs=0.1)
@@ -54,6 +54,11 @@ def test_presets_have_the_papers_vocabulary() -> None:
     assert PRESETS["small"].n_parameters / 1e6 == pytest.approx(2.6, abs=0.6)
     with pytest.raises(ConfigError, match="unknown preset 'huge'; known: base, big"):
         preset("huge")
+    said = {
+        ModelConfig(vocab_size=9, d_model=20, n_heads=heads, n_decoder_heads=others).heads_in_words
+        for heads, others in ((1, None), (5, 2), (5, 5), (4, None))
+    }
+    assert said == {"1 head", "5 and 2 heads", "5 heads", "4 heads"}
 
 
 COUNTED = (
@@ -140,11 +145,3 @@ def test_any_values_make_a_config_or_a_config_error(values: dict[str, object]) -
     except ConfigError:
         return
     assert config.n_parameters <= MAX_PARAMETERS
-
-
-def test_heads_are_counted_for_both_sides_and_one_is_not_plural() -> None:
-    said = {
-        ModelConfig(vocab_size=9, d_model=20, n_heads=heads, n_decoder_heads=others).heads_in_words
-        for heads, others in ((1, None), (5, 2), (5, 5), (4, None))
-    }
-    assert said == {"1 head", "5 and 2 heads", "5 heads", "4 heads"}

@@ -64,11 +64,17 @@ def test_every_site_is_visited_once_in_order_with_its_shape(model: Transformer) 
         assert value.shape == (2, *expected), site
 
 
-def test_recording_changes_nothing(model: Transformer) -> None:
+def test_records_and_gates_of_one_change_nothing(model: Transformer) -> None:
     plain = hidden(model, None)
     torch.testing.assert_close(hidden(model, Record(matching())), plain, **CLOSE)
     # Without need for explicit weights the same kernel runs.
     assert torch.equal(hidden(model, Record(matching(name="hidden"))), plain)
+    config = model.config
+    ones = HeadGates.of(config, {(kind, 0, 0): 1.0 for kind in ATTENTION_KINDS})
+    assert ones.cross is not None and ones.cross.shape == (
+        config.n_decoder_layers, config.decoder_heads,
+    )  # fmt: skip
+    assert torch.equal(hidden(model, ones), hidden(model, None))
 
 
 def test_recorded_values_follow_from_each_other(model: Transformer) -> None:
@@ -101,15 +107,6 @@ def test_recorded_values_follow_from_each_other(model: Transformer) -> None:
         torch.testing.assert_close(scores, logits if added is None else logits + added)
         torch.testing.assert_close(heads, weights @ v)
         torch.testing.assert_close(output, block.w_o(heads.transpose(1, 2).flatten(2)))
-
-
-def test_gates_of_one_change_nothing(model: Transformer) -> None:
-    config = model.config
-    ones = HeadGates.of(config, {(kind, 0, 0): 1.0 for kind in ATTENTION_KINDS})
-    assert ones.cross is not None and ones.cross.shape == (
-        config.n_decoder_layers, config.decoder_heads,
-    )  # fmt: skip
-    assert torch.equal(hidden(model, ones), hidden(model, None))
 
 
 @pytest.mark.parametrize("kind", ATTENTION_KINDS)

@@ -152,6 +152,9 @@ BAD = {
     "show ~/ok.npz --port 0": "--port 0 is not a port",
     "show ~/ok.npz --port 8000 --html x.html": "--html does not start",
     "show": "FILE.npz",
+    "import fairseq": "give DIR and --out PATH",
+    "import joeynmt x --out y --moses": "--moses is for fairseq",
+    "import marian --explain": "marian files need no conversion",
 }
 
 

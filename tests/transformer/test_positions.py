@@ -25,7 +25,7 @@ LAYOUTS: tuple[PositionLayout, ...] = ("interleaved", "concatenated")
 SMALL = ModelConfig(vocab_size=9, d_model=6, n_heads=1, d_ff=4)
 
 
-def test_is_the_papers_formula_for_even_widths() -> None:
+def test_is_the_papers_formula_for_even_widths_in_both_layouts() -> None:
     for d_model in (0, 1, 7):
         with pytest.raises(ValueError, match="even"):
             sinusoidal(3, d_model)
@@ -35,9 +35,6 @@ def test_is_the_papers_formula_for_even_widths() -> None:
             angle = pos / 10_000 ** (2 * i / 10)
             assert table[pos, 2 * i].item() == pytest.approx(math.sin(angle), abs=1e-6)
             assert table[pos, 2 * i + 1].item() == pytest.approx(math.cos(angle), abs=1e-6)
-
-
-def test_layouts_hold_the_same_numbers() -> None:
     interleaved, joined = (sinusoidal(7, 12, layout=layout) for layout in LAYOUTS)
     assert torch.equal(torch.cat([interleaved[:, 0::2], interleaved[:, 1::2]], dim=1), joined)
 

@@ -1,4 +1,4 @@
-"""Translator: sentence in, translation or trace out, and one clear line for bad input."""
+"""Translator: a sentence in, a translation or trace out, by the weights as they are now."""
 
 import math
 from typing import Any
@@ -203,7 +203,7 @@ def test_a_searched_trace_equals_teacher_forcing(tiny_translator: Translator, be
     assert max(lengths) > 3 and len(lengths) > 1
 
 
-def test_a_target_as_text(tiny_translator: Translator) -> None:
+def test_targets_are_text_and_options_exist(tiny_translator: Translator) -> None:
     trace = tiny_translator.trace(ANIMAL, target=SENTENCES[1])
     check_trace(trace, tiny_translator.config)
     assert trace.text == SENTENCES[1]
@@ -211,6 +211,9 @@ def test_a_target_as_text(tiny_translator: Translator) -> None:
         tiny_translator.trace(ANIMAL, target=" ")
     with pytest.raises(InputError, match="target or a prefix"):
         tiny_translator.trace(ANIMAL, target="Das", prefix="Das")
+    for ask in (tiny_translator.translate, tiny_translator.traces, tiny_translator.trace):
+        with pytest.raises(TypeError, match="'widht'"):
+            ask([ANIMAL], widht=3)
 
 
 def test_a_prefix_begins_the_translation(tiny_translator: Translator) -> None:
@@ -263,12 +266,6 @@ def test_progress_may_stop_at_each_step_or_layer(tiny_translator: Translator) ->
         with pytest.raises(InterruptedError):
             call(stop)
         assert seen == [(step, most) for step in range(first, end + 1)]
-
-
-def test_an_option_that_does_not_exist_is_refused(tiny_translator: Translator) -> None:
-    for ask in (tiny_translator.translate, tiny_translator.traces, tiny_translator.trace):
-        with pytest.raises(TypeError, match="'widht'"):
-            ask([ANIMAL], widht=3)
 
 
 def test_a_source_may_be_cut_already(tiny_translator: Translator) -> None:

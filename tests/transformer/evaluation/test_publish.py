@@ -13,6 +13,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.shipped import FOLDER
 from tests.transformer.conftest import Command
 from tests.transformer.training.runs import recipe
 from transformer.catalogue import inspect_entry, list_entries
@@ -41,8 +42,6 @@ from transformer.training.run import train
 from transformer.training.run_folder import RunFolder, average_weights
 from transformer.training.tasks import task_of
 from transformer.translator import Translator
-
-CHECKPOINTS = Path(__file__).resolve().parents[3] / "checkpoints"
 
 
 def trained(folder: Path, name: str, more: str = "") -> Path:
@@ -87,11 +86,9 @@ def metrics_of(folder: Path) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize(
-    "name", sorted(each.parent.name for each in CHECKPOINTS.glob("*/README.md"))
-)
+@pytest.mark.parametrize("name", sorted(each.parent.name for each in FOLDER.glob("*/README.md")))
 def test_shipped_cards_state_their_metrics(name: str) -> None:
-    folder = CHECKPOINTS / name
+    folder = FOLDER / name
     its_recipe, metrics = read_metrics(folder)
     entry = inspect_entry(folder)
     config = entry.stack or entry.config
@@ -208,8 +205,8 @@ def test_a_blend_lies_between_the_two(share: float) -> None:
 
 
 @pytest.mark.parametrize(("options", "complaint"), [
-    ({"mix": CHECKPOINTS / "reverse-toy"}, "another shape cannot be mixed in"),
-    ({"mix": CHECKPOINTS / "reverse-toy", "share": 2}, "share 2 is not"),
+    ({"mix": FOLDER / "reverse-toy"}, "another shape cannot be mixed in"),
+    ({"mix": FOLDER / "reverse-toy", "share": 2}, "share 2 is not"),
     ({"share": 0.5}, r"share 0\.5 is not"),
     ({"dtype": "int8"}, "dtype 'int8' is not one of: float32"),
     ({"dtype": "nn"}, "dtype 'nn' is not one of: float32"),

@@ -66,7 +66,7 @@ def test_held_bytes_are_counted_while_they_live() -> None:
     assert fused < 256**2 * 4 < 2 * 256**2 * 4 <= kept
 
 
-def test_a_measurement_has_every_cell_and_survives_its_file(tiny: Measurement) -> None:
+def test_a_measurement_has_every_cell_and_alone_survives_its_file(tiny: Measurement) -> None:
     assert {(each.kind, each.n, each.d) for each in tiny.cells} == {
         (kind, n, d) for kind in LAYER_COSTS for n in TINY.lengths for d in TINY.widths
     }
@@ -75,6 +75,12 @@ def test_a_measurement_has_every_cell_and_survives_its_file(tiny: Measurement) -
     assert all(0 < each.bytes <= expected_bytes(each.kind, each.n, each.d) for each in tiny.cells)
     assert Measurement.from_json(tiny.to_json()) == tiny
     assert tiny.made.threads == 1 and tiny.made.torch == torch.__version__
+    whole = json.loads(tiny.to_json())
+    torn = {**whole, "cells": whole["cells"][1:]}
+    other = {**whole, "format": 99}
+    for text in ("", "[]", "{}", json.dumps(torn), json.dumps(other), "[" * 10_000):
+        with pytest.raises(InputError, match="not a measurement"):
+            Measurement.from_json(text)
 
 
 def test_a_limit_leaves_layers_out_before_they_are_run() -> None:
@@ -102,15 +108,6 @@ def test_a_limit_leaves_layers_out_before_they_are_run() -> None:
 def test_a_plan_that_cannot_be_measured_is_refused(change: dict[str, object], said: str) -> None:
     with pytest.raises(InputError, match=said):
         dataclasses.replace(TINY, **change)
-
-
-def test_other_files_are_refused_in_one_line(tiny: Measurement) -> None:
-    whole = json.loads(tiny.to_json())
-    torn = {**whole, "cells": whole["cells"][1:]}
-    other = {**whole, "format": 99}
-    for text in ("", "[]", "{}", json.dumps(torn), json.dumps(other), "[" * 10_000):
-        with pytest.raises(InputError, match="not a measurement"):
-            Measurement.from_json(text)
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def refused(opened: AbstractContextManager[Any], reason: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_the_hub_is_asked_before_anything_is_fetched(site: Hub) -> None:
+def test_the_hub_is_asked_first_and_its_names_are_no_paths(site: Hub) -> None:
     model = hub.look_up(NAME, FILES)
     names = {each.name for each in model.files}
     assert {"config.json", "vocab.json", "source.spm", LARGE} <= names <= set(FILES)
@@ -56,6 +56,12 @@ def test_the_hub_is_asked_before_anything_is_fetched(site: Hub) -> None:
     assert model.size == sum(len(site.contents[name]) for name in names)
     assert model.revision == COMMIT
     assert not any("resolve" in path for path in site.asked)
+    for evil in ("../../config.json", "/etc/config.json", "a/config.json", ".config.json", "c\0"):
+        site.listed[evil] = {"rfilename": evil, "size": 3, "blobId": "0" * 40}
+    site.publish()
+    names = {each.name for each in hub.look_up(NAME, ("*",)).files}
+    assert "config.json" in names
+    assert not any(name.startswith((".", "/", "c\0")) or "/" in name for name in names)
 
 
 def test_a_model_is_fetched_and_imported(site: Hub, tmp_path: Path, command: Command) -> None:
@@ -157,15 +163,6 @@ def test_faults_of_the_hub_are_one_line(name: str, site: Hub, tmp_path: Path) ->
     )
     refused(hub.opened(NAME, FILES, tmp_path / "new"), f"{file}: {reason}")
     assert list((tmp_path / "new").iterdir()) == []
-
-
-def test_names_from_the_hub_are_no_paths(site: Hub) -> None:
-    for evil in ("../../config.json", "/etc/config.json", "a/config.json", ".config.json", "c\0"):
-        site.listed[evil] = {"rfilename": evil, "size": 3, "blobId": "0" * 40}
-    site.publish()
-    names = {each.name for each in hub.look_up(NAME, ("*",)).files}
-    assert "config.json" in names
-    assert not any(name.startswith((".", "/", "c\0")) or "/" in name for name in names)
 
 
 def test_too_much_is_refused(site: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Leftovers of killed processes are told from files being written, and removed."""
+"""Leftovers of killed processes are removed; values read are cached until files change."""
 
 import os
 import shutil

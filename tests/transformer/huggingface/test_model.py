@@ -1,4 +1,4 @@
-"""Every family of the `transformers` library, compared with that library's own results."""
+"""Families of the `transformers` library against its own results; untrusted folders of it."""
 
 import json
 import re

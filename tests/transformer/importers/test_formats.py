@@ -1,4 +1,4 @@
-"""The formats that can be imported: one list for the command line and the app."""
+"""Formats that can be imported: the command, refused torch files, restricted pieces."""
 
 import contextlib
 import runpy
@@ -25,16 +25,9 @@ from transformer.text.tokenizer import TokenizerError
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of transformers
 
 
-def test_a_folder_is_known_by_the_names_of_its_files(tmp_path: Path) -> None:
+def test_an_import_knows_a_folder_says_how_far_it_is_and_can_be_stopped(tmp_path: Path) -> None:
     make_folder(tmp_path / "theirs", "separate vocabularies")
     assert [each.name for each in FORMATS.values() if each.fits(tmp_path / "theirs")] == ["marian"]
-    (tmp_path / "theirs" / "source.spm").unlink()
-    assert not any(each.fits(tmp_path / "theirs") for each in FORMATS.values())
-    assert not FORMATS["marian"].fits(tmp_path / "nowhere")
-
-
-def test_an_import_says_how_far_it_is_and_can_be_stopped(tmp_path: Path) -> None:
-    make_folder(tmp_path / "theirs", "separate vocabularies")
     heard: list[tuple[int, int]] = []
     FORMATS["marian"].convert(
         tmp_path / "theirs", tmp_path / "ours", report=lambda *how_far: heard.append(how_far)
@@ -54,6 +47,9 @@ def test_an_import_says_how_far_it_is_and_can_be_stopped(tmp_path: Path) -> None
     with pytest.raises(Stopped):
         FORMATS["marian"].convert(tmp_path / "theirs", tmp_path / "again", report=stop)
     assert sorted(each.name for each in tmp_path.iterdir()) == ["ours", "theirs"]
+    (tmp_path / "theirs" / "source.spm").unlink()
+    for folder in ("theirs", "nowhere"):
+        assert not any(each.fits(tmp_path / folder) for each in FORMATS.values())
 
 
 def test_of_two_imports_with_one_name_one_wins(tmp_path: Path) -> None:
@@ -81,15 +77,6 @@ def test_the_command_line(kind: str, tmp_path: Path, command: Command) -> None:
     assert (ran.status, ran.out.count("\n")) == (0, 2)
     for source, to in ((theirs, out), (tmp_path / "nowhere", tmp_path / "x")):
         assert command("import", kind, source, "--out", to).refused
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [["import", "fairseq"], ["import", "joeynmt", "x", "--out", "y", "--moses"],
-     ["import", "marian", "--explain"]],
-)  # fmt: skip
-def test_a_wrong_command(wrong: list[str], command: Command) -> None:
-    assert command(*wrong).status == 2
 
 
 @pytest.mark.parametrize("kind", MODELS)

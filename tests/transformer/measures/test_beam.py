@@ -1,4 +1,4 @@
-"""The tree shows what the search did: real searches over made-up distributions."""
+"""The tree shows what the search did, and what another length penalty would have done."""
 
 import dataclasses
 import itertools

@@ -1,4 +1,4 @@
-"""One stack: what it sees, its config, its files."""
+"""One stack: what it sees, its config, its files, traces, continuations and guesses."""
 
 import json
 from pathlib import Path
@@ -161,7 +161,9 @@ def test_damaged_folders_say_why(
 TEXT = "The cat sat on the mat."
 
 
-def test_they_are_tracers(reader: StackModel, writer: StackModel, translator: StackModel) -> None:
+def test_they_are_tracers_and_a_filling_trace_holds_the_text_as_source(
+    reader: StackModel, writer: StackModel, translator: StackModel
+) -> None:
     for model in (reader, writer, translator):
         assert isinstance(model, Tracer)
         assert model.lacks("heads") is None and model.lacks("any_sentence") is None
@@ -171,9 +173,6 @@ def test_they_are_tracers(reader: StackModel, writer: StackModel, translator: St
         recorded = trace.attention(kind)[1, 2, 3]
         np.testing.assert_allclose(stages.scaled.weights, recorded, atol=1e-5)
         assert stages.relative is None
-
-
-def test_a_filling_trace_holds_the_text_as_source(reader: StackModel) -> None:
     trace = reader.trace(TEXT)
     n = len(trace.src_tokens)
     assert trace.src_tokens[0] == "<s>" and trace.src_tokens[-1] == "</s>"

@@ -100,7 +100,7 @@ def test_limit_views_and_what_is_no_parser(tiny_parser: Path, tiny_checkpoint: P
         load_parser(tiny_checkpoint, "cpu")
 
 
-def test_new_symbols_join_the_pieces(parser_folder: Path, treebank: Path, tmp_path: Path) -> None:
+def test_new_symbols_and_bad_text(parser_folder: Path, treebank: Path, tmp_path: Path) -> None:
     recipe = Recipe.load(str(treebank / "recipe.toml"))
     training = dataclasses.replace(recipe.training, init=str(parser_folder), grow=True)
     recipe = dataclasses.replace(recipe, training=training)
@@ -114,9 +114,6 @@ def test_new_symbols_join_the_pieces(parser_folder: Path, treebank: Path, tmp_pa
     for name, tensor in grown(before, config, tokenizer).items():
         assert torch.allclose(tensor[: len(was[name])], was[name].float()), name
     assert tokenizer.vocab_size == before.config.vocab_size + 1
-
-
-def test_bad_text(treebank: Path, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="tgt should be 'tree', not 'de'"):
         load_corpus(DataRecipe(("gum",)), treebank)
     (tmp_path / "gum").mkdir()

@@ -1,4 +1,4 @@
-"""Beam search on tables as step functions: no model, so every answer can be computed."""
+"""Beam search on tables as step functions, its rules and its records."""
 
 import copy
 import gc
@@ -194,15 +194,13 @@ def test_a_forced_prefix_is_kept_and_scored() -> None:
             run(Table(0, vocab=6), 8, prefixes=[nothing_left])
 
 
-def test_the_length_limit_cuts() -> None:
+def test_the_length_limit_and_a_dead_end_cut() -> None:
     found = run(Table(0, vocab=6, end=-math.inf), 4, beam_size=2, record=True)[0]
     assert [h.complete for h in found.hypotheses] == [False, False]
     assert all(len(h.ids) == 4 and EOS not in h.ids for h in found.hypotheses)
     assert len(found.steps) == 4
     assert [c.fate for c in found.steps[-1].candidates] == ["kept", "kept", "dropped", "dropped"]
 
-
-def test_nothing_that_can_follow_ends_the_search() -> None:
     def dead_end(scores: Tensor, prefix: Sequence[int]) -> None:
         scores.fill_(-math.inf)
         scores[0 if prefix else 4] = 0.0  # afterwards only a suppressed token
@@ -277,7 +275,7 @@ def found(rule: BeamRule, n: int, beam: int = 2, **more: object) -> list[tuple[i
     return [each.ids for each in search(Fixed(), [n], settings)[0].hypotheses]
 
 
-def test_what_the_rules_say() -> None:
+def test_what_the_rules_say_and_exclude() -> None:
     penalties = [PAPER.penalty(*each) for each in ((1, 0.6), (7, 0.0), (7, 1.0), (13, 0.6))]
     assert penalties == pytest.approx([1, 1, 2, 3**0.6])
     assert (hugging_face().penalty(7, 1.0), hugging_face().penalty(7, 0.0)) == (7.0, 1.0)
@@ -290,9 +288,6 @@ def test_what_the_rules_say() -> None:
     forced = SearchSettings(beam_size=2, suppressed=(), forced_eos=True)  # which costs nothing
     best = search(Fixed(), [1], forced)[0].hypotheses
     assert [(each.ids, each.total, each.complete) for each in best] == [((EOS,), 0.0, True)]
-
-
-def test_what_is_excluded_leaves_its_probability_to_the_others() -> None:
     logits = torch.tensor([[0.4, 0.4, 0.1, 0.1]]).log()
     assert normalised(logits).exp().tolist() == [pytest.approx([0.4, 0.4, 0.1, 0.1])]
     shared = normalised(logits, (0,)).exp().tolist()
@@ -327,16 +322,13 @@ def test_they_are_a_sequence_of_the_records(made: list[Each]) -> None:
         assert compact != made[:-1] and made[0] in compact
 
 
-def test_bytes_grow_with_the_records() -> None:
+def test_records_are_counted_and_untracked() -> None:
     none, one, many = (
         Compact(Each, [Each(n, n / 3, "a") for n in range(10**6, 10**6 + n)]) for n in (0, 1, 50)
     )
     assert none.nbytes == 0 and 100 < one.nbytes < 300 and many.nbytes == 50 * one.nbytes
     with pytest.raises(IndexError):
         one[1]
-
-
-def test_the_collector_lets_go_of_what_a_search_looked_at() -> None:
     gc.freeze()  # the older objects of this process, so that collecting is fast
     search = searched().search
     gc.collect()

@@ -145,15 +145,6 @@ def test_bad_settings_are_named(options: dict[str, object]) -> None:
         Sampling(**options)
 
 
-def test_a_beam_cannot_be_sampled(tiny_translator: Translator) -> None:
-    with pytest.raises(ValueError, match="must be 1"):
-        SearchSettings(beam_size=2, sampling=Sampling())
-    with pytest.raises(InputError, match=r"beam size 4 .* 1"):
-        tiny_translator.trace(ANIMAL, beam_size=4, sampling=Sampling())
-    with pytest.raises(InputError, match="Sampling"):
-        tiny_translator.translate([ANIMAL], 1, sampling=0.7)
-
-
 @given(seed=st.integers(0, 3000), drawn=st.integers(0, 99), cut=st.integers(1, 7))
 def test_a_sample_goes_on_from_its_own_prefix_as_it_did(seed: int, drawn: int, cut: int) -> None:
     options = {"beam_size": 1, "sampling": Sampling(temperature=2, seed=drawn)}
@@ -192,7 +183,7 @@ def test_a_seed_gives_the_same_everywhere(name: str, temperature: float) -> None
             assert found == (ids,) * 3, (cut, text)
 
 
-def test_a_sampled_trace_says_what_was_cut_off(tiny_translator: Translator) -> None:
+def test_a_sampled_trace_says_what_was_cut_off_and_has_no_beam(tiny_translator: Translator) -> None:
     sampling = Sampling(temperature=1.3, top_k=5, top_p=0.8, seed=3)
     trace = tiny_translator.trace(ANIMAL, beam_size=1, sampling=sampling, top_k=8)
     (translation,) = tiny_translator.translate([ANIMAL], beam_size=1, sampling=sampling)
@@ -207,6 +198,12 @@ def test_a_sampled_trace_says_what_was_cut_off(tiny_translator: Translator) -> N
         assert token in allowed
         assert len(allowed) == trace.n_allowed[t] <= 5
         assert not {0, BOS, 3} & set(allowed.tolist())
+    with pytest.raises(ValueError, match="must be 1"):
+        SearchSettings(beam_size=2, sampling=Sampling())
+    with pytest.raises(InputError, match=r"beam size 4 .* 1"):
+        tiny_translator.trace(ANIMAL, beam_size=4, sampling=Sampling())
+    with pytest.raises(InputError, match="Sampling"):
+        tiny_translator.translate([ANIMAL], 1, sampling=0.7)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """A search's candidates equal those computed the plain way."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -29,14 +31,6 @@ def test_the_best_by_groups_are_the_best(n_rows: int, size: int, count: int, see
     assert torch.equal(ids, expected.indices)
 
 
-def test_a_long_row_is_searched_by_groups_of_the_usual_size() -> None:
-    scores = torch.randn(3, 2 * scoring.LONG_ROW + 7, generator=torch.Generator().manual_seed(0))
-    scores[1, -1] = 9.0  # beyond the last whole group
-    values, ids = best(scores, 10)
-    assert torch.equal(ids, scores.topk(10, dim=1).indices)
-    assert ids[1, 0] == scores.size(1) - 1 and values[1, 0] == 9.0
-
-
 @given(
     n_rows=st.integers(1, 7), size=st.integers(2, 60), scale=st.sampled_from([0.1, 3.0, 60.0]),
     seed=st.integers(0, 1000), blocks=st.integers(1, 4),
@@ -60,7 +54,7 @@ def test_scores_and_entropy(n_rows: int, size: int, scale: float, seed: int, blo
     )
 
 
-def test_what_is_left_out_has_no_probability_and_certainty_no_entropy() -> None:
+def test_what_is_left_out_has_no_probability_and_long_rows_have_groups() -> None:
     logits = torch.tensor([[5.0, 1.0, 2.0, -1.0]])
     found = score(logits, SearchSettings(record=True, top_k=4, excluded=(0, 3)))
     assert found.ids[0][:2] == [2, 1]
@@ -70,17 +64,17 @@ def test_what_is_left_out_has_no_probability_and_certainty_no_entropy() -> None:
     found = score(torch.tensor([[500.0, 0.0, -500.0]]), SearchSettings(record=True))
     assert found.log_probs[0] == [0.0, -500.0, -1000.0]
     assert found.entropy is not None and found.entropy[0] == 0.0
+    scores = torch.randn(3, 2 * scoring.LONG_ROW + 7, generator=torch.Generator().manual_seed(0))
+    scores[1, -1] = 9.0  # beyond the last whole group
+    values, ids = best(scores, 10)
+    assert torch.equal(ids, scores.topk(10, dim=1).indices)
+    assert ids[1, 0] == scores.size(1) - 1 and values[1, 0] == 9.0
 
 
-@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
-def test_what_is_no_number_is_said(bad: float) -> None:
-    logits = torch.zeros(2, 5)
-    logits[1, 3] = bad
-    with pytest.raises(FloatingPointError, match="NaN"):
-        score(logits, SearchSettings())
-
-
-def test_blocks_are_drawn_from_like_one() -> None:
+def test_blocks_are_drawn_from_like_one_and_hold_numbers() -> None:
+    for bad in (math.nan, math.inf):
+        with pytest.raises(FloatingPointError, match="NaN"):
+            score(torch.tensor([[0.0, 0.0], [0.0, bad]]), SearchSettings())
     logits = torch.randn(5, 40, generator=torch.Generator().manual_seed(3))
     settings = SearchSettings(1, sampling=Sampling(seed=7), suppressed=(1,))
     together, apart = (

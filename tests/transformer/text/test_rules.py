@@ -136,7 +136,7 @@ def test_shown_pieces_start_words() -> None:
     assert letters.shown(letters.encode("ab a")) == ("a", "b", "▁", "a")
 
 
-def test_words_and_characters() -> None:
+def test_words_and_characters_and_merges_of_others() -> None:
     words = tokenizer("word", ("new@@", "er", "low"))
     assert words.encode("new@@ er low") == [4, 5, 6]
     assert words.decode([4, 5, 6, 3, 2]) == "new@@ er low <unk>"
@@ -145,6 +145,10 @@ def test_words_and_characters() -> None:
     assert letters.decode([5, 6, 4, 5]) == "ab a"
     assert letters.normalize("ab a") == "ab▁a"
     assert letters.tokenize("a?").unknown == (1,)
+    with pytest.raises(
+        TokenizerError, match=r"only 0 of the 8 pieces .* belong to different models"
+    ):
+        tokenizer(words=("katze", "hund"), merges=PAIRS)
 
 
 def test_text_is_prepared_and_joined_again() -> None:
@@ -159,13 +163,6 @@ def test_text_is_prepared_and_joined_again() -> None:
     assert normalised.undo("a b ?") == "a b?"
     assert Preparation.of(moses.settings()) == moses
     assert Preparation()("as  it\u200f is") == "as  it\u200f is"
-
-
-def test_merges_of_another_vocabulary() -> None:
-    with pytest.raises(
-        TokenizerError, match=r"only 0 of the 8 pieces .* belong to different models"
-    ):
-        tokenizer(words=("katze", "hund"), merges=PAIRS)
 
 
 def again(one: Numbered) -> Numbered:

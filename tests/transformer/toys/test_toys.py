@@ -108,10 +108,13 @@ def test_a_paused_run_steps_continues_and_stops_on_request(tmp_path: Path) -> No
         assert load_checkpoint(lane / KEPT).config.n_heads == 2 - number
 
 
-def test_a_run_paused_for_too_long_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pauses_and_settings_have_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("transformer.toys.run.MOST_PAUSE", 0.0)
     assert not ToyRun(tmp_path, [TINY], Watched({})).run()
     assert not (tmp_path / "0" / KEPT).exists()
+    for wrong in ({"task": "x"}, {"d_model": 4096}, {"n_heads": 3}, {"peak_lr": 9.0}, {"seed": 0}):
+        with pytest.raises(ConfigError):
+            TINY.replace(**wrong)
 
 
 def test_a_diverging_job_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,9 +130,3 @@ def test_a_diverging_job_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     job.start(lambda job: ToyRun(tmp_path, [TINY], job).run())
     assert job.ended(60) and job.progress == (3, 12)
     assert job.phase == "failed" and "not finite" in job.error
-
-
-def test_settings_out_of_bounds_are_refused() -> None:
-    for wrong in ({"task": "x"}, {"d_model": 4096}, {"n_heads": 3}, {"peak_lr": 9.0}, {"seed": 0}):
-        with pytest.raises(ConfigError):
-            TINY.replace(**wrong)

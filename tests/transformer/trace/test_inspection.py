@@ -1,4 +1,4 @@
-"""Inside a head: every stage follows from the one before, and the last from the trace's map."""
+"""Inside a head, its first layer's split and the stream: parts add up to the model's numbers."""
 
 import functools
 import math

@@ -62,10 +62,13 @@ def test_names_and_pairs_find_the_columns(layout: str) -> None:
             assert table[pos, cosine] == pytest.approx(by_hand(pos, 2 * pair + 1, 10), abs=1e-6)
 
 
-def test_wavelengths_run_from_two_pi_to_almost_ten_thousand_times_that() -> None:
+def test_wavelengths_and_products_of_the_formula() -> None:
     waves = position_vectors.wavelengths(512)
     assert waves[0] == pytest.approx(2 * math.pi)
     assert waves[-1] == pytest.approx(2 * math.pi * 10_000 ** (510 / 512))
+    values = position_vectors.offset_products((0, 10, 400), 30, 64)
+    np.testing.assert_allclose(values, np.broadcast_to(values[:, :1], values.shape), atol=1e-4)
+    assert values[0, 0] == pytest.approx(32, abs=1e-4)  # d / 2
 
 
 @settings(max_examples=40, deadline=None)
@@ -92,12 +95,6 @@ def test_the_error_is_measured_and_not_assumed(monkeypatch: pytest.MonkeyPatch) 
     assert position_vectors.shift(3, 5, 8, "interleaved").largest_error > 0.1
 
 
-def test_products_depend_on_the_offset_alone() -> None:
-    values = position_vectors.offset_products((0, 10, 400), 30, 64)
-    np.testing.assert_allclose(values, np.broadcast_to(values[:, :1], values.shape), atol=1e-4)
-    assert values[0, 0] == pytest.approx(32, abs=1e-4)  # d / 2
-
-
 @pytest.mark.parametrize("kind", ["learned", "stored"])
 def test_tables_are_read_from_the_model(tiny_config: ModelConfig, kind: str) -> None:
     changed = {"positions": kind, "max_positions": 20}
@@ -119,18 +116,13 @@ def test_sinusoids_unlike_the_papers_are_told_of(tiny_config: ModelConfig) -> No
     assert position_vectors.unlike_the_paper(other.replace(positions="learned")) == ""
 
 
-@pytest.mark.parametrize(
-    ("metrics", "expected"),
-    [
-        ({"training": {"longest_source": 40, "longest_target": 44}}, 44),
-        ({"training": {"longest_source": 40}}, 40),
-        ({"training": {"longest_source": "many", "longest_target": True}}, None),
-        ({"training": None}, None),
-        ({}, None),
-    ],
-)
-def test_length_of_training(metrics: dict[str, object], expected: int | None) -> None:
-    assert position_vectors.trained_positions(metrics) == expected
+def test_length_of_training() -> None:
+    for training, expected in (
+        ({"longest_source": 40, "longest_target": 44}, 44), ({"longest_source": 40}, 40),
+        ({"longest_source": "many", "longest_target": True}, None), (None, None),
+    ):  # fmt: skip
+        assert position_vectors.trained_positions({"training": training}) == expected
+    assert position_vectors.trained_positions({}) is None
 
 
 def test_around_the_end_of_training_the_formula_goes_on_and_a_table_stops() -> None:

@@ -1,4 +1,4 @@
-"""Label-smoothed cross-entropy, from logits and from hidden states."""
+"""Label-smoothed cross-entropy, from logits and hidden states, and the learning rate."""
 
 import dataclasses
 import itertools
@@ -16,7 +16,7 @@ from transformer.training.objective import learning_rate
 from transformer.training.recipe import TrainingRecipe
 
 
-def test_smoothing_is_the_papers() -> None:
+def test_smoothing_is_the_papers_and_no_token_costs_nothing() -> None:
     """Cross-entropy against (1 - epsilon) on the target plus epsilon spread over all V."""
     logits, target = torch.randn(5, 7), torch.tensor([3, 1, 6, 2, 5])
     wanted = 0.9 * F.one_hot(target, 7) + 0.1 / 7
@@ -24,6 +24,12 @@ def test_smoothing_is_the_papers() -> None:
     torch.testing.assert_close(smoothed_cross_entropy(logits, target, 0.1, 0)[0], expected)
     # Logits of half precision are summed in float32.
     assert smoothed_cross_entropy(logits.bfloat16(), target, 0.1, 0)[0].dtype == torch.float32
+    # A step of a masked model may ask for no token at all.
+    hidden, generator = torch.randn(2, 3, 4, requires_grad=True), nn.Linear(4, 9, bias=False)
+    loss, nll = projected_cross_entropy(hidden, generator, torch.zeros(2, 3).long(), 0.1, 0)
+    assert loss == nll == 0
+    for gradient in gradients(loss, hidden, generator.weight):
+        assert not gradient.any()
 
 
 def gradients(loss: Tensor, *inputs: Tensor | None) -> list[Tensor]:
@@ -70,15 +76,6 @@ def test_the_loss_is_torchs_from_logits_and_by_blocks_of_rows(
     torch.testing.assert_close(gradients(whole * 0.3, *inputs), expected, **close)
 
 
-def test_a_batch_without_a_token_to_predict_costs_nothing() -> None:
-    """A step of a masked model may ask for no token at all."""
-    hidden, generator = torch.randn(2, 3, 4, requires_grad=True), nn.Linear(4, 9, bias=False)
-    loss, nll = projected_cross_entropy(hidden, generator, torch.zeros(2, 3).long(), 0.1, 0)
-    assert loss == nll == 0
-    for gradient in gradients(loss, hidden, generator.weight):
-        assert not gradient.any()
-
-
 def test_the_operation_is_sound() -> None:
     """PyTorch's own checks: shapes without data, gradients, no hidden aliasing."""
     hidden, weight = torch.randn(5, 4, requires_grad=True), torch.randn(9, 4, requires_grad=True)
@@ -106,12 +103,6 @@ def test_autocast_multiplies_in_bfloat16() -> None:
         assert (narrow - wide).norm() < 0.02 * wide.norm()
 
 
-@pytest.mark.parametrize("update", [1, 2, 100, 3_999, 4_000, 4_001, 100_000])
-def test_learning_rate_is_the_papers_formula(update: int) -> None:
-    expected = 512**-0.5 * min(update**-0.5, update * 4_000**-1.5)
-    assert learning_rate(update, TrainingRecipe(), 512, 10**6) == pytest.approx(expected)
-
-
 @given(
     update=st.integers(1, 5_000), warmup=st.integers(0, 3_000), peak=st.floats(1e-5, 1e-1),
     cooldown=st.floats(0, 1),
@@ -121,7 +112,10 @@ def test_learning_rates_have_a_peak(update: int, warmup: int, peak: float, coold
     assert 0 < learning_rate(update, recipe, 64, 5_000) <= peak * (1 + 1e-9)
 
 
-def test_cooldown_ends_near_zero_and_leaves_the_start_alone() -> None:
+def test_the_rate_is_the_papers_formula_and_a_cooldown_ends_near_zero() -> None:
+    for update in (1, 2, 100, 3_999, 4_000, 4_001, 100_000):
+        expected = 512**-0.5 * min(update**-0.5, update * 4_000**-1.5)
+        assert learning_rate(update, TrainingRecipe(), 512, 10**6) == pytest.approx(expected)
     recipe = TrainingRecipe(warmup=10, peak_lr=1.0, cooldown=0.25)
     without = dataclasses.replace(recipe, cooldown=0.0)
     rates = [learning_rate(update, recipe, 64, 100) for update in range(1, 101)]

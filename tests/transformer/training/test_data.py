@@ -1,4 +1,4 @@
-"""Parallel text: reading it, splitting it by source, and cutting it into batches."""
+"""Parallel text: reading it, splitting it by source, cutting it into batches, holding it out."""
 
 import gzip
 from pathlib import Path
@@ -87,13 +87,18 @@ def test_merging_keeps_held_out_sources_out_of_training() -> None:
     assert merged.val == (("Run!", "Lauf!"),) and merged.tests == {"t": (("go", "los"),)}
 
 
-def test_collate_shifts_the_target_and_pads() -> None:
+def test_collate_shifts_the_target_and_reversal_has_answers() -> None:
     batch = data.collate([[5, 6, 7], [8]], [[9], [10, 11]])
     assert batch.src.tolist() == [[5, 6, 7, 2], [8, 2, 0, 0]]
     assert batch.tgt_in.tolist() == [[1, 9, 0], [1, 10, 11]]
     assert batch.tgt_out.tolist() == [[9, 2, 0], [10, 11, 2]]
     assert batch.src.dtype == torch.int64
     assert batch.n_tokens == 5
+    corpus = data.reversal(n=500)
+    held_out = corpus.val + corpus.tests["reverse_test"]
+    assert all(tgt == src[::-1] for src, tgt in corpus.train + held_out)
+    assert not {src for src, _ in corpus.train} & {src for src, _ in held_out}
+    assert data.reversal(n=500) == corpus
 
 
 def write(path: Path, text: str | bytes) -> Path:
@@ -153,14 +158,6 @@ def test_tatoeba_in_both_directions(tmp_path: Path) -> None:
     assert back.train[0][0].startswith("Ziel")
     with pytest.raises(data.MissingFileError, match=r"en-fr\.tsv"):
         data.tatoeba(tmp_path, "en", "fr")
-
-
-def test_reversal() -> None:
-    corpus = data.reversal(n=500)
-    held_out = corpus.val + corpus.tests["reverse_test"]
-    assert all(tgt == src[::-1] for src, tgt in corpus.train + held_out)
-    assert not {src for src, _ in corpus.train} & {src for src, _ in held_out}
-    assert data.reversal(n=500) == corpus
 
 
 def test_train_only_text_holds_nothing_out(tmp_path: Path) -> None:

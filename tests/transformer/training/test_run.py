@@ -1,4 +1,4 @@
-"""Training: what a run leaves behind."""
+"""Training: what a run leaves behind, its snapshots, and runs killed at any moment."""
 
 import errno
 import itertools
@@ -298,7 +298,7 @@ def swap_lines(data: Path) -> None:
         file.write_text("\n".join([second, first, *rest]) + "\n")
 
 
-def test_another_run_is_refused(usual: Path, data: Path, tmp_path: Path) -> None:
+def test_another_run_or_a_damaged_state_is_refused(usual: Path, data: Path, tmp_path: Path) -> None:
     out = Path(shutil.copytree(usual, tmp_path / "out"))
     before = {file: file.read_bytes() for file in out.iterdir() if file.is_file()}
     with pytest.raises(ConfigError, match=r"use --resume or another --out"):
@@ -314,6 +314,14 @@ def test_another_run_is_refused(usual: Path, data: Path, tmp_path: Path) -> None
     (out / "recipe.json").unlink()
     with pytest.raises(ConfigError, match="cannot resume without it"):
         run(recipe(data), out, resume=True)
+    swap_lines(data)
+    out = Path(shutil.copytree(usual, tmp_path / "damaged"))
+    state = out / "state.pt"
+    torch.save({"model": {}, "optimizer": {}, "progress": {}}, state)
+    for damage in (state.read_bytes(), b"", b"PK\x03\x04 cut"):
+        state.write_bytes(damage)
+        with pytest.raises(CheckpointError, match=r"state\.pt: cannot resume from it"):
+            run(recipe(data), out, resume=True)
 
 
 def test_killed_before_its_first_state(usual: Path, data: Path, tmp_path: Path) -> None:
@@ -330,16 +338,6 @@ def test_killed_before_its_first_state(usual: Path, data: Path, tmp_path: Path) 
     run(recipe(data), out, resume=True)
     assert_same_bits(usual, out)
     assert logged(out) == logged(usual)
-
-
-def test_a_damaged_state_is_named(usual: Path, data: Path, tmp_path: Path) -> None:
-    out = Path(shutil.copytree(usual, tmp_path / "out"))
-    state = out / "state.pt"
-    torch.save({"model": {}, "optimizer": {}, "progress": {}}, state)
-    for damage in (state.read_bytes(), b"", b"PK\x03\x04 cut"):
-        state.write_bytes(damage)
-        with pytest.raises(CheckpointError, match=r"state\.pt: cannot resume from it"):
-            run(recipe(data), out, resume=True)
 
 
 def test_a_full_disk_leaves_the_state_before(tmp_path: Path) -> None:

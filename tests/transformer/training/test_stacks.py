@@ -63,16 +63,13 @@ def _check_moments(out: Path, val_nll: float) -> None:
         open_tracer(out.with_name("out@777"))
 
 
-def test_one_side_holds_each_source_once(data: Path) -> None:
+def test_a_continuation_reads_one_side_once(data: Path) -> None:
+    batch = continuation(collate([[7, 8], [9]], [[7, 8], [9]]))
+    assert batch.src.shape == (2, 0) and batch.tgt_in.tolist() == [[1, 7, 8], [1, 9, 0]]
     corpus = load_corpus(DataRecipe(("pairs",), val="held_out"), data)
     alone = one_side(corpus)
     assert [src for src, _ in alone.train] == list(dict.fromkeys(src for src, _ in corpus.train))
     assert all(src == tgt for src, tgt in (*alone.train, *alone.val))
-
-
-def test_a_continuation_reads_the_text_alone() -> None:
-    batch = continuation(collate([[7, 8], [9]], [[7, 8], [9]]))
-    assert batch.src.shape == (2, 0) and batch.tgt_in.tolist() == [[1, 7, 8], [1, 9, 0]]
 
 
 def test_masked_tokens_are_those_of_bert() -> None:

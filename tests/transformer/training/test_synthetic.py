@@ -1,4 +1,4 @@
-"""Made training text: every line of the phrasebook fills, and grammar holds for every noun."""
+"""Made training text: phrasebook, dictionary and pronouns; grammar holds for every noun."""
 
 import random
 import re
@@ -56,15 +56,7 @@ def test_a_faulty_line_is_refused(line: str, fault: str) -> None:
         parse(line)
 
 
-def test_a_folder_without_a_phrasebook_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="no phrasebook"):
-        read_phrases(tmp_path)
-    (tmp_path / "a.tsv").write_text("Hi.\tHallo.\tSalut.\nHi.\tHallo.\n", "utf-8")
-    with pytest.raises(DataError, match=r"a\.tsv: line 2: 2 columns"):
-        read_phrases(tmp_path)
-
-
-def test_the_same_seed_makes_the_same_pairs_in_every_direction() -> None:
+def test_a_seed_makes_the_same_pairs_both_ways_and_some_as_people_type_them() -> None:
     some = PHRASES[::4]
     forth = phrasebook_pairs(some, "en", "de", copies=3)
     assert forth == phrasebook_pairs(some, "en", "de", copies=3)
@@ -73,9 +65,6 @@ def test_the_same_seed_makes_the_same_pairs_in_every_direction() -> None:
     assert len(forth) == len(set(forth))
     with pytest.raises(ValueError, match="en-es"):
         phrasebook_pairs(some, "en", "es")
-
-
-def test_some_pairs_come_again_as_people_type_them() -> None:
     triples = [parse("How nice it is!\tWie schön es ist!\tComme c'est beau !")] * 40
     triples.append(parse("Tom knows how.\tTom weiß, wie.\tTom sait comment."))
     made = set(phrasebook_pairs(triples, "en", "fr"))
@@ -195,7 +184,7 @@ def test_a_repeated_phrasebook_fills_anew(tmp_path: Path, monkeypatch: pytest.Mo
     assert twice[: len(once)] == once and set(twice) > set(once)
 
 
-def test_the_phrasebook_holds_nothing_out_and_needs_its_languages(tmp_path: Path) -> None:
+def test_the_phrasebook_holds_nothing_out_and_needs_files_and_languages(tmp_path: Path) -> None:
     assert {source_key(each) for each in HELD_OUT} <= excluded_sources()
     assert list(spelled_out("[A[b|c]|D] e|f")) == ["Ab e", "Ac e", "D e", "f"]
     assert list(spelled_out("plain")) == ["plain"]
@@ -203,6 +192,11 @@ def test_the_phrasebook_holds_nothing_out_and_needs_its_languages(tmp_path: Path
         load_corpus(DataRecipe(("phrasebook",), "en", "nl"), tmp_path)
     held = load_held_out(DataRecipe(("reversal", "phrasebook")), tmp_path)
     assert not held.train and held.val and list(held.tests) == ["reverse_test"]
+    with pytest.raises(DataError, match="no phrasebook"):
+        read_phrases(tmp_path)
+    (tmp_path / "a.tsv").write_text("Hi.\tHallo.\tSalut.\nHi.\tHallo.\n", "utf-8")
+    with pytest.raises(DataError, match=r"a\.tsv: line 2: 2 columns"):
+        read_phrases(tmp_path)
 
 
 def test_pairs_are_shown_for_proofreading(

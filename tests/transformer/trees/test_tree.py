@@ -16,13 +16,10 @@ from transformer.trees.tree import MAX_DEPTH, Tree, TreeError, read_tree, simpli
 from transformer.trees.words import agreeing_tag, split_words
 
 
-def test_reads_and_writes() -> None:
+def test_trees_are_read_written_and_simplified() -> None:
     tree = read_tree("(S (NP (-LRB- -LRB-) (NN cat) (-RRB- -RRB-))\n (VP (VBZ sits)))")
     assert tree.words == ["(", "cat", ")", "sits"]
     assert read_tree(str(tree)) == tree
-
-
-def test_simplified_drops_traces_functions_indices_and_the_root() -> None:
     gold = "(ROOT (S (NP-SBJ-1 (DT The) (NN cat)) (VP (VBD sat) (NP (-NONE- *-1))) (. .)))"
     assert str(simplified(read_tree(gold))) == "(S (NP (DT The) (NN cat)) (VP (VBD sat)) (. .))"
     assert str(simplified(read_tree("( (S=2 (UH Yes)) (. .))"))) == "(S (S (UH Yes)) (. .))"
@@ -127,15 +124,12 @@ OTHER = read_tree(
 )
 
 
-def test_by_hand() -> None:
+def test_scores_by_hand() -> None:
     """Gold: S NP VP PP NP; the other: S NP NP PP NP, of which one NP is wrong."""
     found = score(GOLD, OTHER)
     assert (found.matched, found.gold, found.found) == (4, 5, 5)
     assert found.precision == found.recall == found.f1 == 0.8
     assert (found.words, found.tags, found.exact, found.crossing) == (6, 5, 0, 0)
-
-
-def test_crossing_punctuation_and_prt() -> None:
     gold = read_tree("(S (A (X a) (X b)) (PRT (X c)))")
     assert score(gold, read_tree("(S (X a) (B (X b) (X c)))")).crossing == 1
     assert score(gold, read_tree("(S (A (X a) (X b)) (ADVP (X c)))")).exact == 1
@@ -203,14 +197,11 @@ def test_every_way_through_the_grammar_is_a_tree(words: list[list[int]], draw: o
     assert rebuilt.tree.words == copied
 
 
-def test_what_is_not_allowed_ends_the_rules() -> None:
+def test_what_is_not_allowed_ends_the_rules_and_has_no_probability() -> None:
     grammar = TreeGrammar(SYMBOLS, [4])  # type: ignore[arg-type]
     assert grammar.follow(grammar.start(), 10) is None
     assert np.flatnonzero(grammar.allowed(grammar.start())).tolist() == [8, 9]
     assert symbols_of(PIECES[:8], 2) is None  # without brackets there is no grammar
-
-
-def test_masked_logits_share_their_probability() -> None:
     logits = torch.tensor([[1.0, 2.0, 3.0], [0.0, 0.0, 0.0], [5.0, 1.0, 1.0]])
     rows = [np.array([True, False, True]), None, np.array([False, True, False])]
     whole = torch.cat(list(masked(logits, rows)))

@@ -1,4 +1,4 @@
-"""Jobs in processes: the same traces and errors as here, and nothing left behind."""
+"""Jobs in threads and processes: the same traces and errors as here, and nothing left behind."""
 
 import dataclasses
 import os
@@ -64,7 +64,7 @@ def test_a_trace_from_there_is_that_of_here(
     assert (found.forcing_gap is None) == (expected.forcing_gap is None)
 
 
-def test_errors_come_back_as_they_were(worker: Process, tiny_checkpoint: Path) -> None:
+def test_each_job_gets_its_own_answer_or_error(worker: Process, tiny_checkpoint: Path) -> None:
     with pytest.raises(CheckpointError, match="no such checkpoint folder"):
         traced(worker, tiny_checkpoint.with_name("none"), mark="")
     with pytest.raises(CheckpointError, match="changed since this page was drawn"):
@@ -72,6 +72,10 @@ def test_errors_come_back_as_they_were(worker: Process, tiny_checkpoint: Path) -
     with pytest.raises(InputError, match="beam size"):
         traced(worker, tiny_checkpoint, beam_size=-1)
     assert worker.jobs == 0
+    sentences = [f"{'the cat ' * n}sat." for n in range(1, 7)]
+    with ThreadPoolExecutor(len(sentences)) as threads:
+        found = threads.map(lambda each: traced(worker, tiny_checkpoint, each), sentences)
+        assert [each.source for each in found] == sentences
 
 
 def test_a_job_ends_once_its_caller_leaves(worker: Process, tiny_checkpoint: Path) -> None:
@@ -83,13 +87,6 @@ def test_a_job_ends_once_its_caller_leaves(worker: Process, tiny_checkpoint: Pat
         traced(worker, tiny_checkpoint, long, report=leave, beam_size=10)
     wait_until(lambda: worker.jobs == 0)
     assert traced(worker, tiny_checkpoint).complete is not None
-
-
-def test_several_jobs_at_once_get_their_own_answers(worker: Process, tiny_checkpoint: Path) -> None:
-    sentences = [f"{'the cat ' * n}sat." for n in range(1, 7)]
-    with ThreadPoolExecutor(len(sentences)) as threads:
-        found = threads.map(lambda each: traced(worker, tiny_checkpoint, each), sentences)
-        assert [each.source for each in found] == sentences
 
 
 def test_requests_and_progress_cross_and_outcomes_that_can_be_pickled(worker: Process) -> None:

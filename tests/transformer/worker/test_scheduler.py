@@ -1,4 +1,4 @@
-"""Order of work: short first, then by arrival; leaving work frees its place once."""
+"""Order of work: short first, then by arrival; sentences that wait together go together."""
 
 import threading
 from collections.abc import Callable, Iterator
