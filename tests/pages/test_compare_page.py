@@ -203,12 +203,11 @@ def test_a_broken_checkpoint_leaves_the_page_usable(open_page: RunApp, name: str
     assert not app.error
 
 
-#: What stands beside "everyday-en-de": other pieces and heads, another language, another depth and
-#: no common word, a sentence of another length.
+#: What stands beside "everyday-en-de": another language, another depth and no common word, a
+#: sentence of another length.
 CASES = {
-    "captions": {"other": CAPTIONS, "sentence": HOSTILE},
     "french": {"other": EN_FR},
-    "letters": {"other": "reverse-toy"},
+    "letters": {"other": "reverse-toy", "sentence": HOSTILE},
     "sentences": {"pairing": "sentences", "second": "A dog runs through the snow today."},
 }
 
