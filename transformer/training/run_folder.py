@@ -53,6 +53,9 @@ class Progress:
     batch: int = 0
     seconds: float = 0.0
     tokens: int = 0
+    #: since the last line of an update: negative log-likelihood in nats, and target tokens
+    nll: float = 0.0
+    n_tokens: int = 0
 
 
 class RunFolder:

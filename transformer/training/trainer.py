@@ -177,7 +177,6 @@ class Trainer:
         started, seconds, tokens = time.monotonic(), progress.seconds, progress.tokens
         save_every = self.settings.save_every
         begun: list[Begun] = []
-        window: list[tuple[float, int]] = []
         snapshots = snapshot_updates(
             self.settings.snapshots, self.settings.first_snapshot, n_updates
         )
@@ -199,7 +198,8 @@ class Trainer:
                 continue  # reading a loss would make a GPU wait for its next update
             for each in begun:
                 loss, nll, n_tokens = self.read(each)
-                window.append((nll, n_tokens))
+                progress.nll += nll
+                progress.n_tokens += n_tokens
             begun.clear()
             progress.seconds = seconds + time.monotonic() - started
             speed = (progress.tokens - tokens) / max(progress.seconds - seconds, 1e-9)
@@ -208,8 +208,8 @@ class Trainer:
                 refresh=False,
             )
             if logs:
-                mean = sum(part[0] for part in window) / sum(part[1] for part in window)
-                window.clear()
+                mean = progress.nll / progress.n_tokens
+                progress.nll, progress.n_tokens = 0.0, 0
                 values = {"loss": loss, "nll": mean, "lr": rate, "tokens_per_second": speed}
                 self._log("update", values, board)
             if keeps and self.world.leads:

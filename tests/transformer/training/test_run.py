@@ -29,7 +29,13 @@ from transformer.training import trainer
 from transformer.training.data import DataError, collate
 from transformer.training.run_folder import Progress, RunFolder
 from transformer.training.snapshots import keep_snapshots
-from transformer.training.trainer import Trainer, TrainingError, snapshot_updates, with_word_dropout
+from transformer.training.trainer import (
+    Begun,
+    Trainer,
+    TrainingError,
+    snapshot_updates,
+    with_word_dropout,
+)
 
 
 @pytest.fixture(scope="module")
@@ -238,8 +244,10 @@ def usual(tmp_path_factory: pytest.TempPathFactory, one_thread: None) -> Path:
     return run(recipe(data), data.parent / "out")
 
 
-def logged(out: Path) -> list[tuple[str, int, int]]:
-    return [(line["kind"], line["update"], line["epoch"]) for line in log_lines(out)]
+def logged(out: Path) -> list[dict[str, Any]]:
+    """Return the lines of metrics.jsonl without times."""
+    times = {"seconds", "tokens_per_second"}
+    return [{k: v for k, v in line.items() if k not in times} for line in log_lines(out)]
 
 
 #: Every option that draws numbers or depends on the update.
@@ -251,7 +259,7 @@ def test_resuming_gives_the_same_bits_and_log_lines_once(
     kind: str, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In both precisions, and of a model whose masked tokens are drawn."""
-    monkeypatch.setattr(trainer, "LOG_EVERY", 1)
+    monkeypatch.setattr(trainer, "LOG_EVERY", 5)  # not where states are saved
     stack = '\n[stack]\ntask = "fill"\nn_layers = 2\n' if kind == "fill" else ""
     path = recipe(data, OPTIONS + stack, precision="bfloat16" if kind == "bfloat16" else "float32")
     run(path, tmp_path / "whole")
@@ -265,6 +273,28 @@ def test_resuming_gives_the_same_bits_and_log_lines_once(
     run(path, tmp_path / "cut", resume=True)
     assert logged(tmp_path / "whole") == logged(tmp_path / "cut")
     assert_same_bits(tmp_path / "whole", tmp_path / "cut")
+
+
+def test_a_line_is_the_mean_since_the_line_before(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where an epoch ends between the two."""
+    read, seen = Trainer.read, [(0.0, 0)]
+
+    def kept(self: Trainer, begun: Begun) -> tuple[float, float, int]:
+        loss, nll, n_tokens = read(self, begun)
+        seen.append((nll, n_tokens))
+        return loss, nll, n_tokens
+
+    monkeypatch.setattr(trainer, "LOG_EVERY", 7)
+    monkeypatch.setattr(Trainer, "read", kept)
+    out = run(recipe(data, epochs=3), tmp_path / "out")
+    lines = [line for line in log_lines(out) if line["kind"] == "update"]
+    assert len({line["epoch"] for line in lines}) == 3
+    for line in lines:
+        part = seen[line["update"] - 6 : line["update"] + 1]
+        mean = sum(nll for nll, _ in part) / sum(n_tokens for _, n_tokens in part)
+        assert line["nll"] == pytest.approx(mean, abs=1e-6)
 
 
 @pytest.mark.parametrize("name", ["fsync", "replace"])
