@@ -1,5 +1,6 @@
 """Every figure of every page in every format, and its program, which makes the same arrays."""
 
+import shutil
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -10,7 +11,12 @@ import pytest
 from figures import paper
 from figures.exhibit import Exhibit
 from tests.pages.conftest import RunApp
+from tests.snapshots import UPDATES, write_snapshots
 from tests.test_calls import check_program
+from tests.tiny_models import random_model
+from transformer.checkpoint.folder import save_checkpoint
+from transformer.config import ModelConfig
+from transformer.text.tokenizer import Tokenizer
 from ui.export import download
 from ui.frame.pages import PAGES, PageSpec
 
@@ -51,6 +57,19 @@ CASES = [
     for index, query in enumerate(({}, *VIEWS.get(spec.url_path, ())))
 ]
 
+#: Figures that only models of other kinds have.
+KINDS = [
+    pytest.param(spec, {**query, "checkpoint": name}, id=f"{spec.url_path}-{name}")
+    for spec in PAGES
+    for page, name, query in (
+        ("family", "one", {"part": "stacks"}), ("positions", "learned", {}),
+        ("positions", "relative", {}), ("positions", "stored", {}),
+    )
+    if spec.url_path == page
+]  # fmt: skip
+#: Cases without a figure of the model on screen.
+NOT_OF_IT = {"complexity0", "complexity1", "complexity2", "positions0", "family3"}
+
 
 @pytest.fixture
 def offered(monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[Callable[[], Exhibit], str]]:
@@ -70,6 +89,48 @@ def in_a_thread(make: Callable[[], Exhibit]) -> Exhibit:
     """Call a maker as Streamlit does, outside any session."""
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(make).result()
+
+
+@pytest.fixture(scope="module")
+def in_time(
+    random_checkpoints: Path, tiny_parser: Path, family: Path, tiny_config: ModelConfig,
+    tiny_tokenizer: Tokenizer, tmp_path_factory: pytest.TempPathFactory,
+) -> Path:  # fmt: skip
+    """A folder with snapshots of a model of each kind that keeps them."""
+    root = tmp_path_factory.mktemp("in-time")
+    for folder in (random_checkpoints / "alpha", tiny_parser, *family.iterdir()):
+        shutil.copytree(folder, root / folder.name)
+    for kind in ("learned", "relative", "stored"):
+        config = tiny_config.replace(positions=kind, max_positions=60)
+        save_checkpoint(root / kind, random_model(config), tiny_tokenizer)
+    for folder in root.iterdir():
+        write_snapshots(folder)
+    return root
+
+
+@pytest.mark.timeout(1_200)
+@pytest.mark.parametrize(("spec", "query"), [*CASES, *KINDS])
+def test_every_program_runs_at_a_moment_of_training(
+    run_app: RunApp,
+    offered: dict[str, tuple[Callable[[], Exhibit], str]],
+    in_time: Path,
+    tiny_parser: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
+    spec: PageSpec,
+    query: dict[str, str],
+) -> None:
+    at = "" if spec is PAGES[0] else spec.url_path
+    whole = {"parsing": tiny_parser.name, "family": "reader"}.get(spec.url_path, "alpha")
+    name = f"{query.get('checkpoint', whole)}@{UPDATES[1]}"
+    start = {"sentence": SENTENCE, "beam": "2", "other": f"two@{UPDATES[-1]}"}
+    run_app(in_time, at=at, **{**start, **query, "checkpoint": name})
+    monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(in_time))
+    programs = [in_a_thread(make) for make, _ in offered.values()]
+    for made in programs:
+        check_program(made)
+    of_it = [made for made in programs if f"path_of({name!r})" in made.snippet]
+    assert bool(of_it) != (request.node.callspec.id in NOT_OF_IT)
 
 
 @pytest.mark.timeout(1_200)

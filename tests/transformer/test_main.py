@@ -23,13 +23,19 @@ import pytest
 
 from tests.factories import make_trace
 from tests.forks import ENVIRONMENT
+from tests.random_stacks import random_stack
 from tests.servers import free_port
+from tests.snapshots import write_snapshots
 from tests.tiny_models import SENTENCES
 from tests.transformer.conftest import Command, Ran
 from tests.waiting import wait_until
 from transformer.__main__ import _command, main
 from transformer.arrays.trace_file import save_arrays
+from transformer.checkpoint.folder import load_checkpoint, save_checkpoint
+from transformer.config import ModelConfig
+from transformer.one_stack.files import load_stack, save_stack
 from transformer.search.records import Translation
+from transformer.text.tokenizer import Tokenizer
 from transformer.translator import Translator
 
 ROOT = Path(__file__).parents[2]
@@ -201,6 +207,39 @@ def test_trace_writes_arrays(
         for name in ("src_tokens", "predicted_tokens", "text", "forced"):
             assert np.array_equal(arrays[name], getattr(expected, name))
         assert arrays["top_tokens"].shape == arrays["top_ids"].shape
+
+
+@pytest.mark.parametrize("name", ["translate", "trace", "info", "parse", "complete"])
+def test_a_command_opens_a_moment_of_training(
+    name: str, tiny_checkpoint: Path, tiny_parser: Path, tiny_config: ModelConfig,
+    tiny_tokenizer: Tokenizer, tmp_path: Path, command: Command,
+) -> None:  # fmt: skip
+    """And gives what the checkpoint with the weights of that moment does."""
+    folder, ours = tmp_path / "it", name == "complete"
+    if ours:
+        save_stack(folder, *random_stack("continue", tiny_config, tiny_tokenizer))
+    else:
+        shutil.copytree(tiny_parser if name == "parse" else tiny_checkpoint, folder)
+        (folder / "metrics.json").unlink(missing_ok=True)
+    write_snapshots(folder)
+    found = (load_stack if ours else load_checkpoint)(f"{folder}@20")
+    (save_stack if ours else save_checkpoint)(tmp_path / "same", found.model, found.tokenizer)
+    said = []
+    for place in ("it@20", "same"):
+        where, text = [str(tmp_path / place)], "The cat sat."
+        if name != "info":
+            where = ["--checkpoint", *where, "--device", "cpu"]
+            out = str(tmp_path / "out.npz")
+            where += ["--src", text, "--out", out] if name == "trace" else [text]
+        ran = command(name, *where, *(["--json"] if name == "info" else []))
+        assert ran.status == 0, ran.err
+        said.append(ran.out)
+        if name == "trace":
+            with np.load(out) as arrays:
+                said[-1] = str(arrays["cross"].tolist())
+    if name == "info":
+        said = [{**json.loads(each), "name": 0, "path": 0} for each in said]
+    assert said[0] == said[1]
 
 
 def test_info(tiny_checkpoint: Path, command: Command) -> None:

@@ -69,6 +69,7 @@ def typed(
     json_: Json = False,
 ) -> None:  # fmt: skip
     """Translate 200 sentences as visitors type them, and judge each."""
+    from transformer.checkpoint.reference import ModelRef
     from transformer.checkpoint.weights import weights_digest
     from transformer.config import ConfigError
     from transformer.evaluation.measure import read_metrics
@@ -78,7 +79,7 @@ def typed(
     src, _, tgt = languages.partition("-")
     if not languages:
         try:
-            data = read_metrics(model.checkpoint)[0].data
+            data = read_metrics(ModelRef.of(model.checkpoint).folder)[0].data
         except ConfigError as error:
             raise ConfigError(f"{error}; say what it translates with --languages") from None
         src, tgt = data.src, data.tgt
@@ -112,6 +113,7 @@ def align(
     """Score each head's word alignment against links drawn by people."""
     from transformer.catalogue import open_tracer
     from transformer.checkpoint.folder import METRICS
+    from transformer.checkpoint.reference import ModelRef
     from transformer.checkpoint.weights import weights_digest
     from transformer.config import ConfigError
     from transformer.evaluation.alignment import (
@@ -127,7 +129,10 @@ def align(
     from transformer.one_stack.tracer import StackModel
     from transformer.translator import Translator
 
-    recipe, metrics = read_metrics(checkpoint)
+    ref = ModelRef.of(checkpoint)
+    if write and ref.updates is not None:
+        raise ConfigError(f"{checkpoint}: --write is for the checkpoint itself, not a snapshot")
+    recipe, metrics = read_metrics(ref.folder)
     aligned = read_gold(data, recipe.data.src)
     model = open_tracer(checkpoint, device)
     writes = isinstance(model, Translator) or (

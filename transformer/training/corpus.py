@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
+from transformer.checkpoint.reference import ModelRef
 from transformer.files.atomic import write_atomic
 from transformer.one_stack.files import MASK
 from transformer.text.tokenizer import Tokenizer, train_tokenizer, with_symbols
@@ -234,7 +235,7 @@ def make_tokenizer(recipe: Recipe, corpus: Corpus, path: Path) -> Tokenizer:
     trees = recipe.data.tgt == TREE
     if init and (trees or not recipe.training.grow):
         # Weights are meaningless with any other tokenizer.
-        tokenizer = Tokenizer.load(Path(init) / "tokenizer.model")
+        tokenizer = Tokenizer.load(ModelRef.of(init).folder / "tokenizer.model")
     elif settings.checkpoint:
         tokenizer = Tokenizer.load(Path(settings.checkpoint) / "tokenizer.model")
     else:

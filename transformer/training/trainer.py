@@ -22,7 +22,9 @@ from torch.nn.parallel import DistributedDataParallel
 from tqdm import tqdm
 
 from transformer.checkpoint.folder import load_checkpoint
-from transformer.checkpoint.weights import layout_of, read_weights
+from transformer.checkpoint.reference import ModelRef
+from transformer.checkpoint.snapshots import read_state
+from transformer.checkpoint.weights import layout_of
 from transformer.config import ConfigError
 from transformer.model import Transformer
 from transformer.one_stack.files import stack_layout
@@ -295,12 +297,12 @@ class Trainer:
         Raises: `CheckpointError` if their shapes do not match, `ConfigError` if they cannot grow.
         """
         if isinstance(self.model, OneStack):
-            weights = read_weights(folder, stack_layout(self.model.config))
+            weights = read_state(ModelRef.of(folder), stack_layout(self.model.config))
         elif self.settings.grow:
             small = load_checkpoint(folder)
             weights = grown(small, self.config, self.tokenizer, self.settings.seed)
         else:
-            weights = read_weights(folder, layout_of(self.config))
+            weights = read_state(ModelRef.of(folder), layout_of(self.config))
         self.model.load_state_dict(weights, strict=False)
 
     def resume(self) -> None:

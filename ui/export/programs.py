@@ -27,7 +27,7 @@ roots = os.environ.get("HEADLIGHT_CHECKPOINTS", "checkpoints").split(os.pathsep)
 
 def path_of(name):
     paths = [Path(root) / name for root in roots]
-    return next(path for path in paths if path.exists())
+    return next(path for path in paths if ModelRef.of(path).folder.exists())
 
 
 """
@@ -139,7 +139,7 @@ def of_two(
 
 def start_of(traced: tuple[Source, ...], *imports: str) -> str:
     """Return the start of a program: imports, and `path_of`, which finds a checkpoint by name."""
-    lines = {"from transformer.catalogue import open_tracer", *imports}
+    lines = {"from transformer.catalogue import ModelRef, open_tracer", *imports}
     if any(name == "sampling" for source in traced for name, _ in source.arguments):
         lines.add("from transformer.search.sampling import Sampling")
     return _START.format(imports="\n".join(sorted(lines)))

@@ -15,6 +15,7 @@ import pytest
 from tests.factories import make_trace
 from tests.random_stacks import random_stack
 from tests.shipped import FOLDER
+from tests.snapshots import write_snapshots
 from tests.transformer.conftest import Command
 from transformer.checkpoint.folder import save_checkpoint
 from transformer.config import ModelConfig
@@ -100,7 +101,11 @@ def test_align_from_the_command_line(
     align = ["align", folder, "--data", tmp_path, "--device", "cpu"]
     shown = json.loads(command(*align, "--json", "--write").out)
     assert json.loads((folder / "metrics.json").read_text())["alignment"] == shown
-    assert best_aligner(shown)[2] in command(*align).out
+    assert best_aligner(shown)[2] in (whole := command(*align).out)
+    write_snapshots(folder)
+    align[1] = f"{folder}@20"
+    assert (moment := command(*align)).status == 0 and moment.out != whole
+    assert "not a snapshot" in command(*align, "--write").refused
 
 
 def plain_errors(

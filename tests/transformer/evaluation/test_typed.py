@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.snapshots import write_snapshots
 from tests.transformer.conftest import Command
 from transformer.evaluation import typed
 from transformer.training.data import DataError
@@ -248,3 +249,6 @@ def test_the_command_prints_failures_and_counts(
     assert len(record["topics"]) == 3
     assert sum(each["right"] for each in record["verdicts"]) == record["right"]
     assert said.endswith(f"right{record['right']:>13} of 3\n")
+    write_snapshots(copy)
+    asked[2] = f"{copy}@20"
+    assert few[0].source in command(*asked).out

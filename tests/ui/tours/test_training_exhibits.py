@@ -44,15 +44,17 @@ def facts_of(path: Path) -> TrainingFacts:
     return training_facts(Scene(make_trace(), entry.config, entry.metrics, None))
 
 
-@pytest.mark.parametrize("says", [True, False])
-def test_figures_have_origins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says: bool) -> None:
+@pytest.mark.parametrize(("says", "name"), [(True, "tiny"), (False, "tiny@20")])
+def test_figures_have_origins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says: bool, name: str
+) -> None:
     monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(tmp_path))
     own = Path(shutil.copytree(TOY, tmp_path / "tiny"))
     (own / "metrics.json").write_text(json.dumps(METRICS if says else {}))
     facts = facts_of(own)
     assert facts.own == says
     assert len(FIGURES) == len(TOURS[-1].stops) - 1  # the first stop has numbers only
-    made = [figure_of(facts, own.name, figure, 17) for figure in FIGURES]
+    made = [figure_of(facts, name, figure, 17) for figure in FIGURES]
     for exhibit in made:
         check_program(exhibit)
         assert len(to_svg(exhibit)) > 100
