@@ -1,17 +1,19 @@
 """Snapshots of a training that never was, beside a small checkpoint."""
 
 import io
+import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from transformer.catalogue import resolve
 from transformer.checkpoint.folder import load_checkpoint
 from transformer.checkpoint.snapshots import FILE, pack
-from transformer.checkpoint.weights import layout_of
+from transformer.checkpoint.weights import layout_of, weights_digest
 from transformer.model import Transformer
 from transformer.one_stack.files import load_stack, stack_layout
 from transformer.one_stack.model import OneStack
@@ -36,14 +38,31 @@ def drifting(model: Transformer | OneStack, count: int) -> list[dict[str, Tensor
 
 
 def write_snapshots(
-    folder: Path, fineness: float = 16.0, **changed: Any
+    folder: Path,
+    fineness: float = 16.0,
+    about: dict[str, Any] | NDArray[Any] | None = None,
+    *,
+    towards: bool = False,
+    **changed: Any,
 ) -> list[dict[str, Tensor]]:
-    """Put snapshots beside a checkpoint's weights; return those that were packed."""
+    """Put snapshots beside a checkpoint's weights; return those that were packed.
+
+    Args:
+        about: what they say of the run and the checkpoint in place of "unrelated".
+        towards: the last one has the checkpoint's weights, else the first.
+    """
+    said = {
+        "recipe": {"training": {"init": ""}}, "weights": weights_digest(folder), "end": False,
+        "cosine": 0.012,
+    }  # fmt: skip
     load = load_stack if resolve(folder).kind == "one_stack" else load_checkpoint
-    states = drifting(load(folder).model, len(UPDATES))
+    states = drifting(load(folder).model, len(UPDATES))[:: -1 if towards else 1]
     arrays = pack(states, fineness) | {
         "updates": np.array(UPDATES), "val_nll": np.array([9.0, 5.0, 2.0], np.float32),
-        "continues": np.array(0, np.uint8), **changed,
+        "about": about if isinstance(about, np.ndarray) else np.array(
+            json.dumps({**said, **(about or {})})
+        ),
+        **changed,
     }  # fmt: skip
     file = io.BytesIO()
     np.savez_compressed(file, **{k: v for k, v in arrays.items() if v is not None})

@@ -151,8 +151,9 @@ class Bench(dict[str, Target]):
         whole = model.state_dict()
         states = [{name: whole[name] for name in layout_of(model.config).stored}] * 2
         arrays = {
-            "updates": np.array([0, 5]), "continues": np.array(1, np.uint8),
-            "val_nll": np.zeros(2, np.float32), **pack(states, 8.0),
+            "updates": np.array([0, 5]), "about": np.array('{"end": true, "cosine": 1.0}'),
+            "val_nll": np.zeros(2, np.float32), "far_1": np.array([[3], [999]], np.int32),
+            **pack(states, 8.0),
         }  # fmt: skip
         np.savez_compressed(made / SNAPSHOTS, **arrays)
         return made

@@ -1,5 +1,6 @@
 """The bar through a model's training: what it offers, where it leads, what a link may ask."""
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 from tests.pages.conftest import RunApp
 from tests.pages.links import press, said, trace_of
 from tests.pages.test_translate import translation
-from tests.snapshots import write_snapshots
+from tests.snapshots import UPDATES, write_snapshots
 from transformer.catalogue import inspect_entry
 from transformer.one_stack.tracer import StackModel
 from transformer.translator import Translator
@@ -22,13 +23,35 @@ CAT = "The cat sat on the mat."
 
 @pytest.fixture(scope="module")
 def root(random_checkpoints: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A checkpoint with three snapshots of another run, one with its own, one without any."""
+    """Checkpoints with snapshots of each relation to them, one without any."""
     found = tmp_path_factory.mktemp("time")
-    for name in ("alpha", "beta", "own"):
+    run = {"training": {"init": "runs/`first`"}}
+    abouts: dict[str, dict[str, Any]] = {
+        "alpha": {}, "beta": {}, "own": {"end": True}, "like": {"recipe": run, "cosine": 0.5},
+        "later": {"recipe": run}, "replaced": {"end": True, "weights": "0" * 64},
+    }  # fmt: skip
+    for name, about in abouts.items():
         shutil.copytree(random_checkpoints / "alpha", found / name)
-    write_snapshots(found / "alpha")
-    write_snapshots(found / "own", continues=np.array(1, np.uint8))
+        if name != "beta":
+            write_snapshots(found / name, about=about)
+    parts = {"earlier_parts": [{"recipe": run, "updates": UPDATES[-1]}]}
+    (found / "later" / "metrics.json").write_text(json.dumps(parts))
     return found
+
+
+UNRELATED = "another run: heads of the same number here and there are unrelated"
+
+#: What the bar says of the finished model, and of what the run began with.
+SAID = {
+    "alpha": ("20 updates on random weights.", f"{UNRELATED} (cosine of their weights 0.01)."),
+    "own": ("20 updates on random weights.", "This run ends in the finished model."),
+    "like": ("20 updates on weights from `` runs/`first` ``.",
+             "there are related (cosine of their weights 0.50)."),
+    "later": ("20 updates on weights from `` runs/`first` ``.",
+              "The finished model was trained further from the end of this run."),
+    "replaced": ("20 updates on random weights.",
+                 "How the finished model relates to this run is not recorded."),
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -48,31 +71,40 @@ def test_the_bar_opens_on_the_last_and_leads_to_each(open_page: RunApp, root: Pa
     app = open_page()
     assert not app.main.select_slider
     press(app, "open_time")
-    assert slider(app).options == ["untrained", "3 updates", "20 updates", "finished"]
-    assert slider(app).value is None
-    assert "run of 20 updates" in said(app)
+    assert slider(app).options == ["untrained", "3 updates", "20 updates"]
+    assert slider(app).value == 20 and app.query_params["checkpoint"] == "alpha@20"
     slider(app).set_value(3).run()
     assert app.query_params["checkpoint"] == "alpha@3"
-    assert "After 3 of 20 updates." in said(app) and "0.7%" in said(app)  # exp(-5)
+    assert "After 3 of 20 updates on" in said(app) and "0.7%" in said(app)  # exp(-5)
     expected = Translator.load(root / "alpha@3", "cpu").trace(CAT)
     assert trace_of(app).tgt_ids == expected.tgt_ids
     assert translation(app) == (expected.text or "(empty)")
     slider(app).set_value(0).run()
+    assert "Before the first of 20 updates: random weights." in said(app)
     press(app, "close_time")
     assert not app.main.select_slider and app.query_params["checkpoint"] == "alpha"
-    assert app.query_params["time"] == "off"
-    # The last snapshot is left out where it is the finished model, and a link may name none.
-    app = open_page(checkpoint="own", time="on")
-    assert slider(app).options == ["untrained", "3 updates", "finished"]
     app = open_page(checkpoint="alpha@4")
     assert "alpha@4" in app.toast[0].value and app.query_params["checkpoint"] == "alpha"
 
 
-def test_playing_goes_from_moment_to_moment_and_stops_at_the_finished_model(
+@pytest.mark.parametrize("name", SAID)
+def test_every_moment_says_what_the_run_began_with_and_what_the_finished_model_is(
+    open_page: RunApp, name: str
+) -> None:
+    began, finished = SAID[name]
+    for updates in UPDATES:
+        app = open_page(checkpoint=f"{name}@{updates}")
+        begins = f"of 20 updates: {began.split(' on ')[1]}" if updates == 0 else began
+        assert begins in said(app) and finished in said(app), said(app)
+        first = "untrained" if "random" in began else "0 updates"
+        assert slider(app).options == [first, "3 updates", "20 updates"]
+
+
+def test_playing_goes_from_moment_to_moment_and_stops_at_the_end_of_the_run(
     open_page: RunApp, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    app = press(open_page(time="on"), "play_time")
-    assert app.query_params["checkpoint"] == "alpha@0"  # the finished model begins again
+    app = press(open_page(checkpoint="alpha@20"), "play_time")
+    assert app.query_params["checkpoint"] == "alpha@0"  # begins again
     assert app.button(key="play_time").label == "Stop"
     stops = through_time.moments(inspect_entry(root / "alpha"))
     state = {"now": "alpha@0"}
@@ -82,16 +114,16 @@ def test_playing_goes_from_moment_to_moment_and_stops_at_the_finished_model(
     for _ in range(5):
         through_time.step("alpha", stops)
         seen.append(state["now"])
-    assert seen == ["alpha@3", "alpha@20", "alpha", "alpha", "alpha"]
+    assert seen == ["alpha@3", "alpha@20", "alpha@20", "alpha@20", "alpha@20"]
     state["now"] = "alpha@7"  # a snapshot that was there before
     through_time.step("alpha", stops)
-    assert state["now"] == "alpha"
+    assert state["now"] == "alpha@20"
     monkeypatch.undo()
     assert app.button(key="play_time").label == "Stop"
 
 
 def test_a_held_translation_is_read_by_every_moment(open_page: RunApp) -> None:
-    app = open_page(time="on")
+    app = open_page(checkpoint="alpha@0")
     held = trace_of(app)
     press(app, "hold_time")
     assert app.query_params["target"] == held.text

@@ -3,14 +3,18 @@
     snapshots.npz
         updates   int64 [n]      updates after which each was taken, ascending
         val_nll   float32 [n]    loss on the validation text, nats per token; NaN if not measured
-        continues uint8 []       1 if the checkpoint is the end of that same training
+        about     text []        JSON: the run's `recipe`, as metrics.json has it; the digest of the
+                                 `weights` beside the file; True if they are the `end` of the run;
+                                 `cosine` of their attention weights and those of the last snapshot
         steps     float32 [m]    grid of each matrix, in the order of its name
         change_k  int8 [p]       all matrices after updates[k], in grid steps since updates[k - 1]
+        far_k     int32 [2, f]   places and steps that change_k cannot hold; they are not carried on
         rest_k    float16 [q]    all vectors after updates[k]
 
 A matrix hardly moves at first, and moves by little more than its own size later: the integers of
 `change_k` compress to a few bits. Rounding does not add up, because each change is taken from the
-matrix as the reader will have it. `PATH@UPDATES` names one snapshot wherever a checkpoint's path
+matrix as the sum of the changes has it; what lies beyond 127 steps follows in the next ones.
+Older files lack `about` and `far_k`. `PATH@UPDATES` names one snapshot wherever a checkpoint's path
 is expected, see `transformer.checkpoint.reference`.
 """
 
@@ -18,7 +22,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +36,7 @@ from transformer.checkpoint.reference import MAX_UPDATES, ModelRef
 from transformer.checkpoint.weights import Layout, Shape, check_weights, read_weights
 from transformer.errors import CheckpointError
 from transformer.files.npz import describe_npz, read_npz
-from transformer.files.safe import is_there
+from transformer.files.safe import is_there, parse_json
 
 FILE = "snapshots.npz"
 
@@ -40,6 +45,9 @@ MAX_SNAPSHOTS = 64
 
 #: Largest change of a number between two snapshots in grid steps; what is left follows in the next.
 _MOST = 127
+
+#: Limit for a number in grid steps, up to which float32 is exact.
+_FARTHEST = 2**24
 
 #: Limit for a grid step, far above any weight, and low enough that no product overflows.
 _LARGEST_STEP = 1e30
@@ -58,8 +66,15 @@ class History:
     """Snapshots of a checkpoint."""
 
     snapshots: tuple[Snapshot, ...] = ()  # in the order of training; empty if there are none
-    #: whether the checkpoint itself is the end of that training, not of another one
-    continues: bool = False
+    about: Mapping[str, Any] = field(default_factory=dict)  # content of `about`, {} without it
+
+    @property
+    def began(self) -> str | None:
+        """Checkpoint that the run began from, "" for random weights, None if unknown."""
+        try:
+            return str(self.about["recipe"]["training"]["init"])
+        except (KeyError, TypeError):
+            return None
 
 
 def read_history(folder: Path) -> History:
@@ -70,7 +85,7 @@ def read_history(folder: Path) -> History:
     path = folder / FILE
     if not is_there(path):
         return History()
-    found = read_npz(path, {"updates", "val_nll", "continues"})
+    found = read_npz(path, {"updates", "val_nll", "about"})
     updates, nll = found.get("updates"), found.get("val_nll")
     if (
         updates is None or nll is None or updates.ndim != 1 or updates.shape != nll.shape
@@ -86,7 +101,12 @@ def read_history(folder: Path) -> History:
             f"{path}: updates must ascend between 0 and {MAX_UPDATES:,}; they are {values[:12]}"
         )
     snapshots = tuple(Snapshot(n, float(loss)) for n, loss in zip(values, nll, strict=True))
-    return History(snapshots, bool(np.any(found.get("continues", 0))))
+    about: Any = None
+    with suppress(ValueError):
+        about = parse_json(str(found.get("about", "{}")))
+    if not isinstance(about, dict) or not isinstance(about.get("cosine", 0.0), float):
+        raise CheckpointError(f"{path}: 'about' must be a JSON object, its cosine a number")
+    return History(snapshots, about)
 
 
 def readable_history(folder: Path) -> History:
@@ -141,22 +161,28 @@ def read_snapshot(ref: ModelRef, shapes: Mapping[str, Shape]) -> dict[str, Tenso
     last = moments.index(ref.updates or 0)
     n_numbers = sum(map(math.prod, matrices.values()))
     changes = [f"change_{k}" for k in range(last + 1)]
-    expected = {
+    expected: dict[str, tuple[Shape, type[np.generic]]] = {
         **dict.fromkeys(changes, ((n_numbers,), np.int8)),
         "steps": ((len(matrices),), np.float32),
         f"rest_{last}": ((sum(map(math.prod, vectors.values())),), np.float16),
     }
-    headers = describe_npz(path, expected.keys())
+    headers = describe_npz(path, {*expected, far := f"far_{last}"})
+    if far in headers:
+        expected[far] = (2, *headers[far][0][1:]), np.int32
     for name, (shape, dtype) in expected.items():
         if headers.get(name) != (shape, np.dtype(dtype)):
             raise CheckpointError(
                 f"{path}: {name!r} should be {list(shape)} of {np.dtype(dtype)}, "
                 "as config.json has it"
             )
-    grid = np.zeros(n_numbers, np.int16)
+    grid = np.zeros(n_numbers, np.int32)
     for name in changes:
         grid += read_npz(path, {name})[name]
-    found = read_npz(path, {"steps", f"rest_{last}"})
+    found = read_npz(path, {"steps", f"rest_{last}", far})
+    places, further = found.get(far, np.zeros((2, 0), np.int32))
+    if not ((places >= 0) & (places < n_numbers)).all():
+        raise CheckpointError(f"{path}: places of {far!r} must be from 0 to {n_numbers - 1:,}")
+    grid[places] += further
     if not ((found["steps"] > 0) & (found["steps"] < _LARGEST_STEP)).all():
         raise CheckpointError(f"{path}: all of 'steps' must be between 0 and {_LARGEST_STEP:g}")
     state = dict(_cut(found[f"rest_{last}"].astype(np.float32), vectors))
@@ -179,17 +205,23 @@ def pack(states: Sequence[Mapping[str, Tensor]], fineness: float) -> dict[str, N
     matrices = [name for name in names if states[-1][name].dim() > 1]
     vectors = [name for name in names if states[-1][name].dim() <= 1]
     sizes = [float(states[-1][name].float().pow(2).mean().sqrt()) for name in matrices]
-    steps = np.array([max(size / fineness, 1e-8) for size in sizes], np.float32)
+    largest = [max(float(state[name].abs().max()) for state in states) for name in matrices]
+    steps = np.array([
+        max(size / fineness, most / _FARTHEST, 1e-8)
+        for size, most in zip(sizes, largest, strict=True)
+    ], np.float32)  # fmt: skip
     arrays: dict[str, NDArray[Any]] = {"steps": steps}
-    seen = [np.zeros(states[-1][name].numel(), np.int16) for name in matrices]
+    grid = np.zeros(sum(states[-1][name].numel() for name in matrices), np.int32)
     for k, state in enumerate(states):
-        changes = []
-        for name, step, so_far in zip(matrices, steps, seen, strict=True):
-            wanted = np.round(state[name].float().numpy().ravel() / step) - so_far
-            change = np.clip(wanted, -_MOST, _MOST).astype(np.int8)
-            so_far += change
-            changes.append(change)
-        arrays[f"change_{k}"] = np.concatenate(changes)
+        wanted = np.concatenate([
+            np.round(state[name].float().numpy().ravel() / step)
+            for name, step in zip(matrices, steps, strict=True)
+        ]).astype(np.int32)  # fmt: skip
+        change = np.clip(wanted - grid, -_MOST, _MOST).astype(np.int8)
+        grid += change
+        arrays[f"change_{k}"] = change
+        if len(far := np.flatnonzero(wanted - grid)):
+            arrays[f"far_{k}"] = np.stack([far, (wanted - grid)[far]]).astype(np.int32)
         arrays[f"rest_{k}"] = np.concatenate(
             [state[name].float().numpy().ravel() for name in vectors] or [np.zeros(0)]
         ).astype(np.float16)

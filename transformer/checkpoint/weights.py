@@ -21,6 +21,7 @@ from torch.overrides import TorchFunctionMode
 
 from transformer.config import ModelConfig
 from transformer.errors import CheckpointError
+from transformer.files.folders import FileCache
 from transformer.files.safe import check_file, check_unchanged, is_there, open_file
 from transformer.files.safetensors_file import DTYPES, MAX_HEADER, read_header, read_part
 from transformer.files.torch_file import read_torch
@@ -38,10 +39,21 @@ def digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()[:12]
 
 
+_DIGESTS: FileCache[str] = FileCache()
+
+
 def weights_digest(folder: Path) -> str:
-    """Return the digest of a checkpoint's model.safetensors, "" if it has none."""
-    file = folder / SAFETENSORS
-    return digest(file.read_bytes()) if file.is_file() else ""
+    """Return the digest of a checkpoint's weight file, "" if it has none.
+
+    It is computed once for each version of the file.
+    """
+    file = _weights_file(folder)
+    try:
+        status = file.stat()
+        version = status.st_size, status.st_mtime_ns, status.st_ino
+        return _DIGESTS.get(file, version, lambda: digest(file.read_bytes()))
+    except (OSError, ValueError):
+        return ""
 
 
 def off_formula(table: Tensor, config: ModelConfig) -> float:

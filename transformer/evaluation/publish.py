@@ -22,6 +22,7 @@ from transformer.checkpoint.folder import (
     ModelClass,
     load_checkpoint,
 )
+from transformer.checkpoint.snapshots import FILE as SNAPSHOTS
 from transformer.checkpoint.weights import digest
 from transformer.config import ConfigError
 from transformer.errors import CheckpointError
@@ -37,8 +38,10 @@ from transformer.evaluation.measure import (
 from transformer.evaluation.scores import hypotheses_of, score
 from transformer.one_stack.files import ONE_STACK
 from transformer.search.decoding import PAPER_DECODING, Decoding
+from transformer.text.layout import TOKENIZER_FILE
 from transformer.training.data import Pair
 from transformer.training.run_folder import RunFolder, average_weights
+from transformer.training.snapshots import compare_again
 from transformer.translator import Translator
 
 #: Candidate numbers of last epochs to average.
@@ -134,7 +137,12 @@ def publish(
         metrics["tried_on_val"] = [asdict(choice) for choice in tried]
     text = card(public_name(out), found.model.config, recipe, metrics)
     found.model.cpu()
-    return files.save(out, found.model, found.tokenizer, metrics=metrics, dtype=dtype, card=text)
+    pieces = out / TOKENIZER_FILE
+    if pieces.exists() and pieces.read_bytes() != found.tokenizer.files()[TOKENIZER_FILE]:
+        (out / SNAPSHOTS).unlink(missing_ok=True)
+    files.save(out, found.model, found.tokenizer, metrics=metrics, dtype=dtype, card=text)
+    compare_again(out, found.model)
+    return out
 
 
 def _choose(

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from transformer.checkpoint.reference import Kind, ModelRef, at, split_name
 from transformer.checkpoint.snapshots import History
+from transformer.checkpoint.weights import weights_digest
 from transformer.config import ModelConfig
 from transformer.errors import CheckpointError
 from transformer.files.folders import FileCache
@@ -57,6 +58,22 @@ class Entry:
     def whole(self) -> str:
         """Name of the checkpoint that this is, or is a snapshot of."""
         return self.name if self.updates is None else split_name(self.name)[0]
+
+    @property
+    def relation(self) -> Literal["end", "further", "other", ""]:
+        """How the checkpoint follows from the run of its snapshots, "" if unknown.
+
+        It is its "end", was trained "further" from there, or comes from an "other" run.
+        """
+        about, parts = self.history.about, self.metrics.get("earlier_parts")
+        current = about.get("weights") == weights_digest(self.ref.folder)
+        if current and about.get("end"):
+            return "end"
+        for part in parts if isinstance(parts, list) and "recipe" in about else ():
+            run = (part.get("recipe"), part.get("updates")) if isinstance(part, dict) else ()
+            if run == (about["recipe"], self.history.snapshots[-1].updates):
+                return "further"
+        return "other" if current else ""
 
     def after(self, updates: int | None) -> Entry:
         """Return the entry of a snapshot of this checkpoint, or this one for None.

@@ -3,32 +3,42 @@
 from __future__ import annotations
 
 import io
+import json
+import logging
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from transformer.checkpoint.folder import Checkpoint, load_checkpoint
+from transformer.checkpoint.folder import Checkpoint, load_checkpoint, read_metrics
 from transformer.checkpoint.reference import ModelRef
-from transformer.checkpoint.snapshots import FILE, pack, read_snapshot
+from transformer.checkpoint.snapshots import FILE, pack, read_snapshot, readable_history
 from transformer.checkpoint.weights import (
     check_missing,
     check_stored,
     describe_weights,
     layout_of,
     read_tensors,
+    weights_digest,
 )
 from transformer.config import ConfigError
 from transformer.errors import CheckpointError
 from transformer.files.atomic import write_atomic
 from transformer.files.folders import replaced_folder
+from transformer.model import Transformer
 from transformer.one_stack.files import StackCheckpoint, load_stack, stack_layout
+from transformer.one_stack.model import OneStack
 from transformer.training.corpus import encode_pairs, load_corpus
 from transformer.training.objective import validation_loss
 from transformer.training.run_folder import RunFolder
 from transformer.training.tasks import task_of, text_of
 from transformer.types import Report
+
+log = logging.getLogger(__name__)
 
 #: Largest file in bytes.
 MAX_BYTES = 30_000_000
@@ -37,9 +47,9 @@ MAX_BYTES = 30_000_000
 #: parameters, 8 changed the validation loss by 0.001 nats and 4 by 0.008.
 FINENESS = (64.0, 32.0, 16.0, 11.0, 8.0, 6.0, 5.0, 4.0)
 
-#: Relative difference of weights, as a share of their root mean square, up to which they count as
-#: the same; half precision stays well below.
-_SAME = 2e-3
+#: Differences up to which weights count as the same: a share of a matrix's standard deviation, and
+#: one of the weight, which half precision and bfloat16 keep.
+_SAME, _ROUNDED = 2e-3, 2**-8
 
 #: Validation pairs that the loss of a snapshot is measured on.
 _VAL_PAIRS = 500
@@ -65,7 +75,7 @@ def keep_snapshots(
     files = sorted((run / "snapshots").glob("*.safetensors"), key=lambda file: int(file.stem))
     if not files:
         raise ConfigError(f"{run / 'snapshots'}: no snapshots; set `snapshots` in the recipe")
-    recipe = RunFolder(run).read_recipe()
+    recipe, recorded = RunFolder(run).read_recipe(), read_metrics(run).get("training", {})
     kept: StackCheckpoint | Checkpoint
     if recipe.stack is not None:
         kept = load_stack(checkpoint)
@@ -76,9 +86,10 @@ def keep_snapshots(
     if (run / "tokenizer.model").read_bytes() != kept.tokenizer.files()["tokenizer.model"]:
         raise CheckpointError(f"{run}: its pieces differ from those of {checkpoint}")
     states = [_read(file, layout.stored) for file in files]
+    about = {"recipe": recorded.get("recipe", recipe.to_dict())}
     arrays = {
         "updates": np.array([int(file.stem) for file in files]),
-        "continues": np.array(_same(states[-1], kept.model.state_dict()), np.uint8),
+        "about": _about(about, states[-1], checkpoint, kept.model),
         "val_nll": np.full(len(files), np.nan, np.float32),
     }
     for fineness in FINENESS:
@@ -113,12 +124,52 @@ def _read(file: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Tensor
     return dict(read_tensors(file, described))
 
 
-def _same(last: Mapping[str, Tensor], weights: Mapping[str, Tensor]) -> bool:
-    return all(
-        bool((tensor.float() - weights[name]).abs().max() <= _SAME * weights[name].std())
-        for name, tensor in last.items()
-        if tensor.dim() > 1
+def compare_again(checkpoint: Path, model: Transformer | OneStack) -> None:
+    """Compare snapshots with the new weights beside them; remove those of another shape."""
+    path, history = checkpoint / FILE, readable_history(checkpoint)
+    if not history.snapshots:
+        return
+    layout = (stack_layout if isinstance(model, OneStack) else layout_of)(model.config)
+    ref = ModelRef(checkpoint, history.snapshots[-1].updates)
+    try:
+        last = read_snapshot(ref, layout.stored)
+    except CheckpointError as error:
+        log.warning("%s is removed: %s", path, error)
+        path.unlink()
+        return
+    with np.load(path) as stored:
+        arrays = dict(stored)
+    about = _about(history.about, last, checkpoint, model, arrays["steps"])
+    write_atomic(path, _archive(arrays | {"about": about}))
+
+
+def _about(
+    known: Mapping[str, Any],
+    last: Mapping[str, Tensor],
+    checkpoint: Path,
+    model: Transformer | OneStack,
+    steps: NDArray[Any] | float = 0.0,
+) -> NDArray[Any]:
+    """Return the member `about` that relates a checkpoint's weights to a run's end.
+
+    Args: last: weights at the end, rounded to `steps` of each matrix.
+    """
+    names = sorted(name for name, each in last.items() if each.dim() > 1)
+    pairs = [(last[name].float(), model.state_dict()[name]) for name in names]
+    off = np.array([
+        float(((ours - theirs).abs() - _ROUNDED * theirs.abs()).max()) for ours, theirs in pairs
+    ])  # fmt: skip
+    allowed = np.array([_SAME * float(theirs.std()) for _, theirs in pairs]) + 0.501 * steps
+    heads = [pair for name, pair in zip(names, pairs, strict=True) if "attention" in name]
+    ours, theirs = (
+        torch.cat([each.flatten().double() for each in of]) for of in zip(*heads, strict=True)
     )
+    found = {
+        "weights": weights_digest(checkpoint),
+        "end": bool((off <= allowed).all()),
+        "cosine": float(torch.cosine_similarity(ours, theirs, dim=0)),
+    }
+    return np.array(json.dumps({**known, **found}))
 
 
 def _archive(arrays: Mapping[str, object]) -> bytes:

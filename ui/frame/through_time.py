@@ -1,7 +1,7 @@
 """Training time: a bar that sets every page to a snapshot of the model's training.
 
-The view holds a snapshot like any other checkpoint, under the name `NAME@UPDATES`. Sentence and
-steering stay, since all snapshots share one vocabulary.
+The view holds a snapshot like any other checkpoint, under the name `NAME@UPDATES`; the bar is on
+screen while it does. Sentence and steering stay, since all snapshots share one vocabulary.
 """
 
 from __future__ import annotations
@@ -9,80 +9,57 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
+from functools import partial
 
 import streamlit as st
 
-from figures.labels import probability
+from figures.labels import code, probability
 from transformer.catalogue import Entry
 from transformer.checkpoint.reference import at, split_name
-from transformer.checkpoint.snapshots import Snapshot
+from transformer.checkpoint.snapshots import History
 from transformer.trace.records import Trace
 from ui.core import url_state
 from ui.core.glossary import linked
-from ui.core.url_state import Param
 from ui.core.view import CHECKPOINT, View, is_blank
 from ui.core.widgets import fill
 from ui.frame.steering import follow_target
 from ui.work import results
 
-#: True while the bar is on screen.
-TIME: Param[bool] = url_state.switch("time")
-
 #: Seconds that playing stays at each moment.
 PACE = 1.4
 
-#: Stands for the finished checkpoint among the updates.
-FINISHED = None
+#: Cosine from which weights count as related. Of independent ones it is below 0.01.
+RELATED = 0.1
 
 _PLAYING = "headlight_playing_time"
 _SINCE = "headlight_playing_since"
 
-Moment = int | None
-
 
 def draw_switch(entry: Entry) -> None:
     """Draw the button that opens the bar, if the checkpoint has snapshots."""
-    url_state.show(TIME)
-    if entry.history.snapshots and not is_open(entry):
+    if entry.history.snapshots and entry.updates is None:
         st.button(
             "Through its training", icon=":material/history:", type="tertiary", key="open_time",
-            on_click=url_state.put, args=(TIME, True),
-            help="Show earlier snapshots of this model's training.",
+            on_click=url_state.put, args=(CHECKPOINT, at(entry.name, moments(entry)[-1])),
+            help="Show snapshots of a training run, its last one first.",
         )  # fmt: skip
 
 
-def is_open(entry: Entry) -> bool:
-    """Return True if the bar is on screen: it was opened, or a link leads to a moment."""
-    if not entry.history.snapshots:
-        return False
-    return url_state.get(TIME) or entry.updates is not None
-
-
-def moments(entry: Entry) -> tuple[Moment, ...]:
-    """Return the updates of the moments to choose from; the last is None, the finished model."""
-    snapshots = entry.history.snapshots
-    if entry.history.continues:
-        snapshots = snapshots[:-1]
-    return (*(each.updates for each in snapshots), FINISHED)
+def moments(entry: Entry) -> tuple[int, ...]:
+    """Return the updates of the moments of the run, ascending."""
+    return tuple(each.updates for each in entry.history.snapshots)
 
 
 def draw_bar(view: View) -> None:
-    """Draw the bar above the page, if it is open."""
+    """Draw the bar above the page, if a moment is on screen."""
     entry = view.entry
-    if not is_open(entry):
+    if entry.updates is None:
         return
-    url_state.show(TIME)
     name, now, stops = entry.whole, entry.updates, moments(entry)
-    if now not in stops:  # the last snapshot, which is the finished model
-        now = FINISHED
 
-    def show(moment: Moment) -> None:
+    def show(moment: int | None) -> None:
         st.session_state.pop(_PLAYING, None)
         url_state.put(CHECKPOINT, at(name, moment))
-
-    def close() -> None:
-        show(FINISHED)
-        url_state.put(TIME, False)
 
     with st.container(key="time"):
         row = st.container(horizontal=True, vertical_alignment="center")
@@ -95,7 +72,8 @@ def draw_bar(view: View) -> None:
         )  # fmt: skip
         fill("time_slider", now)
         row.select_slider(
-            "Trained for", stops, key="time_slider", format_func=in_updates,
+            "Trained for", stops, key="time_slider",
+            format_func=partial(in_updates, random=entry.history.began == ""),
             on_change=lambda: show(st.session_state["time_slider"]), label_visibility="collapsed",
         )  # fmt: skip
         if entry.stack is None and view.target is None and not is_blank(view.sentence):
@@ -107,7 +85,7 @@ def draw_bar(view: View) -> None:
             )  # fmt: skip
         row.button(
             "Finished model", icon=":material/close:", type="tertiary", key="close_time",
-            on_click=close, help="Close this bar.",
+            on_click=show, args=(None,), help="Leave the run and close this bar.",
         )  # fmt: skip
         st.caption(_about(entry, now))
         if playing:
@@ -115,52 +93,57 @@ def draw_bar(view: View) -> None:
 
 
 def others_in_time(entry: Entry) -> tuple[str, ...]:
-    """Return the names of this checkpoint's other moments, the latest first, if the bar is open."""
-    if not is_open(entry):
+    """Return the names of the run's other moments, the latest first, if the bar is open."""
+    if entry.updates is None:
         return ()
     return tuple(
         at(entry.whole, each) for each in reversed(moments(entry)) if each != entry.updates
     )
 
 
-def in_updates(moment: Moment) -> str:
-    """Return a moment in words."""
-    if moment is FINISHED:
-        return "finished"
-    return "untrained" if moment == 0 else f"{moment:,} updates"
+def in_updates(moment: int, *, random: bool) -> str:
+    """Return a moment in words.
+
+    Args: random: True if the run began with random weights.
+    """
+    return "untrained" if moment == 0 and random else f"{moment:,} updates"
 
 
-def _about(entry: Entry, now: Moment) -> str:
-    """Return a line on the moment: its updates, and how well it predicts."""
-    snapshots = entry.history.snapshots
-    here = next((each for each in snapshots if each.updates == now), None)
-    if here is None and entry.history.continues:
-        here = snapshots[-1]
-    text = _moment_in_words(snapshots, now, entry.history.continues)
-    if here is not None and math.isfinite(here.val_nll):
+def _about(entry: Entry, now: int) -> str:
+    """Return lines on the moment: its updates, how well it predicts, and the finished model."""
+    here = next(each for each in entry.history.snapshots if each.updates == now)
+    text = _moment_in_words(entry.history, now)
+    if math.isfinite(here.val_nll):
         asked = "hidden token" if entry.stack and entry.stack.task == "fill" else "next token"
         text += (
             f" On validation text it gives the right {asked} a probability of "
             f"{probability(-here.val_nll)} (geometric mean; loss {here.val_nll:.2f} nats)."
         )
-    return linked(text, "nats")
+    return linked(f"{text}  \n{_finished_in_words(entry)}", "nats")
 
 
-def _moment_in_words(snapshots: Sequence[Snapshot], now: Moment, continues: bool) -> str:
-    last = snapshots[-1].updates
-    if now is FINISHED:
-        if continues:
-            return f"The finished model, after {last:,} updates."
-        return (
-            "The finished model. Trained further in separate runs; earlier snapshots come from one "
-            f"run of {last:,} updates."
-        )
-    if now == 0:
-        return "Before the first update: all weights are random."
-    return f"After {now:,} of {last:,} updates."
+def _moment_in_words(history: History, now: int) -> str:
+    when = "Before the first" if now == 0 else f"After {now:,}"
+    text = f"{when} of {history.snapshots[-1].updates:,} updates"
+    if history.began is not None:
+        start = f"weights from {code(history.began)}" if history.began else "random weights"
+        text += f": {start}" if now == 0 else f" on {start}"
+    return f"{text}."
 
 
-def _playing(stops: Sequence[Moment], now: Moment) -> bool:
+def _finished_in_words(entry: Entry) -> str:
+    cosine = entry.history.about.get("cosine", math.nan)
+    related = "unrelated" if abs(cosine) < RELATED else "related"
+    return {
+        "end": "This run ends in the finished model.",
+        "further": "The finished model was trained further from the end of this run.",
+        "other": "The finished model comes from another run: heads of the same number here and "
+        f"there are {related} (cosine of their weights {cosine:.2f}).",
+        "": "How the finished model relates to this run is not recorded.",
+    }[entry.relation]
+
+
+def _playing(stops: Sequence[int], now: int) -> bool:
     """Return True while the moments are played; the last one ends it."""
     if now == stops[-1]:
         st.session_state.pop(_PLAYING, None)
@@ -168,7 +151,7 @@ def _playing(stops: Sequence[Moment], now: Moment) -> bool:
 
 
 @st.fragment(run_every=PACE)
-def _clock(name: str, stops: Sequence[Moment]) -> None:
+def _clock(name: str, stops: Sequence[int]) -> None:
     """Go to the next moment when the present one has been on screen for `PACE` seconds.
 
     The app's own run draws this too, which begins the wait.
@@ -185,16 +168,11 @@ def _clock(name: str, stops: Sequence[Moment]) -> None:
         st.rerun()
 
 
-def step(name: str, stops: Sequence[Moment]) -> None:
+def step(name: str, stops: Sequence[int]) -> None:
     """Go from the current moment to the next; the last one stays."""
-    now = _now(name)
+    now = split_name(url_state.get(CHECKPOINT))[1]
     following = min(stops.index(now) + 1, len(stops) - 1) if now in stops else len(stops) - 1
     url_state.put(CHECKPOINT, at(name, stops[following]))
-
-
-def _now(name: str) -> Moment:
-    current = url_state.get(CHECKPOINT)
-    return FINISHED if current == name else split_name(current)[1]
 
 
 def _hold(view: View) -> None:
@@ -204,8 +182,8 @@ def _hold(view: View) -> None:
         follow_target(found.text)
 
 
-def _play(name: str, stops: Sequence[Moment]) -> None:
+def _play(name: str, stops: Sequence[int]) -> None:
     st.session_state[_PLAYING] = True
     st.session_state.pop(_SINCE, None)
-    if _now(name) is FINISHED:  # from the beginning
+    if url_state.get(CHECKPOINT) == at(name, stops[-1]):  # from the beginning
         url_state.put(CHECKPOINT, at(name, stops[0]))

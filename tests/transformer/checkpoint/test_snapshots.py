@@ -1,8 +1,10 @@
 """Snapshots of a training: stored small, read like any checkpoint, trusted like none."""
 
+import copy
 import math
 import shutil
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -13,11 +15,15 @@ from hypothesis import strategies as st
 
 from tests.snapshots import UPDATES, write_snapshots
 from transformer.catalogue import inspect_entry, list_entries, resolve
-from transformer.checkpoint.folder import load_checkpoint
+from transformer.checkpoint import weights
+from transformer.checkpoint.folder import load_checkpoint, save_checkpoint
 from transformer.checkpoint.reference import ModelRef, at, fingerprint, split_name
 from transformer.checkpoint.snapshots import FILE, pack, read_history, read_snapshot
 from transformer.checkpoint.weights import layout_of
 from transformer.errors import CheckpointError
+from transformer.files.folders import FileCache
+from transformer.model import Transformer
+from transformer.text.tokenizer import Tokenizer
 from transformer.translator import Translator
 
 
@@ -41,19 +47,59 @@ def test_each_is_as_near_as_the_grid_and_errors_do_not_add_up(folder: Path) -> N
                 torch.testing.assert_close(found[name], tensor.half().float())
 
 
-@given(values=st.lists(st.floats(-300, 300, width=32), min_size=2, max_size=6))
-def test_a_change_beyond_the_grid_is_made_up_for_later(values: list[float]) -> None:
-    # One number jumps while the others keep the grid's step at about 1.
-    rest = torch.ones(63)
-    states = [{"w": torch.cat([torch.tensor([each]), rest])[None]} for each in [*values, 0.0]]
-    arrays = pack(states, 1.0)
-    step = float(arrays["steps"][0])
-    found = np.cumsum([arrays[f"change_{k}"][0] for k in range(len(states))]) * step
-    reached = 0.0
-    for value, each in zip([*values, 0.0], found, strict=True):
-        wanted = round(value / step) * step
-        reached += float(np.clip(wanted - reached, -127 * step, 127 * step))
-        assert each == pytest.approx(reached, abs=1e-3 * abs(reached) + 0.51 * step)
+@given(
+    values=st.lists(st.floats(-(2**15), 2**15, width=16), min_size=2, max_size=6),
+    end=st.sampled_from([0.0, 1e-6, 1.0]),
+)
+def test_every_moment_holds_its_largest_weights(values: list[float], end: float) -> None:
+    """However far one number is from all others, from zero and from the moment before."""
+    rest = torch.full((63,), end)
+    states = [{"w": torch.cat([torch.tensor([each]), rest])[None]} for each in [*values, end]]
+    with TemporaryDirectory() as place:
+        folder = Path(place)
+        arrays = pack(states, 4.0) | {"updates": np.arange(len(states)),
+                                      "val_nll": np.zeros(len(states), np.float32)}  # fmt: skip
+        np.savez_compressed(folder / FILE, **arrays)  # type: ignore[arg-type]
+        step = float(arrays["steps"][0])
+        for k, state in enumerate(states):
+            (found,) = read_snapshot(ModelRef(folder, k), {"w": (1, 64)}).values()
+            off = float((found - state["w"]).abs().max())
+            assert off <= 0.501 * step + 2**-23 * float(state["w"].abs().max())
+        assert step <= max(end / 4, max(map(abs, values)) / 2**23, 2e-8)
+
+
+def test_a_file_of_older_versions_is_read(folder: Path) -> None:
+    """It names neither its run nor weights, and clips: nothing is claimed of it."""
+    states = write_snapshots(folder)
+    with np.load(folder / FILE) as file:
+        arrays = {name: file[name] for name in file if name != "about" and "far" not in name}
+    np.savez_compressed(folder / FILE, continues=np.array(1, np.uint8), **arrays)
+    entry = inspect_entry(folder)
+    assert (entry.relation, entry.history.began) == ("", None)
+    layout = layout_of(load_checkpoint(folder).config).stored
+    found = read_snapshot(ModelRef(folder, 20), layout)
+    for name, tensor in states[-1].items():
+        assert float((found[name] - tensor).abs().max()) <= 0.1 * float(tensor.std().nan_to_num(1))
+
+
+def test_a_model_replaced_under_its_snapshots_is_noticed(
+    folder: Path, tiny_model: Transformer, tiny_tokenizer: Tokenizer
+) -> None:
+    """Whatever wrote it; only its own record can say then that it went on from the run."""
+    run = {"recipe": {"training": {"init": "some/where", "seed": 3}}, "updates": 20}
+    write_snapshots(folder, about={"end": True, "recipe": run["recipe"]})
+    assert inspect_entry(folder).relation == "end"
+    write_snapshots(folder, about={"recipe": run["recipe"]})
+    assert inspect_entry(folder).relation == "other"
+    for shift, (parts, relation) in enumerate((
+        ([{"recipe": {}}, run], "further"), ([run | {"updates": 19}], ""),
+        (["", None, 3], ""), ("many", ""),
+    ), start=1):  # fmt: skip
+        write_snapshots(folder, about={"end": True, "recipe": run["recipe"]})
+        model = copy.deepcopy(tiny_model)
+        model.encoder[0].feed_forward.w_1.bias.data += shift / 100  # type: ignore[union-attr, operator]
+        save_checkpoint(folder, model, tiny_tokenizer, metrics={"earlier_parts": parts})
+        assert inspect_entry(folder).relation == relation, parts
 
 
 def test_a_snapshot_is_a_checkpoint_of_its_own_name(folder: Path) -> None:
@@ -112,6 +158,28 @@ def test_a_folder_with_the_sign_in_its_name_is_itself(folder: Path) -> None:
         assert torch.equal(whole.model.state_dict()[name], tensor)
 
 
+def test_weights_are_hashed_once_for_each_version(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And not at all to list models: the app looks at every folder on each run."""
+    calls: list[bytes] = []
+    real = weights.digest
+
+    def counted(data: bytes) -> str:
+        calls.append(data)
+        return real(data)
+
+    write_snapshots(folder)
+    monkeypatch.setattr(weights, "digest", counted)
+    monkeypatch.setattr(weights, "_DIGESTS", FileCache())
+    (entry,) = list_entries([folder.parent])
+    assert not calls
+    assert [entry.relation, entry.relation, inspect_entry(folder).relation] == ["other"] * 3
+    assert len(calls) == 1
+    (folder / "model.safetensors").write_bytes(b"")
+    assert [entry.relation, entry.relation] == ["", ""] and len(calls) == 2
+
+
 @given(name=st.text(min_size=1), updates=st.integers(0, 10**9))
 def test_names_are_split_as_they_are_written(name: str, updates: int) -> None:
     assert split_name(at(name, updates)) == (name, updates)
@@ -144,6 +212,13 @@ def test_names_are_split_as_they_are_written(name: str, updates: int) -> None:
         ({"change_1": None}, "'change_1' should be"),
         ({"steps": np.zeros(2, np.float32)}, "'steps' should be"),
         ({"rest_2": None}, "'rest_2' should be"),
+        ({"far_2": np.zeros((3, 4), np.int32)}, "'far_2' should be"),
+        ({"far_2": np.zeros((2, 4), np.int8)}, "'far_2' should be"),
+        ({"far_2": np.full((2, 1), 10**9, np.int32)}, "places of 'far_2' must be"),
+        ({"far_2": np.full((2, 1), -1, np.int32)}, "places of 'far_2' must be"),
+        ({"about": np.array("{")}, "'about' must be a JSON object"),
+        ({"about": np.array("[1]")}, "'about' must be a JSON object"),
+        ({"about": np.array('{"cosine": "<b>"}')}, "'about' must be a JSON object"),
     ],
 )
 def test_damage_leaves_the_model_usable(changed: dict[str, Any], line: str, folder: Path) -> None:

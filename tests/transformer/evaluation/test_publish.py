@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.shipped import FOLDER
+from tests.snapshots import write_snapshots
 from tests.transformer.conftest import Command
 from tests.transformer.training.runs import recipe
 from transformer.catalogue import inspect_entry, list_entries
@@ -23,6 +24,9 @@ from transformer.checkpoint.folder import (
     save_checkpoint,
     training_text,
 )
+from transformer.checkpoint.snapshots import FILE as SNAPSHOTS
+from transformer.checkpoint.snapshots import read_snapshot
+from transformer.checkpoint.weights import layout_of
 from transformer.config import ConfigError
 from transformer.errors import CheckpointError
 from transformer.evaluation import measure as measuring
@@ -79,6 +83,33 @@ def shipped(run: Path, little: Measuring) -> Path:
 def copied(shipped: Path, tmp_path: Path) -> Path:
     """A copy of what was published, alone in its folder."""
     return shutil.copytree(shipped, tmp_path / "root" / "shipped")
+
+
+def test_snapshots_are_compared_with_the_weights_that_are_published(
+    run: Path, little: Measuring, copied: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """And go with the pieces or the shape that they are of."""
+    write_snapshots(copied, towards=True)
+    assert inspect_entry(copied).relation == "other"
+    publish(run, copied, little, dtype="bfloat16")  # other weights only by rounding
+    entry = inspect_entry(copied)
+    assert entry.relation == "end" and entry.history.about["cosine"] > 0.999
+    before = read_snapshot(entry.after(0).ref, layout_of(load_checkpoint(copied).config).stored)
+    other = trained(run.parent, "another", f'seed = 5\ninit = "{run}"\npeak_lr = 1e-2')
+    publish(other, copied, little)
+    after = inspect_entry(copied)
+    assert after.relation == "other" and after.history.about["cosine"] < 0.999
+    assert after.history.snapshots == entry.history.snapshots
+    again = read_snapshot(after.after(0).ref, layout_of(load_checkpoint(copied).config).stored)
+    assert all(torch.equal(again[name], before[name]) for name in before)
+    assert not caplog.records
+    write_snapshots(copied, rest_2=None)
+    publish(other, copied, little)
+    assert not (copied / SNAPSHOTS).exists() and "snapshots.npz is removed" in caplog.text
+    write_snapshots(copied)
+    (copied / "tokenizer.model").write_bytes(b"pieces of another model")
+    publish(other, copied, little)
+    assert not (copied / SNAPSHOTS).exists()
 
 
 def metrics_of(folder: Path) -> dict[str, Any]:

@@ -18,6 +18,7 @@ import torch
 
 from tests.transformer.conftest import Command, parallel_text
 from tests.transformer.training.runs import assert_same_bits, log_lines, recipe, run, weights
+from transformer.catalogue import inspect_entry
 from transformer.checkpoint.folder import load_checkpoint
 from transformer.checkpoint.reference import ModelRef
 from transformer.checkpoint.snapshots import FILE, read_history, read_snapshot
@@ -174,7 +175,8 @@ def test_the_last_snapshot_ends_the_run(trained: Path, tmp_path: Path, command: 
     printed = command("snapshots", trained, "--checkpoint", kept, "--data", text).out
     history = read_history(kept)
     lines = log_lines(trained)
-    assert history.continues
+    assert inspect_entry(kept).relation == "end" and history.began == ""
+    assert history.about["cosine"] == pytest.approx(1, abs=1e-5)
     assert history.snapshots[0].updates == 0
     assert history.snapshots[-1].updates == lines[-1]["update"]
     # Half precision and the grid cost next to nothing.
@@ -216,7 +218,22 @@ def test_a_run_with_the_pieces_of_a_checkpoint(trained: Path, data: Path, tmp_pa
     assert (other / "tokenizer.model").read_bytes() == (trained / "tokenizer.model").read_bytes()
     kept = shutil.copytree(trained, tmp_path / "kept")
     keep_snapshots(other, kept, data)
-    assert not read_history(kept).continues
+    assert inspect_entry(kept).relation == "other"
+    assert 0.1 < read_history(kept).about["cosine"] < 0.9  # both began with the same seed
+
+
+def test_a_run_may_begin_from_a_moment(trained: Path, tmp_path: Path) -> None:
+    kept, text = shutil.copytree(trained, tmp_path / "kept"), trained.parent / "data"
+    keep_snapshots(trained, kept, text)
+    first = read_history(kept).snapshots[1].updates
+    path = recipe(tmp_path, f'snapshots = 2\ninit = "{kept}@{first}"', epochs=1)
+    out = run(path.rename(text / "from-a-moment.toml"), tmp_path / "out")
+    layout = layout_of(load_checkpoint(kept).config)
+    begun = read_snapshot(ModelRef(kept, first), layout.stored)
+    keep_snapshots(out, out, text)
+    assert read_history(out).began == f"{kept}@{first}"
+    for name, tensor in read_snapshot(ModelRef(out, 0), layout.stored).items():
+        assert float((tensor - begun[name]).abs().max()) <= max(float(tensor.std()) / 16, 1e-3)
 
 
 class Killed(BaseException):

@@ -45,7 +45,7 @@ def _check_moments(out: Path, val_nll: float) -> None:
     """The snapshots of a run are checkpoints; the last one is the run's own end."""
     whole = inspect_entry(out)
     updates = [each.updates for each in whole.history.snapshots]
-    assert whole.history.continues and len(updates) == 3 and updates[0] == 0
+    assert whole.relation == "end" and len(updates) == 3 and updates[0] == 0
     measured = [each.val_nll for each in whole.history.snapshots]
     assert measured[0] > measured[-1] == pytest.approx(val_nll, abs=0.02)
     entry = whole.after(0)
