@@ -3,6 +3,8 @@
 import copy
 import math
 import shutil
+from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -13,8 +15,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.shipped import FOLDER, STACKS, TRANSLATORS
 from tests.snapshots import UPDATES, write_snapshots
-from transformer.catalogue import inspect_entry, list_entries, resolve
+from transformer.catalogue import inspect_entry, list_entries, open_tracer, resolve
 from transformer.checkpoint import weights
 from transformer.checkpoint.folder import load_checkpoint, save_checkpoint
 from transformer.checkpoint.reference import ModelRef, at, fingerprint, split_name
@@ -24,7 +27,12 @@ from transformer.errors import CheckpointError
 from transformer.files.folders import FileCache
 from transformer.model import Transformer
 from transformer.text.tokenizer import Tokenizer
+from transformer.training.recipe import Recipe
+from transformer.training.trainer import snapshot_updates
 from transformer.translator import Translator
+
+#: Shipped models that have snapshots.
+SHIPPED = [each for each in (*TRANSLATORS, *STACKS) if (FOLDER / each / FILE).exists()]
 
 
 @pytest.fixture
@@ -244,3 +252,37 @@ def test_numbers_that_are_none_are_refused(folder: Path, name: str, value: float
     write_snapshots(folder, **{name: np.full(sizes[name], value, kind)})
     with pytest.raises(CheckpointError, match=r"'steps' must be between 0 and 1e|NaN or infinite"):
         load_checkpoint(folder.with_name("tiny@20"))
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_shipped_snapshots_name_their_run_and_their_model(name: str) -> None:
+    """The run can be made again, and the file is about the weights that lie beside it."""
+    entry = inspect_entry(FOLDER / name)
+    recipe = Recipe.load(str(FOLDER.parent / f"recipes/through-time/{name}.toml"))
+    moments = [each.updates for each in entry.history.snapshots]
+    how = recipe.training
+    kept = snapshot_updates(how.snapshots, how.first_snapshot, moments[-1]) | {how.max_updates}
+    assert moments in (sorted(kept), sorted(kept - {0}))
+    recorded = Recipe.from_record(entry.history.about["recipe"])
+    assert (recorded.model, recorded.data) == (recipe.model, recipe.data)
+    # Since then, the first weights were published, and are kept with the snapshots.
+    assert Path(recorded.training.init).name == Path(how.init).name
+    assert replace(recorded.training, init=how.init, snapshots=how.snapshots) == how
+    weights = sha256((FOLDER / name / "model.safetensors").read_bytes()).hexdigest()
+    assert weights.startswith(digest := entry.history.about["weights"]) and len(digest) == 12
+    relations = {"reverse-toy": "end", "everyday-de-en": "further"}
+    assert entry.relation == relations.get(name, "other")
+
+
+@pytest.mark.parametrize("name", ["reverse-toy", "multi30k-en-de", "decoder-only-en-de"])
+def test_what_shipped_snapshots_say_of_the_model_is_so(name: str) -> None:
+    entry = inspect_entry(FOLDER / name)
+    finished, moment = (
+        open_tracer(each.path, "cpu").model.state_dict()  # type: ignore[attr-defined]
+        for each in (entry, entry.after(entry.history.snapshots[-1].updates))
+    )
+    heads = [each for each in finished if "attention" in each and finished[each].dim() > 1]
+    one, two = (torch.cat([each[at].flatten() for at in heads]) for each in (finished, moment))
+    cosine = float(one @ two / (one.norm() * two.norm()))
+    assert entry.history.about["cosine"] == pytest.approx(cosine, abs=2e-3)
+    assert entry.history.about["end"] == (cosine > 0.99)
