@@ -66,7 +66,7 @@ def test_the_root_s_models_are_listed_or_why_not(run_app: RunApp, root: Path, th
     said = messages_in(app)
     for line in (
         "**alpha** · translates sentences", "2+3 layers · d_model 24 · 3 heads",
-        "BLEU 12.3 on `a_test`", "**cut** · cannot be used", "<b>*name* $x$",
+        "12.3 sacreBLEU on `a_test`", "**cut** · cannot be used", "<b>*name* $x$",
         "model.safetensors: not a whole safetensors file",
         "config.json: a pipe, socket or device",
         "**theirs** · another library's model, not imported yet",
@@ -79,6 +79,13 @@ def test_the_root_s_models_are_listed_or_why_not(run_app: RunApp, root: Path, th
         app.button(key="card_alpha").click().run()
         assert [r"\<script\>" in each.value for each in app.markdown].count(True) == shown
         assert ("card" in app.query_params) == shown
+    # A card that was written under another name shows under that of the folder, or of its link.
+    (root / "same" / "README.md").write_text("# pub-de\n\nIts figures.\n")
+    (root / "same" / "metrics.json").write_text('{"training": {}}')
+    app.button(key="card_to-same").click().run()
+    (text,) = (each.value for each in app.markdown if "Its figures" in each.value)
+    assert text.startswith(r"#### to\-same") and "pub" not in text
+    app.button(key="card_to-same").click().run()
     app.button(key="bring_theirs").click().run()
     assert app.selectbox(key="folder_box").value == "theirs"
     assert app.text_input(key="as_widget").value == "theirs-imported"

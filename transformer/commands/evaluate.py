@@ -116,13 +116,7 @@ def align(
     from transformer.checkpoint.reference import ModelRef
     from transformer.checkpoint.weights import weights_digest
     from transformer.config import ConfigError
-    from transformer.evaluation.alignment import (
-        ALIGNMENT,
-        FOLDER,
-        best_aligner,
-        head_errors,
-        read_gold,
-    )
+    from transformer.evaluation.alignment import ALIGNMENT, best_aligner, head_errors, read_gold
     from transformer.evaluation.measure import read_metrics
     from transformer.evaluation.records import stamped
     from transformer.files.atomic import write_atomic
@@ -144,7 +138,7 @@ def align(
     with progress_bar(unit=" sentences") as show:
         errors = head_errors(model, aligned, show)
     weights, setting = weights_digest(checkpoint), "the given translation, followed"
-    found = stamped(errors, weights, setting, FOLDER, aligned.pairs)
+    found = stamped(errors, weights, setting, "alignment-de-en", aligned.pairs)
     if write:
         kept = json.dumps(metrics | {ALIGNMENT: found}, indent=2, ensure_ascii=False) + "\n"
         write_atomic(checkpoint / METRICS, kept.encode())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -14,11 +13,11 @@ from transformer.evaluation.alignment import ALIGNMENT
 from transformer.evaluation.records import (
     BASELINES,
     OTHER_DECODINGS,
+    OWN,
     PARSING,
     PREDICTIONS,
     TESTS,
     TYPED,
-    own_baselines,
     setting_of,
     stamps,
 )
@@ -50,11 +49,6 @@ def kind_of(recipe: Recipe) -> Kind:
     if recipe.data.tgt == TREE:
         return "parser"
     return "toy" if recipe.data.corpora == ("reversal",) else "translator"
-
-
-def public_name(folder: Path) -> str:
-    """Return the name that lists show for a checkpoint: of its folder, or of the link to it."""
-    return Path(os.path.abspath(folder)).name
 
 
 def card(
@@ -248,12 +242,7 @@ def _translation_figures(metrics: Mapping[str, Any]) -> list[str]:
     others = [each[TESTS] for each in metrics.get(OTHER_DECODINGS, ())]
     default = default_decoding(metrics)
     lines = [
-        f"The first row of a test set is of the default decoding, {default}; the others are for "
-        "comparison, see Decoding."
-        if others
-        else f"All figures are of the default decoding, {default}."
-    ]
-    lines += [
+        f"The default decoding is {default}; figures of others are for comparison.",
         "",
         "| test set | pairs | decoding | sacreBLEU, cased | chrF | lc_tok_bleu | each source once, "
         "all references (sources) |",
@@ -284,14 +273,6 @@ def _row(name: str, values: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _stack_figures(metrics: Mapping[str, Any]) -> list[str]:
-    return [
-        f"- {name}: {each['bleu']:.1f} BLEU, {each['chrf']:.1f} chrF2 with "
-        f"{setting_of(each)} ({each['sentences']:,} sentences, `{each['signature']}`)"
-        for name, each in metrics[TESTS].items()
-    ]
-
-
 def _prediction_figures(metrics: Mapping[str, Any]) -> list[str]:
     return [
         f"- {name}: perplexity {each['perplexity']:.1f}, {100 * each['right']:.1f}% of "
@@ -301,9 +282,8 @@ def _prediction_figures(metrics: Mapping[str, Any]) -> list[str]:
 
 
 def _parser_figures(metrics: Mapping[str, Any]) -> list[str]:
-    found, own = metrics[PARSING], own_baselines(metrics)
-    others = {name: each for name, each in metrics[BASELINES].items() if name not in own}
-    rows = [("this model", each) for each in (found, *own.values())] + [*others.items()]
+    found = metrics[PARSING]
+    rows = [(OWN, found), *metrics[BASELINES].items()]
     keys = ("f1", "precision", "recall", "exact", "tags", "repaired")
     extra_length = metrics[DEFAULT_DECODING]["extra_length"]
     return [
@@ -331,12 +311,9 @@ def _measured(metrics: Mapping[str, Any]) -> list[str]:
     """Say of which weights the figures are, and of which days."""
     every = [stamp for path, stamp in stamps(metrics) if path[0] not in (ALIGNMENT, BASELINES)]
     days, models = (sorted({each[key] for each in every}) for key in ("date", "model"))
-    return [] if not every else [
-        "",
-        f"Measured on {', '.join(days)} on the weights `{'`, `'.join(models)}` (the first digits "
-        "of `sha256sum model.safetensors`). metrics.json has the text, setting and day of each "
-        "figure.",
-    ]  # fmt: skip
+    said = f"Measured on {', '.join(days)} on the weights `{'`, `'.join(models)}` (the first "
+    said += "digits of `sha256sum model.safetensors`). metrics.json has text, setting and day of "
+    return ["", f"{said}each figure."] if every else []
 
 
 _FIGURES: dict[Kind, Callable[[Mapping[str, Any]], list[str]]] = {
@@ -345,5 +322,5 @@ _FIGURES: dict[Kind, Callable[[Mapping[str, Any]], list[str]]] = {
     "parser": _parser_figures,
     "continue": _prediction_figures,
     "fill": _prediction_figures,
-    "one_stack": _stack_figures,
+    "one_stack": _translation_figures,
 }

@@ -40,11 +40,12 @@ from transformer.checkpoint.folder import (
 )
 from transformer.checkpoint.weights import weights_digest
 from transformer.config import ConfigError
-from transformer.evaluation.card import card, public_name
+from transformer.evaluation.card import card
 from transformer.evaluation.card import kind_of as model_kind
 from transformer.evaluation.records import (
     BASELINES,
     OTHER_DECODINGS,
+    OWN,
     PARSING,
     PREDICTIONS,
     TESTS,
@@ -112,6 +113,7 @@ class Measuring:
     alphas: Sequence[float] = ALPHAS
     device: str = "auto"  # "auto", "cpu" or "cuda"
     keep_scores: bool = False  # keep the scores of held-out text; measure only the rest
+    weights: str = ""  # digest of the measured weights' file, for the stamps
     baselines: Mapping[str, Path] = field(default_factory=dict)  # other parsers to score, by name
     #: called with the name of the step, the amount done, and the total
     progress: Progress | None = None
@@ -120,6 +122,12 @@ class Measuring:
         """Return the callback of one step."""
         progress = self.progress
         return lambda done, total: progress(what, done, total) if progress is not None else None
+
+    def stamped(
+        self, figures: Mapping[str, Any], setting: object, text: str, items: Sequence[object]
+    ) -> dict[str, Any]:
+        """Return figures of the measured weights as a record; see `records.stamped`."""
+        return stamped(figures, self.weights, setting, text, items)
 
 
 def measure(checkpoint: Path, how: Measuring, *, notes: Sequence[str] | None = None) -> Path:
@@ -136,17 +144,17 @@ def measure(checkpoint: Path, how: Measuring, *, notes: Sequence[str] | None = N
     recipe, metrics = read_metrics(checkpoint)
     if model_kind(recipe) == "parser":
         raise ConfigError(f"{checkpoint}: a parser is scored by `parse --gold` and by `publish`")
-    weights = weights_digest(checkpoint)
-    stale = {path[0] for path, stamp in stamps(metrics) if stamp.get("model") != weights}
+    how = replace(how, weights=weights_digest(checkpoint))
+    stale = {path[0] for path, stamp in stamps(metrics) if stamp.get("model") != how.weights}
     if stale and how.keep_scores:
         raise ConfigError(f"{checkpoint}: {', '.join(sorted(stale))} of other weights; measure all")
     metrics = {key: value for key, value in metrics.items() if key not in stale}
     held_out = None if how.keep_scores else held_out_text(recipe, how.data)
     found = load_any(checkpoint, recipe)
-    metrics = measured(found, recipe, held_out, metrics, how, weights)
+    metrics = measured(found, recipe, held_out, metrics, how)
     if notes is not None:
         metrics["notes"] = list(notes)
-    text = card(public_name(checkpoint), found.model.config, recipe, metrics)
+    text = card(checkpoint.absolute().name, found.model.config, recipe, metrics)
     write_figures(checkpoint, metrics, text)
     return checkpoint
 
@@ -169,20 +177,17 @@ def measured(
     held_out: Corpus | None,
     metrics: Mapping[str, Any],
     how: Measuring,
-    weights: str,
 ) -> dict[str, Any]:
     """Return `metrics` with all figures of a model of its kind.
 
-    Args:
-        held_out: see `held_out_text`; None keeps the scores that there are.
-        weights: their digest, for the stamps.
+    Args: held_out: see `held_out_text`; None keeps the scores that there are.
 
     Raises: `DataError` if text is missing.
     """
     match model_kind(recipe):
         case "parser":
             assert isinstance(found, Checkpoint)
-            return {**metrics, **parser_scores(found, how, weights)}
+            return {**metrics, **parser_scores(found, how)}
         case "continue" | "fill":
             assert isinstance(found.model, OneStack)
             if held_out is None:
@@ -198,7 +203,7 @@ def measured(
                 values = predictions(found.model, found.tokenizer, recipe, text)
                 if values["tokens"]:
                     lines = [source for source, _ in text]
-                    scores[name] = stamped(values, weights, setting, name, lines)
+                    scores[name] = how.stamped(values, setting, name, lines)
             return {**metrics, PREDICTIONS: scores}
         case "one_stack":
             assert isinstance(found.model, OneStack)
@@ -206,37 +211,38 @@ def measured(
                 return dict(metrics)
             model = StackModel(found.model, found.tokenizer, device=how.device)
             decoding = Decoding(BEAM_SIZE, ALPHA)
-            tests = _tests(model, recipe, held_out, decoding, how.report("test sets"), weights)
+            tests = _tests(model, recipe, held_out, decoding, how)
             return {**metrics, DEFAULT_DECODING: decoding.to_dict(), TESTS: tests}
         case _:
             assert isinstance(found, Checkpoint)
             translator = Translator.from_checkpoint(found, how.device)
             if held_out is not None:
-                metrics = _decoded(translator, recipe, held_out, metrics, how, weights)
-            return _with_texts(translator, recipe, how.data, metrics, weights)
+                metrics = _decoded(translator, recipe, held_out, metrics, how)
+            return _with_texts(translator, recipe, metrics, how)
 
 
-def parser_scores(found: Checkpoint, how: Measuring, weights: str) -> dict[str, Any]:
+def parser_scores(found: Checkpoint, how: Measuring) -> dict[str, Any]:
     """Score a parser on GUM dev as the paper decodes, and beside others as the app does."""
     gold, report = corpus_folder(GUM, how.data) / DEV, how.report("parsers")
     trees = read_lines(find_file(gold))
 
-    def scored(parser: Translator, how: Decoding, weights: str, more: str = "") -> dict[str, Any]:
+    def scored(
+        parser: Translator,
+        how: Decoding = PARSER_DECODING,
+        more: str = "",
+        weights: str = how.weights,
+    ) -> dict[str, Any]:
         values = evaluate(parser, gold, how.beam_size, how.alpha, report)
         return stamped(values, weights, f"{how}{more}", "GUM dev", trees)
 
     parser, free = (parser_of(found, how.device, free=free) for free in (False, True))
-    others = {
-        "this model": scored(parser, PARSER_DECODING, weights),
-        "this model without a grammar": scored(free, PARSER_DECODING, weights, ", no grammar"),
-    }
+    others = {OWN: scored(parser), f"{OWN} without a grammar": scored(free, more=", no grammar")}
     for name, path in how.baselines.items():
-        other = load_parser(path, how.device)
-        others[name] = scored(other, PARSER_DECODING, weights_digest(path))
+        others[name] = scored(load_parser(path, how.device), weights=weights_digest(path))
     return {
         DEFAULT_DECODING: PARSER_DECODING.to_dict() | {"extra_length": EXTRA_LENGTH},
         TESTS: {},
-        PARSING: scored(parser, parser.decoding, weights),
+        PARSING: scored(parser, parser.decoding),
         BASELINES: others,
     }
 
@@ -265,7 +271,6 @@ def _decoded(
     held_out: Corpus,
     metrics: Mapping[str, Any],
     how: Measuring,
-    weights: str,
 ) -> dict[str, Any]:
     """Return `metrics` with the default decoding of a translator and its scores."""
     kept = {
@@ -279,30 +284,19 @@ def _decoded(
         tuning = tune(translator, val, settings, on_tried=report)
         default = tuning.chosen
         others = [each for each in dict.fromkeys([tuning.best, PAPER_DECODING]) if each != default]
-        kept["decoding_on_val"] = stamped(
-            tuning.to_dict(), weights, "that of each trial", "val", val
-        )
-        if "chosen_on_val" in kept:
-            (bleu,) = (each.bleu for each in tuning.trials if each.decoding == default)
-            figure = default.to_dict() | {"val_bleu": round(bleu, 4)}
-            kept["chosen_on_val"] = kept["chosen_on_val"] | figure
+        kept["decoding_on_val"] = how.stamped(tuning.to_dict(), "that of each trial", "val", val)
     kept[DEFAULT_DECODING] = default.to_dict()
-    kept[TESTS] = _tests(translator, recipe, held_out, default, how.report("test sets"), weights)
+    kept[TESTS] = _tests(translator, recipe, held_out, default, how)
     if others:
         kept[OTHER_DECODINGS] = [
-            {
-                "decoding": each.to_dict(),
-                TESTS: _tests(
-                    translator, recipe, held_out, each, how.report(f"test sets, {each}"), weights
-                ),
-            }
+            {"decoding": each.to_dict(), TESTS: _tests(translator, recipe, held_out, each, how)}
             for each in others
         ]
     return kept
 
 
 def _with_texts(
-    translator: Translator, recipe: Recipe, data: Path, metrics: Mapping[str, Any], weights: str
+    translator: Translator, recipe: Recipe, metrics: Mapping[str, Any], how: Measuring
 ) -> dict[str, Any]:
     """Return `metrics` with the training text and the typed sentences, where they apply.
 
@@ -311,22 +305,20 @@ def _with_texts(
     records: dict[str, Any] = {}
     kind = kind_of(recipe.data.corpora)
     if kind:
-        corpus = load_corpus(replace(recipe.data, train_only=None), data)
+        corpus = load_corpus(replace(recipe.data, train_only=None), how.data)
         sources = list(dict.fromkeys(src for src, _ in corpus.train))
         lengths = [len(ids) for ids in translator.tokenizer.encode_many(sources)]
         longest = int(np.quantile(lengths, COVERED, method="inverted_cdf"))
         setting = f"the longest of {COVERED:.0%} of the different sources"
         about = asdict(TrainingText(kind, longest))
-        records[TRAINING_TEXT] = stamped(about, weights, setting, "training text", sources)
+        records[TRAINING_TEXT] = how.stamped(about, setting, "training text", sources)
         if kind == KINDS["tatoeba"] and has_languages(recipe.data.src, recipe.data.tgt):
             sentences = typed_sentences(recipe.data.src, recipe.data.tgt)
             near = near_sources((each.source for each in sentences), sources)
-            how = default_decoding(metrics)
-            verdicts = [
-                replace(each, near=each.source in near)
-                for each in judge(translator, sentences, how)
-            ]
-            records[TYPED] = stamped(to_dict(verdicts), weights, how, *typed_text(sentences))
+            decoding = default_decoding(metrics)
+            verdicts = judge(translator, sentences, decoding)
+            judged = to_dict([replace(each, near=each.source in near) for each in verdicts])
+            records[TYPED] = how.stamped(judged, decoding, *typed_text(sentences))
     return {**metrics, **records}
 
 
@@ -355,13 +347,12 @@ def _tests(
     recipe: Recipe,
     held_out: Corpus,
     decoding: Decoding,
-    report: Callable[[int, int], None],
-    weights: str,
+    how: Measuring,
 ) -> dict[str, Any]:
-    figures = {}
+    figures, report = {}, how.report("test sets")
     for count, (name, pairs) in enumerate(held_out.tests.items(), 1):
         language = recipe.data.tgt if name in MULTI30K_TESTS else None
         values = measure_test(translator, pairs, decoding, language)
-        figures[name] = stamped(values, weights, decoding, name, pairs)
+        figures[name] = how.stamped(values, decoding, name, pairs)
         report(count, len(held_out.tests))
     return figures

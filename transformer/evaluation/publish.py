@@ -26,7 +26,7 @@ from transformer.checkpoint.snapshots import FILE as SNAPSHOTS
 from transformer.checkpoint.weights import digest
 from transformer.config import ConfigError
 from transformer.errors import CheckpointError
-from transformer.evaluation.card import TRANSLATORS, card, kind_of, public_name
+from transformer.evaluation.card import TRANSLATORS, card, kind_of
 from transformer.evaluation.measure import (
     VAL_PAIRS,
     Measuring,
@@ -128,14 +128,14 @@ def publish(
     }
     files: ModelClass[Any, Any, Any] = TWO_STACKS if recipe.stack is None else ONE_STACK
     content = files.weights_file(found.model.config, found.model.state_dict(), dtype)
-    metrics = measured(found, recipe, held_out, metrics, how, digest(content))
+    metrics = measured(found, recipe, held_out, metrics, replace(how, weights=digest(content)))
     if tried:
         tried += [
             replace(best, **{name: each[name] for name in ("beam_size", "alpha", "val_bleu")})
             for each in metrics.get("decoding_on_val", {}).get("trials", ())
         ]
         metrics["tried_on_val"] = [asdict(choice) for choice in tried]
-    text = card(public_name(out), found.model.config, recipe, metrics)
+    text = card(out.absolute().name, found.model.config, recipe, metrics)
     found.model.cpu()
     pieces = out / TOKENIZER_FILE
     if pieces.exists() and pieces.read_bytes() != found.tokenizer.files()[TOKENIZER_FILE]:

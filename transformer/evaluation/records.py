@@ -25,14 +25,22 @@ MEASURED = "measured"
 #: Key of the scores of test sets, and of further measured decodings, each with its `tests`.
 TESTS, OTHER_DECODINGS = "tests", "other_decodings"
 
-#: Keys of a parser's scores on GUM dev, and of the scores of other parsers and settings by name.
-PARSING, BASELINES = "parsing", "parsing_baselines"
+#: Keys of a parser's scores on GUM dev, and of the scores of other parsers and settings by name;
+#: names of the same parser with other settings start with `OWN`.
+PARSING, BASELINES, OWN = "parsing", "parsing_baselines", "this model"
 
 #: Key of the figures of models that continue or fill in, by text.
 PREDICTIONS = "predictions"
 
 #: Key of the verdicts on typed sentences.
 TYPED = "typed"
+
+#: Measures in words, by key.
+WORDS = {
+    "bleu": "{:.1f} sacreBLEU", "lc_tok_bleu": "{:.1f} lc_tok_bleu", "chrf": "{:.1f} chrF",
+    "exact_match": "{:.2%} exactly right", "perplexity": "perplexity {:.1f}",
+    "right": "{:.1%} right", "f1": "labelled F1 {:.1f}",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -43,6 +51,16 @@ class Record:
     name: str  # of the text
     figures: Mapping[str, Any]
     setting: str  # see `setting_of`
+
+    def words(self, *keys: str) -> list[str]:
+        """Return the figures under these keys of `WORDS` in words, without invalid ones."""
+        values = ((key, self.figures.get(key)) for key in keys)
+        return [
+            WORDS[key].format(value)
+            for key, value in values
+            # Excludes NaN, infinity and huge integers.
+            if isinstance(value, int | float) and value is not True and -1e9 < value < 1e9
+        ]
 
 
 def stamped(
@@ -91,7 +109,11 @@ def records(metrics: Mapping[str, Any]) -> list[Record]:
         *((TESTS, _mapping(o).get(TESTS)) for o in (others if isinstance(others, list) else ())),
         (PREDICTIONS, metrics.get(PREDICTIONS)),
         (PARSING, {"GUM dev": metrics.get(PARSING)}),
-        *((PARSING, {"GUM dev": each}) for each in own_baselines(metrics).values()),
+        *(
+            (PARSING, {"GUM dev": each})
+            for name, each in _mapping(metrics.get(BASELINES)).items()
+            if name.startswith(OWN)
+        ),
         (TYPED, {"typed sentences": metrics.get(TYPED)}),
     ]
     found = [
@@ -101,16 +123,6 @@ def records(metrics: Mapping[str, Any]) -> list[Record]:
         if isinstance(values, Mapping)
     ]
     return sorted(found, key=lambda each: each.setting != str(default_decoding(metrics)))
-
-
-def own_baselines(metrics: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the scores of a parser itself with other settings, by name."""
-
-    def model(values: object) -> object:
-        return _mapping(_mapping(values).get(MEASURED)).get("model")
-
-    own, others = model(metrics.get(PARSING)), _mapping(metrics.get(BASELINES))
-    return {name: each for name, each in others.items() if own and model(each) == own}
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from transformer.catalogue import Entry
-from transformer.evaluation.records import Record, records
+from transformer.evaluation.records import PARSING, PREDICTIONS, TESTS, Record, records
 from transformer.one_stack.config import StackConfig
+
+_KEYS = {TESTS: ("bleu", "lc_tok_bleu"), PREDICTIONS: ("perplexity", "right"), PARSING: ("f1",)}
 
 
 def summary_table(entries: Sequence[Entry]) -> str:
@@ -43,21 +44,8 @@ def summary_table(entries: Sequence[Entry]) -> str:
 def _figures(record: Record) -> str:
     """Return the figures of a record, "" if they are invalid."""
     match record.kind, record.figures:
-        case "predictions", {"perplexity": int(value) | float(value), "right": float(right)}:
-            return f"{record.name}: perplexity {value:.1f}, {100 * right:.1f}% right"
-        case "parsing", {"f1": int(f1) | float(f1), "sentences": int(sentences)}:
-            return f"labelled F1 {f1:.1f} on {sentences:,} sentences of {record.name}"
         case "typed", {"right": int(right), "sentences": int(sentences)}:
             return f"{right} of {sentences} typed sentences right"
-        case "tests", values:
-            return _scores(record.name, values)
-    return ""
-
-
-def _scores(name: str, values: Mapping[str, Any]) -> str:
-    numbers = {key: value for key, value in values.items() if isinstance(value, int | float)}
-    if name == "reverse_test" and {"exact_match", "sentences"} <= numbers.keys():
-        return f"{100 * numbers['exact_match']:.2f}% of {numbers['sentences']:,} strings reversed"
-    titles = {"bleu": "sacreBLEU", "lc_tok_bleu": "lc_tok_bleu"}
-    figures = [f"{numbers[key]:.1f} {title}" for key, title in titles.items() if key in numbers]
-    return f"{name}: {', '.join(figures)}" if figures else ""
+    keys = ("exact_match",) if record.name == "reverse_test" else _KEYS.get(record.kind, ())
+    words = record.words(*keys)
+    return f"{record.name}: {', '.join(words)}" if words else ""

@@ -162,14 +162,9 @@ def published(metrics: Mapping[str, Any]) -> dict[tuple[str, str], str]:
     for record in records(metrics) if isinstance(metrics, Mapping) else ():
         letters = record.name.startswith("reverse")
         for name, measure in _MEASURES if record.kind == TESTS else ():
-            value = record.figures.get(name)
-            if not isinstance(value, int | float) or isinstance(value, bool):
-                continue
-            if not math.isfinite(value) or letters != (name == "exact_match"):
-                continue
-            shown = f"{100 * value:.1f}%" if name == "exact_match" else f"{value:.1f}"
-            cell = f"{shown} ({plain(shorten(record.setting, 40))})"
-            found.setdefault((shorten(record.name, 40), measure), cell)
+            if letters == (name == "exact_match") and (words := record.words(name)):
+                cell = f"{words[0].split()[0]} ({plain(shorten(record.setting, 40))})"
+                found.setdefault((shorten(record.name, 40), measure), cell)
     return found
 
 

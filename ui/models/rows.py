@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any
 
 import streamlit as st
 
@@ -28,12 +28,8 @@ CARD_FILE = "README.md"
 #: Maximum number of figures in a row, and of files whose size is counted.
 _MOST_FIGURES, _MOST_FILES = 3, 500
 
-#: Keys of metrics.json, with a name, a factor and a unit.
-_Measures = tuple[tuple[str, str, float, str], ...]
-_OF_TEXTS: _Measures = (("bleu", "BLEU", 1, ""), ("chrf", "chrF", 1, ""))
-_OF_LETTERS: _Measures = (("exact_match", "exact", 100, " %"), ("chrf", "chrF", 1, ""))
-_OF_TREES: _Measures = (("f1", "labelled F1", 1, ""),)
-_OF_TOKENS: _Measures = (("perplexity", "perplexity", 1, ""), ("right", "right", 100, "%"))
+#: Measures of each kind of record.
+_KEYS = {TESTS: ("bleu", "chrf"), PREDICTIONS: ("perplexity", "right"), PARSING: ("f1",)}
 
 CARD: Param[str] = Param("card", url_state.text(255), "")
 #: For long lists: the page of the list, from 1, and the text that names contain.
@@ -227,22 +223,9 @@ def figures_of(metrics: Mapping[str, Any], *, letters: bool = False) -> list[str
 
 def _figures(record: Record, letters: bool) -> str:
     """Return the figures of a record in Markdown, "" if they are invalid."""
-    if record.kind == TESTS:
-        measures = _OF_LETTERS if letters else _OF_TEXTS
-    else:
-        measures = {PARSING: _OF_TREES, PREDICTIONS: _OF_TOKENS}.get(record.kind, ())
-    parts = [
-        f"{label} {scale * value:.1f}{unit}"
-        for key, label, scale, unit in measures
-        if _is_number(value := record.figures.get(key))
-    ]
+    keys = _KEYS.get(record.kind, ())
+    parts = record.words(*(("exact_match", "chrf") if letters and keys else keys))
     return f"{plain(' · '.join(parts))} on {code(record.name, 30)}" if parts else ""
-
-
-def _is_number(value: object) -> TypeGuard[float]:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return False
-    return -1e9 < value < 1e9  # excludes NaN, infinity and huge integers
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

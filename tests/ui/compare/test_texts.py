@@ -76,7 +76,7 @@ def test_published_figures_are_read_and_nothing_else() -> None:
         ("test_2016", "sacreBLEU, cased"): "40.1 (beam 4)",
         ("test_2016", "lc_tok_bleu"): "40.4 (beam 4)",
         ("test_2016", "chrF"): "64.7 (beam 4)",
-        ("reverse_test", "exactly right"): "100.0% (setting not recorded)",
+        ("reverse_test", "exactly right"): "100.00% (setting not recorded)",
         ("more", "sacreBLEU, cased"): "9.0 (setting not recorded)",
     }
 

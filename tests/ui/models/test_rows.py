@@ -22,25 +22,25 @@ def test_figures_are_measured_ones() -> None:
         "a": {"bleu": 12.345, "chrf": 50, "other": 1} | with_four, "b": {"chrf": 3.0} | with_four,
     }  # fmt: skip
     *shown, setting = figures_of({"tests": tests})
-    assert shown == [r"BLEU 12\.3 · chrF 50\.0 on `a`", r"chrF 3\.0 on `b`"]
+    assert shown == [r"12\.3 sacreBLEU · 50\.0 chrF on `a`", r"3\.0 chrF on `b`"]
     assert unlinked(setting) == r"beam 4\, alpha 0\.6"
     assert entries(setting) == {"beam": "beam", "alpha": "length penalty"}
     letters = {"a": {"bleu": 0.0, "exact_match": 0.999}}
     assert figures_of({"tests": letters}, letters=True) == [
-        r"exact 99\.9 \% on `a`", "setting not recorded",
+        r"99\.90\% exactly right on `a`", "setting not recorded",
     ]  # fmt: skip
     # Of several settings, each figure has its own, that of the default decoding first.
     f1, default = {"f1": 50.14} | with_nine, {"beam_size": 4, "alpha": 0.6}
     assert figures_of({"parsing": f1, "tests": tests, "default_decoding": default}) == [
-        r"BLEU 12\.3 · chrF 50\.0 on `a`, beam 4\, alpha 0\.6",
-        r"chrF 3\.0 on `b`, beam 4\, alpha 0\.6",
+        r"12\.3 sacreBLEU · 50\.0 chrF on `a`, beam 4\, alpha 0\.6",
+        r"3\.0 chrF on `b`, beam 4\, alpha 0\.6",
         r"labelled F1 50\.1 on `GUM dev`, beam 9\, alpha 0\.6",
     ]
     many = {f"t{index}": {"bleu": index} for index in range(5)}
     assert figures_of({"tests": many})[-2] == "and 2 more in its card"
     assert len(figures_of({"tests": many})) == 5
     line, _ = figures_of({"tests": {"<b>`x`\n$y$" + "z" * 100: {"bleu": 1}}})  # code, shortened
-    assert line.startswith(r"BLEU 1\.0 on ``<b>`x` $y$z")
+    assert line.startswith(r"1\.0 sacreBLEU on ``<b>`x` $y$z")
     assert "\n" not in line and len(line) < 60
 
 
