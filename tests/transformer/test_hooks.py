@@ -168,9 +168,7 @@ def test_replaced_weights_are_used_and_recorded(model: Transformer, kind: Attent
 
 
 @pytest.mark.parametrize("kind", ATTENTION_KINDS)
-def test_the_documented_uniform_weights_keep_to_the_mask(
-    model: Transformer, kind: AttentionKind
-) -> None:
+def test_documented_uniform_weights_keep_the_mask(model: Transformer, kind: AttentionKind) -> None:
     """In a batch with padding, and under the causal mask; run as it stands in the docstring."""
     (line,) = re.findall(r"^ +(uniform = .+)$", Replace.__doc__ or "", re.MULTILINE)
     names: dict[str, Any] = {"Replace": Replace, "Site": Site, "torch": torch}

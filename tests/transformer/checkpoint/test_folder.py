@@ -115,9 +115,7 @@ def test_a_torch_file_of_weights(
     assert torch.equal(outputs(load_checkpoint(folder).model), outputs(tiny_model))
 
 
-def test_metrics_may_be_bad_and_shapes_come_before_memory(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bad_metrics_and_early_shapes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for data in (b"{", b"[1]", b"\xff", b"[" * 100_000):
         (folder / "metrics.json").write_bytes(data)
         assert load_checkpoint(folder).metrics == {}

@@ -293,9 +293,7 @@ def test_a_checkpoint_is_measured_again_without_its_run(copied: Path, little: Me
     assert "Another." in (copied / "README.md").read_text(encoding="utf-8")
 
 
-def test_figures_of_other_weights_are_not_kept(
-    copied: Path, little: Measuring, tmp_path: Path
-) -> None:
+def test_stale_figures_are_not_kept(copied: Path, little: Measuring, tmp_path: Path) -> None:
     """A replaced model loses what was measured of the one before; its links may name it anew."""
     metrics, found = metrics_of(copied), load_checkpoint(copied)
     (name, test), *_ = metrics["tests"].items()
@@ -317,9 +315,7 @@ def test_figures_of_other_weights_are_not_kept(
     assert (copied / "README.md").read_text().startswith("# public\n")
 
 
-def test_texts_without_scores(
-    copied: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_text_without_scores(copied: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         measuring,
         "typed_sentences",

@@ -243,9 +243,7 @@ def test_the_command_prints_a_line_for_every_row(tmp_path: Path, command: Comman
     assert "all 4," in last and "1 of 8 runs" in last
 
 
-def test_a_run_names_its_precision_before_it_begins(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_names_its_precision(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """So a run that was stopped is refused by a machine that would go on in another."""
     asked: list[Recipe] = []
 

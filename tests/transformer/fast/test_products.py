@@ -56,9 +56,7 @@ def test_slices_for_any_number_of_threads(threads: int, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("capability", [*LAYOUTS, "DEFAULT"])
-def test_layouts_follow_size_and_processor(
-    capability: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_layouts_follow_size_and_machine(capability: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: capability)
     monkeypatch.setattr(products, "PACKED_FROM", 50)
     monkeypatch.setattr(products, "TRANSPOSED_FROM", 80)

@@ -178,9 +178,7 @@ def test_too_much_is_refused(site: Hub, tmp_path: Path, monkeypatch: pytest.Monk
         hub.look_up(NAME, FILES)
 
 
-def test_only_the_hub_sees_a_token(
-    site: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_token_stays_home(site: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Large files are redirected to another server."""
     heard: list[tuple[str, str | None]] = []
     monkeypatch.setenv("HF_TOKEN", "hf_secret")
@@ -203,9 +201,7 @@ def test_only_the_hub_sees_a_token(
     assert heard == [("hub", "Bearer hf_secret"), ("other", None)]
 
 
-def test_no_model_server_or_client(
-    tmp_path: Path, site: Hub, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_model_or_client(tmp_path: Path, site: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in (
         "../../nowhere", "a/../b", "/etc/x/y", "a/b/c", "a b/c", "x", "~/m", "a/b\n", "", "a/\0",
         "x" * 5_000, "a/" + "x" * 5_000,

@@ -68,9 +68,7 @@ def test_json_says_everything_once_and_a_reason_is_one_line_of_bounded_length() 
     assert reason.startswith("file") and reason.endswith("end")
 
 
-def test_a_small_file_becomes_a_pipe_or_grows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_becomes_a_pipe_or_grows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "config.json"
     path.write_text("{}")
     real = safe.check_file

@@ -293,9 +293,7 @@ def test_what_every_model_says(pair: Pair) -> None:
         pair.ours.trace("A dog runs.", beam_sise=3)
 
 
-def test_unused_settings_are_listed(
-    made: dict[str, Pair], tmp_path: Path, command: Command
-) -> None:
+def test_unused_settings_are_said(made: dict[str, Pair], tmp_path: Path, command: Command) -> None:
     folder = Path(shutil.copytree(made["bart"].folder, tmp_path / "bart"))
     path = folder / "generation_config.json"
     more = {"num_beams": 6, "num_beam_groups": 3, "no_repeat_ngram_size": 3, "do_sample": False}

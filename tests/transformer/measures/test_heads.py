@@ -142,9 +142,7 @@ def planted(mask: np.ndarray, *, causal: bool = False) -> np.ndarray:
 
 
 @given(st.sampled_from(PATTERNS), sizes, sizes, st.booleans(), st.booleans())
-def test_a_planted_head_is_first(
-    pattern: Pattern, n: int, m: int, same: bool, causal: bool
-) -> None:
+def test_a_planted_head_leads(pattern: Pattern, n: int, m: int, same: bool, causal: bool) -> None:
     m = n if same or causal else m
     mask = pattern_mask(
         pattern, n, m, same=same, causal=causal, special=(0, m - 1), queries=(n - 1,), keys=(0,)

@@ -161,9 +161,7 @@ def test_damaged_folders_say_why(
 TEXT = "The cat sat on the mat."
 
 
-def test_they_are_tracers_and_a_filling_trace_holds_the_text_as_source(
-    reader: StackModel, writer: StackModel, translator: StackModel
-) -> None:
+def test_they_are_tracers(reader: StackModel, writer: StackModel, translator: StackModel) -> None:
     for model in (reader, writer, translator):
         assert isinstance(model, Tracer)
         assert model.lacks("heads") is None and model.lacks("any_sentence") is None

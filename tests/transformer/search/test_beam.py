@@ -138,9 +138,7 @@ def wide_search(model: Table, max_length: int, beam: int, alpha: float) -> Hypot
     n=st.sampled_from([2, 4, 9]),
 )
 @settings(max_examples=60, deadline=None)
-def test_ending_early_never_changes_the_best(
-    seed: int, beam: int, alpha: float, end: float, n: int
-) -> None:
+def test_an_early_end_is_harmless(seed: int, beam: int, alpha: float, end: float, n: int) -> None:
     expected = wide_search(Table(seed, vocab=6, end=end), n, beam, alpha)
     for n_best in {1, beam}:
         model = Table(seed, vocab=6, end=end)

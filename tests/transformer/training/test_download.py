@@ -55,9 +55,7 @@ def failure(corpus: str, out: Path, home: str, **options: object) -> str:
     return str(caught.value)
 
 
-def test_multi30k_fetches_what_is_missing(
-    site: Site, captions: dict[str, str], tmp_path: Path
-) -> None:
+def test_multi30k_fetches_the_missing(site: Site, captions: dict[str, str], tmp_path: Path) -> None:
     whole = site.files.pop("/raw/val.de.gz")
     with pytest.raises(DownloadError, match="404"):
         get("multi30k", tmp_path, site)
@@ -157,9 +155,7 @@ def moved(to: str) -> Answer:
     return answer
 
 
-def test_only_web_servers_that_answer_known_corpora_and_no_files(
-    site: Site, tmp_path: Path
-) -> None:
+def test_web_servers_that_answer_and_known_corpora(site: Site, tmp_path: Path) -> None:
     site.files |= {
         "/moved/deu-eng.zip": moved("/deu-eng.zip"), "/deu-eng.zip": archive(),
         "/bad/deu-eng.zip": moved("file:///etc/passwd"),
