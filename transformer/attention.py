@@ -59,7 +59,7 @@ class MultiHeadAttention(nn.Module):
     def __init__(self, config: ModelConfig, n_heads: int | None = None) -> None:
         """Args: n_heads: None is `config.n_heads`."""
         super().__init__()
-        self.n_heads = n_heads or config.n_heads
+        self.n_heads = config.n_heads if n_heads is None else n_heads
         self.d_k = config.d_k or config.d_model // self.n_heads
         self.d_v = config.d_v or config.d_model // self.n_heads
         self.dropout = config.attention_dropout

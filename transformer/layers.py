@@ -21,8 +21,9 @@ class FeedForward(nn.Module):
     def __init__(self, config: ModelConfig, d_ff: int | None = None) -> None:
         """Args: d_ff: None is `config.d_ff`."""
         super().__init__()
-        self.w_1 = nn.Linear(config.d_model, d_ff or config.d_ff)
-        self.w_2 = nn.Linear(d_ff or config.d_ff, config.d_model)
+        d_ff = config.d_ff if d_ff is None else d_ff
+        self.w_1 = nn.Linear(config.d_model, d_ff)
+        self.w_2 = nn.Linear(d_ff, config.d_model)
         self.activation = ACTIVATIONS[config.activation]
 
     def forward(self, x: Tensor, at: Context = PLAIN) -> Tensor:

@@ -81,7 +81,7 @@ class Translator:
 
         Args:
             max_tokens: longest source and longest translation, `</s>` included.
-            decoding: the beam size and alpha of calls that leave them out.
+            decoding: the beam size, alpha and rule of calls that leave them out.
             extra_length: how much longer than its source a translation may be, unless a call says
                 otherwise.
             follow_grammar: a model that writes trees writes nothing but trees of its source.
@@ -301,8 +301,10 @@ class Translator:
     ) -> SearchRequest:
         drawn = options.get("sampling") is not None
         decoding = self.decoding.resolve(beam_size, alpha, drawn=drawn)
-        beam_size, alpha = decoding.beam_size, decoding.alpha
-        return search_request(self._reader, beam_size, alpha, options, top_k=top_k)
+        options = {"rule": decoding.rule, **options}
+        return search_request(
+            self._reader, decoding.beam_size, decoding.alpha, options, top_k=top_k
+        )
 
     def _followed(
         self, execution: Execution, source: Source, target: Sequence[int], request: SearchRequest

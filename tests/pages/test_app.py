@@ -79,6 +79,15 @@ def test_decoding_has_defaults(run_app: RunApp, random_checkpoints: Path, tmp_pa
     linked = run_app(root=root, checkpoint="second", alpha="0.6")
     linked.sidebar.selectbox(key="checkpoint_box").set_value("first").run()
     assert decoding(view_of(linked)) == (3, 0.6)
+    # Values beyond what the app offers are told.
+    (root / "first" / "metrics.json").write_text(
+        json.dumps({"default_decoding": {"beam_size": 12, "alpha": 0.5, "early_stopping": True}})
+    )
+    app = run_app(root=root)
+    assert decoding(view_of(app)) == (10, 0.5)
+    own = "own decoding is beam 12, alpha 0.5; here it is at most beam 10, alpha 0.5"
+    said = f"This checkpoint's {own}."
+    assert said in [each.value for each in app.sidebar.caption]
 
 
 def test_letters_have_a_sentence(run_app: RunApp, random_checkpoints: Path, tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ from transformer.files.atomic import write_atomic
 from transformer.files.folders import replaced_folder
 from transformer.one_stack.files import StackCheckpoint, load_stack
 from transformer.one_stack.model import OneStack
-from transformer.one_stack.tracer import ALPHA, BEAM_SIZE, StackModel
+from transformer.one_stack.tracer import StackModel
 from transformer.parsing.parser import EXTRA_LENGTH, evaluate, load_parser, parser_of
 from transformer.search.decoding import (
     DEFAULT_DECODING,
@@ -210,9 +210,8 @@ def measured(
             if held_out is None:
                 return dict(metrics)
             model = StackModel(found.model, found.tokenizer, device=how.device)
-            decoding = Decoding(BEAM_SIZE, ALPHA)
-            tests = _tests(model, recipe, held_out, decoding, how)
-            return {**metrics, DEFAULT_DECODING: decoding.to_dict(), TESTS: tests}
+            tests = _tests(model, recipe, held_out, PAPER_DECODING, how)
+            return {**metrics, DEFAULT_DECODING: PAPER_DECODING.to_dict(), TESTS: tests}
         case _:
             assert isinstance(found, Checkpoint)
             translator = Translator.from_checkpoint(found, how.device)

@@ -50,7 +50,7 @@ IGNORED = frozenset({
 
 #: Generation settings that have no effect here, with the values at which they never have one.
 UNUSED: dict[str, tuple[object, ...]] = {
-    "num_beams": (1,), "max_length": (20,), "max_new_tokens": (), "num_return_sequences": (1,),
+    "max_length": (20,), "max_new_tokens": (), "num_return_sequences": (1,),
     "num_beam_groups": (1,), "diversity_penalty": (0,), "do_sample": (False,),
     "force_words_ids": (), "constraints": (), "sequence_bias": ({}, []), "guidance_scale": (1,),
     "exponential_decay_length_penalty": (), "penalty_alpha": (0,), "dola_layers": (),
@@ -147,7 +147,7 @@ def generation_values(folder: Path, values: Mapping[str, Any]) -> dict[str, Any]
 def unused_settings(folder: Path, values: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the generation settings that Headlight does not follow, as `name=value`.
 
-    Users choose the beam size and the length; tokens are never sampled; groups of beams,
+    Users choose the length; tokens are never sampled; groups of beams,
     constraints and other processors of the library's are not passed on.
 
     Args: values: those of config.json.

@@ -10,15 +10,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from transformer.errors import CheckpointError
+from transformer.errors import CheckpointError, InputError
 from transformer.files.safe import one_line
 from transformer.huggingface.files import library
+from transformer.search.decoding import Decoding, library_decoding
 
 Progress = Callable[[int, int], None]
 
 #: Maximum number of tokens that are never generated.
 MAX_BANNED = 10_000
-MAX_EXPONENT = 100.0
 
 #: Numbers that models may set for the library's search, with bounds; `int` bounds mean integers.
 NUMBERS: dict[str, tuple[float, float]] = {
@@ -39,7 +39,7 @@ class Generation:
     eos: tuple[int, ...]  # tokens that end a text
     pad: int | None  # padding, None without it
     forced_first: int | None  # the first generated token, None if it is free
-    length_penalty: float = 1.0  # the exponent of |Y|
+    decoding: Decoding  # of calls that leave it out
     #: further settings of the library's search by name
     rules: Mapping[str, Any] = field(default_factory=dict)
 
@@ -94,6 +94,10 @@ def read_generation(
             )
         return value if value is None or isinstance(low, int) else float(value)
 
+    try:
+        decoding = library_decoding(values)
+    except InputError as error:
+        raise CheckpointError(f"{path}: {error}") from None
     eos, pad = tokens("eos_token_id"), token("pad_token_id")
     start = token("decoder_start_token_id")
     if start is None:
@@ -104,11 +108,8 @@ def read_generation(
     if not isinstance(words, list) or len(words) > MAX_BANNED:
         raise CheckpointError(f"{path}: bad_words_ids is no list of at most {MAX_BANNED:,} words")
     rules: dict[str, Any] = {name: number(name, *bounds) for name, bounds in NUMBERS.items()}
-    for name in ("early_stopping", "renormalize_logits"):
-        flag = values.get(name)
-        if isinstance(flag, bool) or (name == "early_stopping" and flag == "never"):
-            rules[name] = flag
     rules |= {
+        "renormalize_logits": values.get("renormalize_logits") is True or None,
         "bad_words_ids": [ids for word in words if (ids := checked("bad_words_ids", word))] or None,
         "suppress_tokens": tokens("suppress_tokens") or None,
         "begin_suppress_tokens": tokens("begin_suppress_tokens") or None,
@@ -119,7 +120,7 @@ def read_generation(
         eos=tuple(eos),
         pad=pad if pad is not None else next(iter(eos), None),
         forced_first=token("forced_bos_token_id") if starts else None,
-        length_penalty=number("length_penalty", -MAX_EXPONENT, MAX_EXPONENT) or 1.0,
+        decoding=decoding,
         rules={name: value for name, value in rules.items() if value is not None},
     )
 
@@ -164,7 +165,8 @@ def generate(
         return torch.zeros(found.shape[0], dtype=torch.bool, device=found.device)
 
     settings = transformers.GenerationConfig(
-        **{"early_stopping": False, **generation.rules},
+        **generation.rules,
+        early_stopping=generation.decoding.early_stopping,
         max_new_tokens=new_tokens,
         num_beams=search.beam_size,
         length_penalty=search.alpha if search.beam_size > 1 else 1.0,

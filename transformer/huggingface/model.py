@@ -84,7 +84,7 @@ class HuggingFaceModel:
         self._model = model.to(self._device)
         # Each call passes its own generation config, and nothing else applies.
         self._model.generation_config = library(path or Path(name)).GenerationConfig()
-        self._text, self._generation = text, generation
+        self._text, self._generation, self.decoding = text, generation, generation.decoding
         self.family, self.kinds = family, KINDS[family]
         self.name, self.path = name, path
         limits = (max_tokens, text.own_limit, *position_limits(model))
@@ -176,7 +176,7 @@ class HuggingFaceModel:
         self,
         sentence: str,
         target: str | None = None,
-        beam_size: int = 4,
+        beam_size: int | None = None,
         alpha: float | None = None,
         top_k: int = 10,
         *,
@@ -199,7 +199,7 @@ class HuggingFaceModel:
         Args:
             sentence: the source, or the text of a model without an encoder.
             target: a translation to follow instead of searching for one.
-            beam_size: 1 is greedy.
+            beam_size: 1 is greedy; default: the model's own (`decoding`), or 4.
             alpha: the library's `length_penalty`; default: the model's own. Scores are
                 log P / |Y|^alpha, not the paper's log P / ((5 + |Y|) / 6)^alpha, so the same
                 value has a slightly stronger effect.
@@ -218,11 +218,10 @@ class HuggingFaceModel:
         unknown = options.keys() - SearchOptions.__annotations__.keys()
         if unknown:
             raise TypeError(f"unexpected keyword argument {min(unknown)!r}")
-        if alpha is None:
-            alpha = self._generation.length_penalty
         if prefix is not None or sampling is not None:
             raise InputError(self.lacks("steering") or "")
-        search = Search(checked_beam(beam_size), checked_alpha(alpha), progress)
+        chosen = self.decoding.resolve(beam_size, alpha, drawn=False)
+        search = Search(checked_beam(chosen.beam_size), checked_alpha(chosen.alpha), progress)
         top_k = checked_whole("top_k", top_k, MAX_TOP_K)
         if self.family != "encoder_decoder" and target is not None:
             raise InputError("this model reads one text; it takes no target beside it")

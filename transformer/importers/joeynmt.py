@@ -38,6 +38,8 @@ from transformer.importers.pieces import (
 from transformer.importers.registry import Imported
 from transformer.importers.settings import ACTIVATIONS, Settings, model_config
 from transformer.importers.torch_content import read_content
+from transformer.search.decoding import Decoding
+from transformer.search.inputs import MAX_ALPHA, MAX_BEAM, checked_number, checked_whole
 from transformer.text.normalise import LANGUAGE, Preparation
 from transformer.text.table import Marks
 from transformer.text.tokenizer import TokenizerError
@@ -48,6 +50,12 @@ CONFIG = "config.yaml"
 MAX_YAML = 128 * 1024
 #: Maximum number of values in a config, with aliases expanded.
 MAX_VALUES = 20_000
+
+#: Settings of decoding that have no effect here, with the values at which they never have one.
+IDLE: dict[str, tuple[object, ...]] = {
+    "max_output_length": (), "min_output_length": (0, 1), "repetition_penalty": (-1, 1),
+    "no_repeat_ngram_size": (-1, 0), "generate_unk": (False,), "sampling": (False,),
+}  # fmt: skip
 
 CHECKPOINTS = ("best.ckpt", "latest.ckpt")
 VOCABULARIES = ("src_vocab.txt", "trg_vocab.txt")
@@ -111,7 +119,11 @@ def read(folder: Path, report: Report | None = None) -> Imported:
         f"{config.activation} in the feed-forward networks, layer normalisation {norm}, "
         "biases on all projections."
     )
-    return Imported(config, state, tokenizer_of(*sides, config), dtype, notes)
+    testing = settings.within("testing")
+    return Imported(
+        config, state, tokenizer_of(*sides, config), dtype, notes, read_decoding(testing),
+        testing.unused(IDLE),
+    )  # fmt: skip
 
 
 def read_settings(path: Path) -> Settings:
@@ -125,6 +137,21 @@ def read_settings(path: Path) -> Settings:
         raise CheckpointError(f"{path}: expected groups of settings")
     _check_size(path, values)
     return Settings(path, values)
+
+
+def read_decoding(testing: Settings) -> Decoding | None:
+    """Return the decoding in the group "testing", whose length penalty is the paper's."""
+    beam, alpha = (testing.values.get(name) for name in ("beam_size", "beam_alpha"))
+    alpha = testing.values.get("alpha") if alpha is None else alpha  # before version 2
+    if beam is None and alpha is None:
+        return None
+    with testing.blamed():
+        # Below 0 there is no penalty.
+        free = alpha is None or (isinstance(alpha, int | float) and alpha < 0)
+        return Decoding(
+            checked_whole("beam_size", 1 if beam is None else beam, MAX_BEAM),
+            0.0 if free else checked_number("beam_alpha", alpha, MAX_ALPHA),
+        )
 
 
 def _check_size(path: Path, values: Any) -> None:

@@ -26,8 +26,9 @@ from transformer.config import ModelConfig, Tying
 from transformer.errors import CheckpointError
 from transformer.files.safe import MAX_TABLE, is_folder, json_object, read_small
 from transformer.importers.mapping import LAYER_PARTS, Alias, gather, renamed, with_tables
-from transformer.importers.registry import Imported, code
+from transformer.importers.registry import Imported
 from transformer.importers.settings import ACTIVATIONS, Settings, model_config
+from transformer.search.decoding import library_decoding
 from transformer.text.files import blaming
 from transformer.text.table import Marks, TableTokenizer, table_of
 from transformer.text.tokenizer import TokenizerError
@@ -47,6 +48,7 @@ IDLE: dict[str, tuple[object, ...]] = {
     "min_new_tokens": (0, 1), "repetition_penalty": (1.0,), "encoder_repetition_penalty": (1.0,),
     "forced_bos_token_id": (), "begin_suppress_tokens": ([],), "sequence_bias": ({}, []),
     "diversity_penalty": (0.0,), "num_beam_groups": (1,), "exponential_decay_length_penalty": (),
+    "max_length": (20,), "max_new_tokens": (), "do_sample": (False,),
 }  # fmt: skip
 
 BIAS = "final_logits_bias"
@@ -98,7 +100,12 @@ def read(folder: Path, report: Report | None = None) -> Imported:
     trained = json_object(folder / CONFIG).get("static_position_embeddings") is False
     if config.positions == "stored" and trained and names.keys() >= TABLES.keys():
         config = config.replace(positions="learned")
-    return Imported(config, state, tokenizer, dtype, _notes(config) + _unused(folder))
+    given = _generation(folder)
+    decoding, named = None, ("num_beams", "length_penalty", "early_stopping")
+    if any(given.values.get(name) is not None for name in named):
+        with given.blamed():
+            decoding = library_decoding(given.values)
+    return Imported(config, state, tokenizer, dtype, _notes(config), decoding, _unused(given))
 
 
 def read_config(folder: Path) -> ModelConfig:
@@ -124,7 +131,8 @@ def read_config(folder: Path) -> ModelConfig:
     allowed = f"eos_token_id={eos}, nor null"
     decoding.check("forced_eos_token_id", forced in (None, eos, [eos]), allowed)
     size = given.whole("vocab_size")
-    vocabularies = size, given.values.get("decoder_vocab_size") or size
+    decoders = given.values.get("decoder_vocab_size")
+    vocabularies = size, size if decoders is None else decoders
     share = given.flag("share_encoder_decoder_embeddings", default=True)
     fits = not share or vocabularies[0] == vocabularies[1]
     given.check("decoder_vocab_size", fits, "vocab_size, although they share one embedding")
@@ -351,13 +359,8 @@ def _notes(config: ModelConfig) -> str:
 {positions}, and a decoder that starts from {start}."""  # noqa: E501 - one line in the card
 
 
-def _unused(folder: Path) -> str:
+def _unused(given: Settings) -> tuple[str, ...]:
     """Name the generation settings that would change the output but have no effect here."""
-    values: dict[str, Any] = dict(_generation(folder).values)
-    ends = values.get("eos_token_id")
-    found = ["eos_token_id"] if isinstance(ends, list) and len(ends) > 1 else []
-    for name, idle in IDLE.items():
-        if values.get(name) not in (None, *idle) and not isinstance(values[name], bool):
-            found.append(name)
-    names = ", ".join(map(code, found))
-    return f"\nGeneration settings that have no effect here: {names}." if names else ""
+    ends = given.values.get("eos_token_id")
+    several = isinstance(ends, list) and len(ends) > 1
+    return (*([f"eos_token_id={ends}"] if several else ()), *given.unused(IDLE))

@@ -16,6 +16,7 @@ from transformer.checkpoint.weights import about_stored
 from transformer.config import ModelConfig
 from transformer.errors import CheckpointError
 from transformer.files.folders import replaced_folder
+from transformer.search.decoding import DEFAULT_DECODING, Decoding
 from transformer.text.tokenizer import Tokenizer
 from transformer.types import Report
 
@@ -29,6 +30,8 @@ class Imported:
     tokenizer: Tokenizer
     dtype: str  # the type to store them in
     notes: str  # for the model card, in Markdown: departures from the paper
+    decoding: Decoding | None = None  # its own, if its files name one
+    unused: tuple[str, ...] = ()  # its settings that have no effect here, as `name=value`
 
 
 @dataclass(frozen=True)
@@ -77,7 +80,12 @@ class Format:
         module = importlib.import_module(f"transformer.importers.{self.name}")
         found: Imported = module.read(folder, report, **more)
         source = " ".join((name or folder.resolve().name).split())
-        metrics = {"imported": {"format": self.name, "source": source}, "stored_as": found.dtype}
+        said: dict[str, Any] = {"format": self.name, "source": source}
+        metrics = {"imported": said, "stored_as": found.dtype}
+        if found.unused:
+            said["unused"] = list(found.unused)
+        if found.decoding is not None:
+            metrics[DEFAULT_DECODING] = found.decoding.to_dict()
         try:
             with replaced_folder(out, over=False) as new:
                 TWO_STACKS.write(
@@ -98,6 +106,10 @@ class Format:
             tables = (found.state[table] for table in POSITION_TABLES)
             both = dict(zip(("encoder", "decoder"), tables, strict=True))
             notes += f" {about_stored(both, config)}"
+        if found.decoding is not None:
+            notes += f"\nIts own decoding is the default here: {found.decoding}."
+        if found.unused:
+            notes += f"\nSettings that have no effect here: {', '.join(map(code, found.unused))}."
         return f"""# {code(name)}
 
 A {self.title} model, imported from {code(source)} by `python -m transformer import {self.name}`:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from transformer.checkpoint.folder import check_size
 from transformer.config import ConfigError, ModelConfig
-from transformer.errors import CheckpointError
+from transformer.errors import CheckpointError, InputError
 
 #: Activations by their names in other libraries.
 ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "swish": "silu", "silu": "silu"}
@@ -44,6 +45,22 @@ class Settings:
         """Return the error for a value that is not allowed."""
         value = f"{self.values.get(name)!r:.80}"
         return CheckpointError(f"{self.path}: {self.where}{name}={value} is not {allowed}")
+
+    @contextmanager
+    def blamed(self) -> Iterator[None]:
+        """Turn an `InputError` for one of these settings into an error that names their file."""
+        try:
+            yield
+        except InputError as error:
+            raise CheckpointError(f"{self.path}: {self.where}{error}") from None
+
+    def unused(self, idle: Mapping[str, tuple[object, ...]]) -> tuple[str, ...]:
+        """Return settings as `name=value`, unless they have a value at which they do nothing."""
+        return tuple(
+            f"{name}={self.values[name]!r:.40}"
+            for name, values in idle.items()
+            if self.values.get(name) not in (None, *values)
+        )
 
     def check(self, name: str, fits: bool, allowed: str) -> None:
         """Raise the error for a value unless it fits."""

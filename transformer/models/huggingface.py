@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from transformer.checkpoint.reference import ModelRef
+from transformer.errors import CheckpointError, InputError
 from transformer.huggingface import HuggingFaceModel, files
 from transformer.models.entry import Entry, identity
 from transformer.models.foreign import MARIAN
+from transformer.search.decoding import DEFAULT_DECODING, library_decoding
 from transformer.trace.tracer import Tracer
 
 
@@ -22,7 +24,14 @@ def describe(ref: ModelRef) -> Entry:
     files.check_folder(folder)
     values = files.read_values(folder)
     about = f"A model of the transformers library ({values['model_type'][:40]})."
-    return Entry(ref.name, ref, about=about, unused=files.unused_settings(folder, values))
+    try:
+        decoding = library_decoding(files.generation_values(folder, values))
+    except InputError as error:
+        raise CheckpointError(f"{folder}: {error}") from None
+    return Entry(
+        ref.name, ref, about=about, unused=files.unused_settings(folder, values),
+        metrics={DEFAULT_DECODING: decoding.to_dict()},
+    )  # fmt: skip
 
 
 def open(ref: ModelRef, device: str) -> Tracer:

@@ -17,9 +17,13 @@ def fits(ref: ModelRef) -> bool:
 def describe(ref: ModelRef) -> Entry:
     """Describe a checkpoint without reading its weights. Raises `CheckpointError`."""
     config, folder = check_checkpoint(ref), ref.folder
+    metrics = read_metrics(folder)
+    said = metrics.get("imported")
+    unused = said.get("unused") if isinstance(said, dict) else None
     return Entry(
-        ref.name, ref, config, metrics=read_metrics(folder), history=readable_history(folder)
-    )
+        ref.name, ref, config, metrics=metrics, history=readable_history(folder),
+        unused=tuple(map(str, unused)) if isinstance(unused, list) else (),
+    )  # fmt: skip
 
 
 def open(ref: ModelRef, device: str) -> Translator:

@@ -18,6 +18,7 @@ from transformer.hooks import Record, matching
 from transformer.one_stack.files import MASK, load_stack, mask_id
 from transformer.one_stack.model import OneStack, StackSteps
 from transformer.search.beam import search
+from transformer.search.decoding import PAPER_DECODING, Decoding, default_decoding
 from transformer.search.inputs import MAX_TOP_K, checked_whole
 from transformer.search.reader import EXTRA_LENGTH, Ids, Reader, Source
 from transformer.search.records import NO_TRANSLATION, Hypothesis, Translation
@@ -35,9 +36,6 @@ from transformer.trace.building import build_trace, predictions, to_array
 from transformer.trace.records import Trace
 from transformer.trace.tracer import Ability
 from transformer.types import AttentionKind, Floats
-
-#: Beam and alpha of translations, as the paper's (section 6.1).
-BEAM_SIZE, ALPHA = 4, 0.6
 
 
 @dataclass(frozen=True)
@@ -66,12 +64,18 @@ class StackModel:
         name: str = "model",
         path: Path | None = None,
         max_tokens: int = 512,
+        decoding: Decoding = PAPER_DECODING,
     ) -> None:
-        """Args: max_tokens: longest text; less if the model has fewer positions."""
+        """Make a tracer.
+
+        Args:
+            max_tokens: longest text; less if the model has fewer positions.
+            decoding: of a translator's calls that leave it out.
+        """
         self.device = resolve_device(device).type
         self.model, self.config = model.to(self.device).eval(), model.config
         self.kinds: tuple[AttentionKind, ...] = (model.config.kind,)
-        self.tokenizer, self.name, self.path = tokenizer, name, path
+        self.tokenizer, self.name, self.path, self.decoding = tokenizer, name, path, decoding
         self.max_tokens = max_tokens
         if self.config.blocks.positions == "learned":
             self.max_tokens = min(max_tokens, self.config.max_positions)
@@ -86,7 +90,7 @@ class StackModel:
         found = load_stack(path)
         return cls(
             found.model, found.tokenizer, device=device, name=found.name,
-            path=found.path, max_tokens=max_tokens,
+            path=found.path, max_tokens=max_tokens, decoding=default_decoding(found.metrics),
         )  # fmt: skip
 
     @property
@@ -136,7 +140,7 @@ class StackModel:
         Args:
             sentence: the text, or a translator's source.
             target: a translation to follow instead of searching for one.
-            beam_size, alpha: of a translator's search; None is 4 and 0.6.
+            beam_size, alpha: of a translator's search; None is the checkpoint's default.
             top_k: alternatives recorded for every step, at most the vocabulary.
             new_tokens: tokens by which a model that continues goes on, at most; greedily or drawn.
             prefix: not supported, see `lacks`.
@@ -174,9 +178,9 @@ class StackModel:
             if target is not None:
                 written = tuple(self._reader.target(target))
             else:
-                settings = (beam_size or BEAM_SIZE, ALPHA if alpha is None else alpha)
                 limit = options.get("max_length")
-                written = self._found([source], *settings, limit, sampling, progress)[0].ids
+                decoding = self.decoding.resolve(beam_size, alpha, drawn=sampling is not None)
+                written = self._found([source], decoding, limit, sampling, progress)[0].ids
                 n_given = len(source.ids) + 1
             return self._recorded(
                 source, (*source.ids, bos, *written[:-1]), n_given, top_k, written[-1],
@@ -186,8 +190,8 @@ class StackModel:
     def translate(
         self,
         sentences: Iterable[str | Ids],
-        beam_size: int = BEAM_SIZE,
-        alpha: float = ALPHA,
+        beam_size: int | None = None,
+        alpha: float | None = None,
         *,
         on_translated: Progress | None = None,
     ) -> list[Translation]:
@@ -197,18 +201,19 @@ class StackModel:
         """
         if self.config.task != "translate":
             raise InputError(self.lacks("search") or "")
+        decoding = self.decoding.resolve(beam_size, alpha, drawn=False)
 
         def run(batch: Sequence[int]) -> list[Translation]:
             chosen = [sources[index] for index in batch]
             with torch.inference_mode():
-                found = self._found(chosen, beam_size, alpha)
+                found = self._found(chosen, decoding)
             return [
                 Translation.of(each, self.tokenizer.decode, source.unknown_text)
                 for source, each in zip(chosen, found, strict=True)
             ]
 
         sources = self._reader.sources(sentences)
-        return by_batches(sources, beam_size, run, on_translated, blank=NO_TRANSLATION)
+        return by_batches(sources, decoding.beam_size, run, on_translated, blank=NO_TRANSLATION)
 
     def guesses(self, trace: Trace, top_k: int = 10) -> tuple[Guesses, ...]:
         """Return predictions for every hidden place of a trace, by a model that fills in.
@@ -248,15 +253,16 @@ class StackModel:
     def _found(
         self,
         sources: Sequence[Source],
-        beam_size: int,
-        alpha: float,
+        decoding: Decoding,
         max_length: int | None = None,
         sampling: Sampling | None = None,
         progress: Progress | None = None,
     ) -> list[Hypothesis]:
         """Return the best translations; their ids end in `</s>` unless cut."""
-        options: SearchOptions = {"max_length": max_length, "sampling": sampling}
-        request = search_request(self._reader, 1 if sampling else beam_size, alpha, options)
+        options: SearchOptions = {
+            "max_length": max_length, "sampling": sampling, "rule": decoding.rule,
+        }  # fmt: skip
+        request = search_request(self._reader, decoding.beam_size, decoding.alpha, options)
         # Source, `<s>` and translation share the positions.
         limits = [min(request.limit(each), self.max_tokens - len(each.ids)) for each in sources]
         if min(limits) < 1:
@@ -324,7 +330,7 @@ class StackModel:
             last: the token after the text; None for the model's own choice.
         """
         maps, logits = self._pass(ids)
-        n_given = n_given or len(ids)
+        n_given = len(ids) if n_given is None else n_given
         every = logits.float().log_softmax(-1)  # [T, V]
         if last is None:
             last = int(every[-1].argmax())

@@ -7,12 +7,20 @@ libraries do not; theirs is the paper's (section 6.1).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
 
 from transformer.errors import InputError
-from transformer.search.inputs import checked_alpha, checked_beam, checked_whole
+from transformer.search.inputs import (
+    MAX_ALPHA,
+    MAX_BEAM,
+    checked_alpha,
+    checked_beam,
+    checked_number,
+    checked_whole,
+)
 from transformer.search.reader import EXTRA_LENGTH
+from transformer.search.rules import PAPER, BeamRule, hugging_face
 
 #: The record's name in metrics.json.
 DEFAULT_DECODING = "default_decoding"
@@ -20,10 +28,17 @@ DEFAULT_DECODING = "default_decoding"
 
 @dataclass(frozen=True)
 class Decoding:
-    """Beam size (1 is greedy) and exponent of the length penalty."""
+    """Beam size (1 is greedy), exponent of the length penalty, and rule of the search."""
 
     beam_size: int = 4
     alpha: float = 0.6
+    # This setting of the `transformers` library, whose rule it then is; None is the paper's rule.
+    early_stopping: bool | Literal["never"] | None = None
+
+    @property
+    def rule(self) -> BeamRule:
+        """How hypotheses are scored and when a search ends."""
+        return PAPER if self.early_stopping is None else hugging_face(self.early_stopping)
 
     def __str__(self) -> str:
         """In words, as in "beam 4, alpha 0.6"."""
@@ -35,13 +50,15 @@ class Decoding:
         Args: drawn: tokens are sampled, which takes a beam of 1.
         """
         default = 1 if drawn else self.beam_size
-        return Decoding(
-            default if beam_size is None else beam_size, self.alpha if alpha is None else alpha
+        return replace(
+            self,
+            beam_size=default if beam_size is None else beam_size,
+            alpha=self.alpha if alpha is None else alpha,
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """The record, ready for JSON."""
-        return asdict(self)
+        """The record, ready for JSON; without a rule if it is the paper's."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 #: Section 6.1: "beam search with a beam size of 4 and length penalty alpha = 0.6".
@@ -68,6 +85,34 @@ def default_decoding(metrics: Mapping[str, Any]) -> Decoding:
     if not isinstance(record, Mapping):
         return PAPER_DECODING
     try:
-        return Decoding(checked_beam(record.get("beam_size")), checked_alpha(record.get("alpha")))
+        return Decoding(
+            checked_beam(record.get("beam_size")),
+            checked_alpha(record.get("alpha")),
+            _checked_early(record.get("early_stopping")),
+        )
     except InputError:
         return PAPER_DECODING
+
+
+def library_decoding(settings: Mapping[str, Any]) -> Decoding:
+    """Return the decoding in generation settings of the `transformers` library.
+
+    A beam size that is not there is the paper's, an exponent the library's own.
+
+    Raises: `InputError` for a value that no search here accepts.
+    """
+    beam, alpha = settings.get("num_beams"), settings.get("length_penalty")
+    early = _checked_early(settings.get("early_stopping"))
+    return Decoding(
+        PAPER_DECODING.beam_size if beam is None else checked_whole("num_beams", beam, MAX_BEAM),
+        1.0 if alpha is None else checked_number("length_penalty", alpha, MAX_ALPHA),
+        False if early is None else early,
+    )
+
+
+def _checked_early(value: object) -> bool | Literal["never"] | None:
+    if value is None or isinstance(value, bool):
+        return value
+    if value == "never":
+        return "never"
+    raise InputError(f"early_stopping {value!r:.40} is not true, false or 'never'")

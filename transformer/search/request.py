@@ -31,7 +31,9 @@ class SearchOptions(TypedDict, total=False):
     # seed, whatever else is in its batch.
     sampling: Sampling | None
     allow_unknown: bool  # let the model generate `<unk>`; False by default
-    rule: BeamRule  # how the beam scores and when it stops, for comparison with other libraries
+    # How the beam scores and when it stops, for comparison with other libraries; by default the
+    # checkpoint's own (`Decoding.rule`).
+    rule: BeamRule
     # Called with (step, most steps) within each batch, step 0 while the source is read; may raise
     # to stop.
     progress: Progress | None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import random
+from dataclasses import replace
 from typing import Any
 
 import streamlit as st
@@ -43,7 +44,8 @@ def draw_decoding(default: Decoding, samples: bool = True) -> None:
         default: the checkpoint's decoding, used until a visitor or a link chooses another.
         samples: whether the model can sample.
     """
-    default = Decoding(min(default.beam_size, MAX_BEAM), min(default.alpha, MAX_ALPHA))
+    own = default
+    default = replace(own, beam_size=min(own.beam_size, MAX_BEAM), alpha=min(own.alpha, MAX_ALPHA))
     _fill_in(default)
     sampled = samples and url_state.get(SearchChoice.sample)
     applying = SearchChoice.params()[: None if sampled else 3 if samples else 2]
@@ -63,6 +65,8 @@ def draw_decoding(default: Decoding, samples: bool = True) -> None:
             _draw_sampling()
         else:
             st.caption("The most probable token is taken at every step.")
+        if default != own:
+            st.caption(f"This checkpoint's own decoding is {own}; here it is at most {default}.")
 
 
 def _fill_in(default: Decoding) -> None:

@@ -97,9 +97,10 @@ def _rate(facts: TrainingFacts, checkpoint: str, length: int) -> Exhibit:
 def _dropout(facts: TrainingFacts, checkpoint: str, length: int) -> Exhibit:
     """Return how many of a token's numbers dropout sets to 0, on average."""
     p, d_model = facts.dropout or 0.1, facts.d_model
+    without = "" if facts.dropout else " This model was trained without; p is the paper's."
     return _bars(
         "dropout", "What dropout leaves", "numbers of one token, on average",
-        f"p = {p:g}, d_model = {d_model} (section 5.4).",
+        f"p = {p:g}, d_model = {d_model} (section 5.4).{without}",
         {"set to 0": p * d_model, f"kept, times {1 / (1 - p):.2f}": (1 - p) * d_model},
     )  # fmt: skip
 
@@ -108,9 +109,10 @@ def _smoothing(facts: TrainingFacts, checkpoint: str, length: int) -> Exhibit:
     """Return the training target at one position, by token, with label smoothing."""
     epsilon, vocab_size = facts.recipe.label_smoothing or 0.1, facts.vocab_size
     right, each = smoothed_target(epsilon, vocab_size)
+    without = "" if facts.recipe.label_smoothing else " This model was trained without."
     return _bars(
         "label-smoothing", "The target with label smoothing", "share of the target",
-        f"Label smoothing {epsilon:g} over {vocab_size:,} tokens (section 5.4).",
+        f"Label smoothing {epsilon:g} over {vocab_size:,} tokens (section 5.4).{without}",
         {
             "the right token": right,
             "each other token": each,

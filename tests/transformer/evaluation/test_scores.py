@@ -199,6 +199,7 @@ def test_trials_are_of_what_the_model_translates(tiny_translator: Translator) ->
 @pytest.mark.parametrize("record", [
     None, 5, {}, {"beam_size": 4}, {"beam_size": 0, "alpha": 1}, {"beam_size": 2.5, "alpha": 1},
     {"beam_size": 4, "alpha": "high"}, {"beam_size": 4, "alpha": float("nan")},
+    {"beam_size": 4, "alpha": 1.0, "early_stopping": "soon"},
     {"beam_size": True, "alpha": 1.0}, {"beam_size": 10**9, "alpha": 1.0},
 ])  # fmt: skip
 def test_a_record_that_says_nothing_leaves_the_papers_decoding(record: object) -> None:

@@ -30,6 +30,7 @@ from transformer.catalogue import inspect_entry, resolve
 from transformer.errors import CheckpointError, InputError
 from transformer.huggingface.files import check_folder
 from transformer.huggingface.model import HuggingFaceModel
+from transformer.search.decoding import default_decoding
 from transformer.text.tokenizer import clean
 from transformer.trace.records import Trace
 from transformer.trace.tracer import ABILITIES, Tracer
@@ -299,8 +300,8 @@ def test_unused_settings_are_said(made: dict[str, Pair], tmp_path: Path, command
     more = {"num_beams": 6, "num_beam_groups": 3, "no_repeat_ngram_size": 3, "do_sample": False}
     path.write_text(json.dumps(json.loads(path.read_text()) | more))
     assert inspect_entry(made["bart"].folder).unused == ()
-    assert inspect_entry(folder).unused == ("num_beams=6", "num_beam_groups=3")
-    said = "generation settings not used: num_beams=6, num_beam_groups=3"
+    assert inspect_entry(folder).unused == ("num_beam_groups=3",)
+    said = "generation settings not used: num_beam_groups=3"
     assert said in command("info", folder).out
 
 
@@ -339,6 +340,50 @@ def test_a_decoder_starts_where_the_librarys_does(
     assert trace.tgt_ids[0] == int(expected[0])
     if translating.name not in ("m2m100", "nllb"):  # which begin with a language
         assert [*trace.tgt_ids[:1], *trace.predicted_ids][: len(expected)] == expected.tolist()
+
+
+@pytest.mark.parametrize("name", ["t5", "m2m100", "bart"])
+@pytest.mark.parametrize("own", [
+    {"num_beams": 5, "length_penalty": 0.0}, {"num_beams": 2, "length_penalty": 3.0},
+    {"num_beams": 3, "early_stopping": "never"}, {"num_beams": 1}, {"length_penalty": 0},
+], ids=str)  # fmt: skip
+def test_a_models_own_decoding_is_the_default(
+    name: str, own: dict[str, Any], made: dict[str, Pair], tmp_path: Path
+) -> None:
+    """Of the library here, and of what the app starts from."""
+    folder = Path(shutil.copytree(made[name].folder, tmp_path / name))
+    path = folder / "generation_config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | own))
+    ours, pair = HuggingFaceModel.load(folder, "cpu"), made[name]
+    assert default_decoding(inspect_entry(folder).metrics) == ours.decoding
+    source, _, begin = sides(pair)
+    made_by = pair.theirs.generate(
+        **source, **begin, **{"num_beams": 4} | own, max_new_tokens=9, do_sample=False,
+        use_cache=name != "t5",
+    )  # fmt: skip
+    trace = ours.trace(SENTENCE, max_length=9, **options(pair))
+    assert [trace.tgt_ids[0], *trace.predicted_ids] == made_by[0].tolist()
+
+
+@pytest.mark.parametrize(
+    ("own", "said"),
+    [
+        ({"length_penalty": -1}, "length_penalty -1 is not a number from 0 to 10"),
+        ({"length_penalty": 10.5}, "length_penalty 10.5"),
+        ({"length_penalty": "long"}, "length_penalty 'long'"),
+        ({"num_beams": 0}, "num_beams 0 is not a whole number from 1 to 64"),
+        ({"num_beams": 2.0}, "num_beams 2.0"), ({"num_beams": True}, "num_beams True"),
+        ({"num_beams": 1000}, "num_beams 1000"), ({"early_stopping": 1}, "early_stopping 1 is not"),
+    ],
+)  # fmt: skip
+def test_decoding_that_no_search_accepts_is_refused_at_once(
+    own: dict[str, Any], said: str, made: dict[str, Pair], tmp_path: Path
+) -> None:
+    folder = Path(shutil.copytree(made["bart"].folder, tmp_path / "bart"))
+    edit("generation_config.json", **own)(folder)
+    with pytest.raises(CheckpointError, match=said):
+        HuggingFaceModel.load(folder, "cpu")
+    assert said in str(inspect_entry(folder).error)
 
 
 def test_a_model_of_two_others(made: dict[str, Pair], tmp_path: Path) -> None:

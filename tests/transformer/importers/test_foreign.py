@@ -12,6 +12,7 @@ import torch
 import yaml
 from sacremoses import MosesTokenizer
 
+from tests.transformer.damage import edit
 from tests.transformer.huggingface.models import typed_texts
 from tests.transformer.importers.foreign import (
     ENGLISH,
@@ -29,6 +30,8 @@ from transformer.checkpoint.weights import off_formula
 from transformer.config import ModelConfig
 from transformer.errors import CheckpointError
 from transformer.importers.registry import FORMATS
+from transformer.search.decoding import PAPER_DECODING, Decoding
+from transformer.search.rules import PAPER
 from transformer.text.normalise import Preparation
 from transformer.text.table import Numbered
 from transformer.translator import Translator
@@ -205,6 +208,40 @@ def test_joeynmts_own_arithmetic_makes_no_stored_table(tmp_path: Path) -> None:
     ours = FORMATS["joeynmt"].convert(path, tmp_path / "ours")
     config = inspect_entry(ours).config
     assert config is not None and config.positions == "sinusoidal"
+
+
+@pytest.mark.parametrize(
+    ("testing", "decoding", "unused"),
+    [
+        ({"beam_size": 7, "beam_alpha": 1.3}, Decoding(7, 1.3), ()),
+        ({"beam_size": 1}, Decoding(1, 0.0), ()),
+        ({"beam_size": 5, "alpha": 0.0, "max_output_length": 31}, Decoding(5, 0.0),
+         ("max_output_length=31",)),
+        ({"beam_size": 5, "beam_alpha": -1, "generate_unk": False, "repetition_penalty": 2.5},
+         Decoding(5, 0.0), ("repetition_penalty=2.5",)),
+        ({"batch_size": 4}, PAPER_DECODING, ()),
+    ],
+)  # fmt: skip
+def test_decoding_of_joeynmt_is_kept(
+    testing: dict[str, Any], decoding: Decoding, unused: tuple[str, ...], tmp_path: Path
+) -> None:
+    joeynmt(tmp_path / "theirs", "post-norm, separate")
+    edit("config.yaml", testing=testing)(tmp_path / "theirs")
+    folder = FORMATS["joeynmt"].convert(tmp_path / "theirs", tmp_path / "ours")
+    ours = Translator.load(folder, "cpu")
+    assert ours.decoding == decoding and inspect_entry(folder).unused == unused
+    search = ours.trace(ENGLISH[0], max_length=3).search
+    assert search is not None and search.rule == PAPER
+    assert (search.beam_size, search.alpha) == (decoding.beam_size, decoding.alpha)
+
+
+def test_decoding_of_joeynmt_that_no_search_accepts_is_refused(tmp_path: Path) -> None:
+    joeynmt(tmp_path / "theirs", "post-norm, separate")
+    for testing, said in (({"beam_size": 0}, "testing.beam_size 0"),
+                          ({"beam_alpha": "x"}, "testing.beam_alpha 'x'")):  # fmt: skip
+        edit("config.yaml", testing=testing)(tmp_path / "theirs")
+        with pytest.raises(CheckpointError, match=f"config.yaml: {said}"):
+            FORMATS["joeynmt"].convert(tmp_path / "theirs", tmp_path / "ours")
 
 
 def test_old_models_of_joeynmt_say_nothing_of_their_norms(tmp_path: Path) -> None:

@@ -32,6 +32,7 @@ from transformer.fast.packed import PackedDecoder
 from transformer.fast.steps import PackedSteps
 from transformer.importers.registry import FORMATS
 from transformer.search.beam import search
+from transformer.search.decoding import default_decoding
 from transformer.search.request import search_settings
 from transformer.search.rules import hugging_face
 from transformer.translator import Translator
@@ -352,7 +353,45 @@ def test_settings_that_are_not_done_are_told(tmp_path: Path) -> None:
     edit("generation_config.json", **settings, repetition_penalty=1.0)(tmp_path / "theirs")
     FORMATS["marian"].convert(tmp_path / "theirs", tmp_path / "ours")
     card = (tmp_path / "ours" / "README.md").read_text()
-    assert "no effect here: `eos_token_id`, `no_repeat_ngram_size`." in card
+    named = ("eos_token_id=[0, 5]", "no_repeat_ngram_size=2", "max_length=60")
+    assert f"no effect here: {', '.join(f'`{each}`' for each in named)}." in card
+    assert inspect_entry(tmp_path / "ours").unused == named
+
+
+@pytest.mark.parametrize("own", [
+    {"num_beams": 6}, {"num_beams": 3, "length_penalty": 0.0, "early_stopping": True},
+    {"num_beams": 2, "length_penalty": 2.5, "early_stopping": "never"}, {"num_beams": 1},
+], ids=str)  # fmt: skip
+def test_a_models_own_decoding_is_the_default(own: dict[str, Any], tmp_path: Path) -> None:
+    theirs = make_folder(tmp_path / "theirs", "separate and untied")
+    edit("generation_config.json", **own)(tmp_path / "theirs")
+    ours = Translator.load(FORMATS["marian"].convert(tmp_path / "theirs", tmp_path / "ours"), "cpu")
+    card = (tmp_path / "ours" / "README.md").read_text()
+    assert f"own decoding is the default here: {ours.decoding}." in card
+    assert ours.decoding == default_decoding(inspect_entry(tmp_path / "ours").metrics)
+    for text in ENGLISH[:3]:
+        made = theirs.generate(
+            torch.tensor([ours.read(text).ids]), **own, max_new_tokens=12, max_length=None,
+            do_sample=False,
+        )  # fmt: skip
+        trace = ours.trace(text, max_length=12, allow_unknown=True)
+        found = ours.translate([text], max_length=12, allow_unknown=True)[0]
+        assert list(trace.predicted_ids) == made[0, 1:].tolist()
+        assert list(found.ids) == list(trace.predicted_ids)[: len(found.ids)]
+        assert found.score == pytest.approx(trace.score)
+
+
+def test_decoding_that_no_search_accepts_is_refused(tmp_path: Path) -> None:
+    make_folder(tmp_path / "theirs", "tied, unequal depths")
+    for own, said in (({"num_beams": 0}, "num_beams 0"), ({"length_penalty": -2.0}, "penalty -2.0"),
+                      ({"early_stopping": "no"}, "early_stopping 'no'")):  # fmt: skip
+        edit("generation_config.json", **own)(tmp_path / "theirs")
+        with pytest.raises(CheckpointError, match=f"generation_config.json: .*{said}"):
+            FORMATS["marian"].convert(tmp_path / "theirs", tmp_path / "ours")
+        edit("generation_config.json", **dict.fromkeys(own))(tmp_path / "theirs")
+    edit("config.json", decoder_vocab_size=0)(tmp_path / "theirs")
+    with pytest.raises(CheckpointError, match="decoder_vocab_size=0"):
+        FORMATS["marian"].convert(tmp_path / "theirs", tmp_path / "ours")
 
 
 def test_ids_without_a_piece_have_rows_all_the_same(tmp_path: Path) -> None:
