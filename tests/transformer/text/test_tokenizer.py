@@ -102,7 +102,7 @@ def test_unknown_characters_are_named_and_needed_ones_kept() -> None:
     assert clean("cafe\u0301") == "café"
 
 
-def test_special_pieces_have_their_ids() -> None:
+def test_special_pieces_have_their_ids_and_parts_their_likeliest() -> None:
     for tokenizer in TOKENIZERS.values():
         assert tokenizer.pieces[:4] == SPECIAL_PIECES
         for index, piece in enumerate(SPECIAL_PIECES):
@@ -112,9 +112,6 @@ def test_special_pieces_have_their_ids() -> None:
     assert UNIGRAM.id_to_piece(4) == UNIGRAM.pieces[4]
     ids = UNIGRAM.encode("A dog runs.")
     assert UNIGRAM.decode([BOS_ID, *ids, EOS_ID, PAD_ID, PAD_ID]) == "A dog runs."
-
-
-def test_the_likeliest_segmentation_of_a_part_of_a_text() -> None:
     for text in SENTENCES:
         assert UNIGRAM.segment(UNIGRAM.normalize(text)) == UNIGRAM.encode(text)
         assert not UNIGRAM.tokenize(text).unknown and UNIGRAM.decode(UNIGRAM.encode(text)) == text

@@ -203,7 +203,7 @@ def test_tatoeba_lands_where_the_loader_reads(site: Site, tmp_path: Path) -> Non
     assert get("tatoeba", tmp_path / "data", site) == folder
 
 
-def test_a_checksum_for_tatoeba(site: Site, tmp_path: Path) -> None:
+def test_checksums_of_tatoeba_and_of_the_published_texts(site: Site, tmp_path: Path) -> None:
     site.files["/fra-eng.zip"] = archive(name="fra.txt")
     digest = hashlib.sha256(archive(name="fra.txt")).hexdigest()
     line = failure("tatoeba", tmp_path, site.home, tgt="fr", sha256="0" * 64)
@@ -212,6 +212,10 @@ def test_a_checksum_for_tatoeba(site: Site, tmp_path: Path) -> None:
         get("tatoeba", tmp_path, site, tgt="fr", sha256=right)
     with pytest.raises(DownloadError, match="not from the archive with that checksum"):
         get("tatoeba", tmp_path, site, tgt="fr", sha256="0" * 64)
+    names = {f"{part}.{end}" for part in PARTS for end in ("en", "de", "fr")}
+    names |= {f"{part}.lc.norm.tok.{end}" for part in MULTI30K_TESTS for end in ("en", "de", "fr")}
+    assert set(download.MULTI30K) == names
+    assert {len(bytes.fromhex(digest)) for digest in download.MULTI30K.values()} == {32}
 
 
 DAMAGED = (b"", b"<html>", archive()[:-200], archive()[:200] + bytes(50) + archive()[250:])
@@ -272,10 +276,3 @@ def test_the_commands(
     asked += ["--device", "cpu"]
     assert "--download to fetch tatoeba" in command(*asked).refused and not site.asked
     assert command(*asked, "--download").status == 0 and site.asked == ["/deu-eng.zip"]
-
-
-def test_the_checksums_are_of_the_published_texts() -> None:
-    names = {f"{part}.{end}" for part in PARTS for end in ("en", "de", "fr")}
-    names |= {f"{part}.lc.norm.tok.{end}" for part in MULTI30K_TESTS for end in ("en", "de", "fr")}
-    assert set(download.MULTI30K) == names
-    assert {len(bytes.fromhex(digest)) for digest in download.MULTI30K.values()} == {32}

@@ -91,17 +91,6 @@ def test_a_wrong_file_is_named_with_its_setting(tmp_path: Path, text: str, messa
     assert message in str(caught.value)
 
 
-def test_files_that_are_none(tmp_path: Path) -> None:
-    (tmp_path / "b.toml").write_bytes(b"\xff\xfe\x00")
-    (tmp_path / "d.toml").mkdir()
-    for name, reason in (
-        ("hug", "neither a preset"), (f"{tmp_path}/none.toml", r"none\.toml: No such file"),
-        (f"{tmp_path}/b.toml", "not valid TOML"), (f"{tmp_path}/d.toml", "directory"),
-    ):  # fmt: skip
-        with pytest.raises(ConfigError, match=reason):
-            Recipe.load(name)
-
-
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4),
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner),
@@ -160,11 +149,19 @@ def staged(folder: Path, stages: str) -> Path:
     )
 
 
-def test_shipped_recipes_load() -> None:
+def test_shipped_recipes_load_and_other_files_are_named(tmp_path: Path) -> None:
     assert SHIPPED
     for path in SHIPPED:
         stages = load_stages(str(path))
         assert stages and stages[-1].recipe is not None and not stages[-1].recipe.data.val, path
+    (tmp_path / "b.toml").write_bytes(b"\xff\xfe\x00")
+    (tmp_path / "d.toml").mkdir()
+    for name, reason in (
+        ("hug", "neither a preset"), (f"{tmp_path}/none.toml", r"none\.toml: No such file"),
+        (f"{tmp_path}/b.toml", "not valid TOML"), (f"{tmp_path}/d.toml", "directory"),
+    ):  # fmt: skip
+        with pytest.raises(ConfigError, match=reason):
+            Recipe.load(name)
 
 
 def test_a_stage_overrides_the_shared_tables(tmp_path: Path) -> None:

@@ -139,12 +139,18 @@ def test_scores_by_hand() -> None:
     assert score(inside, beside) == Score(3, 3, 3, 0, 1, 1, 2, 2)
 
 
-def test_a_bracket_that_occurs_twice_counts_twice_and_words_have_to_be_the_same() -> None:
+def test_a_bracket_twice_counts_twice_and_branches_go_right() -> None:
     twice, once = read_tree("(NP (NP (NN a) (NN b)))"), read_tree("(NP (NN a) (NN b))")
     assert (score(twice, once).matched, score(twice, once).gold) == (1, 2)
     assert score(once, twice).f1 == pytest.approx(2 / 3)
     with pytest.raises(ValueError, match="different sentences"):
         score(GOLD, read_tree("(S (NN dog))"))
+    tree = right_branching(GOLD.words, [leaf.label for leaf in GOLD.leaves()])
+    assert str(tree) == (
+        "(S (DT The) (VP (NN cat) (VP (VBD sat) (VP (IN on) (NP (DT a) (NN mat))))) (. .))"
+    )
+    assert right_branching(["Yes"], ["UH"]).words == ["Yes"]
+    assert right_branching(["Yes", "."], ["UH", "."]).words == ["Yes", "."]
 
 
 @given(TREES)
@@ -153,15 +159,6 @@ def test_a_tree_agrees_with_itself(tree: Tree) -> None:
     assert found.matched == found.gold == found.found
     assert (found.exact, found.crossing, found.tags) == (1, 0, found.words)
     assert total([found, found]).gold == 2 * found.gold
-
-
-def test_right_branching() -> None:
-    tree = right_branching(GOLD.words, [leaf.label for leaf in GOLD.leaves()])
-    assert str(tree) == (
-        "(S (DT The) (VP (NN cat) (VP (VBD sat) (VP (IN on) (NP (DT a) (NN mat))))) (. .))"
-    )
-    assert right_branching(["Yes"], ["UH"]).words == ["Yes"]
-    assert right_branching(["Yes", "."], ["UH", "."]).words == ["Yes", "."]
 
 
 PIECES = (
