@@ -27,7 +27,8 @@ def root(random_checkpoints: Path, tmp_path_factory: pytest.TempPathFactory) -> 
     found = tmp_path_factory.mktemp("time")
     run = {"training": {"init": "runs/`first`"}}
     abouts: dict[str, dict[str, Any]] = {
-        "alpha": {}, "beta": {}, "own": {"end": True}, "like": {"recipe": run, "cosine": 0.5},
+        "alpha": {"cosine": -0.004}, "beta": {}, "own": {"end": True},
+        "like": {"recipe": run, "cosine": 0.5},
         "later": {"recipe": run}, "replaced": {"end": True, "weights": "0" * 64},
     }  # fmt: skip
     for name, about in abouts.items():
@@ -43,13 +44,13 @@ UNRELATED = "another run: heads of the same number here and there are unrelated"
 
 #: What the bar says of the finished model, and of what the run began with.
 SAID = {
-    "alpha": ("20 updates on random weights.", f"{UNRELATED} (cosine of their weights 0.01)."),
-    "own": ("20 updates on random weights.", "This run ends in the finished model."),
-    "like": ("20 updates on weights from `` runs/`first` ``.",
+    "alpha": ("20 updates, from random weights.", f"{UNRELATED} (cosine of their weights 0.00)."),
+    "own": ("20 updates, from random weights.", "This run ends in the finished model."),
+    "like": ("20 updates, from the weights of `` runs/`first` ``.",
              "there are related (cosine of their weights 0.50)."),
-    "later": ("20 updates on weights from `` runs/`first` ``.",
+    "later": ("20 updates, from the weights of `` runs/`first` ``.",
               "The finished model was trained further from the end of this run."),
-    "replaced": ("20 updates on random weights.",
+    "replaced": ("20 updates, from random weights.",
                  "How the finished model relates to this run is not recorded."),
 }  # fmt: skip
 
@@ -75,7 +76,7 @@ def test_the_bar_opens_on_the_last_and_leads_to_each(open_page: RunApp, root: Pa
     assert slider(app).value == 20 and app.query_params["checkpoint"] == "alpha@20"
     slider(app).set_value(3).run()
     assert app.query_params["checkpoint"] == "alpha@3"
-    assert "After 3 of 20 updates on" in said(app) and "0.7%" in said(app)  # exp(-5)
+    assert "After 3 of 20 updates, from" in said(app) and "0.7%" in said(app)  # exp(-5)
     expected = Translator.load(root / "alpha@3", "cpu").trace(CAT)
     assert trace_of(app).tgt_ids == expected.tgt_ids
     assert translation(app) == (expected.text or "(empty)")
@@ -94,7 +95,7 @@ def test_every_moment_says_what_the_run_began_with_and_what_the_finished_model_i
     began, finished = SAID[name]
     for updates in UPDATES:
         app = open_page(checkpoint=f"{name}@{updates}")
-        begins = f"of 20 updates: {began.split(' on ')[1]}" if updates == 0 else began
+        begins = f"of 20 updates: {began.split(' from ')[1]}" if updates == 0 else began
         assert begins in said(app) and finished in said(app), said(app)
         first = "untrained" if "random" in began else "0 updates"
         assert slider(app).options == [first, "3 updates", "20 updates"]

@@ -126,13 +126,13 @@ def _moment_in_words(history: History, now: int) -> str:
     when = "Before the first" if now == 0 else f"After {now:,}"
     text = f"{when} of {history.snapshots[-1].updates:,} updates"
     if history.began is not None:
-        start = f"weights from {code(history.began)}" if history.began else "random weights"
-        text += f": {start}" if now == 0 else f" on {start}"
+        start = f"the weights of {code(history.began)}" if history.began else "random weights"
+        text += f": {start}" if now == 0 else f", from {start}"
     return f"{text}."
 
 
 def _finished_in_words(entry: Entry) -> str:
-    cosine = entry.history.about.get("cosine", math.nan)
+    cosine = round(entry.history.about.get("cosine", math.nan), 2) + 0.0  # without a sign if zero
     related = "unrelated" if abs(cosine) < RELATED else "related"
     return {
         "end": "This run ends in the finished model.",
