@@ -101,6 +101,24 @@ def test_every_moment_says_what_the_run_began_with_and_what_the_finished_model_i
         assert slider(app).options == [first, "3 updates", "20 updates"]
 
 
+def test_compare_offers_the_moments_of_the_run_and_says_what_the_finished_model_is(
+    open_page: RunApp,
+) -> None:
+    def of(app: AppTest, label: str) -> Any:
+        (found,) = (each for each in app.main.selectbox if each.label == label)
+        return found
+
+    app = open_page(at="compare", checkpoint="alpha@3")
+    assert of(app, "Second checkpoint").options[:2] == ["alpha@20", "alpha@0"]
+    assert of(app, "Second checkpoint").value == "alpha@20"
+    for name, (_, finished) in SAID.items():
+        app = open_page(at="compare", checkpoint=name, other=f"{name}@3")
+        assert finished in said(app)
+        assert not [each for each in of(app, "Second checkpoint").options[1:] if "@" in each]
+    app = open_page(at="compare", checkpoint="alpha", other="own@3")
+    assert "finished model" not in said(app)
+
+
 def test_playing_goes_from_moment_to_moment_and_stops_at_the_end_of_the_run(
     open_page: RunApp, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -61,7 +61,7 @@ class Entry:
 
     @property
     def relation(self) -> Literal["end", "further", "other", ""]:
-        """How the checkpoint follows from the run of its snapshots, "" if unknown.
+        """Relation of the checkpoint to the run of its snapshots, "" if unknown.
 
         It is its "end", was trained "further" from there, or comes from an "other" run.
         """

@@ -19,6 +19,7 @@ from ui.core.examples import languages_of_training
 from ui.core.languages import name_of
 from ui.core.view import MAX_CHARACTERS, View, is_blank
 from ui.core.widgets import bound, choose_one, draw_explanation, fill
+from ui.frame.through_time import finished_in_words
 from ui.frame.twice import Setup
 from ui.models.rows import card_path
 from ui.work.models import tracer
@@ -56,6 +57,8 @@ def draw_choice(setup: Setup) -> None:
             f"{code(setup.right.checkpoint)}.",
             icon=":material/info:",
         )
+    if setup.right.entry.updates is not None and setup.right.entry.whole == setup.left.checkpoint:
+        st.caption(finished_in_words(setup.right.entry))
 
 
 def read_right(setup: Setup, left: Trace) -> Setup:

@@ -94,11 +94,8 @@ def draw_bar(view: View) -> None:
 
 def others_in_time(entry: Entry) -> tuple[str, ...]:
     """Return the names of the run's other moments, the latest first, if the bar is open."""
-    if entry.updates is None:
-        return ()
-    return tuple(
-        at(entry.whole, each) for each in reversed(moments(entry)) if each != entry.updates
-    )
+    others = [each for each in reversed(moments(entry)) if entry.updates not in (None, each)]
+    return tuple(at(entry.whole, each) for each in others)
 
 
 def in_updates(moment: int, *, random: bool) -> str:
@@ -119,7 +116,7 @@ def _about(entry: Entry, now: int) -> str:
             f" On validation text it gives the right {asked} a probability of "
             f"{probability(-here.val_nll)} (geometric mean; loss {here.val_nll:.2f} nats)."
         )
-    return linked(f"{text}  \n{_finished_in_words(entry)}", "nats")
+    return linked(f"{text}  \n{finished_in_words(entry)}", "nats")
 
 
 def _moment_in_words(history: History, now: int) -> str:
@@ -131,7 +128,8 @@ def _moment_in_words(history: History, now: int) -> str:
     return f"{text}."
 
 
-def _finished_in_words(entry: Entry) -> str:
+def finished_in_words(entry: Entry) -> str:
+    """Return a sentence on how the finished model follows from the run of a moment."""
     cosine = round(entry.history.about.get("cosine", math.nan), 2) + 0.0  # without a sign if zero
     related = "unrelated" if abs(cosine) < RELATED else "related"
     return {
