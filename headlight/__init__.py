@@ -7,13 +7,13 @@
 figure, and returns a view that a notebook displays without a server, a network or Streamlit. Every
 figure of the app is a function of this module, see `FIGURES`; downloaded programs call the same:
 
-    figure = headlight.attention(trace, kind="cross", layer=2, head=1)
-    headlight.save(figure, "attention.pdf")
+    headlight.attention(trace, kind="cross", layer=2, head=1).save("attention.pdf")
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import wraps
 from html import escape
 from importlib import import_module
 from pathlib import Path
@@ -54,8 +54,27 @@ def __getattr__(name: str) -> Any:
     """Return a function of `FIGURES`."""
     for module, names in FIGURES.items():
         if name in names:
-            return getattr(import_module(module), name)
+            found = getattr(import_module(module), name)
+            return found if name == "save" else _saving(found)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+class Figure(Exhibit):
+    """A figure of this module."""
+
+    def save(self, path: str | Path) -> Path:
+        """Write it in the format of the extension, such as .pdf or .html. Returns: the path."""
+        from ui.export.html import save
+
+        return save(self, path)
+
+
+def _saving(function: Callable[..., Exhibit]) -> Callable[..., Figure]:
+    @wraps(function)
+    def made(*args: Any, **options: Any) -> Figure:
+        return Figure(**vars(function(*args, **options)))
+
+    return made
 
 
 class Page:

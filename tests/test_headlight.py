@@ -126,3 +126,14 @@ def test_pages_are_written_where_streamlit_is_not_installed(path: Path, tmp_path
     assert done.stdout.endswith(f"{outs[1]}\n")
     for out in outs:
         assert without_font(out.read_bytes()) == without_font(show(path).html)
+
+
+@pytest.mark.parametrize("ending", ["pdf", "svg", "png", "csv", "npz", "html"])
+def test_a_figure_saves_itself(ending: str, tmp_path: Path) -> None:
+    for kind, display in (("encoder_self", "grid"), ("cross", "matrix")):
+        figure = headlight.attention(make_trace(), kind=kind, layer=0, head=1, display=display)
+        path = figure.save(tmp_path / f"{kind}.{ending}")
+        headlight.save(figure, tmp_path / f"same.{ending}")
+        assert path.stat().st_size == (tmp_path / f"same.{ending}").stat().st_size > 100
+    with pytest.raises(ValueError, match="can be saved as"):
+        figure.save(tmp_path / "a.docx")
