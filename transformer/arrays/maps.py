@@ -16,6 +16,9 @@ ALIASES: dict[str, AttentionKind] = {
     "encoder_attentions": "encoder_self",
     "decoder_attentions": "decoder_self",
     "cross_attentions": "cross",
+    "encoder_attention": "encoder_self",
+    "decoder_attention": "decoder_self",
+    "cross_attention": "cross",
 }
 #: Names for the self-attention of a model with one stack.
 SINGLE = ("attention", "attentions")

@@ -17,6 +17,7 @@ from transformer.commands.options import (
     Json,
     Model,
     RunFolder,
+    of_kind,
     progress_bar,
 )
 
@@ -69,17 +70,17 @@ def typed(
     json_: Json = False,
 ) -> None:  # fmt: skip
     """Translate 200 sentences as visitors type them, and judge each."""
-    from transformer.checkpoint.reference import ModelRef
     from transformer.checkpoint.weights import weights_digest
     from transformer.config import ConfigError
     from transformer.evaluation.measure import read_metrics
     from transformer.evaluation.records import stamped
     from transformer.evaluation.typed import by_topic, judge, to_dict, typed_sentences, typed_text
 
+    ref = of_kind(model.checkpoint, "checkpoint")
     src, _, tgt = languages.partition("-")
     if not languages:
         try:
-            data = read_metrics(ModelRef.of(model.checkpoint).folder)[0].data
+            data = read_metrics(ref.folder)[0].data
         except ConfigError as error:
             raise ConfigError(f"{error}; say what it translates with --languages") from None
         src, tgt = data.src, data.tgt
@@ -113,7 +114,6 @@ def align(
     """Score each head's word alignment against links drawn by people."""
     from transformer.catalogue import open_tracer
     from transformer.checkpoint.folder import METRICS
-    from transformer.checkpoint.reference import ModelRef
     from transformer.checkpoint.weights import weights_digest
     from transformer.config import ConfigError
     from transformer.evaluation.alignment import ALIGNMENT, best_aligner, head_errors, read_gold
@@ -123,12 +123,12 @@ def align(
     from transformer.one_stack.tracer import StackModel
     from transformer.translator import Translator
 
-    ref = ModelRef.of(checkpoint)
+    ref = of_kind(checkpoint, "checkpoint", "one_stack")
     if write and ref.updates is not None:
         raise ConfigError(f"{checkpoint}: --write is for the checkpoint itself, not a snapshot")
     recipe, metrics = read_metrics(ref.folder)
     aligned = read_gold(data, recipe.data.src)
-    model = open_tracer(checkpoint, device)
+    model = open_tracer(ref, device)
     writes = isinstance(model, Translator) or (
         isinstance(model, StackModel) and model.config.task == "translate"
     )
@@ -213,6 +213,7 @@ def measure(
     """Choose a checkpoint's default decoding and measure it on the test sets."""
     from transformer.evaluation import measure as measuring
 
+    of_kind(path, "checkpoint", "one_stack")
     with progress_bar() as report:
         how = measuring.Measuring(
             data, beam, alpha, device, keep_scores=keep_scores, progress=report

@@ -17,6 +17,7 @@ from types import UnionType
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
 
 if TYPE_CHECKING:
+    from transformer.catalogue import Kind, ModelRef
     from transformer.translator import Translator
 
 Checkpoint = Annotated[Path, "PATH", "a checkpoint folder"]
@@ -38,6 +39,32 @@ Alphas = Annotated[Sequence[float], "A", "length penalties to try"]
 BEAMS, ALPHAS = (1, 4, 5, 8), (0.0, 0.3, 0.6, 1.0, 1.4, 1.8, 2.0)
 
 
+#: What each kind of model is, and what works with it.
+_WORKS: dict[Kind, str] = {
+    "checkpoint": "an encoder-decoder; `translate` and `trace` work with it",
+    "one_stack": "a model of one stack; `complete` and `trace` work with it",
+    "huggingface": "a model of the transformers library; `trace` works with it, `complete` if it "
+    "has no encoder, and so does the app",
+    "archive": "a file of attention maps; `show` opens it",
+}
+
+
+def of_kind(path: Path, *kinds: Kind) -> ModelRef:
+    """Return the reference to a model if it is of one of these kinds.
+
+    Raises: `InputError` saying what works with another, or how a foreign model is imported.
+    """
+    from transformer.catalogue import describe, resolve
+    from transformer.errors import InputError
+
+    ref = resolve(path)
+    if ref.kind == "foreign":
+        raise InputError(describe(ref).error or "")
+    if ref.kind not in kinds:
+        raise InputError(f"{path} is {_WORKS[ref.kind]}")
+    return ref
+
+
 @dataclass(frozen=True, kw_only=True)
 class Model:
     """Options for a translator and its search; a parameter of this type stands for all of them."""
@@ -51,7 +78,7 @@ class Model:
         """Load the translator."""
         from transformer.translator import Translator
 
-        return Translator.load(self.checkpoint, device=self.device)
+        return Translator.load(of_kind(self.checkpoint, "checkpoint"), device=self.device)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from transformer.commands.options import Model, Sentences, progress_bar
+from transformer.commands.options import Model, Sentences, of_kind, progress_bar
 from transformer.commands.translate import stdin_lines
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ def parse(
         raise InputError("--gold brings its own sentences")
     if json_ and gold is None:
         raise InputError("--json needs --gold")
+    of_kind(model.checkpoint, "checkpoint")
     parser = load_parser(model.checkpoint, model.device, free=free)
     parser.translate([], model.beam, model.alpha)  # complains about settings first
     if gold is None:

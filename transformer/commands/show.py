@@ -23,6 +23,8 @@ from pathlib import Path
 from typing import Annotated
 from urllib.parse import urlencode
 
+from transformer.commands.options import of_kind
+
 #: The app, where the project's folder is there.
 ROOT = Path(__file__).resolve().parents[2]
 VARIABLE = "HEADLIGHT_CHECKPOINTS"
@@ -44,6 +46,8 @@ def show(
 
     if port is not None and not 1 <= port <= 65_535:
         raise InputError(f"--port {port} is not a port; allowed are 1 to 65535")
+    if file.is_dir():
+        of_kind(file, "archive")
     if html is not None:
         if port is not None:
             raise InputError(f"--port {port} is for the app, which --html does not start")

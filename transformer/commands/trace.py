@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-from transformer.commands.options import Checkpoint, Device, Steering, listed
+from transformer.commands.options import Checkpoint, Device, Steering, listed, of_kind
 
 
 def trace(
@@ -22,18 +22,24 @@ def trace(
 ) -> None:
     """Record every attention map of one sentence."""
     from transformer.arrays.trace_file import npz_path, save_arrays
+    from transformer.catalogue import open_tracer
     from transformer.errors import InputError
     from transformer.search.reader import unknown_text
+    from transformer.translator import Translator
 
     if tgt is not None and model.sample:
         raise InputError("--sample cannot be combined with --tgt, which is followed as it is")
     path = npz_path(out)
-    translator = model.load()
-    found = translator.trace(src, target=tgt, top_k=top_k, **model.settings())
+    ref = of_kind(model.checkpoint, "checkpoint", "one_stack", "huggingface")
+    tracer = open_tracer(ref, model.device)
+    settings = {name: value for name, value in model.settings().items() if value is not None}
+    found = tracer.trace(src, target=tgt, top_k=top_k, **settings)
     save_arrays(found, path)
-    unknown = unknown_text(translator.tokenize(src))
-    if tgt is not None:
-        unknown += unknown_text(translator.tokenize_target(tgt))
+    unknown: tuple[str, ...] = ()
+    if isinstance(tracer, Translator):
+        unknown = unknown_text(tracer.tokenize(src))
+        if tgt is not None:
+            unknown += unknown_text(tracer.tokenize_target(tgt))
     if unknown:
         print(f"the model does not know {listed(unknown)}", file=sys.stderr)
     print(f"{found.text}")
@@ -55,11 +61,13 @@ def complete(
     from transformer.one_stack.tracer import StackModel
     from transformer.search.sampling import Sampling
 
-    model = open_tracer(checkpoint, device)
-    if not isinstance(model, StackModel):
-        raise InputError(f"{checkpoint} has two stacks; use translate")
+    model = open_tracer(of_kind(checkpoint, "one_stack", "huggingface"), device)
     sampling = None if seed is None else Sampling(seed=seed)
-    if model.config.task == "fill":
+    if not isinstance(model, StackModel):
+        if "decoder_self" not in model.kinds or "encoder_self" in model.kinds:
+            raise InputError(f"{checkpoint} does not continue texts; `trace` works with it")
+        print(model.trace(text, beam_size=1, new_tokens=tokens, sampling=sampling).text)
+    elif model.config.task == "fill":
         for each in model.guesses(model.trace(text), top_k):
             shares = zip(each.tokens, each.log_probs, strict=True)
             guessed = ", ".join(f"{token} {100 * math.exp(value):.1f}%" for token, value in shares)

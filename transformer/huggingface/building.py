@@ -97,6 +97,13 @@ def _architecture(path: Path, values: dict[str, Any]) -> tuple[Any, Any, Family]
         ) from None
     except Exception as error:  # noqa: BLE001 - the library may raise anything
         raise CheckpointError(f"{path}: {one_line(error)}") from None
+    for name in ("attention_window", "local_radius"):
+        if (value := getattr(config, name, None)) is not None:
+            raise CheckpointError(
+                f"{path}: {name}={value!r:.40} is attention in windows, which has no map of all "
+                "queries and keys; supported are models of full attention, such as BART instead "
+                "of LED, or T5 instead of LongT5"
+            )
     architectures = values.get("architectures")
     named = architectures[0] if isinstance(architectures, list) and architectures else None
     causal, masked = (

@@ -54,6 +54,8 @@ OTHER_MODELS = (
     "decoder_xformers_att_config",
 )  # fmt: skip
 
+#: What may cut text into pieces.
+CUTTERS = ("sentencepiece", "subword_nmt", "fastbpe")
 #: Names of checkpoints, in order of preference.
 CHECKPOINTS = ("checkpoint_best.pt", "model.pt", "checkpoint_last.pt")
 
@@ -202,8 +204,7 @@ def read_sides(
     """Read how each side's text is segmented: its dictionary, and a model or merges."""
     languages = [_language(settings, f"{side}_lang") for side in ("source", "target")]
     cutter, recorded = settings.text("bpe"), settings.text("tokenizer")
-    known = cutter in (None, "sentencepiece", "subword_nmt", "fastbpe")
-    settings.check("bpe", known, "one of: sentencepiece, subword_nmt, fastbpe")
+    settings.check("bpe", cutter in (None, *CUTTERS), f"one of: {', '.join(CUTTERS)}")
     settings.check("tokenizer", recorded in (None, "moses", "space"), "one of: moses, space")
     if moses is None and recorded is not None:
         moses = recorded == "moses"
@@ -217,13 +218,13 @@ def read_sides(
         model = first_there(folder, MODELS, language) or _only(folder, "*.model")
         codes = first_there(folder, CODES, language) or _only(folder, "*.codes")
         if model is not None and codes is not None:
-            if cutter not in ("sentencepiece", "subword_nmt", "fastbpe"):
+            if cutter not in CUTTERS:
                 raise CheckpointError(
                     f"{folder}: {model.name} and {codes.name}; keep the one that splits the text"
                 )
             model, codes = (model, None) if cutter == "sentencepiece" else (None, codes)
         if cutter is not None and (model if cutter == "sentencepiece" else codes) is None:
-            wanted = "a model, spm.model" if cutter == "sentencepiece" else "merges, bpecodes"
+            wanted = "a model, spm.model" if cutter == "sentencepiece" else "merges, bpe.codes"
             raise CheckpointError(f"{folder}: bpe={cutter!r} needs its file of {wanted}")
         # Checkpoints rarely record how text was prepared; merges without Moses are rare.
         apart = codes is not None if moses is None else moses

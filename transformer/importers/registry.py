@@ -77,6 +77,8 @@ class Format:
         """
         if out.exists() and (not out.is_dir() or any(out.iterdir())):
             raise _taken(out)
+        if reason := unusable(folder):
+            raise CheckpointError(f"{folder}: {reason}")
         module = importlib.import_module(f"transformer.importers.{self.name}")
         found: Imported = module.read(folder, report, **more)
         source = " ".join((name or folder.resolve().name).split())
@@ -142,6 +144,21 @@ def _taken(out: Path) -> CheckpointError:
 def code(text: str) -> str:
     """Return text as code in Markdown."""
     return f"`{text.replace('`', ' ')}`"
+
+
+def unusable(folder: Path) -> str | None:
+    """Return what a folder holds that neither opens nor imports, and the way out; else None."""
+    if any(folder.glob("adapter_model.*")):
+        return (
+            "holds a LoRA adapter, which is a part of a model; merge it in Python by "
+            "PeftModel.from_pretrained(...).merge_and_unload().save_pretrained(DIR), and open DIR"
+        )
+    if any(folder.glob("*.npz")) and any(folder.glob("*decoder.yml")):
+        return (
+            "holds a model in Marian's own format; convert it by convert_marian_to_pytorch.py of "
+            "the transformers library, and import the result"
+        )
+    return None
 
 
 #: Every format, by its name on the command line.

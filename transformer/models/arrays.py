@@ -75,9 +75,14 @@ class ArchivedTrace:
 
 
 def fits(ref: ModelRef) -> bool:
-    """Return True for any file, and for a missing one with the suffix of arrays."""
+    """Return True for any file, and for a missing one with the suffix of arrays.
+
+    Not for Marian's models, whose weights are such files, too.
+    """
     path = ref.folder
     with suppress(OSError, ValueError):  # not a path at all
+        if path.is_file() and any(path.parent.glob("*decoder.yml")):
+            return False
         return path.is_file() or (path.suffix == SUFFIX and not path.is_dir())
     return False
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from transformer.checkpoint.reference import ModelRef
 from transformer.errors import CheckpointError
-from transformer.importers.registry import FORMATS, Format
+from transformer.importers.registry import FORMATS, Format, unusable
 from transformer.models.entry import Entry, identity
 from transformer.trace.tracer import Tracer
 
@@ -13,10 +13,15 @@ MARIAN = "marian"
 
 
 def fits(ref: ModelRef) -> bool:
-    """Return True for a Marian config, and for another format's files without a config.json."""
+    """Return True for a Marian config, and for another format's files without a config.json.
+
+    Also for what no format reads, such as a LoRA adapter, to say so.
+    """
     values = identity(ref.folder)
     if ref.updates is not None:
         return False
+    if _reason(ref):
+        return True
     if values is None:
         return format_of(ref) is not None
     return values.get("model_type") == MARIAN
@@ -40,7 +45,18 @@ def open(ref: ModelRef, device: str) -> Tracer:
     raise _import_first(ref)
 
 
+def _reason(ref: ModelRef) -> str | None:
+    """Return why a folder, or the one that a file is in, neither opens nor imports."""
+    path = ref.folder
+    try:
+        return unusable(path.parent if path.is_file() else path)
+    except (OSError, ValueError):
+        return None
+
+
 def _import_first(ref: ModelRef) -> CheckpointError:
+    if reason := _reason(ref):
+        return CheckpointError(f"{ref}: {reason}")
     kind = format_of(ref)
     title, name = (kind.title, kind.name) if kind else ("another library's", "FORMAT")
     return CheckpointError(

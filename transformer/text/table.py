@@ -137,7 +137,7 @@ class Numbered(Tokenizer):
         return files
 
     def read(self, text: str) -> str:
-        """Return text as typed, for a normaliser of its own; lone surrogates are left out."""
+        """Return text as typed, which the model's own steps clean; lone surrogates are left out."""
         return text.encode(errors="ignore").decode()
 
     def prepared(self, text: str) -> str:

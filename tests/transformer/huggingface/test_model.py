@@ -26,6 +26,7 @@ from tests.transformer.huggingface.models import (
     transformers,
     typed_texts,
 )
+from transformer.arrays.trace_file import load_arrays
 from transformer.catalogue import inspect_entry, resolve
 from transformer.errors import CheckpointError, InputError
 from transformer.huggingface.files import check_folder
@@ -719,3 +720,46 @@ def test_loading_is_quiet(made: dict[str, Pair], capfd: pytest.CaptureFixture[st
         warnings.simplefilter("always")
         HuggingFaceModel.load(folder, "cpu").trace("A dog.", beam_size=2)
     assert not seen and capfd.readouterr() == ("", "")
+
+
+def test_commands_work_with_the_librarys_models_or_say_what_does(
+    made: dict[str, Pair], tmp_path: Path, command: Command, tiny_checkpoint: Path
+) -> None:
+    t5, gpt2, out = made["t5"].folder, made["gpt2"].folder, tmp_path / "it.npz"
+    for folder in (t5, gpt2):
+        assert command("trace", "--checkpoint", folder, "--src", "The cat", "--out", out).out
+        trace = HuggingFaceModel.load(folder, "cpu").trace("The cat")
+        np.testing.assert_array_equal(load_arrays(out).decoder_self, trace.decoder_self)
+    said = command("complete", "The cat", "--checkpoint", gpt2, "--tokens", 4).out
+    assert said.strip() == made["gpt2"].ours.trace("The cat", beam_size=1, new_tokens=4).text
+    for name in ("src", "ref.de"):
+        (tmp_path / name).write_text("A dog.\n")
+    files = ("--src", tmp_path / "src", "--ref", tmp_path / "ref.de")
+    for arguments in (
+        ("translate", "x", "--checkpoint"), ("parse", "x", "--checkpoint"),
+        ("evaluate", *files, "--checkpoint"), ("typed", "--checkpoint"), ("show",),
+        ("measure", "--data", tmp_path), ("align", "--data", tmp_path),
+    ):  # fmt: skip
+        refused = command(*arguments, t5).refused
+        assert "a model of the transformers library; `trace` works" in refused, arguments
+        refused = command(*arguments, made["marian"].folder).refused
+        assert "python -m transformer import marian" in refused, arguments
+    assert "does not continue texts" in command("complete", "x", "--checkpoint", t5).refused
+    assert "an encoder-decoder; `translate`" in command("show", tiny_checkpoint).refused
+
+
+@pytest.mark.parametrize(
+    ("kind", "more"),
+    [
+        ("led", {"attention_window": [4, 4, 4]}), ("longformer", {"attention_window": 8}),
+        ("longt5", {"local_radius": 5}),
+    ],
+)  # fmt: skip
+def test_attention_in_windows_is_refused_by_name(
+    made: dict[str, Pair], tmp_path: Path, kind: str, more: dict[str, Any]
+) -> None:
+    folder = Path(shutil.copytree(made["bart"].folder, tmp_path / "it"))
+    path = folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | more | {"model_type": kind}))
+    with pytest.raises(CheckpointError, match=f"{next(iter(more))}=.* is attention in windows"):
+        HuggingFaceModel.load(folder, "cpu")

@@ -15,7 +15,7 @@ from sentencepiece.sentencepiece_model_pb2 import ModelProto
 from tests.transformer.conftest import Command
 from tests.transformer.huggingface.models import make_folder
 from tests.transformer.importers.foreign import MODELS, written
-from transformer.catalogue import inspect_entry
+from transformer.catalogue import inspect_entry, open_tracer
 from transformer.errors import CheckpointError
 from transformer.importers.pieces import restrict
 from transformer.importers.registry import FORMATS, put_in_place
@@ -140,3 +140,24 @@ def test_only_ordinary_pieces_outside_the_vocabulary_become_unused() -> None:
     data = restrict(model.SerializeToString() + unknown_field, {"▁known"})
     model.pieces[2].type = 5
     assert data == model.SerializeToString() + unknown_field
+
+
+@pytest.mark.parametrize(
+    ("files", "reason"),
+    [
+        (("adapter_config.json", "adapter_model.safetensors"), "merge_and_unload"),
+        (("config.json", "adapter_config.json", "adapter_model.bin"), "merge_and_unload"),
+        (("model.npz", "decoder.yml", "vocab.spm"), "convert_marian_to_pytorch.py"),
+        (("m.npz", "m.npz.decoder.yml"), "convert_marian_to_pytorch.py"),
+    ],
+)
+def test_files_that_are_no_model_yet_say_how_to_make_one(
+    tmp_path: Path, files: tuple[str, ...], reason: str
+) -> None:
+    for name in files:
+        (tmp_path / name).write_text("{}")
+    for path in (tmp_path, *tmp_path.glob("*.npz")):
+        with pytest.raises(CheckpointError, match=reason):
+            open_tracer(path)
+    with pytest.raises(CheckpointError, match=reason):
+        FORMATS["marian"].convert(tmp_path, tmp_path / "out")

@@ -280,4 +280,7 @@ def test_complete_from_the_command_line(
             "complete", text, "--checkpoint", folder, "--device", "cpu", "--tokens", 3
         ).out
         assert line.count("\n") == 1 and (shown in line if model is reader else line[:-1] == shown)
-    assert "two stacks" in command("complete", "x", "--checkpoint", tiny_checkpoint).refused
+    assert (
+        "an encoder-decoder; `translate`"
+        in command("complete", "x", "--checkpoint", tiny_checkpoint).refused
+    )
