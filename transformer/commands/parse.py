@@ -32,15 +32,17 @@ def parse(
     gold: Annotated[
         Path | None,
         "FILE",
-        "instead: parse the sentences of these trees, one a line, and print scores",
+        "instead: parse the sentences of these reference trees, one a line, and print scores, and "
+        "those of trees from the reference's tags: right-branching ones, and those of the grammar "
+        "of train.ptb in the same folder",
     ] = None,
     json_: Annotated[bool, "with --gold: print JSON"] = False,
 ) -> None:
-    """Parse sentences into trees, or score a parser on gold trees."""
+    """Parse sentences into trees, or compare a parser's trees with reference trees."""
     from transformer.checkpoint.weights import weights_digest
     from transformer.errors import InputError
-    from transformer.evaluation.records import stamped
-    from transformer.parsing.parser import evaluate, load_parser
+    from transformer.evaluation.records import BASELINES, stamped
+    from transformer.parsing.parser import baselines, evaluate, load_parser
     from transformer.training.data import find_file, read_lines
 
     if gold is not None and (sentences or raw or pairs):
@@ -58,14 +60,20 @@ def parse(
         return
     with progress_bar(unit=" sentences") as show:
         results = evaluate(parser, gold, model.beam, model.alpha, show)
+        others = baselines(gold, show)
     if json_:
         how = parser.decoding.resolve(model.beam, model.alpha, drawn=False)
         setting, weights = f"{how}, no grammar" if free else how, weights_digest(model.checkpoint)
         trees = read_lines(find_file(gold))
-        print(json.dumps(stamped(results, weights, setting, gold.name, trees), indent=2))
+        record = stamped(results, weights, setting, gold.name, trees) | {BASELINES: others}
+        for name, values in others.items():
+            record[BASELINES][name] = stamped(values, "", "given the tags", gold.name, trees)
+        print(json.dumps(record, indent=2))
         return
     for name, value in results.items():
         print(f"{name.replace('_', ' '):<24} {value:g}")
+    for name, values in others.items():
+        print(f"{f'f1 of {name}':<24} {values['f1']:g}")
 
 
 def _print(

@@ -2,8 +2,7 @@
 
 The gold links are those of RWTH Aachen for German and English sentences of the European
 Parliament, tokenised. A model follows the given translation, so that each of its heads gives one
-map a sentence. Sentences of two languages have much the same order, so that a guess along the
-diagonal is right often: a head aligns words only if it does better (`best_aligner`).
+map a sentence.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ from transformer.files.folders import replaced_folder
 from transformer.one_stack.files import StackCheckpoint, load_stack
 from transformer.one_stack.model import OneStack
 from transformer.one_stack.tracer import StackModel
-from transformer.parsing.parser import EXTRA_LENGTH, evaluate, load_parser, parser_of
+from transformer.parsing.parser import EXTRA_LENGTH, baselines, evaluate, load_parser, parser_of
 from transformer.search.decoding import (
     DEFAULT_DECODING,
     PAPER_DECODING,
@@ -238,6 +238,8 @@ def parser_scores(found: Checkpoint, how: Measuring) -> dict[str, Any]:
     others = {OWN: scored(parser), f"{OWN} without a grammar": scored(free, more=", no grammar")}
     for name, path in how.baselines.items():
         others[name] = scored(load_parser(path, how.device), weights=weights_digest(path))
+    for name, values in baselines(gold, report).items():
+        others[name] = stamped(values, "", "given the tags", "GUM dev", trees)
     return {
         DEFAULT_DECODING: PARSER_DECODING.to_dict() | {"extra_length": EXTRA_LENGTH},
         TESTS: {},

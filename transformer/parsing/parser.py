@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from transformer.checkpoint.folder import Checkpoint, load_checkpoint
@@ -12,9 +13,12 @@ from transformer.parsing.reading import Parse, parsed
 from transformer.search.decoding import Decoding
 from transformer.search.request import Progress
 from transformer.training.corpus import read_treebank
+from transformer.training.data import MissingFileError
 from transformer.translator import Translator
-from transformer.trees.score import right_branching, score, total
+from transformer.trees.pcfg import Pcfg
+from transformer.trees.score import Score, right_branching, score, total
 from transformer.trees.symbols import CLOSE
+from transformer.trees.tree import Tree
 
 #: Section 6.3: "a beam size of 21 and alpha = 0.3", at most the source length + 300.
 PAPER_PARSING = Decoding(21, 0.3)
@@ -98,42 +102,57 @@ def parse(
 
 def evaluate(
     parser: Translator,
-    gold: Path,
+    reference: Path,
     beam_size: int | None = None,
     alpha: float | None = None,
     on_parsed: Progress | None = None,
 ) -> dict[str, float]:
-    """Parse the words of gold trees and compare.
+    """Parse the words of reference trees and compare.
 
     Returns: labelled precision, recall and F1 by EVALB's rules, exact matches, tags and repaired
-        trees, all in percent; crossing brackets a sentence; the F1 of right-branching trees (with
-        the gold tags); beam size and alpha.
+        trees, all in percent; crossing brackets a sentence; beam size and alpha.
     Raises: `DataError` naming the line of a tree that cannot be read.
     """
-    trees = read_treebank(gold)
+    trees = read_treebank(reference)
     if not trees:
-        raise InputError(f"{gold}: no trees")
+        raise InputError(f"{reference}: no trees")
     found = parse(parser, [tree.words for tree in trees], beam_size, alpha, on_parsed=on_parsed)
     scores = [score(tree, each.tree) for tree, each in zip(trees, found, strict=True)]
-    whole = total(scores)
-    baseline = total(
-        score(tree, right_branching(tree.words, [leaf.label for leaf in tree.leaves()]))
-        for tree in trees
-    )
     decoding = parser.decoding.resolve(beam_size, alpha, drawn=False)
-    n = len(trees)
+    repaired = sum(bool(each.rebuilt.repairs) for each in found)
+    return _figures(total(scores), repaired) | decoding.to_dict()
+
+
+def baselines(reference: Path, on_parsed: Progress | None = None) -> dict[str, dict[str, float]]:
+    """Score trees that are made of the reference's tags without a network, by name.
+
+    Returns: the figures of right-branching trees, and of the most probable ones by the grammar of
+        train.ptb beside the reference (PCFG), if that exists; right-branching where it has none.
+    """
+    trees = read_treebank(reference)
+    makers: dict[str, Callable[..., Tree | None]] = {"right-branching": right_branching}
+    with suppress(MissingFileError):
+        makers["PCFG"] = Pcfg(read_treebank(reference.with_name("train.ptb"))).parse
+    scores = dict.fromkeys(makers, Score())
+    for done, tree in enumerate(trees, 1):
+        given = tree.words, [leaf.label for leaf in tree.leaves()]
+        for name, make in makers.items():
+            scores[name] += score(tree, make(*given) or right_branching(*given))
+        if on_parsed is not None:
+            on_parsed(done, len(trees))
+    return {name: _figures(found) for name, found in scores.items()}
+
+
+def _figures(found: Score, repaired: int = 0) -> dict[str, float]:
     return {
-        "sentences": n,
-        "f1": _percent(whole.f1),
-        "precision": _percent(whole.precision),
-        "recall": _percent(whole.recall),
-        "exact": _percent(whole.exact / n),
-        "tags": _percent(whole.tags / whole.words if whole.words else 0.0),
-        "crossing_per_sentence": round(whole.crossing / n, 2),
-        "repaired": _percent(sum(bool(each.rebuilt.repairs) for each in found) / n),
-        "right_branching_f1": _percent(baseline.f1),
-        "beam_size": decoding.beam_size,
-        "alpha": decoding.alpha,
+        "sentences": found.sentences,
+        "f1": _percent(found.f1),
+        "precision": _percent(found.precision),
+        "recall": _percent(found.recall),
+        "exact": _percent(found.exact / found.sentences),
+        "tags": _percent(found.tags / found.words if found.words else 0.0),
+        "crossing_per_sentence": round(found.crossing / found.sentences, 2),
+        "repaired": _percent(repaired / found.sentences),
     }
 
 

@@ -9,8 +9,6 @@ Every token of the vocabulary gets a number u of its own, and the token with the
 probability / -log(u) is taken: each is taken as often as its probability says (the exponential form
 of the Gumbel-max trick). Batches, executions and devices compute logits that differ in the last
 digits; the token is then another one only where the two largest quotients agree to as many digits.
-The inverse distribution function would be less sturdy: errors add up over its sum, and in the tail
-of a high temperature its steps are as small as the errors.
 
 Departure: the paper decodes by beam search only (section 6.1).
 """

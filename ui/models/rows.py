@@ -13,6 +13,7 @@ from figures.labels import JOINER, code, in_bytes, parameters, plain, shorten
 from transformer.catalogue import Entry
 from transformer.config import ModelConfig
 from transformer.errors import CheckpointError
+from transformer.evaluation.card import meanings
 from transformer.evaluation.records import PARSING, PREDICTIONS, TESTS, Record, records
 from transformer.files.safe import read_small
 from ui.core import url_state
@@ -103,7 +104,8 @@ def _draw_row(entry: Entry, chosen: bool, use: Callable[[str], None]) -> None:
         st.caption(plain(" · ".join(shape_of(entry))))
     with figures:
         letters = examples_for(entry.name, entry.metrics).kind == "letters"
-        st.caption("  \n".join(figures_of(entry.metrics, letters=letters)))
+        meant = "\n\n".join(meanings(entry.metrics))
+        st.caption("  \n".join(figures_of(entry.metrics, letters=letters)), help=meant or None)
     opened = url_state.get(CARD) == entry.name
     with buttons, st.container(horizontal=True, horizontal_alignment="right"):
         if card_path(entry) is not None:

@@ -14,7 +14,7 @@ import pytest
 
 from tests.shipped import FOLDER
 from transformer.catalogue import inspect_entry
-from transformer.evaluation.card import card
+from transformer.evaluation.card import card, meanings
 from transformer.evaluation.measure import held_out_text, load_any, predictions, read_metrics
 from transformer.evaluation.records import (
     BASELINES,
@@ -185,3 +185,14 @@ def test_the_scores_of_a_test_set_are_measured_again() -> None:
     translator = Translator.load(FOLDER / "reverse-toy", device="cpu")
     again = measure_test(translator, pairs, default_decoding(metrics), None)
     assert json.loads(json.dumps(again)) == {k: v for k, v in record.items() if k != MEASURED}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_one_sentence_says_what_each_kind_of_figure_means(name: str) -> None:
+    metrics = read_metrics(FOLDER / name)[1]
+    said, text = meanings(metrics), (FOLDER / name / "README.md").read_text("utf-8")
+    assert len(said) == len({each.kind for each in records(metrics)})
+    for sentence in said:
+        assert re.fullmatch(r"[A-Z][^.!?]+\.", sentence) and text.count(sentence) == 1
+    assert ("reversed" in said[0]) == (name == "reverse-toy")
+    assert ("not with people" in said[0]) == (name == "parsing-gum")

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import random
+import shutil
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,14 @@ from transformer.config import ConfigError
 from transformer.errors import CheckpointError, InputError
 from transformer.evaluation.measure import Measuring, measure
 from transformer.evaluation.summary import summary_table
-from transformer.parsing.parser import evaluate, is_parser, load_parser, parse, source_text
+from transformer.parsing.parser import (
+    baselines,
+    evaluate,
+    is_parser,
+    load_parser,
+    parse,
+    source_text,
+)
 from transformer.parsing.reading import read_parse
 from transformer.training.corpus import gum, load_corpus, make_tokenizer
 from transformer.training.data import Corpus, DataError
@@ -122,7 +130,7 @@ def test_new_symbols_and_bad_text(parser_folder: Path, treebank: Path, tmp_path:
         gum(tmp_path / "gum")
 
 
-def test_the_command(tiny_parser: Path, treebank: Path, command: Command) -> None:
+def test_the_command(tiny_parser: Path, treebank: Path, tmp_path: Path, command: Command) -> None:
     start = ["parse", "--checkpoint", tiny_parser, "--device", "cpu", "--beam", 2]
     tree = read_tree(command(*start, "--raw", "The cat (a dog) ran.").out)
     assert (tree.label, tree.words) == ("ROOT", ["The", "cat", "(", "a", "dog", ")", "ran", "."])
@@ -130,6 +138,13 @@ def test_the_command(tiny_parser: Path, treebank: Path, command: Command) -> Non
     results = json.loads(command(*start, "--gold", gold, "--json").out)
     assert results["sentences"] == 8 and 0 < results["f1"] < 100
     assert results["repaired"] == 0 and results["beam_size"] == 2
+    # The sentences are of the kinds that the grammar was read off; a right-branching tree is not.
+    others = results["parsing_baselines"]
+    assert others["PCFG"]["f1"] == 100 and 0 < others["right-branching"]["f1"] < 60
+    assert others["PCFG"]["measured"].items() >= {"model": "", "setting": "given the tags"}.items()
+    shutil.copy(gold, tmp_path / "alone.ptb")
+    out = command(*start, "--gold", tmp_path / "alone.ptb").out
+    assert "f1 of right-branching" in out and "PCFG" not in out
     pairs = command(*start, "--pairs", "The old house", "Mary ran to the tree .").out.splitlines()
     for source, written in (line.split("\t") for line in pairs):
         assert rebuild(written.split(), source.split()).repairs == ()
@@ -181,6 +196,8 @@ def test_publishing_scores_the_parser_and_its_baselines(
     stamps.append(metrics["parsing_baselines"]["random weights"]["measured"])
     assert len({stamp["model"] for stamp in stamps}) == 2
     assert {stamp["sha256"] for stamp in stamps} == {digest(text.read_bytes())}
-    assert "| random weights | beam 4, alpha 0.3 |" in card and "| right-branching |" in card
+    assert "| random weights | beam 4, alpha 0.3 |" in card in card
+    for name, values in baselines(text).items():
+        assert f"| {name} | given the tags | {values['f1']:.1f} | {values['precision']:.1f}" in card
     with pytest.raises(ConfigError, match="a parser is scored by"):
         measure(out, Measuring(treebank))
