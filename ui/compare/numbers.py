@@ -156,7 +156,7 @@ def _draw_published(setup: Setup) -> None:
 def published(metrics: Mapping[str, Any]) -> dict[tuple[str, str], str]:
     """Map (test set, measure) to the figures of a metrics.json, each with its setting.
 
-    Of several settings of a test set, the default decoding's comes first and counts.
+    Of several settings of a test set, that of the default decoding counts.
     """
     found: dict[tuple[str, str], str] = {}
     for record in records(metrics) if isinstance(metrics, Mapping) else ():
