@@ -123,12 +123,6 @@ class Measuring:
         progress = self.progress
         return lambda done, total: progress(what, done, total) if progress is not None else None
 
-    def stamped(
-        self, figures: Mapping[str, Any], setting: object, text: str, items: Sequence[object]
-    ) -> dict[str, Any]:
-        """Return figures of the measured weights as a record; see `records.stamped`."""
-        return stamped(figures, self.weights, setting, text, items)
-
 
 def measure(checkpoint: Path, how: Measuring, *, notes: Sequence[str] | None = None) -> Path:
     """Remeasure a published checkpoint, and rewrite its metrics.json and model card.
@@ -203,7 +197,7 @@ def measured(
                 values = predictions(found.model, found.tokenizer, recipe, text)
                 if values["tokens"]:
                     lines = [source for source, _ in text]
-                    scores[name] = how.stamped(values, setting, name, lines)
+                    scores[name] = stamped(values, how.weights, setting, name, lines)
             return {**metrics, PREDICTIONS: scores}
         case "one_stack":
             assert isinstance(found.model, OneStack)
@@ -285,7 +279,8 @@ def _decoded(
         tuning = tune(translator, val, settings, on_tried=report)
         default = tuning.chosen
         others = [each for each in dict.fromkeys([tuning.best, PAPER_DECODING]) if each != default]
-        kept["decoding_on_val"] = how.stamped(tuning.to_dict(), "that of each trial", "val", val)
+        record = tuning.to_dict()
+        kept["decoding_on_val"] = stamped(record, how.weights, "that of each trial", "val", val)
     kept[DEFAULT_DECODING] = default.to_dict()
     kept[TESTS] = _tests(translator, recipe, held_out, default, how)
     if others:
@@ -312,14 +307,14 @@ def _with_texts(
         longest = int(np.quantile(lengths, COVERED, method="inverted_cdf"))
         setting = f"the longest of {COVERED:.0%} of the different sources"
         about = asdict(TrainingText(kind, longest))
-        records[TRAINING_TEXT] = how.stamped(about, setting, "training text", sources)
+        records[TRAINING_TEXT] = stamped(about, how.weights, setting, "training text", sources)
         if kind == KINDS["tatoeba"] and has_languages(recipe.data.src, recipe.data.tgt):
             sentences = typed_sentences(recipe.data.src, recipe.data.tgt)
             near = near_sources((each.source for each in sentences), sources)
             decoding = default_decoding(metrics)
             verdicts = judge(translator, sentences, decoding)
             judged = to_dict([replace(each, near=each.source in near) for each in verdicts])
-            records[TYPED] = how.stamped(judged, decoding, *typed_text(sentences))
+            records[TYPED] = stamped(judged, how.weights, decoding, *typed_text(sentences))
     return {**metrics, **records}
 
 
@@ -354,6 +349,6 @@ def _tests(
     for count, (name, pairs) in enumerate(held_out.tests.items(), 1):
         language = recipe.data.tgt if name in MULTI30K_TESTS else None
         values = measure_test(translator, pairs, decoding, language)
-        figures[name] = how.stamped(values, decoding, name, pairs)
+        figures[name] = stamped(values, how.weights, decoding, name, pairs)
         report(count, len(held_out.tests))
     return figures

@@ -29,11 +29,8 @@ TESTS, OTHER_DECODINGS = "tests", "other_decodings"
 #: names of the same parser with other settings start with `OWN`.
 PARSING, BASELINES, OWN = "parsing", "parsing_baselines", "this model"
 
-#: Key of the figures of models that continue or fill in, by text.
-PREDICTIONS = "predictions"
-
-#: Key of the verdicts on typed sentences.
-TYPED = "typed"
+#: Keys of the figures of models that continue or fill in, by text, and of typed sentences.
+PREDICTIONS, TYPED = "predictions", "typed"
 
 #: Measures in words, by key.
 WORDS = {
@@ -53,12 +50,11 @@ class Record:
     setting: str  # see `setting_of`
 
     def words(self, *keys: str) -> list[str]:
-        """Return the figures under these keys of `WORDS` in words, without invalid ones."""
+        """Return the figures under these keys of `WORDS` in words, without NaN and huge ones."""
         values = ((key, self.figures.get(key)) for key in keys)
         return [
             WORDS[key].format(value)
             for key, value in values
-            # Excludes NaN, infinity and huge integers.
             if isinstance(value, int | float) and value is not True and -1e9 < value < 1e9
         ]
 

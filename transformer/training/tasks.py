@@ -31,34 +31,39 @@ class LearningTask:
     #: makes a batch of the task from a batch of pairs; draws from PyTorch's generator
     prepare: Callable[[Batch], Batch]
     save: Callable[..., Path]  # writes the checkpoint, given folder, model, tokenizer and `metrics`
-    examine: Callable[[Batch], Batch]  # as `prepare`, for a measurement
+    hide: Callable[[Batch], Batch] | None = None  # `prepare` for measurements, if it differs
     setting: str = "each token predicted from those before it"  # of a measurement, in words
+
+    @property
+    def examine(self) -> Callable[[Batch], Batch]:
+        """Makes a batch for measurements."""
+        return self.hide or self.prepare
 
 
 def task_of(recipe: Recipe, tokenizer: Tokenizer) -> LearningTask:
     """Return what a recipe's model learns."""
     if (stack := recipe.stack) is None:
-        return LearningTask(Transformer, _as_is, save_checkpoint, _as_is)
+        return LearningTask(Transformer, lambda batch: batch, save_checkpoint)
 
     def build(blocks: ModelConfig) -> OneStack:
         return OneStack(stack.config(blocks))
 
     if stack.task == "translate":
-        return LearningTask(build, _as_is, save_stack, _as_is)
+        return LearningTask(build, lambda batch: batch, save_stack)
     if stack.task == "continue":
-        return LearningTask(build, continuation, save_stack, continuation)
+        return LearningTask(build, continuation, save_stack)
     hidden = mask_id(tokenizer)
 
     def prepare(batch: Batch) -> Batch:
         return masked_tokens(batch, hidden, tokenizer.vocab_size)
 
-    def examine(batch: Batch) -> Batch:
+    def hide(batch: Batch) -> Batch:
         # Tokens that are shown, or replaced by others, are not hidden.
         batch = prepare(batch)
         return replace(batch, tgt_out=batch.tgt_out.masked_fill(batch.tgt_in != hidden, PAD_ID))
 
     setting = f"hidden tokens only, {PREDICTED * MASKED:.0%} of the text, each shown as {MASK}"
-    return LearningTask(build, prepare, save_stack, examine, setting)
+    return LearningTask(build, prepare, save_stack, hide, setting)
 
 
 def text_of(recipe: Recipe, corpus: Corpus) -> Corpus:
@@ -66,10 +71,6 @@ def text_of(recipe: Recipe, corpus: Corpus) -> Corpus:
     if recipe.stack is None or recipe.stack.task == "translate":
         return corpus
     return one_side(corpus)
-
-
-def _as_is(batch: Batch) -> Batch:
-    return batch
 
 
 def continuation(batch: Batch) -> Batch:

@@ -154,10 +154,7 @@ def _draw_published(setup: Setup) -> None:
 
 
 def published(metrics: Mapping[str, Any]) -> dict[tuple[str, str], str]:
-    """Map (test set, measure) to the figures of a metrics.json, each with its setting.
-
-    Of several settings of a test set, that of the default decoding counts.
-    """
+    """Map (test set, measure) to figure and setting, of the default decoding if it has one."""
     found: dict[tuple[str, str], str] = {}
     for record in records(metrics) if isinstance(metrics, Mapping) else ():
         letters = record.name.startswith("reverse")
