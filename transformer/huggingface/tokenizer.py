@@ -249,17 +249,18 @@ class HubTokenizer:
             return [f"<{index}>" for index in ids]
         if self.tables is not None:
             table = self.tables[0 if source else 1]
-            found = [str(self._added.get(index, table.get(index, ""))) for index in ids]
+            found = [str(table.get(index, self._added.get(index, ""))) for index in ids]
         else:
             with self._lock:
                 try:
                     found = self._tokenizer.convert_ids_to_tokens(list(ids))
                 except (IndexError, KeyError):  # a model may have more rows than the vocabulary
                     found = [""] * len(ids)
-        unknown = getattr(self._tokenizer, "unk_token", None)
-        known = {self._tokenizer.unk_token_id, *self._added}
+        # Tokenizers in Python call ids without a piece unknown.
+        fast = getattr(self._tokenizer, "is_fast", False)
+        missing = None if fast else getattr(self._tokenizer, "unk_token", None)
         return [
-            name if name and (name != unknown or index in known) else f"<{index}>"
+            name if name and (name != missing or index == self.unknown_id) else f"<{index}>"
             for index, name in zip(ids, found, strict=True)
         ]
 

@@ -246,14 +246,22 @@ FAMILIES: dict[str, tuple[Callable[[Path], Any], str, dict[str, Any], int]] = {
 }  # fmt: skip
 
 
+#: Tokens added to two of the tokenizers, as after fine-tuning.
+ADDED, ADDING = ["covid19", "New York"], ("bart", "bert", "fsmt")
+#: The types that others are stored in, and the size of a file's shards.
+DTYPES = {"mbart": torch.float16, "nllb": torch.bfloat16, "roberta": torch.float16}
+SHARDS = {"llama": "12KB", "pegasus": "12KB"}
+
+
 def make(name: str, folder: Path) -> Made:
     """Write a model with wide-spread random weights, and its tokenizer; return both."""
     tokenizer, kind_name, shape, more = FAMILIES[name]
     folder.mkdir(parents=True, exist_ok=True)
     cut, kind = tokenizer(folder), getattr(transformers, kind_name)
+    cut.add_tokens(ADDED if name in ADDING else [])
     sizes = {"vocab_size": len(cut) + more}
     if name == "fsmt":
-        sizes = {"src_vocab_size": len(cut.encoder), "tgt_vocab_size": len(cut.decoder)}
+        sizes = {"src_vocab_size": len(cut), "tgt_vocab_size": len(cut.decoder) + 40}
     config = kind.config_class(**sizes, **shape)
     torch.manual_seed(3)
     config._attn_implementation = "eager"
@@ -264,7 +272,10 @@ def make(name: str, folder: Path) -> Made:
     model.tie_weights()
     if name == "bart":
         model.generation_config.update(forced_bos_token_id=0)
-    model.save_pretrained(folder)
+    model.to(DTYPES.get(name, torch.float32)).save_pretrained(
+        folder, max_shard_size=SHARDS.get(name, "1GB")
+    )
+    assert len([*folder.glob("*.safetensors")]) > 2 * (name in SHARDS) - 1
     cut.save_pretrained(folder)
     again = kind.from_pretrained(folder, attn_implementation="eager", dtype=torch.float32)
     return again.eval().requires_grad_(False), cut
@@ -276,6 +287,7 @@ TYPED = (
     *"\u0301\u0308\u0338\u05d0\u05b8\u0627\u064b\u200b\u200c\u200d\u200e\u200f\u2028\u2029",
     *"\u202e\u202f\u2060\u2066\u2069\u3000\ufe0f\ufeff\ufffd\ufb01½Å漢￭▁Ġ🎸👩",
     "\r\n", "  ", "e\u0301", "👩\u200d🚀", "</w>", "@@", "##", "a##b", "'", "@-@", "&amp;",
+    "covid19", "New York",
 )  # fmt: skip
 
 

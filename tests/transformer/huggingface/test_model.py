@@ -420,7 +420,7 @@ def test_a_tokenizer_that_fits_one_side(
     transformers.EncoderDecoderModel(config).save_pretrained(tmp_path)
     made["bert"].cut.save_pretrained(tmp_path)
     if sizes[0]:
-        reason = f"has {n_pieces} pieces, but the model's source vocabulary has"
+        reason = f"but the model's source vocabulary has {n_pieces + sizes[0]}"
         with pytest.raises(CheckpointError, match=reason):
             HuggingFaceModel.load(tmp_path, "cpu")
         return
