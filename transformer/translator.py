@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Unpack
+from typing import Any, Unpack
 
 import torch
 from torch.nn.utils.rnn import pad_sequence
 
-from transformer.checkpoint.folder import Checkpoint, load_checkpoint
+from transformer.checkpoint.folder import Checkpoint, check_pieces, load_checkpoint
 from transformer.checkpoint.reference import ModelRef
 from transformer.device import Device, available_devices, resolve_device
 from transformer.errors import CheckpointError, InputError
@@ -126,6 +126,22 @@ class Translator:
             decoding=default_decoding(checkpoint.metrics),
             extra_length=default_extra_length(checkpoint.metrics),
         )
+
+    @classmethod
+    def from_module(cls, model: Transformer, tokenizer: Tokenizer, **options: Any) -> Translator:
+        """Make a translator of a model in memory, which is put on the device and in `eval` mode.
+
+        Args: options: those of `Translator(...)`, such as `device`, `name` and `decoding`.
+
+        Raises: `CheckpointError` for a tokenizer of another model, `InputError` for another class.
+        """
+        if not isinstance(model, Transformer):
+            raise InputError(
+                f"from_module takes a Transformer of this project, not {type(model).__name__}; "
+                "HuggingFaceModel.of takes models of the transformers library"
+            )
+        check_pieces("tokenizer", tokenizer, model.config)
+        return cls(model, tokenizer, **options)
 
     def repack(self) -> None:
         """Copy the model's weights anew, after writing to them in a way PyTorch does not count."""

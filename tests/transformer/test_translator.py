@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.tiny_models import SENTENCES, random_model
 from transformer.config import ModelConfig
 from transformer.device import available_devices
-from transformer.errors import InputError
+from transformer.errors import CheckpointError, InputError
 from transformer.model import Transformer
 from transformer.search.rules import PAPER, hugging_face
 from transformer.search.sampling import Sampling
@@ -363,3 +363,16 @@ def test_a_device_may_be_pytorchs_own(tiny_translator: Translator) -> None:
         assert made.device == "cpu"
     with pytest.raises(InputError, match="device 'meta' is not here"):
         Translator(tiny_translator.model, tiny_translator.tokenizer, device=torch.device("meta"))
+
+
+def test_a_module_and_a_tokenizer_make_a_translator(
+    tiny_translator: Translator, tiny_config: ModelConfig
+) -> None:
+    tokenizer = tiny_translator.tokenizer
+    made = Translator.from_module(tiny_translator.model, tokenizer, device="cpu", name="mine")
+    assert made.name == "mine" and made.translate([ANIMAL]) == tiny_translator.translate([ANIMAL])
+    other = random_model(tiny_config.replace(vocab_size=70))
+    with pytest.raises(CheckpointError, match=r"110 pieces, but config.json says vocab_size=70"):
+        Translator.from_module(other, tokenizer)
+    with pytest.raises(InputError, match=r"not Linear; HuggingFaceModel.of takes"):
+        Translator.from_module(torch.nn.Linear(2, 2), tokenizer)  # type: ignore[arg-type]

@@ -301,21 +301,26 @@ def read_own_tokenizer(folder: Path, config: ModelConfig) -> Tokenizer:
         )
     except TokenizerError as error:
         raise CheckpointError(f"{folder}/{error}") from None
+    check_pieces(str(path), tokenizer, config)
+    return tokenizer
+
+
+def check_pieces(where: str, tokenizer: Tokenizer, config: ModelConfig) -> None:
+    """Raise `CheckpointError` for a tokenizer of another model."""
     for side, part, size in (
         ("vocab_size", tokenizer, config.vocab_size),
         ("target", tokenizer.target, config.target_vocab_size),
     ):
         if part.vocab_size != size:
             raise CheckpointError(
-                f"{path}: {part.vocab_size:,} pieces, but {CONFIG} says {side}={size:,}"
+                f"{where}: {part.vocab_size:,} pieces, but {CONFIG} says {side}={size:,}"
             )
     for name in ("pad_id", "bos_id", "eos_id", "unk_id"):
         if getattr(tokenizer, name) != getattr(config, name):
             raise CheckpointError(
-                f"{path}: {name} is {getattr(tokenizer, name)}, "
+                f"{where}: {name} is {getattr(tokenizer, name)}, "
                 f"but {CONFIG} says {getattr(config, name)}"
             )
-    return tokenizer
 
 
 def read_metrics(folder: Path) -> Mapping[str, Any]:

@@ -6,6 +6,7 @@ weight file, before any memory is taken.
 
 from __future__ import annotations
 
+import copy
 import math
 import threading
 from collections.abc import Iterator, Mapping
@@ -25,7 +26,7 @@ from transformer.checkpoint.weights import (
     in_memory,
     read_tensors,
 )
-from transformer.errors import CheckpointError
+from transformer.errors import CheckpointError, InputError
 from transformer.files.safe import one_line
 from transformer.huggingface.files import CONFIG, MAX_SHARDS, WEIGHTS, library, read_values
 
@@ -63,7 +64,7 @@ def build(folder: Path) -> tuple[Any, Family]:
             stored[name] = weights.files[name], described
     n_stored = sum(math.prod(shape) for _, (shape, _) in stored.values())
     _check_count(weights.path, n_stored)
-    config, kind, family = _architecture(folder / CONFIG, values)
+    config, kind, family = architecture(folder / CONFIG, values)
     with _building:
         _check_shapes(folder, kind, config, stored, n_stored)
         state: dict[str, Tensor] = {}
@@ -83,7 +84,7 @@ def build(folder: Path) -> tuple[Any, Family]:
     return model.eval().requires_grad_(False), family
 
 
-def _architecture(path: Path, values: dict[str, Any]) -> tuple[Any, Any, Family]:
+def architecture(path: Path, values: dict[str, Any]) -> tuple[Any, Any, Family]:
     """Return the library's config, the model's class, and its family."""
     from transformers.models.auto import modeling_auto as auto
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING
@@ -143,6 +144,24 @@ def _unsupported(path: Path, config: Any, models: Any) -> CheckpointError:
         + "is not supported; supported are encoder-decoders from text to text (T5, BART, M2M100), "
         "decoders of text (GPT-2), and encoders of text (BERT, T5EncoderModel)"
     )
+
+
+def copied(name: str, model: Any) -> tuple[Any, Family, dict[str, Any]]:
+    """Return a copy of a model in memory as `build` makes them, and the values of its config.
+
+    Raises: `InputError` for what is no model of the library, `CheckpointError` for one whose
+        architecture is not supported.
+    """
+    if not isinstance(model, library(Path(name)).PreTrainedModel):
+        raise InputError(f"of takes a model of the transformers library, not {type(model)!r:.80}")
+    values = model.config.to_dict() | {"architectures": [type(model).__name__]}
+    _, kind, family = architecture(Path(name), values)
+    inner = next((each for each in (model, model.base_model) if isinstance(each, kind)), None)
+    if inner is None:
+        raise InputError(f"a {type(model).__name__} cannot be traced; give a {kind.__name__}")
+    made = copy.deepcopy(inner).float().eval().requires_grad_(False)
+    made.set_attn_implementation("eager")
+    return made, family, values
 
 
 def vocabulary_sizes(model: Any, family: Family) -> tuple[int, int]:

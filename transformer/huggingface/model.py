@@ -8,7 +8,9 @@ Nothing is downloaded, and files are read as data (`transformer.huggingface.file
 
 from __future__ import annotations
 
+import copy
 import tempfile
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,7 @@ import torch
 
 from transformer.device import Device, resolve_device
 from transformer.errors import CheckpointError, InputError
-from transformer.huggingface.building import Family, build, vocabulary_sizes
+from transformer.huggingface.building import Family, build, copied, vocabulary_sizes
 from transformer.huggingface.files import (
     CONFIG,
     FILES,
@@ -33,10 +35,18 @@ from transformer.huggingface.generate import (
     read_generation,
 )
 from transformer.huggingface.passes import KINDS, PassOutput, check_memory, position_limits, run
-from transformer.huggingface.tokenizer import PREFERRED, HubTokenizer, TokenizedText, read_tokenizer
+from transformer.huggingface.tokenizer import (
+    PREFERRED,
+    HubTokenizer,
+    TokenizedText,
+    checked_tokenizer,
+    read_tokenizer,
+)
 from transformer.search.inputs import MAX_TOP_K, checked_alpha, checked_beam, checked_whole
-from transformer.search.reader import EXTRA_LENGTH
+from transformer.search.reader import EXTRA_LENGTH, Ids
+from transformer.search.records import NO_TRANSLATION, Translation
 from transformer.search.request import SearchOptions
+from transformer.text.tokenizer import clean
 from transformer.trace.building import NO_PREDICTIONS, build_trace, predictions
 from transformer.trace.records import Trace
 from transformer.trace.tracer import Ability
@@ -59,6 +69,15 @@ LACKS: dict[Ability, str] = {
 READS_ONLY = {
     "search": "nothing was searched for", "steering": "there is nothing to steer",
 }  # fmt: skip
+
+
+def _translation(trace: Trace) -> Translation:
+    n = len(trace.predicted_ids) - trace.complete
+    return Translation(
+        trace.text, trace.predicted_tokens[:n], trace.predicted_ids[:n], trace.score,
+        tuple(trace.log_probs.tolist()), trace.complete,
+        tuple(trace.src_tokens[at] for at in trace.src_unknown),
+    )  # fmt: skip
 
 
 class HuggingFaceModel:
@@ -123,6 +142,27 @@ class HuggingFaceModel:
         )  # fmt: skip
 
     @classmethod
+    def of(
+        cls, model: Any, tokenizer: Any, device: Device = "auto", *, name: str = "model",
+        max_tokens: int = 512,
+    ) -> HuggingFaceModel:  # fmt: skip
+        """Wrap a model and its tokenizer in memory, such as one just fine-tuned or merged.
+
+        Both are copied: the caller's stay as they are, and may be trained on.
+
+        Raises: `InputError` for other objects, and like `load`.
+        """
+        resolve_device(device)
+        made, family, values = copied(name, model)
+        if model.can_generate():
+            own = model.generation_config.to_dict()
+            values |= {key: value for key, value in own.items() if value is not None}
+        sizes, starts = vocabulary_sizes(made, family), family == "encoder_decoder"
+        generation = read_generation(Path(name), values, sizes[1], starts=starts)
+        text = checked_tokenizer(name, copy.deepcopy(tokenizer), sizes, generation.special)
+        return cls(made, family, text, generation, device=device, name=name, max_tokens=max_tokens)
+
+    @classmethod
     def from_hub(cls, name: str, device: Device = "auto", **options: Any) -> HuggingFaceModel:
         """Download `owner/name` from the hub with `huggingface_hub`, and load it.
 
@@ -172,9 +212,72 @@ class HuggingFaceModel:
             return f"This model only reads, it has no decoder, so {READS_ONLY[ability]}."
         return LACKS.get(ability)
 
+    @property
+    def module(self) -> Any:
+        """The library's model, for PyTorch's own forward hooks."""
+        return self._model
+
+    def translate(
+        self,
+        sentences: Iterable[str | Ids],
+        beam_size: int | None = None,
+        alpha: float | None = None,
+        *,
+        on_translated: Progress | None = None,
+        **options: Any,
+    ) -> list[Translation]:
+        """Translate sentences, one after another; a blank one gives an empty translation.
+
+        Args: see `trace`; `on_translated` is called with (sentences done, sentences in all).
+
+        Raises: `InputError` for a model that does not translate, and like `traces`.
+        """
+        if self.family != "encoder_decoder":
+            raise InputError("this model reads one text and translates nothing")
+        every = list(sentences)
+        written = [each for each in every if not isinstance(each, str) or clean(each)]
+        traces = iter(self.traces(
+            written, beam_size, alpha, 1, on_traced=on_translated, **options
+        ))  # fmt: skip
+        return [
+            _translation(next(traces)) if not isinstance(each, str) or clean(each)
+            else NO_TRANSLATION
+            for each in every
+        ]  # fmt: skip
+
+    def traces(
+        self,
+        sentences: Iterable[str | Ids],
+        beam_size: int | None = None,
+        alpha: float | None = None,
+        top_k: int = 10,
+        *,
+        on_traced: Progress | None = None,
+        **options: Any,
+    ) -> list[Trace]:
+        """Trace sentences, one after another.
+
+        Args: see `trace`; `on_traced` is called with (sentences done, sentences in all).
+
+        Raises: `InputError` like `trace`, with the sentence's number, counted from 1.
+        """
+        if isinstance(sentences, str):
+            raise InputError("traces takes a list of sentences, not one text")
+        found: list[Trace] = []
+        every = list(sentences)
+        for number, sentence in enumerate(every, 1):
+            try:
+                found.append(self.trace(sentence, None, beam_size, alpha, top_k, **options))
+            except InputError as error:
+                where = f"sentence {number}: " if len(every) > 1 else ""
+                raise InputError(f"{where}{error}") from None
+            if on_traced is not None:
+                on_traced(number, len(every))
+        return found
+
     def trace(
         self,
-        sentence: str,
+        sentence: str | Ids,
         target: str | None = None,
         beam_size: int | None = None,
         alpha: float | None = None,
@@ -186,6 +289,7 @@ class HuggingFaceModel:
         tgt_lang: str | None = None,
         prefix: Any = None,
         sampling: Any = None,
+        hooks: Any = None,
         progress: Progress | None = None,
         **options: Any,
     ) -> Trace:
@@ -197,7 +301,8 @@ class HuggingFaceModel:
         last prediction is the model's own. As in the library, special tokens may be typed.
 
         Args:
-            sentence: the source, or the text of a model without an encoder.
+            sentence: the source, or the text of a model without an encoder; or its token ids, with
+                the special ones.
             target: a translation to follow instead of searching for one.
             beam_size: 1 is greedy; default: the model's own (`decoding`), or 4.
             alpha: the library's `length_penalty`; default: the model's own. Scores are
@@ -208,7 +313,7 @@ class HuggingFaceModel:
             new_tokens: number of tokens by which a model without an encoder continues the text.
             src_lang, tgt_lang: of `languages`; default: the tokenizer's, or without a target
                 language German, French or the first other one.
-            prefix, sampling: not supported, see `lacks`.
+            prefix, sampling, hooks: not supported, see `lacks`; forward hooks on `module` are.
             progress: called with (step, longest step) while translating; may raise to stop.
             options: others of `Translator.trace`, which have no effect here.
 
@@ -220,13 +325,22 @@ class HuggingFaceModel:
             raise TypeError(f"unexpected keyword argument {min(unknown)!r}")
         if prefix is not None or sampling is not None:
             raise InputError(self.lacks("steering") or "")
+        if hooks is not None:
+            raise InputError(
+                "hooks of Headlight need its own blocks, and the transformers library runs this "
+                "model; register PyTorch's forward hooks on `module` instead"
+            )
         chosen = self.decoding.resolve(beam_size, alpha, drawn=False)
         search = Search(checked_beam(chosen.beam_size), checked_alpha(chosen.alpha), progress)
         top_k = checked_whole("top_k", top_k, MAX_TOP_K)
         if self.family != "encoder_decoder" and target is not None:
             raise InputError("this model reads one text; it takes no target beside it")
         src_lang, tgt_lang = self.resolve_languages(src_lang, tgt_lang)
-        source = self._text.cut(sentence, self.max_tokens, src_lang=src_lang)
+        if isinstance(sentence, list | tuple) or getattr(sentence, "ndim", 0) == 1:
+            source = self._text.given(sentence, self.max_tokens)
+        else:
+            text: Any = sentence  # refused unless it is text
+            source = self._text.cut(text, self.max_tokens, src_lang=src_lang)
         with torch.inference_mode():
             if self.family == "encoder":
                 self._check_memory(len(source.ids), 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import Any
 from transformer.errors import CheckpointError, InputError
 from transformer.files.safe import MAX_TABLE, json_object, read_small
 from transformer.huggingface.files import CONFIG, GENERATION, INDEX, library
+from transformer.search.inputs import whole_ids
 from transformer.search.reader import MAX_CHARACTERS
 from transformer.text.marks import LANGUAGE, START, Style, marked, style_of
 from transformer.text.tokenizer import clean
@@ -190,6 +191,23 @@ class HubTokenizer:
             special=self.special(ids, source=not target),
         )
 
+    def given(self, ids: Iterable[Any], most: int) -> TokenizedText:
+        """Return a source given as token ids, special ones included, such as those of a trace."""
+        read = tuple(whole_ids("source", ids))
+        if not 0 < len(read) <= most:
+            raise InputError(f"the sentence has {len(read):,} tokens; allowed are 1 to {most}")
+        for each in read:
+            if not 0 <= each < self.sizes[0]:
+                raise InputError(
+                    f"source token {each} cannot be used; allowed are 0 to {self.sizes[0] - 1}"
+                )
+        pieces, special = self.shown(read, source=True), self.special(read, source=True)
+        words = (piece for at, piece in enumerate(pieces) if at not in special)
+        return TokenizedText(
+            "".join(words).replace(START, " ").strip(), read, pieces,
+            tuple(at for at, each in enumerate(read) if each == self.unknown_id), special,
+        )  # fmt: skip
+
     @contextmanager
     def _reading(self, *, target: bool) -> Iterator[None]:
         """Have FSMT's tokenizer, which only reads sources, read a target."""
@@ -317,6 +335,13 @@ def read_tokenizer(
                 raise
             reason = " ".join(str(error).replace(copied, ".").split())[:300]
             raise CheckpointError(f"{folder}: the tokenizer cannot be read ({reason})") from None
+    return checked_tokenizer(str(folder), tokenizer, sizes, special)
+
+
+def checked_tokenizer(
+    where: str, tokenizer: Any, sizes: tuple[int, int], special: Sequence[int]
+) -> HubTokenizer:
+    """Wrap one of the library's tokenizers. Raises `CheckpointError` if it is another model's."""
     found = HubTokenizer(tokenizer, sizes, special)
     n_pieces = int(tokenizer.vocab_size)
     counts = tuple(map(len, found.tables)) if found.tables else (n_pieces, n_pieces)
@@ -325,7 +350,7 @@ def read_tokenizer(
     ):
         if (fits and count > size) or (side == "source" and not fits):
             raise CheckpointError(
-                f"{folder}: the tokenizer has {count:,} pieces, "
+                f"{where}: the tokenizer has {count:,} pieces, "
                 f"but the model's {side} vocabulary has {size:,}"
             )
     return found

@@ -37,7 +37,7 @@ class Decoding:
 
     @property
     def rule(self) -> BeamRule:
-        """How hypotheses are scored and when a search ends."""
+        """The scores of hypotheses and the end of a search."""
         return PAPER if self.early_stopping is None else hugging_face(self.early_stopping)
 
     def __str__(self) -> str:

@@ -60,8 +60,7 @@ def checked_ids(
     """
     size = config.target_vocab_size if size is None else size
     banned = (config.pad_id, config.bos_id, config.eos_id)
-    ids = ids.tolist() if hasattr(ids, "tolist") else ids
-    found = [_whole(what, token) for token in ids]
+    found = whole_ids(what, ids)
     found = found[1:] if found[:1] == [config.bos_id] else found
     found = found[:-1] if ended and found[-1:] == [config.eos_id] else found
     for token in found:
@@ -71,6 +70,11 @@ def checked_ids(
                 f"without {', '.join(map(str, banned))}"
             )
     return found
+
+
+def whole_ids(what: str, ids: Iterable[Any]) -> list[int]:
+    """Return ids from Python, NumPy or PyTorch as integers, else raise `InputError`."""
+    return [_whole(what, each) for each in (ids.tolist() if hasattr(ids, "tolist") else ids)]
 
 
 def _whole(what: str, token: object) -> int:

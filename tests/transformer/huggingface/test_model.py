@@ -1,5 +1,6 @@
 """Families of the `transformers` library against its own results; untrusted folders of it."""
 
+import copy
 import json
 import re
 import shutil
@@ -763,3 +764,83 @@ def test_attention_in_windows_is_refused_by_name(
     path.write_text(json.dumps(json.loads(path.read_text()) | more | {"model_type": kind}))
     with pytest.raises(CheckpointError, match=f"{next(iter(more))}=.* is attention in windows"):
         HuggingFaceModel.load(folder, "cpu")
+
+
+def test_a_model_in_memory_is_that_of_its_folder(pair: Pair) -> None:
+    """And the caller's, in training and in half precision, stays as it is."""
+    theirs, cut = copy.deepcopy(pair.theirs).bfloat16().train(), pair.cut
+    spoken = getattr(cut, "src_lang", None)
+    made = HuggingFaceModel.of(theirs.float(), cut, "cpu", name="mine")
+    given = {**options(pair), "max_length": 6}
+    expected = HuggingFaceModel.of(copy.deepcopy(theirs).eval(), cut, "cpu").trace(
+        SENTENCE, **given
+    )
+    trace = made.trace(SENTENCE, **given)
+    assert (made.name, made.family, made.decoding) == (
+        "mine", pair.ours.family, pair.ours.decoding,
+    )  # fmt: skip
+    for kind in ATTENTION_KINDS:
+        np.testing.assert_array_equal(trace.attention(kind), expected.attention(kind))
+    loaded = pair.ours.trace(SENTENCE, **given)
+    assert (trace.src_ids, trace.src_tokens) == (loaded.src_ids, loaded.src_tokens)
+    # Weights were rounded to half precision.
+    np.testing.assert_allclose(trace.encoder_self, loaded.encoder_self, atol=0.05)
+    assert theirs.training and getattr(cut, "src_lang", None) == spoken
+    fired: list[object] = []
+    made.module.register_forward_hook(lambda *passed: fired.append(passed[0]))
+    made.trace(SENTENCE, **given)
+    assert fired
+    with pytest.raises(InputError, match="forward hooks on `module`"):
+        made.trace(SENTENCE, hooks=lambda site, value: None)
+
+
+def test_many_sentences_are_traced_and_translated(translating: Pair) -> None:
+    ours, given = translating.ours, {**options(translating), "max_length": 5}
+    sentences, done = [SENTENCE, "A dog.", "Two men."], []
+    traces = ours.traces(iter(sentences), 2, on_traced=lambda *at: done.append(at), **given)
+    assert done == [(1, 3), (2, 3), (3, 3)]
+    for sentence, trace in zip(sentences, traces, strict=True):
+        alone = ours.trace(sentence, beam_size=2, **given)
+        assert (trace.predicted_ids, trace.score) == (alone.predicted_ids, alone.score)
+    found = ours.translate([sentences[0], " ", *sentences[1:]], 2, **given)
+    assert found[1].text == "" and found.pop(1).complete
+    for translation, trace in zip(found, traces, strict=True):
+        assert (translation.text, translation.score) == (trace.text, trace.score)
+        assert (*translation.ids, *trace.predicted_ids[len(translation.ids) :]) == (
+            trace.predicted_ids
+        )
+        assert len(translation.ids) + translation.complete == len(trace.predicted_ids)
+    with pytest.raises(InputError, match="sentence 2: the sentence is blank"):
+        ours.traces(["A dog.", ""], **given)
+    with pytest.raises(InputError, match="not one text"):
+        ours.traces("A dog.")
+
+
+def test_what_is_no_model_with_its_tokenizer_is_refused(made: dict[str, Pair]) -> None:
+    gpt, bart = made["gpt2"], made["bart"]
+    with pytest.raises(InputError, match=r"a GPT2Model cannot be traced; give a GPT2LMHeadModel"):
+        HuggingFaceModel.of(gpt.theirs.base_model, gpt.cut, "cpu")
+    with pytest.raises(InputError, match=r"a model of the transformers library, not .*Linear"):
+        HuggingFaceModel.of(torch.nn.Linear(2, 2), gpt.cut, "cpu")
+    small = copy.deepcopy(bart.theirs)
+    small.resize_token_embeddings(20)
+    with pytest.raises(CheckpointError, match=r"mine: the tokenizer has .* pieces, but the model"):
+        HuggingFaceModel.of(small, bart.cut, "cpu", name="mine")
+    with pytest.raises(InputError, match="translates nothing"):
+        gpt.ours.translate(["A dog."])
+
+
+def test_a_traces_own_ids_can_be_passed_back(pair: Pair) -> None:
+    given = {**options(pair), "max_length": 5}
+    trace = pair.ours.trace(SENTENCE, **given)
+    ids = trace.src_ids or trace.tgt_ids
+    for how in (tuple, list, np.array, torch.tensor):
+        again = pair.ours.trace(how(ids), **given)
+        assert (again.src_ids, again.tgt_ids, again.predicted_ids) == (
+            trace.src_ids, trace.tgt_ids, trace.predicted_ids,
+        )  # fmt: skip
+        for kind in ATTENTION_KINDS:
+            np.testing.assert_array_equal(again.attention(kind), trace.attention(kind))
+    for wrong, said in (([], "0 tokens"), ([10**6], "token 1000000 cannot"), ([0.5], "token 0.5")):
+        with pytest.raises(InputError, match=said):
+            pair.ours.trace(wrong)
