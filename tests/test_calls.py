@@ -1,5 +1,6 @@
 """Every figure is a call of `headlight`, and its program is that call."""
 
+import re
 from collections.abc import Callable
 from inspect import getdoc, signature
 from pathlib import Path
@@ -83,6 +84,7 @@ def check_program(made: Exhibit) -> None:
     found: dict[str, Any] = {}
     exec(compile(made.snippet, "program", "exec"), found)  # noqa: S102 - our own program
     assert made.arrays
+    assert re.fullmatch(r"[A-Z].+[.!]", made.caption, re.DOTALL), "a sentence of what it shows"
     for name, values in made.arrays.items():
         if values.dtype.kind == "U":
             np.testing.assert_array_equal(found[name], values, err_msg=name)

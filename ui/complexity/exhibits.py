@@ -81,7 +81,7 @@ def path_lengths(n: int, kernel: int, window: int) -> Exhibit:
     return Exhibit(
         name="path-lengths",
         title=f"Layers or steps between two positions, k = {kernel}, r = {window}",
-        caption="How many a signal passes through on a shortest path, by distance (table 1).",
+        caption="Layers or steps on the shortest path of a signal, by distance (table 1).",
         parts=(Series("Path length", np.arange(1, n), lines, "distance", "layers or steps"),),
         arrays={"lengths": lengths},
     )
@@ -96,7 +96,7 @@ def bytes_of_maps(config: str, lengths: Sequence[int]) -> Exhibit:
     return Exhibit(
         name="bytes-of-maps",
         title="Bytes of all attention maps",
-        caption="For as many source as target tokens, in float32.",
+        caption="Memory of all heads' weights, for as many source as target tokens, in float32.",
         parts=(Series("Attention maps", x, lines, "tokens", "megabytes", "bar"),),
         arrays={"megabytes": megabytes},
     )

@@ -100,7 +100,7 @@ def inside_head(
         name=head_name(kind, layer, head, query),
         title=f"{KIND_NAMES[kind]}, {where}: query {query + 1} {plain_token(names[0])}",
         caption=(
-            f"q · k element by element, the logits before and after the division by √{d_k}, the "
+            f"Products q · k by element, the logits before and after the division by √{d_k}, the "
             "softmax of both, and every value times its weight (section 3.2.1). Masked keys have "
             "no logit."
         ),

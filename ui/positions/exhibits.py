@@ -154,7 +154,7 @@ def learned_positions(model: Translator, side: str = "Encoder") -> Exhibit:
     return Exhibit(
         name="positions-learned",
         title=f"Learned positions of the {side.lower()}",
-        caption="Cosine similarity, beside that of sinusoids of the same size (table 3, row E).",
+        caption="Cosine similarity of positions, beside that of sinusoids (table 3, row E).",
         parts=tuple(
             Panel(title, values, names, names, "position", "position", "diverging")
             for title, values in tables.items()
