@@ -2,7 +2,8 @@
 
 A rule's probability is its share of the phrases with its label (Charniak 1996). Longer rules are
 read from the left, two children at a time, by way of states: NP -> DT JJ NN is NP -> [DT JJ] NN and
-[DT JJ] -> DT JJ, which changes no probability. The search (CKY) is exact.
+[DT JJ] -> DT JJ, which changes no probability. The search (CKY) is exact. Trees that use the same
+rules in other places are equally probable: of those, the one with the longest last phrases counts.
 """
 
 from __future__ import annotations
@@ -81,9 +82,10 @@ class Pcfg:
             scores = np.array(both).reshape(len(both), len(rules)) + self.log_probs[rules]
             if symbol < n:
                 single = self.steps[symbol] + best[span][:n]
-                if single.max() > scores.max(initial=-np.inf):
+                if single.max() > scores.max(initial=-np.inf) + 1e-9:
                     return (Tree(name, grow(int(single.argmax()), span)),)
-            at, which = np.unravel_index(scores.argmax(), scores.shape)
+            first = np.argmax(scores > scores.max() - 1e-9)
+            at, which = np.unravel_index(first, scores.shape)
             cut = start + 1 + int(at)
             children = grow(int(lefts[which]), (start, cut)) + grow(int(rights[which]), (cut, end))
             return (Tree(name, children),) if symbol < n else children

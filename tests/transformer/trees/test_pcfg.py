@@ -81,3 +81,15 @@ def test_a_phrase_and_a_tag_of_one_name_differ() -> None:
     grammar = Pcfg([read_tree("(S (NP (NN a)) (VB b))"), read_tree("(VB (NN a))")])
     assert str(grammar.parse(["c"], ["NN"])) == "(VB (NN c))"
     assert grammar.parse(["c"], ["VB"]) is None and grammar.parse(["c"], ["JJ"]) is None
+
+
+def test_of_equally_probable_trees_the_last_phrases_are_longest() -> None:
+    """One with both phrases at the first noun uses the same rules, and rounding does not decide."""
+    nouns = [read_tree(f"(NP (NN {word}))") for word in "abc"]
+    around = read_tree("(NP (NP (NN a)) (PP (IN of) (NP (NN b))))")
+    grammar = Pcfg([*nouns, around, *[read_tree("(NP (DT the) (NN a))")] * 5])
+    found = grammar.parse(list("aobocod"), ["NN", *["IN", "NN"] * 3])
+    end = "(PP (IN o) (NP (NN d)))"
+    for word in "cb":
+        end = f"(PP (IN o) (NP (NP (NN {word})) {end}))"
+    assert str(found) == f"(NP (NP (NN a)) {end})"
