@@ -178,7 +178,9 @@ class HubTokenizer:
         if fast:  # where words start
             starts = [at == 0 or text[at - 1].isspace() for at, _ in found["offset_mapping"]]
         elif losing:
-            begun = [piece.startswith(START) for piece in marked(cut, self.style)]
+            whole = {str(each) for each in self._added.values()}
+            alone = {at for at, piece in enumerate(cut) if piece in whole}
+            begun = [piece.startswith(START) for piece in marked(cut, self.style, special=alone)]
             before = next(
                 (at for at, each in enumerate(ids) if each not in self._source_special), 0
             )
@@ -257,7 +259,8 @@ class HubTokenizer:
         for at in added:  # a word of its own, unless the text runs on
             begin = text.find(names[at], end)
             end = max(begin, 0) + len(names[at])
-            if begin < 1 or text[begin - 1].isspace():
+            marks = at > 0 and pieces[at - 1] == START  # a piece of its own
+            if not marks and (begin < 1 or text[begin - 1].isspace()):
                 pieces[at] = START + pieces[at]
         return tuple(pieces)
 

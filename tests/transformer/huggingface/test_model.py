@@ -19,6 +19,7 @@ import torch
 from tests.transformer.conftest import Command
 from tests.transformer.damage import edit, remove, split, torch_file
 from tests.transformer.huggingface.models import (
+    ADDING,
     DECODERS,
     ENCODER_DECODERS,
     ENCODERS,
@@ -32,6 +33,7 @@ from transformer.catalogue import inspect_entry, resolve
 from transformer.errors import CheckpointError, InputError
 from transformer.huggingface.files import check_folder
 from transformer.huggingface.model import HuggingFaceModel
+from transformer.measures.words import group_labels, word_groups
 from transformer.search.decoding import default_decoding
 from transformer.text.tokenizer import clean
 from transformer.trace.records import Trace
@@ -279,6 +281,13 @@ def test_labels_are_from_the_vocabulary_of_their_side(pair: Pair) -> None:
     expected = [bare(name) for name, index in zip(table, ids, strict=True)]
     found = [bare(token) for token in trace.predicted_tokens]
     assert found == expected[: len(found)]
+
+
+@pytest.mark.parametrize("name", ADDING)
+def test_added_tokens_are_words(made: dict[str, Pair], name: str) -> None:
+    trace = made[name].ours.trace("The covid19 $ cat New York", max_length=2)
+    words = group_labels(trace.src_tokens, word_groups(trace.src_tokens, trace.src_special))
+    assert "covid19" in words and words[-2] == "New▁York" and "▁" not in words
 
 
 def test_what_every_model_says(pair: Pair) -> None:
