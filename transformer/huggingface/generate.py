@@ -67,6 +67,9 @@ def read_generation(
     def checked(name: str, ids: Any) -> list[int]:
         # Older files write -1 for none.
         found = [each for each in (ids if isinstance(ids, list) else [ids]) if each != -1]
+        if not starts and name in ("eos_token_id", "pad_token_id"):
+            # GPT-2's defaults, which a smaller vocabulary lacks and never writes.
+            found = [each for each in found if type(each) is not int or each < vocab_size]
         for each in found:
             if type(each) is not int or not 0 <= each < vocab_size:
                 raise CheckpointError(
@@ -99,8 +102,8 @@ def read_generation(
     except InputError as error:
         raise CheckpointError(f"{path}: {error}") from None
     eos, pad = tokens("eos_token_id"), token("pad_token_id")
-    start = token("decoder_start_token_id")
-    if start is None:
+    start = token("decoder_start_token_id") if starts else None
+    if starts and start is None:
         start = token("bos_token_id")
     if starts and start is None:
         raise CheckpointError(f"{path}: decoder_start_token_id is missing, and bos_token_id too")
@@ -116,7 +119,7 @@ def read_generation(
         "forced_eos_token_id": (tokens("forced_eos_token_id") if starts else None) or None,
     }
     return Generation(
-        start=start if starts else None,
+        start=start,
         eos=tuple(eos),
         pad=pad if pad is not None else next(iter(eos), None),
         forced_first=token("forced_bos_token_id") if starts else None,

@@ -210,6 +210,8 @@ class HuggingFaceModel:
         """Return None for an ability the model has, else one plain sentence why it has not."""
         if self.family == "encoder" and ability in READS_ONLY:
             return f"This model only reads, it has no decoder, so {READS_ONLY[ability]}."
+        if ability == "vocabulary" and not self._text.fits[1]:
+            return "This model has a tokenizer for its encoder; its decoder's tokens are numbers."
         return LACKS.get(ability)
 
     @property

@@ -187,6 +187,23 @@ def test_a_text_predicts_each_of_its_tokens_and_one_more(writing: Pair) -> None:
     assert trace.src_tokens == () and trace.forced and trace.n_forced == len(trace.tgt_ids) - 1
 
 
+def test_an_end_beyond_the_vocabulary_is_never_written(
+    made: dict[str, Pair], tmp_path: Path
+) -> None:
+    """A small GPT-2 keeps the ids of the large one's end, unless it is told others."""
+    folder = Path(shutil.copytree(made["gpt2"].folder, tmp_path / "it"))
+    for name in ("config.json", "generation_config.json"):
+        edit(name, eos_token_id=50256, bos_token_id=50256, pad_token_id=50256)(folder)
+    theirs = type(made["gpt2"].theirs).from_pretrained(folder)
+    given = made["gpt2"].cut("The cat", return_tensors="pt")
+    trace = HuggingFaceModel.load(folder, "cpu").trace("The cat", beam_size=2, new_tokens=5)
+    found = theirs.generate(
+        **given, max_new_tokens=5, num_beams=2, do_sample=False,
+        length_penalty=made["gpt2"].ours.decoding.alpha,
+    )  # fmt: skip
+    assert list(trace.tgt_ids) == found[0].tolist()
+
+
 @pytest.mark.parametrize("beam_size", [1, 2])
 def test_a_text_continued(writing: Pair, beam_size: int) -> None:
     given = writing.cut("The cat", return_tensors="pt")
@@ -439,6 +456,7 @@ def test_a_tokenizer_that_fits_one_side(
     assert trace.src_tokens[:2] == ("[CLS]", "▁The")
     assert trace.predicted_tokens == tuple(f"▁<{index}>" for index in trace.predicted_ids)
     assert trace.text == " ".join(f"<{index}>" for index in trace.predicted_ids)
+    assert "decoder's tokens are numbers" in str(ours.lacks("vocabulary"))
     with pytest.raises(InputError, match="has no table"):
         ours.trace(SENTENCE, "A dog runs.")
 
