@@ -220,61 +220,39 @@ class HuggingFaceModel:
         return self._model
 
     def translate(
-        self,
-        sentences: Iterable[str | Ids],
-        beam_size: int | None = None,
-        alpha: float | None = None,
-        *,
-        on_translated: Progress | None = None,
-        **options: Any,
+        self, sentences: Iterable[str | Ids], *settings: Any, **options: Any
     ) -> list[Translation]:
         """Translate sentences, one after another; a blank one gives an empty translation.
 
-        Args: see `trace`; `on_translated` is called with (sentences done, sentences in all).
+        Args: settings, options: `beam_size`, `alpha` and the others of `trace`.
 
         Raises: `InputError` for a model that does not translate, and like `traces`.
         """
         if self.family != "encoder_decoder":
             raise InputError("this model reads one text and translates nothing")
+        if isinstance(sentences, str):
+            raise InputError("translate takes a list of sentences, not one text")
         every = list(sentences)
-        written = [each for each in every if not isinstance(each, str) or clean(each)]
-        traces = iter(self.traces(
-            written, beam_size, alpha, 1, on_traced=on_translated, **options
-        ))  # fmt: skip
-        return [
-            _translation(next(traces)) if not isinstance(each, str) or clean(each)
-            else NO_TRANSLATION
-            for each in every
-        ]  # fmt: skip
+        blank = [isinstance(each, str) and not clean(each) for each in every]
+        written = [each for each, empty in zip(every, blank, strict=True) if not empty]
+        found = map(_translation, self.traces(written, *settings, **options, top_k=1))
+        return [NO_TRANSLATION if empty else next(found) for empty in blank]
 
-    def traces(
-        self,
-        sentences: Iterable[str | Ids],
-        beam_size: int | None = None,
-        alpha: float | None = None,
-        top_k: int = 10,
-        *,
-        on_traced: Progress | None = None,
-        **options: Any,
-    ) -> list[Trace]:
+    def traces(self, sentences: Iterable[str | Ids], *settings: Any, **options: Any) -> list[Trace]:
         """Trace sentences, one after another.
 
-        Args: see `trace`; `on_traced` is called with (sentences done, sentences in all).
+        Args: settings, options: `beam_size`, `alpha`, `top_k` and the others of `trace`.
 
         Raises: `InputError` like `trace`, with the sentence's number, counted from 1.
         """
         if isinstance(sentences, str):
             raise InputError("traces takes a list of sentences, not one text")
         found: list[Trace] = []
-        every = list(sentences)
-        for number, sentence in enumerate(every, 1):
+        for number, sentence in enumerate(sentences, 1):
             try:
-                found.append(self.trace(sentence, None, beam_size, alpha, top_k, **options))
+                found.append(self.trace(sentence, None, *settings, **options))
             except InputError as error:
-                where = f"sentence {number}: " if len(every) > 1 else ""
-                raise InputError(f"{where}{error}") from None
-            if on_traced is not None:
-                on_traced(number, len(every))
+                raise InputError(f"sentence {number}: {error}") from None
         return found
 
     def trace(

@@ -80,7 +80,7 @@ def inspect_head(
     with torch.inference_mode():
         inside = record_block(model, trace, kind, layer, hooks=gates)
         table = None if gates is None else gates.of_layer(kind, layer)
-        gate = 1.0 if table is None else float(table[head])
+        gate = 1.0 if table is None else float(table[..., head])
         return _follow(inside, (kind, layer, head, query), trace, gate)
 
 

@@ -823,9 +823,8 @@ def test_a_model_in_memory_is_that_of_its_folder(pair: Pair) -> None:
 
 def test_many_sentences_are_traced_and_translated(translating: Pair) -> None:
     ours, given = translating.ours, {**options(translating), "max_length": 5}
-    sentences, done = [SENTENCE, "A dog.", "Two men."], []
-    traces = ours.traces(iter(sentences), 2, on_traced=lambda *at: done.append(at), **given)
-    assert done == [(1, 3), (2, 3), (3, 3)]
+    sentences = [SENTENCE, "A dog.", "Two men."]
+    traces = ours.traces(iter(sentences), 2, **given)
     for sentence, trace in zip(sentences, traces, strict=True):
         alone = ours.trace(sentence, beam_size=2, **given)
         assert (trace.predicted_ids, trace.score) == (alone.predicted_ids, alone.score)
@@ -839,8 +838,9 @@ def test_many_sentences_are_traced_and_translated(translating: Pair) -> None:
         assert len(translation.ids) + translation.complete == len(trace.predicted_ids)
     with pytest.raises(InputError, match="sentence 2: the sentence is blank"):
         ours.traces(["A dog.", ""], **given)
-    with pytest.raises(InputError, match="not one text"):
-        ours.traces("A dog.")
+    for many in (ours.traces, ours.translate):
+        with pytest.raises(InputError, match="not one text"):
+            many("A dog.")
 
 
 def test_what_is_no_model_with_its_tokenizer_is_refused(made: dict[str, Pair]) -> None:

@@ -173,6 +173,9 @@ def test_a_gate_scales_a_heads_contribution_and_what_comes_after(make: Make) -> 
         assert [stages.gate for stages in heads] == pytest.approx(factors)
     off = inspect_head(model, trace, "encoder_self", 0, 1, 2, gates=gates)
     assert off.scaled.output.any() and not off.scaled.contribution.any()
+    rows = HeadGates(**{kind: getattr(gates, kind)[:, None] for kind in ATTENTION_KINDS})
+    same = inspect_head(model, trace, "encoder_self", 0, 1, 2, gates=rows)
+    assert same.gate == off.gate == 0 and not same.scaled.contribution.any()
 
 
 @pytest.mark.parametrize("name", SHAPES)
