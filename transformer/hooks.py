@@ -163,7 +163,11 @@ class Hooks:
             n_rows: of the batch, or sentences of the caller.
         """
         if not any(map(self.wants, every)):
-            raise InputError(f"{type(self).__name__} wants none of the sites of this model")
+            layers = {each.stack: each.layer for each in every if each.layer is not None}
+            there = ", ".join(f"{stack} layers 0 to {last}" for stack, last in layers.items())
+            raise InputError(
+                f"{type(self).__name__} wants none of the sites of this model, which has {there}"
+            )
 
     def for_rows(self, sentences: Sequence[int]) -> Hooks:
         """Return the hooks for a batch whose row i belongs to the caller's sentence sentences[i].

@@ -266,7 +266,10 @@ class Nowhere(Hooks):
         (Record([Site("decoder", 0, "feed_forward", "weights")]), "name is one of 'input', 'inner"),
         (Record([Site("middle", 0, "self", "q")]), "stack is one of 'encoder', 'decoder'"),
         (Record([Site("decoder", None, "self", "q")]), "block is one of 'embedding', 'final'"),
-        (Record(matching(layer=7)), "Record wants none"),
+        (
+            Record(matching(layer=7)),
+            "Record wants none .*, which has encoder layers 0 to 1, decoder layers 0 to 0",
+        ),
         (Chain(lambda site, value: None, Nowhere()), "Nowhere wants none"),
         (HeadGates(cross=torch.ones(3, 2)), r"cross gates \[3, 2\]: the model has 1 such layers"),
         (HeadGates(cross=torch.ones(1, 5, 2)), r"or \[1, 2, heads\] for 2 rows"),

@@ -343,6 +343,10 @@ def test_ids_may_be_arrays_and_those_of_a_trace(tiny_translator: Translator, how
         tiny_translator.trace(ids, how(plain.predicted_ids)).predicted_ids[:-1]
         == (plain.predicted_ids[: len(plain.predicted_ids) - plain.complete])
     )
+    if how in (np.array, torch.tensor):  # a row of a padded batch
+        padded = tiny_translator.trace(how([*plain.src_ids, 0, 0]), beam_size=2)
+        assert padded.src_ids == plain.src_ids
+        assert tiny_translator.tokenizer.target.decode(how(plain.predicted_ids)) == plain.text
     forced = tiny_translator.trace(ids, beam_size=2, prefix=how(plain.tgt_ids[:4]))
     assert forced.n_forced == 3 and forced.predicted_ids[:3] == plain.predicted_ids[:3]
 

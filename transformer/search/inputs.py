@@ -61,6 +61,8 @@ def checked_ids(
     size = config.target_vocab_size if size is None else size
     banned = (config.pad_id, config.bos_id, config.eos_id)
     found = whole_ids(what, ids)
+    while hasattr(ids, "tolist") and found[-1:] == [config.pad_id]:  # a row of a padded array
+        del found[-1]
     found = found[1:] if found[:1] == [config.bos_id] else found
     found = found[:-1] if ended and found[-1:] == [config.eos_id] else found
     for token in found:

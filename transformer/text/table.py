@@ -159,7 +159,7 @@ class Numbered(Tokenizer):
     def _kept(self, ids: Iterable[int]) -> list[str]:
         """Return the pieces of ids, without special tokens except the unknown one."""
         left_out = set(self._special) - {self.unk_id}
-        kept = [self.pieces[index] for index in ids if index not in left_out]
+        kept = [self.pieces[index] for index in map(int, ids) if index not in left_out]
         if self.marks.separator in kept:
             kept = kept[kept.index(self.marks.separator) + 1 :]
         return [piece for piece in kept if piece not in self.marks.tags]

@@ -206,7 +206,7 @@ class Tokenizer:
 
     def decode(self, ids: Iterable[int]) -> str:
         """Return the text of a token sequence, without special tokens."""
-        kept = [index for index in ids if index not in (PAD_ID, BOS_ID, EOS_ID)]
+        kept = [index for index in map(int, ids) if index not in (PAD_ID, BOS_ID, EOS_ID)]
         text: str = self._processor.decode(kept)
         return text
 
