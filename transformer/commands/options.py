@@ -43,8 +43,8 @@ BEAMS, ALPHAS = (1, 4, 5, 8), (0.0, 0.3, 0.6, 1.0, 1.4, 1.8, 2.0)
 _WORKS: dict[Kind, str] = {
     "checkpoint": "an encoder-decoder; `translate` and `trace` work with it",
     "one_stack": "a model of one stack; `complete` and `trace` work with it",
-    "huggingface": "a model of the transformers library; `trace` works with it, `complete` if it "
-    "has no encoder, and so does the app",
+    "huggingface": "a model of the transformers library; `trace` works with it, and `translate` or "
+    "`complete`, with and without an encoder",
     "archive": "a file of attention maps; `show` opens it",
 }
 

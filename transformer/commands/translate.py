@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from io import BufferedReader
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from transformer.commands.options import Sentences, Steering, listed
+from transformer.commands.options import Sentences, Steering, listed, of_kind
 
 if TYPE_CHECKING:
     from transformer.search.records import Translation
@@ -18,20 +18,30 @@ _NAMED = 10
 
 def translate(sentences: Sentences = (), *, model: Steering) -> None:
     """Translate sentences."""
+    from transformer.catalogue import open_tracer
     from transformer.errors import InputError
+    from transformer.translator import Translator
 
-    translator, settings = model.load(), model.settings()
+    ref = of_kind(model.checkpoint, "checkpoint", "huggingface")
+    translator: Any = open_tracer(ref, model.device)
+    settings, own = model.settings(), isinstance(translator, Translator)
     translator.translate([], **settings)  # complains about settings before any input is read
-    n_read = 0
-    for lines in [sentences] if sentences else stdin_lines():
+    n_read, batches = 0, [sentences] if sentences else stdin_lines()
+    if not own:  # whose sentences are translated one by one
+        batches = ([line] for lines in batches for line in lines)
+    for lines in batches:
         bad: InputError | None = None
-        for index, line in enumerate(() if sentences else lines):
+        for index, line in enumerate(lines if own and not sentences else ()):
             try:
                 translator.tokenize(line)
             except InputError as error:
                 bad, lines = InputError(f"line {n_read + index + 1}: {error}"), lines[:index]
                 break
-        done = translator.translate(lines, **settings)
+        try:
+            done = translator.translate(lines, **settings)
+        except InputError as error:
+            reason = str(error).removeprefix("sentence 1: ")
+            raise error if own else InputError(f"line {n_read + 1}: {reason}") from None
         for each in done:
             print(each.text)
         sys.stdout.flush()
@@ -71,13 +81,18 @@ def stdin_lines() -> Iterator[list[str]]:
     """Yield lines of standard input, as many at a time as have arrived.
 
     So a file is translated in large batches, while a program or a person that writes one line and
-    waits gets its answer. Lines end at a newline only; bytes that are not UTF-8 become U+FFFD.
+    waits gets its answer. Lines end at a newline, with or without a carriage return; bytes that are
+    not UTF-8 become U+FFFD.
     """
     rest = b""
     stdin = cast(BufferedReader, sys.stdin.buffer)
     while block := stdin.read1(1 << 18):
         *lines, rest = (rest + block).split(b"\n")
         if lines:
-            yield [line.decode("utf-8", errors="replace") for line in lines]
+            yield [_decoded(line) for line in lines]
     if rest:
-        yield [rest.decode("utf-8", errors="replace")]
+        yield [_decoded(rest)]
+
+
+def _decoded(line: bytes) -> str:
+    return line.removesuffix(b"\r").decode("utf-8", errors="replace")

@@ -156,7 +156,7 @@ class HuggingFaceModel:
         made, family, values = copied(name, model)
         if model.can_generate():
             own = model.generation_config.to_dict()
-            values |= {key: value for key, value in own.items() if value is not None}
+            values = {key: value for key, value in own.items() if value is not None}
         sizes, starts = vocabulary_sizes(made, family), family == "encoder_decoder"
         generation = read_generation(Path(name), values, sizes[1], starts=starts)
         text = checked_tokenizer(name, copy.deepcopy(tokenizer), sizes, generation.special)

@@ -365,7 +365,9 @@ def test_a_decoder_starts_where_the_librarys_does(
             HuggingFaceModel.load(folder, "cpu")
         return
     trace = HuggingFaceModel.load(folder, "cpu").trace(SENTENCE, beam_size=1, max_length=3)
+    in_memory = HuggingFaceModel.of(theirs, translating.cut, "cpu")
     assert trace.tgt_ids[0] == int(expected[0])
+    assert in_memory.trace(SENTENCE, beam_size=1, max_length=2).tgt_ids[0] == int(expected[0])
     if translating.name not in ("m2m100", "nllb"):  # which begin with a language
         assert [*trace.tgt_ids[:1], *trace.predicted_ids][: len(expected)] == expected.tolist()
 
@@ -761,11 +763,18 @@ def test_commands_work_with_the_librarys_models_or_say_what_does(
         np.testing.assert_array_equal(load_arrays(out).decoder_self, trace.decoder_self)
     said = command("complete", "The cat", "--checkpoint", gpt2, "--tokens", 4).out
     assert said.strip() == made["gpt2"].ours.trace("The cat", beam_size=1, new_tokens=4).text
+    said = command("translate", "The cat", "A dog.", "--checkpoint", t5).out
+    assert said.splitlines() == [
+        each.text for each in made["t5"].ours.translate(["The cat", "A dog."])
+    ]
+    assert "translates nothing" in command("translate", "x", "--checkpoint", gpt2).refused
+    said = command("translate", "x " * 600, "--checkpoint", t5).refused
+    assert "line 1: the sentence has" in said
     for name in ("src", "ref.de"):
         (tmp_path / name).write_text("A dog.\n")
     files = ("--src", tmp_path / "src", "--ref", tmp_path / "ref.de")
     for arguments in (
-        ("translate", "x", "--checkpoint"), ("parse", "x", "--checkpoint"),
+        ("parse", "x", "--checkpoint"),
         ("evaluate", *files, "--checkpoint"), ("typed", "--checkpoint"), ("show",),
         ("measure", "--data", tmp_path), ("align", "--data", tmp_path),
     ):  # fmt: skip
