@@ -40,13 +40,17 @@ def unknown_pieces(trace: Trace) -> list[str]:
             unknown.append(spelled.decode("utf-8", "replace"))
             spelled.clear()
         if byte is None:
-            unknown.append(trace.src_tokens[position])
+            unknown.append(_bare(trace.src_tokens[position]))
         else:
             spelled.append(int(byte[1], 16))
         before = position
     if spelled:
         unknown.append(spelled.decode("utf-8", "replace"))
     return list(dict.fromkeys(unknown))
+
+
+def _bare(token: str) -> str:
+    return token.removeprefix("▁") or token
 
 
 def length_warning(metrics: Mapping[str, Any], trace: Trace) -> str:
@@ -78,7 +82,7 @@ def draw_warnings(view: View, trace: Trace) -> None:
         st.warning(
             f"This checkpoint {problem}: {named}{more}. {advice}", icon=":material/question_mark:"
         )
-    if UNKNOWN in trace.predicted_tokens[: trace.n_forced]:
+    if UNKNOWN in map(_bare, trace.predicted_tokens[: trace.n_forced]):
         st.warning(
             "This checkpoint does not know every piece of the given target; unknown ones are read "
             f"as {code(UNKNOWN)}.",
