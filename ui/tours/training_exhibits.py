@@ -52,7 +52,7 @@ def _batch(facts: TrainingFacts, checkpoint: str, length: int) -> Exhibit:
     room, lengths = facts.recipe.batch_tokens, sorted({*LENGTHS, length})
     return _bars(
         "batch-by-length", "Pairs in a batch", "pairs in a batch",
-        f"{whose(facts)}: room for {room:,} tokens (section 5.1).",
+        f"{whose(facts)}: a batch has room for {room:,} tokens (section 5.1).",
         {f"{n} tokens": float(max(room // n, 1)) for n in lengths},
     )  # fmt: skip
 
@@ -61,8 +61,8 @@ def _hours(facts: TrainingFacts, checkpoint: str, length: int) -> Exhibit:
     """Return the hours of each part of the training; the paper's if one is unknown."""
     found = {f"part {number}": part.hours for number, part in enumerate(facts.parts, start=1)}
     if not (facts.own and facts.hours_in_all):
-        checkpoint, found = "The paper's base model", {"the paper's base model": PAPER_PART.hours}
-    caption = f"{checkpoint} (section 5.2)."
+        checkpoint, found = "the paper's base model", {"the paper's base model": PAPER_PART.hours}
+    caption = f"Training took {checkpoint} this many hours (section 5.2)."
     return _bars("training-hours", "Hours of training", "hours", caption, found)
 
 
@@ -71,7 +71,7 @@ def _memory(facts: TrainingFacts, checkpoint: str, length: int) -> Exhibit:
     one, two = facts.recipe.beta1, facts.recipe.beta2
     return _bars(
         "adam-memory", "What Adam remembers", "weight in the mean, the newest being 1",
-        f"{whose(facts)}: β₁ = {one:g}, β₂ = {two:g} (section 5.3).",
+        f"{whose(facts)}: means of gradients fade by β₁ = {one:g}, β₂ = {two:g} (section 5.3).",
         {
             f"{name}, {count(age, 'update')} ago": beta**age
             for name, beta in (("gradient", one), ("square", two))
@@ -87,8 +87,8 @@ def _rate(facts: TrainingFacts, checkpoint: str, length: int) -> Exhibit:
     return Exhibit(
         name="learning-rate",
         title="The learning rate",
-        caption=f"{whose(facts)}: {facts.updates:,} updates, warm-up {facts.recipe.warmup:,} "
-        "(section 5.3, equation 3).",
+        caption=f"{whose(facts)}: the rate rises for {facts.recipe.warmup:,} of {facts.updates:,} "
+        "updates, then falls (section 5.3, equation 3).",
         parts=(Series(title, updates, {title: rates}, "update", title),),
         arrays={"updates": updates, "rates": rates},
     )
@@ -100,7 +100,7 @@ def _dropout(facts: TrainingFacts, checkpoint: str, length: int) -> Exhibit:
     without = "" if facts.dropout else " This model was trained without; p is the paper's."
     return _bars(
         "dropout", "What dropout leaves", "numbers of one token, on average",
-        f"p = {p:g}, d_model = {d_model} (section 5.4).{without}",
+        f"Dropout of p = {p:g} with d_model = {d_model} (section 5.4).{without}",
         {"set to 0": p * d_model, f"kept, times {1 / (1 - p):.2f}": (1 - p) * d_model},
     )  # fmt: skip
 
@@ -123,7 +123,10 @@ def _smoothing(facts: TrainingFacts, checkpoint: str, length: int) -> Exhibit:
 
 def _averages(facts: TrainingFacts, checkpoint: str, length: int) -> Exhibit:
     """Return BLEU by the epochs averaged; the paper's checkpoints if only one was tried."""
-    label, caption = "BLEU on validation text, greedy", f"{checkpoint}, greedy, validation text."
+    label, caption = (
+        "BLEU on validation text, greedy",
+        f"Weights of {checkpoint}, averaged over epochs.",
+    )
     found = {count(n, "epoch"): bleu for n, bleu in facts.averages}
     if len(found) < 2:
         label, caption = "checkpoints averaged", "The paper's models (section 6.1)."
@@ -134,7 +137,7 @@ def _averages(facts: TrainingFacts, checkpoint: str, length: int) -> Exhibit:
 def _scores(facts: TrainingFacts, checkpoint: str, length: int) -> Exhibit:
     """Return BLEU by decoding; the paper's if the checkpoint names none."""
     found = {str(decoding): score for decoding, score in facts.tried if score > 0}
-    caption = f"{checkpoint}, validation text."
+    caption = f"Validation text, translated by {checkpoint} with each setting."
     if not found:
         caption, found = "The paper's table 2, newstest2014 English to German.", PAPER_SCORES
     return _bars("bleu-by-setting", "BLEU by setting", "BLEU", caption, found)
