@@ -40,8 +40,8 @@ def draw_training(view: View, scene: Scene, number: int) -> None:
         total = f"{how_long(facts.hours_in_all)} in all" if facts.hours_in_all else "The paper's"
         st.caption(f"{total}{f', on {plain(last.hardware)}' if last.hardware else ''}.")
     elif exhibit.name == "bleu-by-setting":
-        tests = [f"test {name}: {score:.1f} BLEU" for name, score in facts.tests.items() if score]
-        st.caption("; ".join([exhibit.caption, *tests]))
+        tests = [f"{name}: {score:.1f} BLEU." for name, score in facts.tests.items() if score]
+        st.caption(" ".join([exhibit.caption, *tests]))
     with st.container(horizontal=True, horizontal_alignment="right"):
         download_button(lambda: exhibit, key="training", name=exhibit.name)
 
