@@ -30,6 +30,7 @@ from transformer.text.marks import START, visible
 from transformer.text.normalise import Preparation
 from transformer.text.tokenizer import Tokenized, Tokenizer, TokenizerError
 
+MAX_ADDED = 2_000
 #: A language tag as in OPUS models; longer matches are text.
 _TAG = re.compile(r">>([A-Za-z][\w@.-]{0,39})<<", re.ASCII)
 
@@ -61,6 +62,8 @@ class Marks:
                 raise TokenizerError("tags and added tokens are texts")
         if not isinstance(separator, str):
             raise TokenizerError("the separator is a text")
+        if len(added) > MAX_ADDED:  # each is looked for at every character
+            raise TokenizerError(f"{len(added):,} added tokens; at most {MAX_ADDED:,}")
         return cls(tuple(tags), separator, tuple(filter(None, added)))
 
 
