@@ -16,6 +16,10 @@ RUN if [ -n "$TORCH_INDEX" ]; then \
     /venv/bin/pip install --require-hashes --only-binary :all: "$@"
 
 FROM python:3.12-slim-bookworm
+# For pictures: other scripts, Chinese, Japanese and Korean, symbols with emoji (in outlines).
+RUN apt-get update && \
+    apt-get install -y --no-install-recommends fonts-noto-core fonts-noto-cjk fonts-symbola && \
+    rm -rf /var/lib/apt/lists/*
 RUN useradd --uid 1000 --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin headlight
 COPY --from=build /venv /venv
 WORKDIR /app

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import threading
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from xml.sax.saxutils import escape
@@ -30,41 +31,61 @@ __all__ = [
 
 #: Dots per inch, and the maximum number of pixels of a PNG.
 DPI, MOST_PIXELS = 300, 60_000_000
+_MOST_NAMED = 12  # characters
 
 _LOCK = threading.Lock()
+Say = Callable[[str], None]
+
+
+def _warn(line: str) -> None:
+    warnings.warn(line, stacklevel=4)
 
 
 def to_svg(exhibit: Exhibit, preset: Preset = DEFAULT) -> bytes:
     """Return an SVG with text as text, and the title and caption for screen readers."""
-    svg = _rendered(exhibit, preset, "svg", {"Title": exhibit.title, "Date": None})
+    svg = _rendered(exhibit, preset, "svg", {"Title": exhibit.title, "Date": None}, lambda _: None)
     start = svg.index(b"<svg") + len(b"<svg")  # matplotlib writes a document type before it
     described = f"</title>\n <desc>{escape(exhibit.legend)}</desc>".encode("utf-8", "replace")
     return b'<svg role="img"' + svg[start:].replace(b"</title>", described, 1)
 
 
-def to_png(exhibit: Exhibit, preset: Preset = DEFAULT) -> bytes:
-    """Return a PNG of 300 dots per inch, of fewer if it would be too large."""
-    return _rendered(exhibit, preset, "png", {"Software": "Headlight"})
+def to_png(exhibit: Exhibit, preset: Preset = DEFAULT, say: Say = _warn) -> bytes:
+    """Return a PNG of 300 dots per inch, of fewer if it would be too large.
+
+    Args: say: gets a line that names the characters that no installed font has, if there are any.
+    """
+    return _rendered(exhibit, preset, "png", {"Software": "Headlight"}, say)
 
 
-def to_pdf(exhibit: Exhibit, preset: Preset = DEFAULT) -> bytes:
-    """Return a PDF of one page, as large as the figure, with its fonts embedded."""
-    return _rendered(exhibit, preset, "pdf", {"Title": exhibit.title, "CreationDate": None})
+def to_pdf(exhibit: Exhibit, preset: Preset = DEFAULT, say: Say = _warn) -> bytes:
+    """Return a PDF of one page, as large as the figure, with its fonts; `say` as for `to_png`."""
+    return _rendered(exhibit, preset, "pdf", {"Title": exhibit.title, "CreationDate": None}, say)
 
 
 def _rendered(
-    exhibit: Exhibit, preset: Preset, kind: str, metadata: dict[str, str | None]
+    exhibit: Exhibit, preset: Preset, kind: str, metadata: dict[str, str | None], say: Say
 ) -> bytes:
     from figures.paper.page import drawn
-    from figures.paper.style import style, xml_safe
+    from figures.paper.style import missing, style, xml_safe
 
     file = io.BytesIO()
     said = {name: value and xml_safe(value) for name, value in metadata.items()}
     with _LOCK, style(preset):
         figure = drawn(exhibit, preset)
+        if absent := missing(figure):
+            with style(preset):  # with families that have them, where there are some
+                figure = drawn(exhibit, preset)
+            absent = missing(figure)
         area = figure.bbox.width * figure.bbox.height
         dpi = min(DPI, (MOST_PIXELS / area) ** 0.5 * POINTS)
         figure.savefig(file, format=kind, dpi=dpi, metadata=said)
+    if absent:
+        names = [f"{each} (U+{ord(each):04X})" for each in absent[:_MOST_NAMED]]
+        more = f" and {len(absent) - _MOST_NAMED} more" if len(absent) > _MOST_NAMED else ""
+        say(
+            f"No font here has {', '.join(names)}{more}: boxes in the {kind.upper()}. "
+            "The SVG keeps text, which its viewer's fonts draw."
+        )
     return file.getvalue()
 
 

@@ -9,20 +9,24 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, lru_cache
 from typing import Any
+from unicodedata import category
 
 from cycler import cycler
 from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.font_manager import FontProperties, fontManager
+from matplotlib.font_manager import FontEntry, FontProperties, fontManager
+from matplotlib.ft2font import FT2Font
+from matplotlib.text import Text
 from matplotlib.textpath import text_to_path
 
 from figures.labels import plain_token
 from figures.palette import categorical
 from figures.paper.presets import POINTS, Preset
 
-#: Families in order of preference; a character is drawn in the first that has it. DejaVu Sans
-#: comes with matplotlib and has Greek, Cyrillic, Hebrew and Arabic.
+#: Families in order of preference; a character is drawn in the first that has it, then in any
+#: other that is installed. DejaVu Sans comes with matplotlib and has Greek, Cyrillic, Hebrew and
+#: Arabic.
 FAMILIES = (
     "Source Sans 3", "Helvetica", "Arial", "Liberation Sans", "DejaVu Sans",
     "Noto Sans CJK JP", "Noto Sans CJK SC", "Noto Sans JP", "Noto Sans SC", "Source Han Sans",
@@ -34,7 +38,14 @@ FAMILIES = (
 )  # fmt: skip
 SPACING = 1.3  # of lines, in sizes of their type
 
-# Characters in no installed font are drawn as boxes, without a line on the console for each.
+#: Fonts that have glyphs for characters, but draw boxes, or nothing.
+_EMPTY = re.compile("Last Resort|NonUnicode|Color Emoji|Blank")
+_UNSEEN = ("Cc", "Cf", "Zs")  # categories of controls, marks of direction and spaces
+_family_of: dict[str, str | None] = {}  # the first family that has each character, or None
+_adopted: list[str] = []  # families that the last figures needed beyond `FAMILIES`
+_MOST_ADOPTED = 8  # each thread holds the files of all families open
+
+# `missing` names characters that no font has; matplotlib writes a line on the console for each.
 warnings.filterwarnings("ignore", "Glyph .* missing from font")
 logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)
 
@@ -63,9 +74,38 @@ def style(preset: Preset) -> Iterator[None]:
 
 
 @cache
+def _fonts() -> dict[str, FontEntry]:
+    """Return a font of each installed family, `FAMILIES` first."""
+    order = {name: at for at, name in enumerate(FAMILIES)}
+    fonts = sorted(fontManager.ttflist, key=lambda each: (
+        order.get(each.name, len(order)), each.name, each.style == "normal", each.weight == 400
+    ))  # fmt: skip
+    return {each.name: each for each in fonts if not _EMPTY.search(each.name)}
+
+
 def _families() -> tuple[str, ...]:
-    found = set(fontManager.get_font_names())
-    return tuple(name for name in FAMILIES if name in found)
+    return (*(name for name in FAMILIES if name in _fonts()), *_adopted)
+
+
+def missing(figure: Figure) -> str:
+    """Return the visible characters of a figure's texts that none of its fonts has, in order.
+
+    Each character is looked up once; another installed family that has it serves later figures.
+    """
+    words = dict.fromkeys("".join(text.get_text() for text in figure.findobj(Text)))
+    used, new = _families(), {each for each in words if each not in _family_of}
+    _family_of.update(dict.fromkeys(new))
+    for name, entry in _fonts().items():
+        if not (left := {each for each in new if _family_of[each] is None}):
+            break
+        font = FT2Font(entry.fname, face_index=entry.index)
+        _family_of.update({each: name for each in left if font.get_char_index(ord(each))})
+    shown = (each for each in words if category(each) not in _UNSEEN and each < "\U000e0000")
+    absent = [each for each in shown if _family_of[each] not in used]
+    if more := {found for each in absent if (found := _family_of[each])}:
+        _adopted[:] = [*_adopted, *sorted(more)][-_MOST_ADOPTED:]
+        _width.cache_clear()
+    return "".join(absent)
 
 
 class Sheet:

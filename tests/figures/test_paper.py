@@ -4,16 +4,22 @@ import dataclasses
 import io
 import re
 import xml.etree.ElementTree as ET
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib import get_data_path
+from matplotlib.font_manager import fontManager
+from matplotlib.ft2font import FT2Font
 from PIL import Image
 
+import headlight
 from figures.exhibit import Exhibit, Panel, Series
 from figures.palette import attention_table, signed_table, weight_levels
-from figures.paper import PRESETS, Preset, to_pdf, to_png, to_svg
+from figures.paper import PRESETS, Preset, style, to_pdf, to_png, to_svg
 from figures.paper.matrix import pooled
 from figures.paper.presets import DEFAULT, LEAST_TYPE
 from tests.figures.drawing import Drawing, drawing
@@ -205,3 +211,93 @@ def test_equal_figures_are_equal_files_from_several_threads_at_once() -> None:
 
     with ThreadPoolExecutor(2) as threads:
         assert list(threads.map(make, (3, 4))) == [make(3), make(4)]
+
+
+@pytest.fixture
+def bundled(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Only the fonts that come with matplotlib."""
+    own = [font for font in fontManager.ttflist if font.fname.startswith(get_data_path())]
+    monkeypatch.setattr(fontManager, "ttflist", own)
+
+    def forget() -> None:
+        style._fonts.cache_clear()
+        style._width.cache_clear()
+        style._family_of.clear()
+        style._adopted.clear()
+
+    forget()
+    yield
+    forget()
+
+
+def of_tokens(*tokens: str) -> Exhibit:
+    return exhibit(dataclasses.replace(panel(len(tokens), 3), rows=tokens))
+
+
+MISSING = (
+    "ภาษา",
+    "हिन्दी",
+    "中文",
+    "日本語",
+    "한국어",
+    "\U0001f9a5",
+    "አማርኛ",
+    "தமிழ்",
+    "x\u1d2bक\u094d",
+)
+
+
+@pytest.mark.usefixtures("bundled")
+@pytest.mark.parametrize("token", MISSING)
+@pytest.mark.parametrize(("write", "kind"), [(to_png, "PNG"), (to_pdf, "PDF")])
+def test_characters_without_a_font_are_named(
+    write: Callable[[Exhibit], bytes], kind: str, token: str
+) -> None:
+    dejavu = FT2Font(f"{get_data_path()}/fonts/ttf/DejaVuSans.ttf")
+    wanted = [each for each in dict.fromkeys(token) if not dejavu.get_char_index(ord(each))]
+    assert wanted
+    with pytest.warns(UserWarning, match=f"boxes in the {kind}.*SVG") as said:
+        write(of_tokens("a", token, "b"))
+    (ours,) = (each for each in said if "No font here" in str(each.message))
+    assert ours.filename == __file__
+    assert re.findall(r"(.) \(U\+", str(ours.message)) == wanted
+    assert any(token in each for each in svg_texts(to_svg(of_tokens("a", token, "b"))))
+
+
+@pytest.mark.usefixtures("bundled")
+def test_only_the_first_of_many_are_named_and_a_saved_file_warns(tmp_path: Path) -> None:
+    made = of_tokens(*("".join(map(chr, range(at, at + 10))) for at in range(0x4E00, 0x4E1E, 10)))
+    with pytest.warns(UserWarning, match=r"一 \(U\+4E00\), .* 18 more: boxes in the PNG"):
+        headlight.save(made, tmp_path / "a.png")
+    assert (tmp_path / "a.png").stat().st_size
+    assert headlight.save(made, tmp_path / "a.svg").exists()  # a warning would be an error
+
+
+@pytest.mark.usefixtures("bundled")
+@pytest.mark.parametrize("write", [to_png, to_pdf])
+def test_nothing_is_said_of_characters_that_are_drawn(write: Callable[[Exhibit], bytes]) -> None:
+    words = (
+        "naïve",
+        "λόγος",
+        "Привет",
+        "שלום",
+        "مرحبا",
+        "e\u0301\u0302",
+        "a\u200db",
+        "\u200fq",
+        "x\ufe0f",
+    )
+    assert write(of_tokens(*words, "y\U000e0100", "∅ − · …"))  # a warning would be an error
+
+
+@pytest.mark.usefixtures("bundled")
+def test_any_installed_font_is_used_for_a_character_that_it_has() -> None:
+    stix = next(font for font in fontManager.ttflist if font.name == "STIXGeneral")
+    had = {font.name: {*FT2Font(font.fname).get_charmap()} for font in style._fonts().values()}
+    others = set().union(*(had[name] for name in had if not name.startswith("STIX")))
+    only = {*FT2Font(stix.fname).get_charmap()} - others
+    token = "".join(chr(each) for each in sorted(only) if chr(each).isalpha())[:3]
+    assert token and "STIXGeneral" not in style._families()
+    svg, pdf = to_svg(of_tokens("a", token)), to_pdf(of_tokens("a", token))
+    assert b"STIXGeneral" in svg and b"STIXGeneral" in pdf
+    assert to_png(of_tokens("a", token)) == to_png(of_tokens("a", token))

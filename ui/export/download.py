@@ -8,7 +8,8 @@ neither `st.session_state` nor `st.query_params`.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from inspect import signature
@@ -24,6 +25,7 @@ from streamlit.runtime.scriptrunner_utils.script_run_context_attr import (
 )
 
 from figures.exhibit import Exhibit
+from figures.labels import plain
 from figures.paper import DEFAULT, PRESETS, Preset, to_pdf, to_png, to_python, to_svg
 from figures.tables import MOST_ROWS, to_csv, to_npz
 from transformer.trace.records import Trace
@@ -125,8 +127,11 @@ def _offer(make: Callable[[], Exhibit], key: str, name: str, n_numbers: int) -> 
         format_func=lambda size: PRESETS[size].label, on_change=store,
     )  # fmt: skip
     preset = PRESETS[st.session_state[widget]]
-    for each in FORMATS:
-        _button(make, each.at(preset), key, name, n_numbers)
+    say = partial(_say, get_script_run_ctx(), st.empty())
+    for each in (form.at(preset) for form in FORMATS):
+        if each.ending in ("png", "pdf"):
+            each = replace(each, write=partial(each.write, say=say))
+        _button(make, each, key, name, n_numbers)
 
 
 def _button(make: Callable[[], Exhibit], each: Format, key: str, name: str, n_numbers: int) -> None:
@@ -154,20 +159,33 @@ def _button(make: Callable[[], Exhibit], each: Format, key: str, name: str, n_nu
     )
 
 
+def _say(context: ScriptRunContext | None, place: DeltaGenerator, line: str) -> None:
+    """Show a line on a session's page, whose run and its way to the browser have ended."""
+    if context and (session := runtime.get_instance().get_app_session(context.session_id)):
+        with _within(replace(context, _enqueue=session._enqueue_forward_msg)):
+            place.caption(plain(line))
+
+
+@contextmanager
+def _within(context: ScriptRunContext) -> Iterator[None]:
+    thread = threading.current_thread()
+    add_script_run_ctx(thread, context)
+    try:
+        yield
+    finally:
+        delattr(thread, SCRIPT_RUN_CONTEXT_ATTR_NAME)
+
+
 def _keep(context: ScriptRunContext, content: bytes, mime: str, place: str, name: str) -> None:
     """Keep a file for the session until its next run.
 
     Streamlit deletes a file made on demand once the scripts of any two sessions have ended, which
     in a full classroom is before the browser has fetched it.
     """
-    thread = threading.current_thread()
-    add_script_run_ctx(thread, context)
-    try:
+    with _within(context):
         runtime.get_instance().media_file_mgr.add(
             content, mime, place, file_name=name, is_for_static_download=True
         )
-    finally:
-        delattr(thread, SCRIPT_RUN_CONTEXT_ATTR_NAME)
 
 
 def trace_for(view: View) -> Trace:

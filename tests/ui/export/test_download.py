@@ -2,12 +2,14 @@
 
 import ast
 import threading
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.runtime.media_file_manager import MediaFileManager
 from streamlit.runtime.memory_media_file_storage import MemoryMediaFileStorage
 from streamlit.runtime.scriptrunner import get_script_run_ctx
@@ -54,6 +56,27 @@ def test_nothing_is_computed_before_a_click() -> None:
     app.get("button_group")[0].set_value("slide").run()
     assert [each.value for each in app.get("button_group")] == ["slide"] * 2
     assert not app.exception
+
+
+def test_a_picture_that_lacks_characters_says_so_after_the_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    forms: list[download.Format] = []
+    monkeypatch.setattr(download, "_button", lambda make, form, *_: forms.append(form))
+    AppTest.from_string(SCRIPT.format(count=1), default_timeout=60).run()
+    sent: list[ForwardMsg] = []
+    session = SimpleNamespace(_enqueue_forward_msg=sent.append)
+    holder = SimpleNamespace(get_app_session=lambda _: session)
+    monkeypatch.setattr(download.runtime, "get_instance", lambda: holder)
+    made = replace(exhibit(), title="\U00011f04")  # of the Kawi script, which no usual font has
+    for form in forms[: len(FORMATS)]:
+        sent.clear()
+        thread = threading.Thread(target=form.write, args=(made,))
+        thread.start()
+        thread.join()
+        said = [each.delta.new_element.markdown.body for each in sent]
+        assert len(said) == (form.ending in ("png", "pdf")), form.ending
+        assert all(form.ending.upper() in line and "11F04" in line for line in said)
 
 
 def test_only_pictures_and_papers_have_a_size() -> None:
