@@ -108,9 +108,10 @@ def show(
     """Return a figure, or all attention of a trace, as one page, which a notebook displays.
 
     Args:
-        what: a figure, a trace, the path of an .npz file, or arrays by name (see docs/arrays.md).
+        what: a figure, a trace, the path of an .npz file, or arrays by name (see docs/arrays.md),
+            such as the output of a model or of `generate` of the transformers library.
         name: origin stated on the page; by default the file's name.
-        batch: which sentence of arrays [L, B, H, n, m] to show.
+        batch: which sentence of arrays [L, B, H, n, m], or result of `generate`, to show.
         height: of the frame in a notebook, in pixels.
 
     Raises: `CheckpointError`, one line that names the array and what is allowed; `TypeError` for
@@ -140,7 +141,8 @@ def page_of(
         trace, called = trace_of(what, batch=batch), "arrays"
     else:
         raise TypeError(
-            f"show takes a figure, a Trace, a path or arrays by name, not {type(what).__name__}"
+            "show takes a figure, a Trace, a path or arrays by name, such as {'attention': maps}, "
+            f"not {type(what).__name__}"
         )
     return to_html(trace_exhibit(trace, name or called, snippet))
 

@@ -1,4 +1,4 @@
-"""Checks of attention maps from any source: shapes, sizes, and rows that sum to 1."""
+"""Attention maps from any source: joined if they come in steps, and checked."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transformer.errors import CheckpointError
+from transformer.files.safe import one_line
 from transformer.types import ATTENTION_KINDS, AttentionKind, Floats
 
 #: Other names of the maps, as the transformers library uses them.
@@ -34,23 +35,122 @@ _NOT_SQUARE = (
     " is not square; self-attention has as many keys as queries, other maps are called cross"
 )
 
+_NAMES = {*ATTENTION_KINDS, *ALIASES, *SINGLE}
+#: The way to weights, for messages.
+_ASK = (
+    "the transformers library returns them with attn_implementation='eager' and "
+    "output_attentions=True"
+)
 
-def checked_maps(
-    where: str, given: Mapping[str, NDArray[Any]], batch: int | None = None
-) -> dict[AttentionKind, Floats]:
-    """Return the three kinds of maps, [L, H, n, m]; missing kinds have no layers.
 
-    Args: batch: which of the maps [L, B, H, n, m] to take.
+def array_of(where: str, name: str, value: Any) -> NDArray[Any]:
+    """Return numbers or text as an array: tensors of any device and type, or a tuple of them."""
+    if value is None:
+        fault = f" instead of weights; {_ASK}" if name in _NAMES else ""
+        raise CheckpointError(f"{where}: {name!r} is or holds None{fault}")
+    if isinstance(value, list | tuple) and (_depth(value) or (0, -1))[1] >= 0:
+        layers = [array_of(where, name, each) for each in value]
+        for each in layers:
+            if each.shape != layers[0].shape:
+                fault = f" beside one of {list(each.shape)}; expected one shape for all layers"
+                raise wrong(where, name, layers[0].shape, fault)
+        return np.stack(layers)
+    try:
+        if hasattr(value, "detach"):  # a tensor of PyTorch, which is not imported here
+            value = value.detach()
+            value = (value.float() if value.is_floating_point() else value).cpu()
+        array = np.asarray(value)
+    except (ValueError, TypeError, RuntimeError) as error:
+        fault = "its rows differ in length" if "inhomogeneous" in str(error) else one_line(error)
+        raise CheckpointError(f"{where}: {name!r} is not an array: {fault}") from None
+    if array.dtype.hasobject:
+        raise wrong_type(where, name, array, "numbers and text (str)")
+    return array
+
+
+def chosen_maps(where: str, given: Mapping[str, Any], batch: int | None) -> dict[str, Any]:
+    """Return `given` with maps of one sentence; the steps of `generate` are joined, [L, H, n, m].
+
+    The transformers library returns a tuple of layers [rows, H, queries, keys] for each step. The
+    first step has one query for each token of the prompt, a later one for the token just added.
+    `beam_indices` [R, T] are the row of each of R sequences at each step, -1 after its end.
     """
+    depths = {name: _depth(value) for name, value in given.items() if name in _NAMES}
+    full = [name for name, depth in depths.items() if depth]
+    if not full and (depths or hasattr(given, "to_tuple")):  # a `ModelOutput`
+        missing = min(depths, default="attentions")
+        raise CheckpointError(f"{where}: {missing!r} is empty or missing; {_ASK}")
+    found = {name: value for name, value in given.items() if name not in depths}
+    steps = [name for name in full if depths[name] == (2, 4)]
+    beams, count, at = given.get("beam_indices"), 0, batch or 0
+    if steps:
+        rows, results = len(given[steps[0]][0][0]), given.get("sequences", [0])
+        count = len(results if beams is None else beams)
+        if beams is None and (hasattr(given, "beam_indices") or rows != count):
+            raise CheckpointError(
+                f"{where}: the {rows} rows of {steps[0]!r} cannot be joined without the sequences, "
+                "and beam_indices if they are beams; pass the whole output of `generate`"
+            )
+        if not 0 <= at < count or (batch is None and count > 1):
+            fault = f"is of {count} sequences; choose one by batch=, from 0 to {count - 1}"
+            raise CheckpointError(f"{where}: {steps[0]!r} {fault}")
+    for name in full:
+        if name in steps:
+            single = name in SINGLE and "decoder_self" not in depths
+            path = [at] * len(given[name]) if beams is None else [int(row) for row in beams[at]]
+            found["decoder_self" if single else name] = _joined(where, name, given[name], path)
+            continue
+        found[name] = array = array_of(where, name, given[name])
+        if array.ndim == 5 and batch is not None:
+            n, sources = count or array.shape[1], array.shape[1]
+            if not 0 <= batch < n or not sources or n % sources:
+                raise wrong(where, name, array.shape, f" has no batch={batch} of {n} sequences")
+            found[name] = array[:, batch * sources // n]  # several sequences may have one source
+    return found
+
+
+def _depth(value: Any) -> tuple[int, int] | None:
+    """Return the number of tuples around the first array or None, and its axes; -1 for others."""
+    depth = 0
+    while isinstance(value, list | tuple):
+        if not value:
+            return None
+        value, depth = value[0], depth + 1
+    array = value is None or hasattr(value, "shape")
+    return depth, len(getattr(value, "shape", ())) if array else -1
+
+
+def _joined(where: str, name: str, steps: Sequence[Any], rows: Sequence[int]) -> NDArray[Any]:
+    """Return the maps of a sequence from its row in each step, without padding at the start."""
+    rows = [row for row in rows if row >= 0]
+    heads, prompt, width = steps[0][0].shape[1:]
+    cross, n = ALIASES.get(name, name) == "cross", prompt + len(rows) - 1
+    maps = np.zeros((len(steps[0]), heads, n, width if cross else n), dtype=np.float32)
+    for end, (step, row) in enumerate(zip(steps, rows, strict=False), prompt):
+        layers = array_of(where, name, [each if each is None else each[row] for each in step])
+        queries, keys = layers.shape[-2:]
+        start, known = 0 if end == prompt else end - 1, width if cross else end
+        # Without a cache a step repeats all queries; a cache of fixed size has unused keys.
+        fits = layers.shape[:2] == maps.shape[:2] and queries in (end - start, end)
+        if not fits or keys < known or layers[:, :, -1, known:].any():
+            raise CheckpointError(
+                f"{where}: {name!r} cannot be joined: a step has {queries} queries and {keys} keys "
+                f"where {end} tokens were read; expected each step of one call, its prompt first"
+            )
+        maps[:, :, start:end, :known] = layers[:, :, start - end :, :known]
+    padding = 0
+    while not cross and maps[:, :, padding, padding + 1 :].any():
+        padding += 1
+    return maps if maps[:, :, padding:, :padding].any() else maps[:, :, padding:, padding:]
+
+
+def checked_maps(where: str, given: Mapping[str, NDArray[Any]]) -> dict[AttentionKind, Floats]:
+    """Return the three kinds of maps, [L, H, n, m]; missing kinds have no layers."""
     named: dict[str, NDArray[Any]] = {}
     for name, array in given.items():
         kind = ALIASES.get(name, name)
         if name in SINGLE or kind in ATTENTION_KINDS:
             key = "attention" if name in SINGLE else kind
-            if batch is not None and array.ndim == 5:
-                if not 0 <= batch < array.shape[1]:
-                    raise wrong(where, name, array.shape, f" has no batch={batch}")
-                array = array[:, batch]
             if key in named:
                 raise CheckpointError(f"{where}: array {name!r} is stored under two names")
             named[key] = _checked_map(where, name, array)

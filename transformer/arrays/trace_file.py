@@ -17,16 +17,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from transformer.arrays.maps import (
     ALIASES,
     SINGLE,
+    array_of,
     checked_maps,
+    chosen_maps,
     four_axes,
     lengths,
     no_maps,
-    wrong_type,
 )
 from transformer.arrays.texts import Arrays, plain_text, special_in
 from transformer.errors import CheckpointError
@@ -123,14 +123,15 @@ def trace_of(arrays: Mapping[str, Any], where: str = "arrays", batch: int | None
 
     Args:
         where: the name of the source in messages, such as the file.
-        batch: which of the maps [L, B, H, n, m] to take.
+        batch: which of the maps [L, B, H, n, m], or of the results of `generate`, to take.
 
     Raises: `CheckpointError`, one line, see `load_arrays`.
     """
-    known = {name: _array(where, name, value) for name, value in arrays.items() if name in KNOWN}
+    arrays = chosen_maps(where, arrays, batch)
+    known = {name: array_of(where, name, arrays[name]) for name in arrays if name in KNOWN}
     ours = Arrays(where, known).text(LAYOUT) == OURS
     given = Arrays(where, known, ours)
-    maps = checked_maps(where, known, batch)
+    maps = checked_maps(where, known)
     n_source, n_target = lengths(where, maps)
     if "tokens" in known and n_source and n_target:
         raise CheckpointError(
@@ -177,15 +178,3 @@ def trace_of(arrays: Mapping[str, Any], where: str = "arrays", batch: int | None
         n_forced=int(n_forced),
         forcing_gap=None if gap is None else float(gap),
     )
-
-
-def _array(where: str, name: str, value: Any) -> NDArray[Any]:
-    try:
-        array = np.asarray(value)
-    except (ValueError, TypeError):
-        raise CheckpointError(
-            f"{where}: {name!r} is not an array: its rows differ in length"
-        ) from None
-    if array.dtype.hasobject:
-        raise wrong_type(where, name, array, "numbers and text (str)")
-    return array
