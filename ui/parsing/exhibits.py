@@ -58,6 +58,8 @@ def parse(
         "bracket or tag", "word",
     )  # fmt: skip
     return Exhibit(
-        "parse", "The tree of a sentence", f"{reading.parse}", (panel,), {"brackets": shares},
+        "parse", "The tree of a sentence",
+        f"Weight on each word as each bracket was written: {reading.parse}.",
+        (panel,), {"brackets": shares},
         offline=shown.component(node).offline(), facts=facts_of(trace, shown.where),
     )  # fmt: skip
