@@ -110,7 +110,7 @@ def in_time(
 
 @pytest.mark.timeout(1_200)
 @pytest.mark.parametrize(("spec", "query"), [*CASES, *KINDS])
-def test_every_program_runs_at_a_moment_of_training(
+def test_every_figure_can_be_taken_away_at_a_moment_of_training(
     run_app: RunApp,
     offered: dict[str, tuple[Callable[[], Exhibit], str]],
     in_time: Path,
@@ -123,46 +123,21 @@ def test_every_program_runs_at_a_moment_of_training(
     at = "" if spec is PAGES[0] else spec.url_path
     whole = {"parsing": tiny_parser.name, "family": "reader"}.get(spec.url_path, "alpha")
     name = f"{query.get('checkpoint', whole)}@{UPDATES[1]}"
+    # A small beam: the tree of a large one takes long to draw.
     start = {"sentence": SENTENCE, "beam": "2", "other": f"two@{UPDATES[-1]}"}
     run_app(in_time, at=at, **{**start, **query, "checkpoint": name})
-    monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(in_time))
-    programs = [in_a_thread(make) for make, _ in offered.values()]
-    for made in programs:
-        check_program(made)
-    of_it = [made for made in programs if f"path_of({name!r})" in made.snippet]
-    assert bool(of_it) != (request.node.callspec.id in NOT_OF_IT)
-
-
-@pytest.mark.timeout(1_200)
-@pytest.mark.parametrize(("spec", "query"), CASES)
-def test_every_figure_can_be_taken_away(
-    run_app: RunApp,
-    offered: dict[str, tuple[Callable[[], Exhibit], str]],
-    random_checkpoints: Path,
-    tiny_parser: Path,
-    family: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    spec: PageSpec,
-    query: dict[str, str],
-) -> None:
-    at = "" if spec is PAGES[0] else spec.url_path
-    root, checkpoint = random_checkpoints, "alpha"
-    if spec.url_path == "parsing":
-        root, checkpoint = tiny_parser.parent, tiny_parser.name
-    if spec.url_path == "family":
-        root, checkpoint = family, "reader"
-    # A small beam: the tree of a large one takes long to draw.
-    start = {"checkpoint": checkpoint, "sentence": SENTENCE, "beam": "2"}
-    run_app(root, at=at, **{**start, **query})
     assert offered, "a page without anything to take away"
-    monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(root))
+    monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(in_time))
     if query:  # drawing takes most of the time, and is the same for other settings
         monkeypatch.setattr(paper, "to_svg", lambda made: b"<svg/>")
-    for key, (make, name) in offered.items():
+    of_it = False
+    for key, (make, file_name) in offered.items():
         made = in_a_thread(make)
-        assert made.name == name, "the file is called what the figure is called"
+        assert made.name == file_name, "the file is called what the figure is called"
         for form in download.FORMATS:
             if form.ending not in ("png", "pdf", "svg"):  # a page holds the drawing
                 assert form.write(made), (key, form.ending)
         assert paper.to_svg(made)
         check_program(made)
+        of_it |= f"path_of({name!r})" in made.snippet
+    assert of_it != (request.node.callspec.id in NOT_OF_IT)
