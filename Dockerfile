@@ -16,7 +16,9 @@ RUN if [ -n "$TORCH_INDEX" ]; then \
     /venv/bin/pip install --require-hashes --only-binary :all: "$@"
 
 FROM python:3.12-slim-bookworm
-# For pictures: other scripts, Chinese, Japanese and Korean, symbols with emoji (in outlines).
+# For pictures: other scripts, Chinese, Japanese and Korean, symbols with emoji (in outlines). Not
+# pinned: Debian drops a version as soon as it has a newer one.
+# hadolint ignore=DL3008
 RUN apt-get update && \
     apt-get install -y --no-install-recommends fonts-noto-core fonts-noto-cjk fonts-symbola && \
     rm -rf /var/lib/apt/lists/*
