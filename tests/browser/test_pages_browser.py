@@ -18,6 +18,7 @@ from transformer.trace.inspection import inspect_head
 from transformer.trace.records import Trace
 from transformer.trace.split import split_logits
 from transformer.translator import Translator
+from ui.core import url_state
 
 #: Marked up, right to left, combining, an emoji, a ligature, and 200 letters without a space.
 STRANGE = f"The <b>cat</b> שלום e\u0301\u0323 🐕 ﬁne {'x' * 200}"
@@ -35,6 +36,19 @@ def click(page: Page, node: Node, **options: object) -> None:
     places = json.loads(canvas.get_attribute("data-places") or "{}")
     x, y = places[name_of(node)]
     canvas.click(position={"x": x, "y": y}, **options)  # type: ignore[arg-type]
+
+
+def test_back_leads_to_the_page_before_at_once(open_page: OpenPage, address: str) -> None:
+    page = open_page(f"{address}/attention?sentence={quote(waiting.SENTENCE)}")
+    waiting.until_settled(page)
+    page.get_by_test_id("stTopNavLink").filter(has_text="Glossary").click()
+    waiting.until_at(page, "/glossary")
+    until_the_url_says(page, sentence=waiting.SENTENCE)
+    page.wait_for_timeout(1000 * url_state._SETTLING + 500)  # earlier addresses may be late ones
+    page.go_back()
+    waiting.until_at(page, "/attention")
+    link = page.get_by_role("link", name="Attention", exact=True)
+    expect(link).to_have_attribute("aria-current", "page")
 
 
 def test_nodes_are_clicked_and_compared(open_page: OpenPage, address: str, trace: Trace) -> None:

@@ -4,6 +4,18 @@
 const STOPS = "a[href], button, input, select, textarea, summary, [tabindex]";
 const MODIFIERS = new Set(["Shift", "Control", "Alt", "Meta"]);
 
+// Streamlit opens a page at its bare address and then pushes the one with the view's parameters, so
+// that the first Back would seem to do nothing: the second address takes the place of the first.
+const { pushState } = history;
+if (!pushState.replacesBare) {
+  history.pushState = (state, title, address) => {
+    const to = new URL(address ?? "", location.href);
+    const bare = !location.search && to.search && to.pathname === location.pathname;
+    (bare ? history.replaceState : pushState).call(history, state, title, address);
+  };
+  history.pushState.replacesBare = true;
+}
+
 function component({ root, header: data }, { setTriggerValue }) {
   const wasOpen = root.querySelector(".all")?.open;
   const acts = new Map(data.keys.map(([pressed, , , go]) => [pressed, go]));
