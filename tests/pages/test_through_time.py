@@ -40,14 +40,14 @@ def root(random_checkpoints: Path, tmp_path_factory: pytest.TempPathFactory) -> 
     return found
 
 
-UNRELATED = "another run: heads of the same number here and there are unrelated"
+UNRELATED = "another run. A head there and the head with its number here are unrelated"
 
 #: What the bar says of the finished model, and of what the run began with.
 SAID = {
     "alpha": ("20 updates, from random weights.", f"{UNRELATED} (cosine of their weights 0.00)."),
     "own": ("20 updates, from random weights.", "This run ends in the finished model."),
     "like": ("20 updates, from the weights of `` runs/`first` ``.",
-             "there are related (cosine of their weights 0.50)."),
+             "here are related (cosine of their weights 0.50)."),
     "later": ("20 updates, from the weights of `` runs/`first` ``.",
               "The finished model was trained further from the end of this run."),
     "replaced": ("20 updates, from random weights.",

@@ -135,8 +135,8 @@ def finished_in_words(entry: Entry) -> str:
     return {
         "end": "This run ends in the finished model.",
         "further": "The finished model was trained further from the end of this run.",
-        "other": "The finished model comes from another run: heads of the same number here and "
-        f"there are {related} (cosine of their weights {cosine:.2f}).",
+        "other": "The finished model comes from another run. A head there and the head with its "
+        f"number here are {related} (cosine of their weights {cosine:.2f}).",
         "": "How the finished model relates to this run is not recorded.",
     }[entry.relation]
 
