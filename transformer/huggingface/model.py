@@ -141,6 +141,11 @@ class HuggingFaceModel:
             device=device, name=name, path=folder, max_tokens=max_tokens,
         )  # fmt: skip
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the weights in memory."""
+        return sum(int(each.nbytes) for each in self._model.parameters())
+
     @classmethod
     def of(
         cls, model: Any, tokenizer: Any, device: Device = "auto", *, name: str = "model",

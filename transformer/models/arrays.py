@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -89,8 +90,9 @@ def fits(ref: ModelRef) -> bool:
 
 def describe(ref: ModelRef) -> Entry:
     """Describe the maps in a file by its headers. Raises `CheckpointError`."""
-    sizes = dict.fromkeys(map(_size, describe_arrays(ref.folder).values()))
-    return Entry(ref.folder.name, ref, about=f"One recorded sentence: {'; '.join(sizes)}.")
+    shapes = describe_arrays(ref.folder).values()
+    about = f"One recorded sentence: {'; '.join(dict.fromkeys(map(_size, shapes)))}."
+    return Entry(ref.folder.name, ref, n_numbers=sum(map(math.prod, shapes)), about=about)
 
 
 def open(ref: ModelRef, device: str) -> ArchivedTrace:

@@ -25,6 +25,7 @@ class Entry:
     name: str  # of its folder or file, followed by the updates of a snapshot
     ref: ModelRef  # where it is, its kind, and the fingerprint of its files
     config: ModelConfig | None = None  # shape of an encoder-decoder of this project, else None
+    n_numbers: int = 0  # in memory once it is loaded, 0 if unknown
     error: str | None = None  # why it cannot be opened, as one line, or None
     about: str = ""  # a short description, "" if `config` is enough
     #: its generation settings that Headlight does not follow, as `name=value`

@@ -21,7 +21,7 @@ def describe(ref: ModelRef) -> Entry:
     """Describe a folder without importing the library. Raises `CheckpointError`."""
     folder = ref.folder
     files.check_installed(folder)
-    files.check_folder(folder)
+    n_numbers = files.check_folder(folder)
     values = files.read_values(folder)
     about = f"A model of the transformers library ({values['model_type'][:40]})."
     try:
@@ -29,7 +29,8 @@ def describe(ref: ModelRef) -> Entry:
     except InputError as error:
         raise CheckpointError(f"{folder}: {error}") from None
     return Entry(
-        ref.name, ref, about=about, unused=files.unused_settings(folder, values),
+        ref.name, ref, n_numbers=n_numbers, about=about,
+        unused=files.unused_settings(folder, values),
         metrics={DEFAULT_DECODING: decoding.to_dict()},
     )  # fmt: skip
 

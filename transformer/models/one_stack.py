@@ -30,8 +30,8 @@ def describe(ref: ModelRef) -> Entry:
         f"{config.blocks.heads_in_words}, {config.n_parameters / 1e6:.1f}M parameters."
     )
     return Entry(
-        ref.name, ref, about=about, stack=config, metrics=read_metrics(folder),
-        history=readable_history(folder),
+        ref.name, ref, n_numbers=config.n_parameters, about=about, stack=config,
+        metrics=read_metrics(folder), history=readable_history(folder),
     )  # fmt: skip
 
 

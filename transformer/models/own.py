@@ -21,7 +21,7 @@ def describe(ref: ModelRef) -> Entry:
     said = metrics.get("imported")
     unused = said.get("unused") if isinstance(said, dict) else None
     return Entry(
-        ref.name, ref, config, metrics=metrics, history=readable_history(folder),
+        ref.name, ref, config, config.n_numbers, metrics=metrics, history=readable_history(folder),
         unused=tuple(map(str, unused)) if isinstance(unused, list) else (),
     )  # fmt: skip
 

@@ -120,12 +120,13 @@ def _load_first_model() -> None:
     usable = {entry.name: entry for entry in entries() if entry.ok}
     name = default_name(usable)
     if not name:
-        state.broken.append("no checkpoint can be loaded")
+        state.missing[:] = ["no checkpoint can be loaded"]
         return
     try:
         load(usable[name], available_devices()[0])
+        state.missing.clear()
     except (CheckpointError, MemoryError) as error:
-        state.broken.append(f"{name} cannot be loaded ({type(error).__name__})")
+        state.missing[:] = [f"{name} cannot be loaded ({type(error).__name__})"]
 
 
 def _header(start: Message, name: bytes) -> bytes:

@@ -17,8 +17,8 @@ from ui.hosting.visitors import VISITORS
 #: Set when the libraries that pages import are loaded.
 libraries = threading.Event()
 
-#: Error of loading the first model, if any; set by `ui.frame.serving`.
-broken: list[str] = []
+#: Why the first model of a public server has not been loaded; emptied by `ui.frame.serving`.
+missing = ["the first model is being loaded"]
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,8 @@ def state(needs_model: bool) -> State:
 
         names = sorted({key[0].name for key in models.MODELS})  # type: ignore[index]
         waiting = results.SENTENCES.waiting + results.OTHERS.waiting
-        if needs_model and not names:
-            why = broken[0] if broken else "the first model is being loaded"
+        if needs_model and missing:
+            why = missing[0]
     return State(not why, why, names, waiting, VISITORS.now, VISITORS.most)
 
 

@@ -102,6 +102,12 @@ class Lru:
         """Bytes in the cache."""
         return self._bytes
 
+    def forget(self) -> None:
+        """Remove the least recently used result, if there is one."""
+        with self._lock:
+            if self._results:
+                self._bytes -= self._results.popitem(last=False)[1][1]
+
     def clear(self) -> None:
         """Remove all results."""
         with self._lock:

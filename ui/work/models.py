@@ -36,6 +36,9 @@ MODEL_BYTES = 2 * 2**30
 #: Free memory in bytes that loading a model must leave.
 _LEFT_FREE = 256 * 2**20
 
+#: Copies of the weights of other kinds of models than the project's translators, while one loads.
+_READ = 2
+
 #: A listing is reused for so many times as long as it took to make, up to some seconds, so that a
 #: crowd does not list a root for everybody. Additions and removals show at once all the same.
 _TIMES, _LONGEST = 20, 3.0
@@ -124,22 +127,21 @@ def _open(ref: ModelRef, device: str) -> Tracer:
 
 
 def _make_room(entry: Entry) -> None:
-    """Forget models that memory is too short for beside this one.
+    """Forget models, the least recently used first, until memory is enough for this one.
 
-    Raises: `CheckpointError` if it is too short for this one alone.
+    Raises: `CheckpointError`, before any is forgotten, if all of them would not be enough.
     """
-    if entry.config is None:
-        return
-    needed = COPIES * 4 * entry.config.n_numbers
-    if (free := free_memory()) is not None and free < needed + _LEFT_FREE:
-        MODELS.clear()
-        gc.collect()
-        free = free_memory()
-        if free is not None and free < needed + _LEFT_FREE:
+    needed = 4 * entry.n_numbers * (COPIES if entry.config else _READ)
+    while (free := free_memory()) is not None and free < needed + _LEFT_FREE:
+        # One that has not decoded yet gives back one copy of its weights.
+        most = free + MODELS.nbytes // COPIES - _LEFT_FREE
+        if most < needed:
             raise CheckpointError(
                 f"{entry.path}: needs {in_bytes(needed)} of memory, of which "
-                f"{in_bytes(max(0, free - _LEFT_FREE))} are free"
+                f"{in_bytes(max(0, most))} can be had"
             )
+        MODELS.forget()
+        gc.collect()
 
 
 def model_bytes(loaded: Tracer) -> int:

@@ -630,7 +630,9 @@ def test_sizes_without_the_library(copied: Callable[[str], Path]) -> None:
     """Only numbers that make something large are refused."""
     folder = copied("gpt2")
     edit(CONFIG, rope_theta=10**9, total_params=7 * 10**9, max_length=10**30)(folder)
-    assert HuggingFaceModel.load(folder, "cpu").max_tokens == 48
+    model = HuggingFaceModel.load(folder, "cpu")
+    assert model.max_tokens == 48
+    assert check_folder(folder) * 4 == model.nbytes
     folder = copied("bert")
     check_folder(folder)
     edit(CONFIG, num_hidden_layers=10**9)(folder)

@@ -5,8 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.factories import make_trace
+from tests.random_stacks import random_stack
+from transformer.arrays.trace_file import save_arrays
 from transformer.catalogue import inspect_entry
+from transformer.config import ModelConfig
 from transformer.errors import CheckpointError
+from transformer.one_stack.files import save_stack
+from transformer.text.tokenizer import Tokenizer
 from transformer.worker.tracing import COPIES
 from ui.core.view import View
 from ui.work import models
@@ -36,23 +42,35 @@ def test_the_least_recently_used_model_goes_first(folders: list[Path]) -> None:
     assert models.load(b, "cpu") is not second
 
 
-def test_models_make_room_if_needed(folders: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    a, b, _ = (inspect_entry(folder) for folder in folders)
-    first = models.load(a, "cpu")
-    free = iter([0, 10**9])  # before and after the others went
+def test_no_more_models_make_room_than_needed(
+    folders: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a, b, c = (inspect_entry(folder) for folder in folders)
+    assert a.config is not None
+    needed = models._LEFT_FREE + 4 * COPIES * a.config.n_numbers
+    first, second = models.load(a, "cpu"), models.load(b, "cpu")
+    free = iter([needed - 20, needed])  # before and after one went
     monkeypatch.setattr(models, "free_memory", lambda: next(free))
-    models.load(b, "cpu")
+    models.load(c, "cpu")
     monkeypatch.setattr(models, "free_memory", lambda: None)  # unknown is no reason to refuse
+    assert models.load(b, "cpu") is second
     assert models.load(a, "cpu") is not first
 
 
-def test_a_model_that_memory_has_no_room_for_is_refused_with_both_figures(
-    folders: list[Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    entry = inspect_entry(folders[0])
-    assert entry.config is not None
-    monkeypatch.setattr(models, "free_memory", lambda: 256 * 2**20 + 20)
-    with pytest.raises(CheckpointError, match=r"a: needs \d.* of memory, of which 20 bytes are"):
-        models.load(entry, "cpu")
-    monkeypatch.setattr(models, "free_memory", lambda: 10**9)
-    models.load(entry, "cpu")
+def test_what_memory_has_no_room_for_is_refused_before_others_go(
+    folders: list[Path], tmp_path: Path, tiny_config: ModelConfig, tiny_tokenizer: Tokenizer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    first, second = (models.load(inspect_entry(folder), "cpu") for folder in folders[:2])
+    stack = save_stack(tmp_path / "d", *random_stack("continue", tiny_config, tiny_tokenizer))
+    arrays = save_arrays(make_trace(), tmp_path / "e.npz")
+    most = models._LEFT_FREE + 20
+    monkeypatch.setattr(models, "free_memory", lambda: most - models.MODELS.nbytes // COPIES)
+    for each in (folders[2], stack, arrays):
+        refused = inspect_entry(each)
+        with pytest.raises(CheckpointError, match=r"needs \d.* of which 20 bytes can be had"):
+            models.load(refused, "cpu")
+    assert models.load(inspect_entry(folders[0]), "cpu") is first
+    assert models.load(inspect_entry(folders[1]), "cpu") is second
+    monkeypatch.setattr(models, "free_memory", lambda: 10**10)
+    assert models.load(refused, "cpu").name == "e.npz"
