@@ -120,7 +120,7 @@ lock:
 	{ echo "-c constraints-cuda.txt"; grep -Ev '^($(CUDA_ONLY))' .lock.all; } > requirements.txt
 	grep -E '^($(CUDA_ONLY))' .lock.all > constraints-cuda.txt
 	{ echo "-r requirements.txt"; grep -Ev '^($(CUDA_ONLY))' .lock.dev | grep -vxFf .lock.all; } > requirements-dev.txt
-	$(UV_COMPILE) pyproject.toml --extra metrics --generate-hashes -c .lock.all -c .lock.dev -o .lock.hashes
+	$(UV_COMPILE) pyproject.toml --generate-hashes -c .lock.all -o .lock.hashes
 	awk '/^[a-z]/ { mine = !/^(torch==|$(CUDA_ONLY))/ } mine' .lock.hashes > locks/common.txt
 	{ echo "-r common.txt"; awk '/^[a-z]/ { mine = /^(torch==|$(CUDA_ONLY))/ } mine' .lock.hashes; } > locks/cuda.txt
 ifneq ($(TORCH_INDEX),)

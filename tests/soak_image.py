@@ -170,13 +170,11 @@ def serve() -> None:
 
 
 def main(what: str) -> None:
-    """Ask whether the image's server is ready, visit it and read its counters, or serve."""
+    """Ask whether the image's server is ready, visit it, or serve."""
     if what == "ready":
         urlopen(f"http://{NAME}:8501/_headlight/ready", timeout=4)
     elif what == "visit":
         visit(f"http://{NAME}:8501")
-        with urlopen(f"http://{NAME}:9100/metrics", timeout=10) as answer:
-            assert "headlight_visitors " in answer.read().decode()
     else:
         serve()
 

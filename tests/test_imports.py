@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.house import ROOT, Module, arrows, imported, modules
+from tests.house import ROOT, Module, arrows, imported, modules, reachable
 
 #: From the ground up. A module belongs to the longest prefix here, and imports
 #: from its own row's package and from rows above in this list, which are floors below.
@@ -171,6 +171,22 @@ def test_figures_know_records_and_measures_only() -> None:
 def test_the_search_knows_no_model() -> None:
     names = imported(modules()["transformer.search.beam"])
     assert not {name for name in names if name.startswith(("transformer.model", "transformer.tex"))}
+
+
+def test_only_commands_reach_the_extra_evaluate() -> None:
+    graph: dict[str, set[str]] = defaultdict(set)
+    for name, other in arrows(house := modules()):
+        graph[name].add(other)
+    extra = {"sacrebleu", "sacremoses"}
+    users = {
+        name for name in house if extra & {each.split(".")[0] for each in imported(house[name])}
+    }
+    assert users == {"transformer.evaluation.scores", "transformer.evaluation.tune"}
+    shown = [
+        name for name in house if name.startswith(("app", "pages", "ui", "headlight", "figures"))
+    ]
+    assert len(shown) > 150
+    assert [name for name in shown if users & reachable(graph, name)] == []
 
 
 def test_no_package_needs_what_it_does_without() -> None:

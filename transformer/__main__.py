@@ -71,6 +71,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
+    except ModuleNotFoundError as error:
+        name = str(error.name).partition(".")[0]
+        if name not in ("sacrebleu", "sacremoses"):
+            raise
+        line = f"needs {name}: pip install .[evaluate]"
+        print(f"python -m transformer {options.command}: {line}", file=sys.stderr)
+        return BAD_INPUT
     except (ValueError, OSError) as error:
         # What can be wrong with the input derives from ValueError here, see the errors of
         # config, data, tokenizer, checkpoint and inputs.

@@ -15,6 +15,7 @@ from typing import Any
 
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
+from sacremoses import MosesPunctNormalizer, MosesTokenizer
 
 from transformer.errors import InputError
 from transformer.one_stack.tracer import StackModel
@@ -121,8 +122,6 @@ def lc_tok(language: str | None) -> Callable[[str], str]:
             f"{PROTOCOL} needs the target language, one of {', '.join(MOSES_LANGUAGES)}; "
             f"got {language!r}"
         )
-    from sacremoses import MosesPunctNormalizer, MosesTokenizer
-
     normalise = MosesPunctNormalizer(lang=language).normalize
     tokenizer = MosesTokenizer(lang=language)
 

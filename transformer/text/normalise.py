@@ -7,6 +7,7 @@ punctuation separated by spaces, quotation marks and apostrophes escaped as in X
 from __future__ import annotations
 
 import dataclasses
+import importlib.util
 import re
 import unicodedata
 from collections.abc import Mapping
@@ -43,6 +44,8 @@ class Preparation:
             isinstance(self.moses, str) and LANGUAGE.fullmatch(self.moses)
         ):
             raise TokenizerError(f"moses={self.moses!r} is not a language such as 'en'")
+        if self.moses is not None and importlib.util.find_spec("sacremoses") is None:
+            raise TokenizerError("needs sacremoses: pip install .[evaluate]")
 
     def __call__(self, text: str) -> str:
         """Prepare a text; without any step it stays as it is."""
@@ -90,6 +93,4 @@ def _closed_up(text: str) -> str:
 # Cached: construction reads abbreviation lists and compiles many expressions; none has state.
 @lru_cache(maxsize=24)
 def _moses(tool: str, language: str) -> Any:
-    import sacremoses
-
-    return getattr(sacremoses, f"Moses{tool}")(lang=language)
+    return getattr(importlib.import_module("sacremoses"), f"Moses{tool}")(lang=language)

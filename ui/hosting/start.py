@@ -17,7 +17,6 @@ from streamlit import config
 from transformer.files.leftovers import RUNS, clear_away, remove_stages
 from ui.core import public
 from ui.hosting.headers import frames
-from ui.hosting.state import metrics_address, serve_counters
 from ui.hosting.visitors import VISITORS, idle_minutes, most_visitors
 from ui.work.budget import limit
 from ui.work.roots import checkpoint_roots
@@ -40,7 +39,7 @@ _KINDS = 200
 def problems() -> list[str]:
     """Return the errors in this server's settings, one line each."""
     found = []
-    checks: list[Callable[[], object]] = [most_visitors, idle_minutes, frames, metrics_address]
+    checks: list[Callable[[], object]] = [most_visitors, idle_minutes, frames]
     checks += [partial(limit, unit) for unit in ("seconds", "tokens")]
     for check in checks:
         try:
@@ -59,10 +58,7 @@ def problems() -> list[str]:
 
 
 def prepare() -> None:
-    """Set limits, remove leftovers of a killed server, and serve counters.
-
-    Raises: `ValueError`, one line.
-    """
+    """Set limits, and remove leftovers of a killed server."""
     VISITORS.most, VISITORS.idle = most_visitors(), 60.0 * idle_minutes()
     for name in LOGGERS:
         logger = logging.getLogger(name)
@@ -79,7 +75,6 @@ def prepare() -> None:
         lines.append("Removed training runs of a killed process")
     for line in lines:
         log.warning("Headlight: %s", line)
-    serve_counters()
 
 
 def disable_nagle() -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -74,16 +73,6 @@ _VARIABLES = {
 }  # fmt: skip
 _KEY = "headlight_budget"
 
-#: Totals since the server started: sentences, computations, over_budget.
-COUNTS: Counter[str] = Counter()
-_counting = threading.Lock()
-
-
-def count(name: str) -> None:
-    """Add one to a counter."""
-    with _counting:
-        COUNTS[name] += 1
-
 
 class OverBudgetError(InputError):
     """Raised in work of a session without budget; the message is one line."""
@@ -115,7 +104,6 @@ class Budget:
             for unit, most in self._most.items():
                 over = self._used[unit] - most
                 if over >= 0:
-                    count("over_budget")
                     # A tenth must be restored, not one token.
                     minutes = math.ceil((over + most / 10) / most * WINDOW / 60)
                     raise OverBudgetError(

@@ -18,7 +18,6 @@ from transformer.worker.process import Pool, most_workers
 from transformer.worker.scheduler import Scheduler
 from transformer.worker.tracing import is_small, trace_in_turn
 from ui.core.view import Request
-from ui.work.budget import count
 from ui.work.lru import Lru, seal
 from ui.work.models import load
 from ui.work.progress import unreported
@@ -63,7 +62,6 @@ def trace(request: Request, report: Report = unreported) -> Trace:
 
     def make() -> Trace:
         model = load(request)
-        count("sentences")
         sentence, arguments = request.sentence, request.arguments()
         worker = None
         if is_small(model) and model.device == "cpu":
@@ -87,7 +85,6 @@ def result_of(request: Request, wanted: Computation[T], report: Report = unrepor
         model = load(request)
         with OTHERS.turn(lambda ahead: report(ahead, 0)):
             report(*UNKNOWN)
-            count("computations")
             return wanted.make(model, recorded)
 
     return CACHE.once(wanted.key(request), make, lambda: report(0, 0))

@@ -1,6 +1,7 @@
 """Tokenizers that cut by a file of codes, at spaces or everywhere."""
 
 import json
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -163,6 +164,12 @@ def test_text_is_prepared_and_joined_again() -> None:
     assert normalised.undo("a b ?") == "a b?"
     assert Preparation.of(moses.settings()) == moses
     assert Preparation()("as  it\u200f is") == "as  it\u200f is"
+
+
+def test_rules_of_moses_ask_for_their_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sacremoses", None)
+    with pytest.raises(TokenizerError, match=r"^needs sacremoses: pip install \.\[evaluate\]$"):
+        Preparation.of({"moses": "de"})
 
 
 def again(one: Numbered) -> Numbered:

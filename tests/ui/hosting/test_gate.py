@@ -293,4 +293,5 @@ def test_readiness_knows_libraries_and_a_public_model(
     assert found()[1]["why"] == "alpha cannot be loaded"
     state.missing.clear()
     monkeypatch.setattr(models, "MODELS", Lru(2**20))  # all models went to make room
-    assert found()[0] == 200
+    status, told = found()
+    assert status == 200 and told["models"] == 0
