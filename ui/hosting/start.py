@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import socket
 import tempfile
 import threading
@@ -15,6 +16,7 @@ from pathlib import Path
 from streamlit import config
 
 from transformer.files.leftovers import RUNS, clear_away, remove_stages
+from transformer.worker.limits import most_workers, processors
 from ui.core import public
 from ui.hosting.headers import frames
 from ui.hosting.visitors import VISITORS, idle_minutes, most_visitors
@@ -33,7 +35,7 @@ MOST, WINDOW, LONGEST = 5, 60.0, 4000
 def problems() -> list[str]:
     """Return the errors in this server's settings, one line each."""
     found = []
-    checks: list[Callable[[], object]] = [most_visitors, idle_minutes, frames]
+    checks: list[Callable[[], object]] = [most_visitors, idle_minutes, frames, most_workers]
     checks += [partial(limit, unit) for unit in ("seconds", "tokens")]
     for check in checks:
         try:
@@ -55,6 +57,8 @@ def prepare() -> None:
     """Set limits, and remove leftovers of a killed server."""
     VISITORS.most, VISITORS.idle = most_visitors(), 60.0 * idle_minutes()
     limit_lines()
+    # Read by PyTorch, here and in processes that train.
+    os.environ.setdefault("OMP_NUM_THREADS", str(processors()))
     with suppress(ImportError, ValueError, OSError):
         import resource
 

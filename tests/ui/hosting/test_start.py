@@ -27,6 +27,7 @@ def hosts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         ("HEADLIGHT_IDLE_MINUTES", "0.5", "HEADLIGHT_IDLE_MINUTES=0.5: must be a whole number"),
         ("HEADLIGHT_BUDGET_SECONDS", "1.5", "HEADLIGHT_BUDGET_SECONDS=1.5: must be a whole"),
         ("HEADLIGHT_BUDGET_TOKENS", "²", "must be a whole number"),
+        ("HEADLIGHT_WORKERS", "many", "must be a whole number"),
         ("HEADLIGHT_FRAMES", "example.org", "must be origins"),
     ],
 )
