@@ -51,6 +51,8 @@ def test_a_run_is_found(run_app: Any, tmp_path: Path, monkeypatch: pytest.Monkey
     assert not app.button(key="start_training").disabled
     assert any("`facebadlik` | `kildabecaf`" in each.value for each in app.markdown)
     assert len(app.main.get("vega_lite_chart")) == 3 + 2
+    app = run_app(at="training", checkpoint="alpha")  # another visitor
+    assert not app.main.get("vega_lite_chart")
 
 
 def test_a_server_without_training_says_so(run_app: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -57,22 +57,25 @@ _LOCK = threading.Lock()
 #: run in a process: in the server one would change the threads of all models.
 _jobs: list[Job[Measurement]] = []
 
+_OWN = "headlight_measuring"
+
 
 def measuring_refusal() -> str | None:
     """Return why measuring is not allowed on this server, or None."""
     return public.job_refusal("Measuring in the app")
 
 
-def begin_measuring(quick: bool = False) -> Job[Measurement]:
-    """Start measuring, if `quick` small shapes only; return the running job if there is one."""
+def begin_measuring(quick: bool = False) -> Job[Measurement] | None:
+    """Start measuring, if `quick` small shapes only. Returns: None if a measurement is running."""
     # Here, as it imports PyTorch.
     from transformer.experiments.complexity import QUICK, Plan, measure
 
     with _LOCK:
-        job = current_job()
-        if job is None or not job.running:
-            job = start_alone(measure, QUICK if quick else Plan())
-            _jobs[:] = [*_stored(), job][-2:]
+        running = current_job()
+        if running is not None and running.running:
+            return None
+        job = start_alone(measure, QUICK if quick else Plan())
+        _jobs[:] = [*_stored(), job][-2:]
         return job
 
 
@@ -261,7 +264,7 @@ def draw_measuring() -> None:
 
 def _begin() -> None:
     if measuring_refusal() is None:
-        begin_measuring()
+        st.session_state[_OWN] = begin_measuring()
         url_state.put(LayersChoice.source, "here")
 
 
@@ -273,7 +276,7 @@ def _draw_progress(job: Job[Measurement]) -> None:
     starting = total <= 0
     said = "Starting" if starting else f"Measured {done:,} of {total:,} layers"
     st.progress(0.0 if starting else min(1.0, done / total), said)
-    if measuring_refusal() is None:
+    if st.session_state.get(_OWN) is job:
         st.button("Stop", icon=":material/stop:", on_click=job.stop, key="stop_measuring")
     st.caption("Leave the machine alone in the meantime: under load, nothing is kept.")
 

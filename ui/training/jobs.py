@@ -98,11 +98,6 @@ def busy() -> str | None:
     return None
 
 
-def last_done() -> Training | None:
-    """Return the newest run that reached its end."""
-    return next((run for run in reversed(list(_RUNS.values())) if run.phase == "done"), None)
-
-
 def begin(settings: list[ToySettings]) -> Training:
     """Start a run. Raises `BusyError` if one is in progress or none is allowed."""
     why = refusal()

@@ -25,7 +25,9 @@ from ui.core.widgets import bound, choose_one
 from ui.frame.import_access import refusal
 from ui.models.import_plan import cannot_write, free_name
 from ui.training.choice import KIND, RUN, ToyChoice
-from ui.training.jobs import BusyError, Training, begin, busy, keep, last_done
+from ui.training.jobs import BusyError, Training, begin, busy, find, keep
+
+_LAST = "headlight_last_run"
 
 #: Seconds between updates of a live run.
 EVERY = 1.0
@@ -42,6 +44,7 @@ _CURVES = (("loss, nats a token", "loss", False), ("accuracy on held-out text", 
 def draw_run(run: Training, use: Callable[[str], None]) -> None:
     """Draw a run, repeatedly while it is live."""
     url_state.show(RUN, KIND)
+    st.session_state[_LAST] = run.name
     live = run.job.running
     st.fragment(_draw, run_every=EVERY if live else None)(run, live)
     if not live:
@@ -256,11 +259,11 @@ def draw_form() -> None:
     else:
         _draw_start(settings)
     _draw_examples()
-    ended = last_done()
-    if ended is not None:
+    ended = find(st.session_state.get(_LAST, ""))
+    if ended is not None and ended.phase == "done":
         url_state.show(KIND)
         lines = _lines(ended)
-        st.subheader(f"Last run on this server: {TASKS[ended.settings[0].task].title}")
+        st.subheader(f"Your last run: {TASKS[ended.settings[0].task].title}")
         _draw_curves(lines)
         _draw_maps(ended, list(lines))
 
