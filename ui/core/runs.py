@@ -13,6 +13,8 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from streamlit.runtime.scriptrunner import get_script_run_ctx
+
 from transformer.worker.scheduler import Scheduler, Turn
 
 #: Seconds after which the next run starts beside this one: it computes for long, or waits for
@@ -21,6 +23,9 @@ _LONG = 0.3
 
 #: Seconds by which a run with much to draw falls back.
 _BEHIND = 3.0
+
+#: Widgets of no page that a session keeps: more than a browser brings after a reload.
+_MOST_UNKNOWN = 2_000
 
 RUNS = Scheduler(_LONG)
 
@@ -33,6 +38,7 @@ def in_turn() -> Iterator[None]:
     if _turn() is not None:
         yield
         return
+    _drop_unknown_widgets()
     behind, _here.behind = getattr(_here, "behind", 0.0), 0.0
     with RUNS.turn(behind=behind) as turn:
         _here.turn = turn
@@ -70,6 +76,17 @@ def paused() -> Iterator[None]:
     with turn.paused():
         yield
         turn.fall_back(_BEHIND)
+
+
+def _drop_unknown_widgets() -> None:
+    """Drop widgets that a browser made up, which Streamlit keeps until a run reaches its end."""
+    if (context := get_script_run_ctx(suppress_warning=True)) is not None:
+        session = context.session_state
+        with session._lock:
+            new = session._state._new_widget_state
+            unknown = new.states.keys() - new.widget_metadata.keys()
+            for name in unknown if len(unknown) > _MOST_UNKNOWN else ():
+                del new.states[name]
 
 
 def _turn() -> Turn | None:

@@ -36,6 +36,10 @@ _ENTERED = "headlight_entered"
 #: Seconds after a change of the URL during which a browser may still send the previous one.
 _SETTLING = 0.5
 
+#: Characters of settings that a session keeps, and 100 for each setting: every text box filled, and
+#: more settings than pages have. Those that came first are forgotten.
+_MOST_KEPT = 100_000
+
 #: Longer values are left out of the URL: servers reject request lines of about 64 kB, and a
 #: character takes up to 12 bytes there.
 MAX_URL_CHARACTERS = 4_000
@@ -162,6 +166,11 @@ def read_url() -> None:
     for name, value in current.items():
         if value != written.get(name) and value != before.get(name):
             store[name] = arrived[name] = value
+    left = _MOST_KEPT
+    for name in reversed(list(store)):
+        left -= 100 + len(name) + len(store[name])
+        if left < 0:
+            del store[name]
     missing = written.keys() - current.keys() if written.keys() & current.keys() else set()
     st.session_state[_GONE] = [name for name in missing if name in before or not settling]
     st.session_state[_ARRIVED] = arrived

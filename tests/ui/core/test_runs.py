@@ -3,8 +3,13 @@
 import math
 import threading
 from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
+from streamlit.runtime.state.safe_session_state import SafeSessionState
+from streamlit.runtime.state.session_state import SessionState
 
 from tests.waiting import wait_until
 from transformer.types import Report
@@ -29,6 +34,21 @@ def started(run: Callable[[], object]) -> threading.Thread:
     thread = threading.Thread(target=body)
     thread.start()
     return thread
+
+
+def test_widgets_of_no_page_do_not_fill_a_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = SafeSessionState(SessionState(), lambda: None)
+    context = SimpleNamespace(session_state=session)
+    monkeypatch.setattr(runs, "get_script_run_ctx", lambda **_: context)
+    kept: Any = session._state._new_widget_state
+    kept.widget_metadata["known"] = None
+    for number in range(10):  # runs that do not reach their end
+        forged = (WidgetState(id=f"{number} {each}") for each in range(900))
+        session._state.set_widgets_from_proto(
+            WidgetStates(widgets=[WidgetState(id="known"), *forged])
+        )
+        with in_turn():
+            assert "known" in kept.states and len(kept.states) <= 2_001
 
 
 def test_a_fragment_runs_in_the_turn_of_its_page() -> None:

@@ -96,3 +96,17 @@ def test_a_very_long_value_stays_out_of_the_url(monkeypatch: pytest.MonkeyPatch)
     for length in (MAX_URL_CHARACTERS, MAX_URL_CHARACTERS + 1):
         url_state.put(words, "a" * length)
         assert bool(url_state.query()) == (length <= MAX_URL_CHARACTERS)
+
+
+def test_addresses_do_not_fill_a_session() -> None:
+    app = run_script(mine="3")
+    for number in range(5):
+        for count, size in ((500, 9), (9, 20_000)):
+            app.query_params.clear()
+            app.query_params.update({f"{number} {i}": "x" * size for i in range(count)})
+            app.run()
+    store = app.session_state["headlight_store"]
+    assert sum(len(name) + len(value) for name, value in store.items()) <= 100_000
+    assert 0 < len(store) <= 1_000
+    app.query_params["mine"] = "4"
+    assert app.run().text[0].value == "4 True"
