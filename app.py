@@ -19,7 +19,7 @@ from ui.frame.pages import (
     picture,
     start_again,
 )
-from ui.frame.serving import KnownBase, begin
+from ui.frame.serving import begin
 from ui.hosting.gate import Gate
 from ui.hosting.start import problems
 from ui.hosting.state import libraries
@@ -106,4 +106,4 @@ else:
     st.secrets.load_if_toml_exists()  # some hosts set environment variables by this file
     if unfit := problems():
         sys.exit("Headlight does not start.\n" + "\n".join(f"  {why}" for why in unfit))
-    app = st.App(__file__, middleware=[Middleware(Gate), Middleware(KnownBase)], lifespan=begin)
+    app = st.App(__file__, middleware=[Middleware(Gate)], lifespan=begin)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from io import BufferedReader
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from transformer.commands.options import Sentences, Steering, listed, of_kind
 
@@ -18,11 +18,12 @@ _NAMED = 10
 
 def translate(sentences: Sentences = (), *, model: Steering) -> None:
     """Translate sentences."""
+    from transformer.catalogue import open_tracer
     from transformer.errors import InputError
     from transformer.translator import Translator
 
     ref = of_kind(model.checkpoint, "checkpoint", "huggingface")
-    translator = model.open(ref)
+    translator: Any = open_tracer(ref, model.device)
     settings, own = model.settings(), isinstance(translator, Translator)
     translator.translate([], **settings)  # complains about settings before any input is read
     n_read, batches = 0, [sentences] if sentences else stdin_lines()

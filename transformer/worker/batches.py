@@ -17,7 +17,6 @@ from transformer.trace.tracer import Tracer
 from transformer.translator import Translator
 from transformer.types import Report
 from transformer.worker.job import STOP, Job, StoppedError
-from transformer.worker.limits import model_memory
 from transformer.worker.scheduler import Scheduler
 from transformer.worker.tracing import checked, is_small, model_bytes, open_unchanged, trace_in_turn
 
@@ -25,7 +24,7 @@ from transformer.worker.tracing import checked, is_small, model_bytes, open_unch
 MOST, SHORT = 6, 200
 
 #: Limit in bytes for the models of a process; the least recently used are dropped first.
-MODEL_BYTES = model_memory()[1]
+_MODEL_BYTES = 2**30
 
 #: Arguments that sentences of a batch share; others are one sentence's own.
 _COMMON = {"beam_size", "alpha"}
@@ -117,6 +116,6 @@ def trace_by_reference(
         model = _models.get(key) or open_unchanged(ref, device)
         _models[key] = model
         _models.move_to_end(key)
-        while len(_models) > 1 and sum(map(model_bytes, _models.values())) > MODEL_BYTES:
+        while len(_models) > 1 and sum(map(model_bytes, _models.values())) > _MODEL_BYTES:
             _models.popitem(last=False)
     return _batches.trace(model, sentence, arguments, report)

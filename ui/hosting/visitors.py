@@ -1,24 +1,26 @@
-"""Limit on concurrent visitors, and eviction of idle ones when others wait.
+"""Visitors: how many at once, what each may send, and idle ones who make room for others.
 
 A visitor is an open websocket of Streamlit's. `HEADLIGHT_SESSIONS` sets the limit, 0 for none; the
 default of a public server is 200. `HEADLIGHT_IDLE_MINUTES` sets the idle time after which a visitor
-may be evicted, 0 for never.
+makes room, 0 for never.
 """
 
 from __future__ import annotations
 
-import re
-import threading
+import asyncio
+import math
+import socket
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from urllib.parse import parse_qs, quote, urlsplit
+from typing import Any
 
 from google.protobuf.message import DecodeError
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import Message, Receive, Send
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from ui.core.public import whole_number
 
@@ -31,18 +33,51 @@ _PUBLIC = 200
 #: Idle minutes on a public server: longer than a teacher talks about one picture.
 _PUBLIC_IDLE = 30
 
-#: Seconds for which the place of an evicted visitor is reserved for the one who waited, from the
-#: page to its websocket over a slow line.
-_RESERVED = 30.0
+#: Seconds after which the page of a full server asks again.
+AGAIN = 20
 
-#: Address of an evicted visitor's browser, below the app's base path.
-EXPIRED = "_headlight/place"
+#: Seconds for which a place stays taken after an idle visitor left it: that browser asks first.
+_KEPT = 5.0
 
-#: An address on this server: no other host, nothing that ends a header.
-_LOCAL = re.compile(r"/(?![/\\])[!-~]*")
+#: Seconds between checks of an idle visitor.
+_LOOK = 5.0
 
-#: The app's start, relative to `EXPIRED`.
-_START = "../"
+#: Bytes of a message from a browser: three texts of as many characters as their boxes take, and the
+#: address. A widget without content takes 2 bytes, and 45 when it is parsed.
+MOST_BYTES = 300_000
+
+#: Widgets in a message; the fullest page has about 60.
+MOST_WIDGETS = 1_000
+
+#: Frames from a browser a second, and at once: messages, their parts, and pings.
+RATE, BURST = 50.0, 200.0
+
+#: Bytes of messages heard in a second, and at once; the rest waits.
+_BYTES, _BYTES_AT_ONCE = 100_000.0, 300_000.0
+
+#: Bytes parsed before frames are counted: 700 empty frames, 9 ms.
+_PIECE = 4_096
+
+#: Messages of Streamlit's client that the app answers. Others would clear the caches of all
+#: sessions, run git, or make addresses for uploads, 300 bytes for each 2 of the message.
+_HEARD = ("rerun_script", "stop_script", "app_heartbeat", "deferred_file")
+
+
+class Bucket:
+    """A token bucket. Args: rate: tokens a second.  most: tokens at once."""
+
+    def __init__(
+        self, rate: float, most: float, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._rate, self._most, self._clock = rate, most, clock
+        self._left, self._then = most, clock()
+
+    def take(self, count: float) -> float:
+        """Take tokens. Returns: seconds after which there are as many."""
+        now = self._clock()
+        self._left = min(self._most, self._left + self._rate * (now - self._then)) - count
+        self._then = now
+        return max(0.0, -self._left / self._rate)
 
 
 @dataclass(eq=False)
@@ -50,84 +85,63 @@ class Place:
     """A visitor's place."""
 
     acted: float  # time of the last action, by the clock of `Visitors`
-    evicted: bool = False  # whether the visitor lost it
-    #: tells the visitor so and ends the connection; set by the connection
-    evict: Callable[[], Coroutine[None, None, None]] | None = None
+    until: float = math.inf  # time from which others may have it
 
 
 class Visitors:
-    """The visitors of this server. Thread-safe."""
+    """The visitors of this server, counted in the thread of its event loop."""
 
     def __init__(
         self, most: int, idle: float = 0.0, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """Args: most: limit.  idle: idle seconds before an eviction.  0 for none."""
-        self.most, self.idle = most, idle
-        self.turned_away = self.evictions = 0
-        self._clock = clock
+        """Args: most: limit.  idle: seconds without an action before a visitor makes room.
+
+        0 for none.
+        """
+        self.most, self.idle, self.clock = most, idle, clock
         self._places: set[Place] = set()
-        self._reserved: list[float] = []  # times of expiry, the earliest first
-        self._lock = threading.Lock()
+        self._refused = -math.inf  # time when somebody was turned away
 
     @property
     def now(self) -> int:
-        """Number of visitors."""
+        """Number of places taken."""
+        now = self.clock()
+        self._places = {each for each in self._places if each.until > now}
         return len(self._places)
 
     @property
     def full(self) -> bool:
         """True if no place is left."""
-        with self._lock:
-            return self._left() < 1
+        return bool(self.most) and self.now >= self.most
+
+    def turn_away(self) -> None:
+        """Note that somebody waits for a place."""
+        self._refused = self.clock()
 
     @contextmanager
-    def place(self, returning: bool = False) -> Iterator[Place | None]:
-        """Hold a place within, None if none is left.
-
-        Args: returning: whether the visitor reconnects. Reserved places are for others: an evicted
-            visitor would take the place back at once.
-        """
-        place = None
-        with self._lock:
-            if self._left() + (not returning and bool(self._reserved)) > 0:
-                place = Place(self._clock())
-                self._places.add(place)
-                if not returning:
-                    del self._reserved[:1]
-            else:
-                self.turned_away += 1
+    def place(self) -> Iterator[Place | None]:
+        """Hold a place within, None if none is left."""
+        if self.full:
+            self.turn_away()
+            yield None
+            return
+        place = Place(self.clock())
+        self._places.add(place)
         try:
             yield place
         finally:
-            if place:
-                with self._lock:
-                    self._places.discard(place)
+            if place.until == math.inf:
+                place.until = self.clock()
 
-    def acts(self, place: Place) -> None:
-        """Record an action."""
-        place.acted = self._clock()
-
-    def make_room(self) -> Place | None:
-        """Evict the visitor who has been idle longest, and reserve the place for a new page.
-
-        Returns: the place, if somebody has been idle for long enough.
-        """
-        with self._lock:
-            idlest = min(self._places, key=lambda each: each.acted, default=None)
-            now = self._clock()
-            if not self.idle or idlest is None or now - idlest.acted < self.idle:
-                return None
-            idlest.evicted = True
-            self._places.discard(idlest)
-            self._reserved.append(now + _RESERVED)
-            self.evictions += 1
-        return idlest
-
-    def _left(self) -> int:
-        """Return the number of free places. The lock is held."""
-        now = self._clock()
-        self._reserved = [until for until in self._reserved if until > now]
-        return self.most - len(self._places) - len(self._reserved) if self.most else 1
+    def gives_up(self, place: Place) -> bool:
+        """Return whether this visitor is idle while somebody waits, who then gets the place."""
+        now = self.clock()
+        waits = now - self._refused <= AGAIN + _LOOK
+        if not (self.idle and waits and self.full and now - place.acted >= self.idle):
+            return False
+        self._refused = -math.inf
+        place.until = now + _KEPT
+        return True
 
 
 def most_visitors() -> int:
@@ -136,7 +150,7 @@ def most_visitors() -> int:
 
 
 def idle_minutes() -> int:
-    """Return the idle minutes before an eviction, 0 for never. Raises: `ValueError`, one line."""
+    """Return the idle minutes before a visitor makes room. Raises: `ValueError`, one line."""
     return whole_number(IDLE_VARIABLE, 0, _PUBLIC_IDLE)
 
 
@@ -144,63 +158,116 @@ def idle_minutes() -> int:
 VISITORS = Visitors(0)
 
 
-def watched(visitors: Visitors, place: Place, receive: Receive, send: Send) -> tuple[Receive, Send]:
-    """Return a connection's ends, which record actions and go silent after an eviction."""
+class Line:
+    """A visitor's websocket, as the app reads and writes it."""
 
-    async def watched_receive() -> Message:
-        message = await receive()
-        if visitors.idle and acts(message.get("bytes") or b""):
-            visitors.acts(place)
-        return message
+    def __init__(self, visitors: Visitors, place: Place, receive: Receive, send: Send) -> None:
+        self._visitors, self._place = visitors, place
+        self._receive, self._send = receive, send
+        self._bytes = Bucket(_BYTES, _BYTES_AT_ONCE)
+        self._sending = self._ended = False
 
-    async def watched_send(message: Message) -> None:
-        if not place.evicted:
-            await send(message)
+    async def send(self, message: Message) -> None:
+        """Send a message of the app."""
+        if self._ended:
+            return
+        self._sending = True
+        try:
+            await self._send(message)
+        finally:
+            self._sending = False
 
-    async def evict() -> None:
-        # Streamlit's client follows it at once. It is relative to the page, whose depth and prefix
-        # only the browser knows. Pages have one segment.
-        redirect = ForwardMsg()
-        redirect.auth_redirect.url = EXPIRED
+    async def receive(self) -> Message:
+        """Return the next message for the app, as soon as the visitor has read all answers."""
+        while True:
+            try:
+                async with asyncio.timeout(_LOOK):
+                    message = await self._receive()
+            except TimeoutError:
+                if self._visitors.gives_up(self._place):
+                    # The browser opens the same address again, and waits there like others.
+                    again = ForwardMsg()
+                    again.auth_redirect.url = ""
+                    await self._try_to_send(type="websocket.send", bytes=again.SerializeToString())
+                    return await self._end(1001)
+                continue
+            if message["type"] != "websocket.receive":
+                return message
+            data = message.get("bytes")
+            data = b"\xff" if data is None else data  # a text is no message
+            await asyncio.sleep(self._bytes.take(len(data)))
+            try:
+                said = BackMsg.FromString(data)
+            except DecodeError:
+                return await self._end(1002)
+            if len(said.rerun_script.widget_states.widgets) > MOST_WIDGETS:
+                return await self._end(1009)
+            kind = said.WhichOneof("type")
+            if kind == "backend_operation_request":
+                kind = said.backend_operation_request.WhichOneof("payload")
+            if kind not in _HEARD:
+                continue
+            if kind != "app_heartbeat" and not said.rerun_script.is_auto_rerun:
+                self._place.acted = self._visitors.clock()
+            while self._sending:
+                await asyncio.sleep(0.05)
+            return message
+
+    async def _end(self, code: int) -> Message:
+        self._ended = True
+        await self._try_to_send(type="websocket.close", code=code)
+        return {"type": "websocket.disconnect", "code": code}
+
+    async def _try_to_send(self, **message: Any) -> None:
         with suppress(OSError, RuntimeError):  # the visitor has left meanwhile
-            await send({"type": "websocket.send", "bytes": redirect.SerializeToString()})
-            await send({"type": "websocket.close", "code": 1000, "reason": "idle"})
-
-    place.evict = evict
-    return watched_receive, watched_send
+            await self._send(message)
 
 
-def acts(data: bytes) -> bool:
-    """Return whether a message of Streamlit's client is a visitor's action, not a timer's."""
-    try:
-        message = BackMsg.FromString(data)
-    except DecodeError:
-        return False
-    kind = message.WhichOneof("type")
-    return kind not in (None, "app_heartbeat") and not message.rerun_script.is_auto_rerun
+class Bounded(WebSocketsSansIOProtocol):
+    """A connection that ends if the browser sends too much, too often, or does not read.
 
+    Streamlit has one limit for messages in both directions, and its largest answers are some
+    megabytes.
+    """
 
-def returns(scope: Scope) -> bool:
-    """Return whether a websocket resumes a session, which its third protocol then names."""
-    offered = dict(scope["headers"]).get(b"sec-websocket-protocol", b"").split(b",")
-    return len(offered) > 2 and bool(offered[2].strip())
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.conn.max_message_size = MOST_BYTES
+        self._frames = Bucket(RATE, BURST)
 
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Send small answers at once, which asyncio does not for Streamlit's sockets."""
+        super().connection_made(transport)
+        with suppress(OSError):  # no TCP
+            connection: socket.socket = transport.get_extra_info("socket")
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
-def link_of(scope: Scope) -> str:
-    """Return the address of an evicted visitor's view; if unknown, `_START`."""
-    named = parse_qs(scope["query_string"].decode("latin-1")).get("link")
-    link = named[0] if named else _referrer(scope)
-    return link if _LOCAL.fullmatch(link) else _START
+    def data_received(self, data: bytes) -> None:
+        """Parse what arrived."""
+        for start in range(0, len(data), _PIECE):
+            if not self.transport.is_closing():
+                super().data_received(data[start : start + _PIECE])
 
+    def handle_events(self) -> None:
+        """Pass frames on."""
+        if self._frames.take(len(self.conn.events)) == 0:
+            super().handle_events()
+        else:
+            self.conn.fail(1008, "too many messages")
+            self.handle_parser_exception()
 
-def next_look(link: str) -> str:
-    """Return the address, relative to `EXPIRED`, that looks for a place and then opens `link`."""
-    return f"place?link={quote(link, safe='')}"
+    def handle_parser_exception(self) -> None:
+        """End a connection that broke a rule, with what is still to send."""
+        if self.conn.close_sent is not None:
+            super().handle_parser_exception()
+        self.transport.abort()
 
+    def keepalive_timeout(self) -> None:
+        """End a connection that does not answer, with what is still to send."""
+        super().keepalive_timeout()
+        self.transport.abort()
 
-def _referrer(scope: Scope) -> str:
-    try:
-        parts = urlsplit(dict(scope["headers"]).get(b"referer", b"").decode("latin-1"))
-    except ValueError:
-        return ""
-    return f"{parts.path}?{parts.query}" if parts.query else parts.path
+    def on_task_complete(self, task: asyncio.Task[None]) -> None:
+        """Give the browser a while to read the end."""
+        super().on_task_complete(task)
+        self.loop.call_later(self.close_timeout, self.transport.abort)

@@ -1,15 +1,12 @@
-"""Settings refused at the start, listening sockets, and repeated log lines."""
+"""Settings refused at the start, and repeated log lines."""
 
 import logging
-import os
-import socket
-from pathlib import Path
 
 import pytest
 
 from ui.core import public
 from ui.hosting import start
-from ui.hosting.start import LONGEST, MOST, WINDOW, Sparse, disable_nagle
+from ui.hosting.start import MOST, WINDOW, Sparse
 
 
 @pytest.fixture
@@ -27,7 +24,6 @@ def hosts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         ("HEADLIGHT_IDLE_MINUTES", "0.5", "HEADLIGHT_IDLE_MINUTES=0.5: must be a whole number"),
         ("HEADLIGHT_BUDGET_SECONDS", "1.5", "HEADLIGHT_BUDGET_SECONDS=1.5: must be a whole"),
         ("HEADLIGHT_BUDGET_TOKENS", "²", "must be a whole number"),
-        ("HEADLIGHT_WORKERS", "many", "must be a whole number"),
         ("HEADLIGHT_FRAMES", "example.org", "must be origins"),
     ],
 )
@@ -51,39 +47,23 @@ def test_a_public_server_needs_its_names(hosts: list[str], monkeypatch: pytest.M
     assert start.problems() == []
 
 
-def test_accepted_connections_send_at_once_and_other_files_stay(tmp_path: Path) -> None:
-    def at_once(connection: socket.socket) -> bool:
-        return connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) != 0
-
-    with (
-        socket.create_server(("127.0.0.1", 0)) as listening,
-        socket.socket() as visitor,
-        (tmp_path / "file").open("w") as file,
-    ):
-        disable_nagle()
-        visitor.connect(listening.getsockname())
-        accepted, _ = listening.accept()
-        with accepted:
-            assert at_once(accepted) and not at_once(visitor)
-        os.fstat(file.fileno())  # still open
-
-
-def record(line: int, text: str, error: Exception | None = None) -> logging.LogRecord:
-    exc_info = (type(error), error, None) if error else None
-    return logging.LogRecord("any", logging.ERROR, "code.py", line, text, None, exc_info)
+def record(text: str, level: int = logging.ERROR) -> logging.LogRecord:
+    return logging.LogRecord("asyncio", level, "", 0, text, None, None)
 
 
 def test_a_flood_is_written_a_few_times_and_then_counted() -> None:
     now = [0.0]
     sparse = Sparse(lambda: now[0])
-    written = [sparse.filter(record(1, f"no file {number}")) for number in range(10_000)]
+    flood = "socket.accept() out of system resource\nsocket: <{}>"
+    written = [sparse.filter(record(flood.format(number))) for number in range(10_000)]
     assert sum(written) == MOST and all(written[:MOST])
-    errors = [sparse.filter(record(1, "failed", KeyError(number))) for number in range(10)]
-    assert sum(errors) == MOST
-    assert sparse.filter(record(2, "another place"))
+    assert sparse.filter(record("another line"))
+    assert sparse.filter(record(flood, logging.INFO))
     now[0] = WINDOW
-    later = record(1, "no file")
+    later = record(flood)
     assert sparse.filter(later)
-    assert later.getMessage() == f"no file ({10_000 - MOST:,} similar lines omitted)"
-    long = record(1, "100%" + "x" * 10**6, ValueError("y" * 10**6))
-    assert sparse.filter(long) and len(logging.Formatter().format(long)) < 3 * LONGEST
+    assert f"({10_000 - MOST:,} similar lines omitted)" in later.getMessage()
+    quiet = record(flood)
+    assert sparse.filter(quiet) and "similar lines" not in quiet.getMessage()
+    assert all(sparse.filter(record(f"line {number}")) for number in range(1_000))
+    assert len(sparse._seen) <= 200  # different lines take no memory

@@ -1,0 +1,237 @@
+"""Places, messages that browsers send, and connections that end because they send too much."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ClientState_pb2 import ClientState
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from uvicorn import Config, Server
+from websockets.exceptions import ConnectionClosed
+from websockets.frames import Frame, Opcode
+from websockets.sync.client import ClientConnection, connect
+
+from tests.waiting import run, wait_until
+from ui.hosting import gate, visitors
+from ui.hosting.gate import Gate
+from ui.hosting.visitors import BURST, MOST_BYTES, MOST_WIDGETS, RATE, Bucket, Line, Visitors
+
+
+class Clock:
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+def test_an_idle_visitor_makes_room_only_for_one_who_waits(clock: Clock) -> None:
+    two = Visitors(2, 600, clock)
+    with two.place() as first, two.place() as second:
+        assert first and second and two.full and two.now == 2
+        clock.now += 600
+        assert not two.gives_up(first)  # nobody waits
+        with two.place() as third:
+            assert third is None
+        second.acted = clock.now
+        assert not two.gives_up(second) and two.gives_up(first)
+        assert not two.gives_up(first)  # one for each who waits
+    assert two.full is False and two.now == 1  # kept, so that the same browser does not get it
+    clock.now += 5
+    assert two.now == 0
+    for other in (Visitors(0, 600, clock), Visitors(1, 0, clock)):  # without a limit, patient
+        with other.place() as place, other.place():
+            clock.now += 1e9
+            other.turn_away()
+            assert place and not other.gives_up(place)
+
+
+def test_a_bucket_lets_honest_rates_pass(clock: Clock) -> None:
+    bucket = Bucket(RATE, BURST, clock)
+    for _ in range(10_000):
+        clock.now += 1 / 30  # a key that repeats
+        assert bucket.take(1) == 0
+    assert not any(bucket.take(1) for _ in range(int(BURST) - 1))
+    assert bucket.take(RATE) == pytest.approx(1)
+    clock.now += 1e9
+    assert bucket.take(BURST) == 0 < bucket.take(1)
+
+
+def message(**said: Any) -> bytes:
+    return BackMsg(**said).SerializeToString()
+
+
+def operation(**payload: Any) -> bytes:
+    return message(backend_operation_request=payload)
+
+
+RERUN = message(rerun_script=ClientState(query_string="a=1"))
+TIMER = message(rerun_script=ClientState(is_auto_rerun=True))
+BEAT = message(app_heartbeat=True)
+
+
+class Ends:
+    """The ends of a line within a running loop: what the browser says and reads."""
+
+    def __init__(self, few: Visitors, place: visitors.Place) -> None:
+        self.said: asyncio.Queue[Any] = asyncio.Queue()
+        self.read: list[Any] = []
+        self.reads = asyncio.Event()
+        self.reads.set()
+        self.line = Line(few, place, self.said.get, self._send)
+
+    async def _send(self, sent: Any) -> None:
+        await self.reads.wait()
+        self.read.append(sent)
+
+    def say(self, *messages: bytes) -> None:
+        for each in messages:
+            self.said.put_nowait({"type": "websocket.receive", "bytes": each})
+
+
+def on_a_line(scene: Callable[[Ends, Visitors, visitors.Place], Any], clock: Clock) -> None:
+    async def play() -> None:
+        few = Visitors(1, 600, clock)
+        with few.place() as place:
+            assert place
+            await scene(Ends(few, place), few, place)
+
+    run(play())
+
+
+def test_only_what_the_app_answers_is_heard_and_timers_are_no_action(clock: Clock) -> None:
+    async def scene(ends: Ends, few: Visitors, place: visitors.Place) -> None:
+        clock.now += 10
+        ends.say(
+            message(clear_cache=True), message(load_git_info=True), message(set_run_on_save=True),
+            message(debug_shutdown_runtime=True), message(debug_disconnect_websocket=True),
+            message(file_urls_request={"file_names": [""] * 1_000}), message(),
+            operation(install_skills={}), operation(dismiss_skills_nudge={}),
+            operation(dataframe_chunk={}), BEAT, TIMER,
+        )  # fmt: skip
+        assert [(await ends.line.receive())["bytes"] for _ in range(2)] == [BEAT, TIMER]
+        assert place.acted == 1000
+        heard = [RERUN, message(stop_script=True), operation(deferred_file={"file_id": "x"})]
+        ends.say(*heard)
+        assert [(await ends.line.receive())["bytes"] for _ in heard] == heard
+        assert place.acted == 1010 and not ends.read
+
+    on_a_line(scene, clock)
+
+
+@pytest.mark.parametrize("bad", [
+    {"text": "hello"}, {"bytes": b"\xff"},
+    {"bytes": message(rerun_script={"widget_states": {"widgets": [{}] * (MOST_WIDGETS + 1)}})},
+])  # fmt: skip
+def test_a_bad_message_ends_the_line(bad: dict[str, Any], clock: Clock) -> None:
+    async def scene(ends: Ends, few: Visitors, place: visitors.Place) -> None:
+        ends.said.put_nowait({"type": "websocket.receive", **bad})
+        assert (await ends.line.receive())["type"] == "websocket.disconnect"
+        await ends.line.send({"type": "websocket.send", "bytes": b"too late"})
+        assert [each["type"] for each in ends.read] == ["websocket.close"]
+
+    on_a_line(scene, clock)
+
+
+def test_who_does_not_read_is_not_heard(clock: Clock) -> None:
+    async def scene(ends: Ends, few: Visitors, place: visitors.Place) -> None:
+        ends.reads.clear()
+        sending = asyncio.create_task(ends.line.send({"type": "websocket.send", "bytes": b"long"}))
+        await asyncio.sleep(0)
+        ends.say(RERUN)
+        hearing = asyncio.create_task(ends.line.receive())
+        done, _ = await asyncio.wait([hearing], timeout=0.2)
+        assert not done and ends.said.empty()
+        ends.reads.set()
+        assert (await hearing)["bytes"] == RERUN
+        await sending
+
+    on_a_line(scene, clock)
+
+
+def test_an_idle_browser_opens_its_address_again(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(visitors, "_LOOK", 0.01)
+
+    async def scene(ends: Ends, few: Visitors, place: visitors.Place) -> None:
+        hearing = asyncio.create_task(ends.line.receive())
+        clock.now += 600
+        few.turn_away()
+        assert (await hearing)["type"] == "websocket.disconnect"
+        again, closed = ends.read
+        assert ForwardMsg.FromString(again["bytes"]).WhichOneof("type") == "auth_redirect"
+        assert closed["type"] == "websocket.close"
+
+    on_a_line(scene, clock)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[tuple[int, list[bytes]]]:
+    """A server's port, and what an app behind the gate has heard."""
+    heard: list[bytes] = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "lifespan":
+            await receive()
+            await send({"type": "lifespan.startup.complete"})
+        elif scope["type"] == "websocket":
+            await receive()
+            await send({"type": "websocket.accept"})
+            while (said := await receive())["type"] != "websocket.disconnect":
+                heard.append(said["bytes"])
+
+    running = Server(Config(Gate(app), port=0, ws="websockets-sansio", log_config=None))
+    thread = threading.Thread(target=running.run)
+    thread.start()
+    assert wait_until(lambda: running.started)
+    yield running.servers[0].sockets[0].getsockname()[1], heard
+    running.should_exit = True
+    thread.join()
+
+
+def frames(count: int, size: int, kind: Opcode = Opcode.BINARY, fin: bool = False) -> bytes:
+    rest = Opcode.CONT if kind is Opcode.BINARY and not fin else kind
+    first = Frame(kind, bytes(size), fin).serialize(mask=True)
+    return first + Frame(rest, bytes(size), fin).serialize(mask=True) * (count - 1)
+
+
+@pytest.mark.parametrize("sent", [
+    frames(1, MOST_BYTES + 1, fin=True),
+    frames(7, MOST_BYTES // 6),
+    frames(1_000, 0),
+    frames(1_000, 0, Opcode.PING, fin=True),
+    frames(1_000, 125, Opcode.PONG, fin=True),
+    Frame(Opcode.BINARY, BEAT).serialize(mask=True) * 1_000,
+], ids=["long", "long in parts", "in empty parts", "pings", "pongs", "heartbeats"])  # fmt: skip
+def test_a_connection_ends_when_it_sends_too_much(
+    sent: bytes, server: tuple[int, list[bytes]]
+) -> None:
+    port, heard = server
+    with connected(port) as bystander:
+        with connected(port) as socket:
+            with suppress(OSError):
+                socket.socket.sendall(sent)
+            with pytest.raises(ConnectionClosed):
+                socket.recv(timeout=30)
+        heard.clear()
+        bystander.send(RERUN)
+        assert wait_until(lambda: heard == [RERUN])
+
+
+def connected(port: int) -> ClientConnection:
+    return connect(f"ws://127.0.0.1:{port}/_stcore/stream")
+
+
+def test_another_address_has_no_stream(server: tuple[int, list[bytes]]) -> None:
+    with pytest.raises(Exception, match="403"), connect(f"ws://127.0.0.1:{server[0]}/stream"):
+        pass
+    assert gate.VISITORS.now == 0
