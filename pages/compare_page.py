@@ -15,7 +15,7 @@ from ui.core import url_state
 from ui.core.glossary import word_start
 from ui.core.side import Side
 from ui.core.view import current_view
-from ui.core.widgets import choose_one
+from ui.core.widgets import bound
 from ui.export.download import download_button
 from ui.frame.pages import require_frame
 from ui.frame.sidebar import is_opening_sentence, open_with
@@ -37,14 +37,19 @@ def story(setup: Setup) -> None:
     """Draw everything below the translations; a fragment, so a choice here reruns only this."""
     row = st.container(key="compare_views", horizontal=True, vertical_alignment="center")
     names = {section.name: section.label for section in SECTIONS}
-    section = section_of(choose_one("View", TOPIC, names, row))
+    row.selectbox(
+        "View", list(names), format_func=names.__getitem__, label_visibility="collapsed",
+        width=190, **bound(TOPIC),
+    )  # fmt: skip
+    section = section_of(url_state.get(TOPIC))
+    controls = row.container(horizontal=True, vertical_alignment="center", width="content")
     aside = row.container(horizontal=True, horizontal_alignment="right")
     anew = opened(section.name)
     said = warning(setup) if setup.follow or section.follows else ""
     if said:
         st.warning(said, icon=":material/translate:")
     sides = sides_of(setup)
-    download = section.draw(section.open(setup, sides, st.container(), anew=anew))
+    download = section.draw(section.open(setup, sides, controls, anew=anew))
     if start := word_start(token for side in sides for token in side.trace.src_tokens):
         st.caption(start)
     if download is not None:

@@ -14,7 +14,7 @@ from ui.core.glossary import term, word_start
 from ui.core.side import Side
 from ui.core.url_state import HEAD, KIND, LAYER
 from ui.core.view import View, current_view
-from ui.core.widgets import draw_explained, numbered
+from ui.core.widgets import draw_explanation, numbered
 from ui.export.download import download_button, figure_for
 from ui.frame.pages import require_frame
 from ui.head.choice import HeadSettings, chosen_now, keep, keep_chosen, place_now
@@ -78,8 +78,8 @@ def body(view: View) -> None:
     query, keys = names_of(place, shown)
     chosen = chosen_now(shown, place)
     more = more.container(horizontal=True, horizontal_alignment="right")
-    draw_explained("head", more)
     with more:
+        draw_explanation("head")
         download_button(
             lambda: figure_for(view, inside_head, **arguments(place, chosen)), key="head",
             name=head_name(place.kind, place.layer, place.head, place.query),

@@ -25,7 +25,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("transformer.attention",),
     ("transformer.layers",),
     ("transformer.model",),
-    ("transformer.checkpoint", "transformer.search"),
+    ("transformer.checkpoint", "transformer.edits", "transformer.search"),
     ("transformer.fast", "transformer.importers"),
     ("transformer.execution",),
     ("transformer.trace",),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from torch import Tensor
 
@@ -25,15 +25,16 @@ class Context:
     relative: Tensor | None = None  # [1, H, T, S], added to the logits of self-attention
     at_layer: int | None = None
     at_block: Block = "embedding"
+    start: int = 0  # position of the first query
 
     def layer(self, index: int) -> Context:
         """Return the context of a layer."""
-        return Context(self.stack, self.hooks, self.cache, self.relative, index)
+        return replace(self, at_layer=index)
 
     def block(self, block: Block) -> Context:
         """Return the context of a block in this layer, or at the stack's ends."""
         relative = self.relative if block == "self" else None
-        return Context(self.stack, self.hooks, self.cache, relative, self.at_layer, block)
+        return replace(self, relative=relative, at_block=block)
 
     def __call__(self, name: Name, value: Tensor) -> Tensor:
         """Return the value with which the forward pass continues."""

@@ -22,7 +22,13 @@ from transformer.kernels import Dropout
 from transformer.kv_cache import KVCache
 from transformer.layers import DecoderLayer, EncoderLayer, FeedForward, Residual
 from transformer.model import Decoded, Encoded, Transformer
-from transformer.positions import LearnedPositions, SinusoidalPositions, StoredPositions
+from transformer.positions import (
+    LearnedPositions,
+    NoPositions,
+    ShiftedPositions,
+    SinusoidalPositions,
+    StoredPositions,
+)
 from transformer.search.beam import StepFunction, StepOutput
 
 #: Called as each layer begins; may raise to stop.
@@ -171,7 +177,7 @@ class EachLayer(Hooks):
 #: Modules that the packed execution covers; subclasses may compute something else.
 PACKABLE = frozenset({
     Transformer, EncoderLayer, DecoderLayer, MultiHeadAttention, FeedForward, Residual, Dropout,
-    LearnedPositions, SinusoidalPositions, StoredPositions,
+    LearnedPositions, NoPositions, ShiftedPositions, SinusoidalPositions, StoredPositions,
     nn.Linear, nn.Embedding, nn.LayerNorm, nn.Identity, nn.ModuleList,
 })  # fmt: skip
 

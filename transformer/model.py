@@ -143,7 +143,7 @@ class Transformer(nn.Module):
         hooks = hooks if maps is None else Chain(hooks, maps)
         start = 0 if cache is None else cache.length
         relative = self.distances("decoder_self", tgt_in.size(1), start + tgt_in.size(1))
-        at = Context("decoder", hooks, cache=cache, relative=relative)
+        at = Context("decoder", hooks, cache=cache, relative=relative, start=start)
         x = at.block("embedding")("hidden", self.embed_target(tgt_in, start))  # [B, T, d_model]
         for index, layer in enumerate(self.decoder):
             x = layer(x, encoded.memory, encoded.src_mask, at.layer(index))

@@ -167,6 +167,19 @@ class NoPositions(nn.Module):
         return self.nothing.expand(length, -1)
 
 
+class ShiftedPositions(nn.Module):
+    """Positional encodings, counted from a later position."""
+
+    def __init__(self, positions: nn.Module, shift: int) -> None:
+        super().__init__()
+        self.positions, self.shift = positions, shift
+
+    def forward(self, start: int, length: int) -> Tensor:
+        """Encodings of positions start + shift on. Returns: [length, d_model]."""
+        encodings: Tensor = self.positions(start + self.shift, length)
+        return encodings
+
+
 def distance_buckets(distances: Tensor, *, causal: bool) -> Tensor:
     """Return the class of each distance, key position minus query position.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Unpack
@@ -12,6 +13,9 @@ from torch.nn.utils.rnn import pad_sequence
 from transformer.checkpoint.folder import Checkpoint, check_pieces, load_checkpoint
 from transformer.checkpoint.reference import ModelRef
 from transformer.device import Device, available_devices, resolve_device
+from transformer.edits.language import Edit, parse_edits
+from transformer.edits.means import head_means
+from transformer.edits.model import Means, edited
 from transformer.errors import CheckpointError, InputError
 from transformer.execution import Begin, EachLayer, Execution, Executions
 from transformer.hooks import Chain, Hook
@@ -89,6 +93,9 @@ class Translator:
         self.device = resolve_device(device).type
         self.model, self.config = model.to(self.device).eval(), model.config
         self._executions = Executions(self.model)
+        self.edits: tuple[Edit, ...] = ()
+        self._original: Translator | None = None  # of an edited one
+        self._means: Means | None = None
         self.tokenizer = tokenizer
         self.name, self.path, self.decoding = name, path, decoding
         self.max_tokens = max_tokens
@@ -142,6 +149,36 @@ class Translator:
             )
         check_pieces("tokenizer", tokenizer, model.config)
         return cls(model, tokenizer, **options)
+
+    def edited(
+        self, *edits: str | Edit, means: Means | None = None, sentences: Sequence[str] = ()
+    ) -> Translator:
+        """Return a translator of the edited model; this one stays as it is.
+
+            translator.edited("off cross.3.5", "cut cross k2").translate(["The cat sleeps."])
+
+        Args:
+            edits: see `transformer.edits.language`; with those that this translator has already.
+            means: what `mean` puts in the place of heads, from `head_means`.
+            sentences: instead of `means`: the heads' means are those over these sentences and
+                this model's own translations of them.
+
+        Raises: `InputError` for an edit that the model cannot take.
+        """
+        chosen, original = parse_edits((*self.edits, *edits)), self._original or self
+        if means is None and sentences:
+            found = original.traces(sentences, 1, top_k=1)
+            means = head_means(original.model, [(each.src_ids, each.tgt_ids) for each in found])
+        new = copy.copy(original)
+        new.edits, new._original, new._means = chosen, original, means or self._means
+        new.model = edited(original.model, chosen, new._means)
+        new._executions = Executions(new.model)
+        shift = next((int(e.value or 0) for e in chosen if e.verb == "shift positions"), 0)
+        if self.config.positions in ("learned", "stored"):
+            new.max_tokens = min(original.max_tokens, self.config.max_positions - shift)
+            new._reader = copy.copy(original._reader)
+            new._reader.max_tokens = new.max_tokens
+        return new
 
     def repack(self) -> None:
         """Copy the model's weights anew, after writing to them in a way PyTorch does not count."""

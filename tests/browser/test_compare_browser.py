@@ -50,8 +50,9 @@ def test_pair_is_subtracted(open_page: OpenPage, address: str, sides: tuple[Trac
     until_the_url_says(page, other_head="4")
 
     # The difference of this very pair, cell by cell.
-    page.get_by_test_id("stMain").get_by_text("Attention", exact=True).click()
-    page.get_by_test_id("stMain").get_by_text("Difference", exact=True).click()
+    for box, name in (("View", "Attention"), ("Show", "Difference")):
+        page.get_by_role("combobox", name=box).click()
+        page.get_by_role("option", name=name, exact=True).click()
     expect(page.get_by_text("A − B: Layer 2, head 3 − Layer 1, head 4")).to_be_visible()
     left, right = sides
     wanted = left.encoder_self[1, 2] - right.encoder_self[0, 3]

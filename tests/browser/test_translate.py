@@ -6,7 +6,7 @@ from urllib.parse import quote
 import numpy as np
 from playwright.sync_api import Locator, Page, expect
 
-from figures.labels import query_labels
+from figures.labels import plain_token, query_labels
 from figures.palette import Theme, attention_table
 from tests.browser import waiting
 from tests.browser.waiting import OpenPage, eventually, until_idle, until_passes, until_the_url_says
@@ -77,7 +77,8 @@ def test_a_typed_sentence_gives_translation_and_heatmap(app: str, open_page: Ope
         f"step 1 of {len(expected.predicted_tokens)}"
     )
     chips = page.locator(".player button.chip")
-    eventually(page, lambda: waiting.texts(chips), list(expected.predicted_tokens))
+    written = [plain_token(token) for token in expected.predicted_tokens]
+    eventually(page, lambda: waiting.texts(chips), written)
     mean = expected.cross.mean(axis=(0, 1))
     until_the_matrix_shows(page, "light", mean)
     page.emulate_media(color_scheme="dark")
@@ -303,7 +304,8 @@ def test_each_step_shows_both_attentions_and_candidates(app: str, open_page: Ope
     expect(page.locator(".st-key-headline")).to_have_text(expected.text)
     expect(page.locator(".player .chip.given")).to_have_count(2)
     chips = page.locator(".player button.chip")
-    eventually(page, lambda: waiting.texts(chips), list(expected.predicted_tokens))
+    written = [plain_token(token) for token in expected.predicted_tokens]
+    eventually(page, lambda: waiting.texts(chips), written)
     expect(page.locator(".player .count")).to_contain_text("step 2 of")
     until_the_url_says(page, prefix=".".join(map(str, prefix)), step="2")
     page.locator(".player .undo").click()  # beside the candidates

@@ -28,7 +28,7 @@ class Session:
         self._connecting = connect(
             url, subprotocols=[Subprotocol("streamlit")], max_size=None, open_timeout=PATIENCE
         )
-        self._page, self._query, self._hash = "", "", ""
+        self.name = self._page = self._query = self._hash = ""
         self._held: dict[str, WidgetState] = {}
         self._ids: dict[str, str] = {}
         #: Output of the last run: elements in order, and all bytes.
@@ -87,8 +87,12 @@ class Session:
         state.query_string, state.page_name = self._query, self._page
         state.page_script_hash = self._hash
         state.widget_states.widgets.extend([*self._held.values(), *triggers])
-        self._socket.send(asked.SerializeToString())
+        self.say(asked)
         self.elements, self.received = [], b""
+
+    def say(self, message: BackMsg) -> None:
+        """Send a message as it is."""
+        self._socket.send(message.SerializeToString())
 
     def _read_to_the_end(self) -> None:
         while not self._read_one():
@@ -102,6 +106,8 @@ class Session:
         message = ForwardMsg()
         message.ParseFromString(data)
         match message.WhichOneof("type"):
+            case "new_session":
+                self.name = message.new_session.initialize.session_id
             case "navigation":
                 self._hash = message.navigation.page_script_hash
             case "page_info_changed":

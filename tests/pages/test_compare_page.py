@@ -71,7 +71,7 @@ def open_shipped(run_app: RunApp) -> RunApp:
 
 def turn_to(app: AppTest, topic: str, control: str = "topic") -> None:
     """Choose a view, or a display of the maps."""
-    app.segmented_control(key=f"{control}_widget").set_value(topic).run()
+    app.selectbox(key=f"{control}_widget").set_value(topic).run()
     assert not app.error
 
 
@@ -375,7 +375,7 @@ def test_models_of_other_libraries_are_compared_or_say_why(
             assert bool(app.main.get("download_button")) == (len(foreign) < 2)
         assert topic != "tokens" or shown == 2
     turn_to(app, "maps")
-    if not [box for box in app.segmented_control if box.key == "beside_widget"]:
+    if not [box for box in app.selectbox if box.key == "beside_widget"]:
         assert "no kind of attention in common" in said(app)
         return
     for display in DISPLAYS:

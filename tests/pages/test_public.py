@@ -11,12 +11,14 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pytest
+from streamlit.proto.BackMsg_pb2 import BackMsg
 from websockets.exceptions import InvalidStatus
 
 from tests.pages.session import Session
 from tests.servers import APP, serving
 from tests.waiting import wait_until
 from ui.frame import import_access
+from ui.hosting.start import MOST
 
 
 def get(url: str) -> tuple[int, str]:
@@ -28,13 +30,17 @@ def get(url: str) -> tuple[int, str]:
 
 
 @pytest.fixture(scope="module")
-def public(random_checkpoints: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("public") / "log.txt"
+
+
+@pytest.fixture(scope="module")
+def public(random_checkpoints: Path, log: Path) -> Iterator[str]:
     """Address of a public server with two places, and a budget of 40 tokens a visit."""
     environment = {
         "HEADLIGHT_PUBLIC": "1", "HEADLIGHT_SESSIONS": "2", "HEADLIGHT_BUDGET_TOKENS": "40",
         "HEADLIGHT_IMPORT": "",
     }  # fmt: skip
-    log = tmp_path_factory.mktemp("public") / "log.txt"
     command = [*APP, "--server.allowedHosts", "127.0.0.1"]
     with serving(
         log, command, checkpoints=random_checkpoints, importing=False, environment=environment
@@ -100,6 +106,21 @@ def test_the_third_visitor_reads_that_the_server_is_full(public: str) -> None:
         with pytest.raises(InvalidStatus, match="403"), Session(public):
             pass
     assert wait_until(lambda: get(f"{public}/attention")[0] == 200)
+
+
+def test_no_request_floods_the_log(public: str, log: Path) -> None:
+    with Session(public) as visitor:
+        visitor.open("glossary")
+        for number in range(40):
+            for session in (visitor.name, f"{number}"):
+                asked = BackMsg(backend_operation_request={"session_id": session})
+                asked.backend_operation_request.deferred_file.file_id = f"{number}" * 9999
+                visitor.say(asked)
+        visitor.open("glossary")
+    said = ("Error executing deferred callable", "session ID mismatch")
+    assert wait_until(lambda: all(each in log.read_text() for each in said))
+    assert max(log.read_text().count(each) for each in said) <= MOST
+    assert log.stat().st_size < 100_000
 
 
 def test_a_visit_has_its_budget_and_no_right_to_import_or_train(public: str) -> None:

@@ -65,6 +65,10 @@ def test_sentences_as_arguments(
     sentences = [SENTENCES[0], "", SENTENCES[4]]
     expected = "".join(f"{each.text}\n" for each in tiny_translator.translate(sentences))
     assert command("translate", "--checkpoint", tiny_checkpoint, *sentences) == (0, expected, "")
+    other = tiny_translator.edited("off cross; no positions").translate(sentences[:1])[0].text
+    edits = ["--edit", "no positions; off cross"]
+    ran = command("translate", "--checkpoint", tiny_checkpoint, *edits, sentences[0])
+    assert ran.out == f"{other}\n" and other not in expected
 
 
 @pytest.mark.parametrize("end", [b"\n", b"", b"\r\n"])
@@ -131,6 +135,7 @@ BAD = {
     "translate --checkpoint $ --alpha -1 x": "alpha -1.0",
     "translate --checkpoint $ --alpha nan x": "alpha nan",
     "translate --checkpoint $ --device tpu x": "device 'tpu'",
+    "translate --checkpoint $ --edit 'off cross.4' x": "cross has layers 1 to 3",
     "translate --checkpoint $ --temperature 0.5 x": "--temperature 0.5 needs --sample",
     "translate --checkpoint $ --seed 0 x": "--seed 0 needs --sample",
     "translate --checkpoint $ --sample --temperature 0 x": "temperature 0.0",

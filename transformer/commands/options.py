@@ -97,6 +97,23 @@ class Steering(Model):
         float | None, "P", "with --sample: only the nucleus of probability P; default: 1"
     ] = None
     seed: Annotated[int | None, "N", "with --sample: the random seed; default: 0"] = None
+    edit: Annotated[
+        str | None, "EDITS", "take parts of the model out first: “off cross.3.5; no positions”"
+    ] = None
+
+    def open(self, ref: ModelRef) -> Any:
+        """Open the model, edited. Raises `InputError` for an edit that it cannot take."""
+        from transformer.catalogue import open_tracer
+        from transformer.errors import InputError
+        from transformer.translator import Translator
+
+        tracer = open_tracer(ref, self.device)
+        if self.edit is None:
+            return tracer
+        if not isinstance(tracer, Translator):
+            raise InputError(f"--edit {self.edit}: {_WORKS[ref.kind].split(';')[0]}; edits need an "
+                             "encoder-decoder in this project's format")  # fmt: skip
+        return tracer.edited(self.edit)
 
     def settings(self) -> dict[str, Any]:
         """Return the keyword arguments of `Translator.translate` and `trace`."""

@@ -22,7 +22,6 @@ def trace(
 ) -> None:
     """Record every attention map of one sentence."""
     from transformer.arrays.trace_file import npz_path, save_arrays
-    from transformer.catalogue import open_tracer
     from transformer.errors import InputError
     from transformer.search.reader import unknown_text
     from transformer.translator import Translator
@@ -31,7 +30,7 @@ def trace(
         raise InputError("--sample cannot be combined with --tgt, which is followed as it is")
     path = npz_path(out)
     ref = of_kind(model.checkpoint, "checkpoint", "one_stack", "huggingface")
-    tracer = open_tracer(ref, model.device)
+    tracer = model.open(ref)
     settings = {name: value for name, value in model.settings().items() if value is not None}
     found = tracer.trace(src, target=tgt, top_k=top_k, **settings)
     save_arrays(found, path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from io import BufferedReader
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from transformer.commands.options import Sentences, Steering, listed, of_kind
 
@@ -18,12 +18,11 @@ _NAMED = 10
 
 def translate(sentences: Sentences = (), *, model: Steering) -> None:
     """Translate sentences."""
-    from transformer.catalogue import open_tracer
     from transformer.errors import InputError
     from transformer.translator import Translator
 
     ref = of_kind(model.checkpoint, "checkpoint", "huggingface")
-    translator: Any = open_tracer(ref, model.device)
+    translator = model.open(ref)
     settings, own = model.settings(), isinstance(translator, Translator)
     translator.translate([], **settings)  # complains about settings before any input is read
     n_read, batches = 0, [sentences] if sentences else stdin_lines()

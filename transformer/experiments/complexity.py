@@ -33,6 +33,7 @@ from transformer.experiments.records import Cell, Measurement, Provenance
 from transformer.hooks import Record, matching
 from transformer.measures.layer_costs import LAYER_COSTS, LayerKind
 from transformer.types import Report
+from transformer.worker.limits import processors
 
 #: Width of a head, as in the paper's base model.
 D_K = 64
@@ -222,12 +223,10 @@ def measure(plan: Plan, report: Report = lambda done, total: None) -> Measuremen
             load = _time(list(timed.values()), plan.seconds, report)
     finally:
         torch.set_num_threads(before)
-    affinity: Callable[[int], set[int]] | None = getattr(os, "sched_getaffinity", None)
     made = Provenance(
         plan.command, datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         torch.cuda.get_device_name(device) if device.type == "cuda" else processor_name(),
-        len(affinity(0)) if affinity else os.cpu_count() or 1, plan.threads, torch.__version__,
-        load, plan.held,
+        processors(), plan.threads, torch.__version__, load, plan.held,
     )  # fmt: skip
     return Measurement(
         made, plan.lengths, plan.widths, plan.kernel, plan.window,

@@ -11,13 +11,12 @@ _ABBREVIATIONS = frozenset({
     "mr.", "mrs.", "ms.", "dr.", "prof.", "st.", "vs.", "etc.", "e.g.", "i.e.", "jr.", "sr.",
     "co.", "inc.", "ltd.", "no.", "fig.", "approx.",
 })  # fmt: skip
-_BEFORE = re.compile(r"^([\"“”‘'(\[{<$£€#]|``)(.+)$")
-_AFTER = re.compile(r"^(.+?)(\.\.\.|…|[\"“”’')\]}>,;:!?%]|'')$")
-_CLITIC = re.compile(r"^(.+?)(n['’]t|['’](?:s|re|ve|ll|d|m))$", re.IGNORECASE)
+_BEFORE = ("``", *"\"“”‘'([{<$£€#")
+_AFTER = ("...", "''", *"…\"“”’')]}>,;:!?%")
+_CLITIC = re.compile(r"(n['’]t|['’](?:s|re|ve|ll|d|m))$", re.IGNORECASE)
 _HYPHEN = re.compile(r"(?<=[^\W\d_])(-)(?=[^\W\d_])")
 #: Words of several marks.
 _WHOLE = frozenset({"``", "''", "...", "--"})
-_SINGLE_CLITIC = re.compile(r"^(n['’]t|['’](?:s|re|ve|ll|d|m))$", re.IGNORECASE)
 
 
 #: Tags of punctuation with one meaning.
@@ -49,17 +48,22 @@ def split_words(text: str) -> list[str]:
 
 
 def _split(chunk: str, *, last: bool) -> list[str]:
-    if len(chunk) == 1 or chunk in _WHOLE or _SINGLE_CLITIC.match(chunk):
-        return [chunk]
-    if match := _BEFORE.match(chunk):
-        return [match[1], *_split(match[2], last=last)]
-    if match := _AFTER.match(chunk):
-        return [*_split(match[1], last=False), match[2]]
-    if last and chunk.endswith(".") and chunk.strip(".") and chunk.lower() not in _ABBREVIATIONS:
-        return [*_split(chunk[:-1], last=False), "."]
-    if (match := _CLITIC.match(chunk)) and match[1]:
-        return [*_split(match[1], last=False), match[2]]
-    parts = _HYPHEN.split(chunk)
-    if len(parts) == 1:
-        return parts
-    return [word for part in parts for word in _split(part, last=False)]
+    before, after = [], []
+    while len(chunk) > 1 and chunk not in _WHOLE and not _CLITIC.fullmatch(chunk):
+        if mark := next(filter(chunk.startswith, _BEFORE), ""):
+            before.append(mark)
+            chunk = chunk.removeprefix(mark)
+            continue
+        mark = next(filter(chunk.endswith, _AFTER), "")
+        if not mark and last and chunk.endswith(".") and chunk.strip("."):
+            mark = "" if chunk.lower() in _ABBREVIATIONS else "."
+        if not mark and (match := _CLITIC.search(chunk[-3:])):  # all of it would take long
+            mark = match[1]
+        if not mark:
+            break
+        after.append(mark)
+        chunk, last = chunk.removesuffix(mark), False
+    words = parts = _HYPHEN.split(chunk)
+    if len(parts) > 1:
+        words = [word for part in parts for word in _split(part, last=False)]
+    return [*before, *words, *reversed(after)]

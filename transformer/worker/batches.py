@@ -17,6 +17,7 @@ from transformer.trace.tracer import Tracer
 from transformer.translator import Translator
 from transformer.types import Report
 from transformer.worker.job import STOP, Job, StoppedError
+from transformer.worker.limits import model_memory
 from transformer.worker.scheduler import Scheduler
 from transformer.worker.tracing import checked, is_small, model_bytes, open_unchanged, trace_in_turn
 
@@ -24,7 +25,7 @@ from transformer.worker.tracing import checked, is_small, model_bytes, open_unch
 MOST, SHORT = 6, 200
 
 #: Limit in bytes for the models of a process; the least recently used are dropped first.
-_MODEL_BYTES = 2**30
+MODEL_BYTES = model_memory()[1]
 
 #: Arguments that sentences of a batch share; others are one sentence's own.
 _COMMON = {"beam_size", "alpha"}
@@ -116,6 +117,6 @@ def trace_by_reference(
         model = _models.get(key) or open_unchanged(ref, device)
         _models[key] = model
         _models.move_to_end(key)
-        while len(_models) > 1 and sum(map(model_bytes, _models.values())) > _MODEL_BYTES:
+        while len(_models) > 1 and sum(map(model_bytes, _models.values())) > MODEL_BYTES:
             _models.popitem(last=False)
     return _batches.trace(model, sentence, arguments, report)

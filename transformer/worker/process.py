@@ -32,12 +32,6 @@ from transformer.worker.job import EVERY, Job
 
 T = TypeVar("T")
 
-#: Environment variable with the number of processes that trace sentences; 0 for none.
-SETTING = "HEADLIGHT_WORKERS"
-
-#: Largest number of processes without the setting.
-_MOST = 4
-
 #: Sentences waiting for a process before another one starts.
 _WAITING = 2
 
@@ -185,17 +179,6 @@ class Pool:
             for each in self._workers:
                 each.close()
             self._workers = {}
-
-
-def most_workers() -> int:
-    """Return the number of processes that the environment allows.
-
-    By default one processor is left to the server, and at most four are used.
-    """
-    setting = os.environ.get(SETTING, "").strip()
-    if setting.isdecimal():
-        return int(setting)
-    return max(1, min(_MOST, (os.cpu_count() or 1) - 1))
 
 
 class _Here(Job[T]):

@@ -27,8 +27,10 @@ COPIES = 4
 
 
 def model_bytes(model: Tracer) -> int:
-    """Return the bytes that a model of this project takes in memory, 0 for other kinds."""
-    return COPIES * 4 * model.config.n_numbers if isinstance(model, Translator) else 0
+    """Return the bytes that a model takes in memory, 0 for a file of arrays."""
+    if isinstance(model, Translator):
+        return COPIES * 4 * model.config.n_numbers
+    return int(getattr(model, "nbytes", 0))
 
 
 def open_unchanged(ref: ModelRef, device: str) -> Tracer:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from figures.attention import head_table
 from figures.compare import LETTERS
@@ -37,7 +38,7 @@ from ui.core import url_state
 from ui.core.layout import current_theme, sized
 from ui.core.side import OTHER_HEAD, OTHER_LAYER, Side
 from ui.core.url_state import HEAD, KIND, LAYER, Param
-from ui.core.widgets import UNITS, choose_one, refill, units_control
+from ui.core.widgets import UNITS, bound, choose_one, refill, units_control
 from ui.export.download import trace_for
 from ui.frame.twice import Changes, Download, Pair, Setup, Twice, draw_cell
 from ui.head.choice import kind_now, shared_kinds
@@ -94,7 +95,7 @@ def open_maps(pair: Pair, display: str, *, displays: bool = True) -> Both | None
 
     Args:
         display: how to look at the maps.
-        displays: whether that can be chosen.
+        displays: whether that can be chosen, and with it layers and heads.
     """
     left, right = (side.trace for side in pair.sides)
     kinds = shared_kinds((left, right))
@@ -102,19 +103,23 @@ def open_maps(pair: Pair, display: str, *, displays: bool = True) -> Both | None
         st.info("These two have no kind of attention in common.", icon=":material/info:")
         return None
     kind = kind_now(left, right)
-    with pair.controls.container(key="compare_maps", horizontal=True, vertical_alignment="center"):
-        # One row holds kinds and displays, so kinds are short, as on the grid's tabs.
-        names = {each: KIND_TEXTS[each].short for each in kinds}
-        forgotten = AttentionSettings.of("tokens")
-        choose_one("Kind of attention", KIND, names, None, *forgotten, chosen=kind, wrap=False)
+    with pair.controls:
         if displays:
             labels = {name: label for name, (label, _) in DISPLAYS.items()}
-            choose_one("View", BESIDE, labels, wrap=False)
-        with st.popover("Options", icon=":material/tune:", type="tertiary"):
-            refill("units_widget", "dim_widget", "combine_widget")
-            units_control()
-            draw_dim()
-            draw_combine()
+            st.selectbox(
+                "Show", list(labels), format_func=labels.__getitem__, width=160,
+                label_visibility="collapsed", **bound(BESIDE),
+            )  # fmt: skip
+        options = st.popover("Options", icon=":material/tune:", type="tertiary")
+    with options:
+        refill("kind_widget", "units_widget", "dim_widget", "combine_widget")
+        names = {each: KIND_TEXTS[each].name for each in kinds}
+        forgotten = AttentionSettings.of("tokens")
+        choose_one("Kind of attention", KIND, names, None, *forgotten, chosen=kind)
+        cells = st.container()
+        units_control()
+        draw_dim()
+        draw_combine()
     units = url_state.get(UNITS)
     fit = fit_of(left, right, kind, units, by_place=pair.setup.by_place)
     if display.startswith("difference") and fit.units:
@@ -135,7 +140,11 @@ def open_maps(pair: Pair, display: str, *, displays: bool = True) -> Both | None
         get_maps(side.view, side.trace, choice)
         for side, choice in zip(pair.sides, (one, two), strict=True)
     ]
-    return Both(pair, kind, fit, (one, two), (maps[0], maps[1]))
+    both = Both(pair, kind, fit, (one, two), (maps[0], maps[1]))
+    if displays:
+        for side in pair.sides:
+            _cell_boxes(both, side, cells)
+    return both
 
 
 def draw_twice(pair: Pair) -> Download | None:
@@ -174,28 +183,23 @@ def _figure(setup: Setup, shown: MapsChoice) -> Exhibit:
     return any_maps_exhibit(traces, shown, compared(setup))
 
 
-def draw_lens(
-    both: Both, side: Side, key: str, max_height: int = _TALL, *, named: bool = True
-) -> None:
+def draw_lens(both: Both, side: Side, key: str, max_height: int = _TALL) -> None:
     """Draw one side's map, with its name above it."""
     choice, maps = both.of(side)
     shown = shown_map(maps, choice)
-    if named:
-        st.markdown(f"{side.lead}{plain(shown.name)}")
+    st.markdown(f"{side.lead}{plain(shown.name)}")
     show(shown.lens(max_height), key=key)
 
 
-def _cell_boxes(both: Both, side: Side) -> None:
-    places = st.container(key=f"compare_cells_{side.letter}").columns(2, gap="small")
+def _cell_boxes(both: Both, side: Side, where: DeltaGenerator) -> None:
+    refill(*(f"{param.name}_widget" for param in side.cell_params))
+    places = where.columns(2, gap="small")
     raws = [param.write(url_state.get(param)) for param in side.cell_params]
     draw_cell(side, places, both.of(side)[1].weights.shape, raws, mean=True)
 
 
 def _matrices(both: Both) -> None:
-    both.pair.rows(
-        lambda side: _cell_boxes(both, side),
-        lambda side: draw_lens(both, side, side.key("compare_lens"), named=False),
-    )
+    both.pair.rows(lambda side: draw_lens(both, side, side.key("compare_lens")))
 
 
 def _say_unpaired(both: Both) -> None:
@@ -209,7 +213,6 @@ def _difference(both: Both) -> None:
         _say_unpaired(both)
         _matrices(both)
         return
-    both.pair.rows(lambda side: _cell_boxes(both, side))
     shown = difference_map(*both.maps, both.choices)
     picture, words = st.columns([0.62, 0.38], gap="large")
     with picture.container():

@@ -89,11 +89,11 @@ def _cut(pieces: Sequence[str]) -> str:
 
 def _positions(pair: Pair) -> Download | None:
     """Draw the tables that both add, and below them their difference if they have the same size."""
-    length, which = pair.controls.columns([3, 2], gap="large", vertical_alignment="bottom")
-    n = length.slider(
-        "Positions", 8, 512, help=term("positional encoding"), **bound(PositionsChoice.length)
-    )
-    stack = choose_one("Stack", PositionsChoice.side, list(STACKS), which)
+    n = pair.controls.slider(
+        "Positions", 8, 512, help=term("positional encoding"), width=220,
+        **bound(PositionsChoice.length),
+    )  # fmt: skip
+    stack = choose_one("Stack", PositionsChoice.side, list(STACKS), pair.controls)
     found = {
         side.letter: own_positions(get_translator(side.view), STACKS[stack], n)
         for side in pair.shown

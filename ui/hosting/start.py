@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import tempfile
 import threading
 import time
@@ -14,6 +15,7 @@ from pathlib import Path
 from streamlit import config
 
 from transformer.files.leftovers import RUNS, clear_away, remove_stages
+from transformer.worker.limits import most_workers, processors
 from ui.core import public
 from ui.hosting.headers import frames
 from ui.hosting.visitors import VISITORS, idle_minutes, most_visitors
@@ -22,20 +24,14 @@ from ui.work.roots import checkpoint_roots
 
 log = logging.getLogger(__name__)
 
-#: Loggers whose lines visitors can cause.
-LOGGERS = ("asyncio", "uvicorn.error", "uvicorn.access")
-
-#: Lines of one kind logged within `WINDOW` seconds; further ones are counted.
-MOST, WINDOW = 5, 60.0
-
-#: Kinds of line distinguished.
-_KINDS = 200
+#: Lines of one kind logged within `WINDOW` seconds, and their longest; further ones are counted.
+MOST, WINDOW, LONGEST = 5, 60.0, 4000
 
 
 def problems() -> list[str]:
     """Return the errors in this server's settings, one line each."""
     found = []
-    checks: list[Callable[[], object]] = [most_visitors, idle_minutes, frames]
+    checks: list[Callable[[], object]] = [most_visitors, idle_minutes, frames, most_workers]
     checks += [partial(limit, unit) for unit in ("seconds", "tokens")]
     for check in checks:
         try:
@@ -56,10 +52,9 @@ def problems() -> list[str]:
 def prepare() -> None:
     """Set limits, and remove leftovers of a killed server."""
     VISITORS.most, VISITORS.idle = most_visitors(), 60.0 * idle_minutes()
-    for name in LOGGERS:
-        logger = logging.getLogger(name)
-        if not any(isinstance(each, Sparse) for each in logger.filters):
-            logger.addFilter(Sparse())
+    limit_lines()
+    # Read by PyTorch, here and in processes that train.
+    os.environ.setdefault("OMP_NUM_THREADS", str(processors()))
     with suppress(ImportError, ValueError, OSError):
         import resource
 
@@ -74,10 +69,10 @@ def prepare() -> None:
 
 
 class Sparse(logging.Filter):
-    """Limits repeated log lines and logs their count later. Thread-safe.
+    """Limits log lines of one kind and logs their count later. Thread-safe.
 
-    Without descriptors left, asyncio logs a traceback for each refused connection, thousands a
-    second.
+    A kind is a place in the code and a type of error: visitors can cause lines, and choose what
+    they say, but not where they are logged.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -87,16 +82,39 @@ class Sparse(logging.Filter):
         self._lock = threading.Lock()
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Return whether to log a line."""
-        kind = (record.name, record.levelno, str(record.msg).partition("\n")[0][:200])
-        now = self._clock()
+        """Return whether to log a line, and cut a long one short."""
+        error = record.exc_info[0] if record.exc_info else None
+        kind = (record.pathname, record.lineno, error.__name__ if error else "")
+        now, left_out = self._clock(), 0
         with self._lock:
-            since, count = self._seen.pop(kind, (now, 0))
+            since, count = self._seen.get(kind, (now, 0))
             if now - since >= WINDOW:
                 left_out, since, count = max(0, count - MOST), now, 0
-                if left_out:
-                    record.msg = f"{record.msg} ({left_out:,} similar lines omitted)"
             self._seen[kind] = (since, count + 1)
-            while len(self._seen) > _KINDS:
-                self._seen.pop(next(iter(self._seen)))
-        return count < MOST
+        if count >= MOST:
+            return False
+        if record.exc_info and not record.exc_text:
+            record.exc_text = logging.Formatter().formatException(record.exc_info)[-LONGEST:]
+        said = f" ({left_out:,} similar lines omitted)" if left_out else ""
+        record.msg, record.args = record.getMessage()[:LONGEST] + said, ()
+        return True
+
+
+#: One limit for all lines of this server.
+_LINES = Sparse()
+
+
+class _Logger(logging.Logger):
+    """A logger made after the start."""
+
+    def __init__(self, name: str, level: int = logging.NOTSET) -> None:
+        super().__init__(name, level)
+        self.addFilter(_LINES)
+
+
+def limit_lines() -> None:
+    """Limit the lines of every logger, those that libraries make later included."""
+    logging.setLoggerClass(_Logger)
+    for logger in (logging.root, *logging.root.manager.loggerDict.values()):
+        if isinstance(logger, logging.Logger):
+            logger.addFilter(_LINES)

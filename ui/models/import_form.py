@@ -13,6 +13,7 @@ from transformer.files.hub import HubModel, is_name, look_up, missing_client
 from transformer.importers.registry import FORMATS, Format
 from transformer.importers.torch_content import explanation, hint
 from transformer.models.foreign import format_of
+from transformer.worker.limits import free_memory
 from ui.core import url_state
 from ui.core.public import is_public
 from ui.core.url_state import Param, one_of
@@ -20,7 +21,6 @@ from ui.core.widgets import bound, fill
 from ui.frame.import_access import admit, refusal, take_token, wants_token
 from ui.models import import_plan
 from ui.models.import_plan import Import, Plan, begin, plan_folder, plan_hub
-from ui.work.budget import free_memory
 from ui.work.roots import checkpoint_roots, without_root
 
 _JOB, _FOUND, _TOKEN_BOX = "headlight_import", "headlight_hub_model", "import_token"

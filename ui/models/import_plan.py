@@ -26,8 +26,8 @@ from transformer.files.leftovers import STAGE, own_prefix, remove_stages
 from transformer.files.safe import check_file
 from transformer.importers.registry import FORMATS, Format, put_in_place
 from transformer.worker.job import Job, StoppedError
+from transformer.worker.limits import free_memory
 from transformer.worker.scheduler import Scheduler
-from ui.work.budget import free_memory
 from ui.work.roots import checkpoint_roots, checkpoints_root, shown, within_roots, without_root
 
 #: Names of new checkpoints: plain folder names.

@@ -21,17 +21,15 @@ from transformer.files.safe import modified
 from transformer.models.arrays import ArchivedTrace
 from transformer.trace.tracer import Tracer
 from transformer.translator import Translator
+from transformer.worker import tracing
+from transformer.worker.limits import free_memory, model_memory
 from transformer.worker.tracing import COPIES, open_unchanged
 from ui.core.view import Request, View
-from ui.work.budget import free_memory
 from ui.work.lru import Lru, seal
 from ui.work.roots import checkpoint_roots, within_roots
 
 #: Opened first, if it exists.
 DEFAULT_CHECKPOINT = "everyday-en-de"
-
-#: Limit in bytes for the models in memory, on whatever device; the least recently used go first.
-MODEL_BYTES = 2 * 2**30
 
 #: Free memory in bytes that loading a model must leave.
 _LEFT_FREE = 256 * 2**20
@@ -146,15 +144,11 @@ def _make_room(entry: Entry) -> None:
 
 def model_bytes(loaded: Tracer) -> int:
     """Return the bytes that a model in memory takes."""
-    if isinstance(loaded, Translator):
-        return COPIES * 4 * loaded.config.n_numbers
-    if isinstance(loaded, ArchivedTrace):
-        return seal(loaded.record)
-    return int(getattr(loaded, "nbytes", 0))
+    return seal(loaded.record) if isinstance(loaded, ArchivedTrace) else tracing.model_bytes(loaded)
 
 
-#: The models in memory, by reference and device.
-MODELS = Lru(MODEL_BYTES, model_bytes)
+#: The models in memory, by reference and device; the least recently used go first.
+MODELS = Lru(model_memory()[0], model_bytes)
 
 
 _frozen = threading.Event()

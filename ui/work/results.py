@@ -12,11 +12,12 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from transformer.trace.records import Trace
 from transformer.types import Report
-from transformer.worker.batches import trace_by_reference, warm_up
+from transformer.worker.batches import MODEL_BYTES, trace_by_reference, warm_up
 from transformer.worker.job import UNKNOWN
-from transformer.worker.process import Pool, most_workers
+from transformer.worker.limits import most_workers
+from transformer.worker.process import Pool
 from transformer.worker.scheduler import Scheduler
-from transformer.worker.tracing import is_small, trace_in_turn
+from transformer.worker.tracing import is_small, model_bytes, trace_in_turn
 from ui.core.view import Request
 from ui.work.lru import Lru, seal
 from ui.work.models import load
@@ -64,7 +65,8 @@ def trace(request: Request, report: Report = unreported) -> Trace:
         model = load(request)
         sentence, arguments = request.sentence, request.arguments()
         worker = None
-        if is_small(model) and model.device == "cpu":
+        fits = is_small(model) and model_bytes(model) <= MODEL_BYTES
+        if fits and model.device == "cpu":
             worker = WORKERS.free(SENTENCES.waiting)
         if worker is None:
             return _bounded(trace_in_turn(model, sentence, arguments, SENTENCES, report))

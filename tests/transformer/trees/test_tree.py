@@ -217,6 +217,7 @@ def test_what_is_not_allowed_ends_the_rules_and_has_no_probability() -> None:
         ("It cost $5.50 in the U.S. in 1990.", "It cost $ 5.50 in the U.S. in 1990 ."),
         ("They 'll go .", "They 'll go ."),
         ("the dogs' house", "the dogs ' house"),
+        ("(" * 3_000 + "So" + "!" * 3_000, "( " * 3_000 + "So" + " !" * 3_000),
     ],
 )
 def test_splits_as_the_treebank_does(text: str, words: str) -> None:

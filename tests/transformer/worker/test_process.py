@@ -22,7 +22,7 @@ from transformer.types import Report
 from transformer.worker import process
 from transformer.worker.batches import trace_by_reference, warm_up
 from transformer.worker.job import UNKNOWN, Job, StoppedError
-from transformer.worker.process import SETTING, LostError, Pool, Process, most_workers, start_alone
+from transformer.worker.process import LostError, Pool, Process, start_alone
 from transformer.worker.scheduler import Scheduler
 from transformer.worker.tracing import trace_in_turn
 
@@ -137,19 +137,6 @@ def _echo(job: Job[tuple[object, int]]) -> tuple[object, int]:
 
 def _unpicklable(job: Job[object]) -> object:
     return lambda: None
-
-
-@pytest.mark.parametrize(
-    ("setting", "processors", "most"),
-    [("", 1, 1), ("", 2, 1), ("", 4, 3), ("", 64, 4), ("0", 8, 0), ("7", 2, 7), ("many", 2, 1)],
-)
-def test_number_of_processes(
-    setting: str, processors: int, most: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(SETTING, setting)
-    monkeypatch.setattr(process.os, "cpu_count", lambda: processors)
-    assert most_workers() == most
-    assert Pool(0, warm_up).free(waiting=99) is None
 
 
 def test_an_outcome_is_returned_or_raised() -> None:

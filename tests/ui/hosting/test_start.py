@@ -6,7 +6,7 @@ import pytest
 
 from ui.core import public
 from ui.hosting import start
-from ui.hosting.start import MOST, WINDOW, Sparse
+from ui.hosting.start import LONGEST, MOST, WINDOW, Sparse
 
 
 @pytest.fixture
@@ -24,6 +24,7 @@ def hosts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         ("HEADLIGHT_IDLE_MINUTES", "0.5", "HEADLIGHT_IDLE_MINUTES=0.5: must be a whole number"),
         ("HEADLIGHT_BUDGET_SECONDS", "1.5", "HEADLIGHT_BUDGET_SECONDS=1.5: must be a whole"),
         ("HEADLIGHT_BUDGET_TOKENS", "²", "must be a whole number"),
+        ("HEADLIGHT_WORKERS", "many", "must be a whole number"),
         ("HEADLIGHT_FRAMES", "example.org", "must be origins"),
     ],
 )
@@ -47,23 +48,22 @@ def test_a_public_server_needs_its_names(hosts: list[str], monkeypatch: pytest.M
     assert start.problems() == []
 
 
-def record(text: str, level: int = logging.ERROR) -> logging.LogRecord:
-    return logging.LogRecord("asyncio", level, "", 0, text, None, None)
+def record(line: int, text: str, error: Exception | None = None) -> logging.LogRecord:
+    exc_info = (type(error), error, None) if error else None
+    return logging.LogRecord("any", logging.ERROR, "code.py", line, text, None, exc_info)
 
 
 def test_a_flood_is_written_a_few_times_and_then_counted() -> None:
     now = [0.0]
     sparse = Sparse(lambda: now[0])
-    flood = "socket.accept() out of system resource\nsocket: <{}>"
-    written = [sparse.filter(record(flood.format(number))) for number in range(10_000)]
+    written = [sparse.filter(record(1, f"no file {number}")) for number in range(10_000)]
     assert sum(written) == MOST and all(written[:MOST])
-    assert sparse.filter(record("another line"))
-    assert sparse.filter(record(flood, logging.INFO))
+    errors = [sparse.filter(record(1, "failed", KeyError(number))) for number in range(10)]
+    assert sum(errors) == MOST
+    assert sparse.filter(record(2, "another place"))
     now[0] = WINDOW
-    later = record(flood)
+    later = record(1, "no file")
     assert sparse.filter(later)
-    assert f"({10_000 - MOST:,} similar lines omitted)" in later.getMessage()
-    quiet = record(flood)
-    assert sparse.filter(quiet) and "similar lines" not in quiet.getMessage()
-    assert all(sparse.filter(record(f"line {number}")) for number in range(1_000))
-    assert len(sparse._seen) <= 200  # different lines take no memory
+    assert later.getMessage() == f"no file ({10_000 - MOST:,} similar lines omitted)"
+    long = record(1, "100%" + "x" * 10**6, ValueError("y" * 10**6))
+    assert sparse.filter(long) and len(logging.Formatter().format(long)) < 3 * LONGEST

@@ -3,11 +3,11 @@
 // float32 a node, over the words and `</s>`, -1 where the model did not write the node.
 
 const LEVEL = 2.6; // from one level of the tree to the next, in em
-const [SMALLEST, LARGEST] = [0.8, 1.45]; // of an em, to fit the view; a longer sentence scrolls
+const [SMALLEST, LARGEST] = [0.88, 1.45]; // of an em, to fit the view; a longer sentence scrolls
 
 function component({ root, header, body }, host) {
   const choice = syncChoice(host, header);
-  const picture = make("div", "picture");
+  const picture = make("div", "picture scrolls");
   const panel = make("div", "panel", { "aria-live": "polite" });
   root.replaceChildren(make("div", "parts", picture, panel));
   const view = { root, header, picture, panel, weights: floatsOf(body), shown: null };

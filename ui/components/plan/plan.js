@@ -1,7 +1,7 @@
 // Figure 1 of the paper for one checkpoint: blocks, arrows, the sentence's tokens, real numbers. A click
 // on a block with a page of its own is reported as "open".
 
-const SCALES = [1.35, 1.25, 1.15, 1.05, 1, 0.95, 0.9, 0.85, 0.8, 0.75]; // of type, largest first
+const SCALES = [1.35, 1.25, 1.15, 1.05, 1]; // of type, largest first
 
 function component({ root, header, body }, host) {
   root.halt?.();

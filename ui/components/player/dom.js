@@ -4,7 +4,7 @@
 function write(element, token) {
   element.dir = "auto";
   const marked = token.startsWith("▁");
-  element.replaceChildren(...(marked ? [make("span", "mark", "▁"), token.slice(1)] : [token]));
+  element.replaceChildren(...(marked ? [make("span", "mark", "_"), token.slice(1)] : [token]));
 }
 
 /** A named row of tokens. Returns: its list. */

@@ -43,7 +43,7 @@ class Player {
     this.matrixNote = make("p", "note");
     // On a phone the maps are wider than the screen: the scroller moves what the canvas shows.
     this.whole = make("div", "whole");
-    this.scroller = make("div", "scroller", this.whole, this.matrix);
+    this.scroller = make("div", "scroller scrolls", this.whole, this.matrix);
     const lens = make("div", "panel lens", this.choosers, this.scroller, this.matrixNote);
     this.tip = make("div", "tip", { "aria-hidden": true });
     this.live = make("div", "unseen", { "aria-live": "polite" });

@@ -7,7 +7,7 @@ Object.assign(Player.prototype, {
   /** Build the strip, and the button in the lane's name that opens it. */
   buildShift() {
     const label = "Decoder positions, what each reads and predicts";
-    this.positions = make("ol", "positions", { "aria-label": label });
+    this.positions = make("ol", "positions scrolls", { "aria-label": label });
     this.shiftNote = make("p", "note");
     const names = ["predicts", "reads"].map((name) => make("span", "", name));
     const title = make("div", "shift-names", { "aria-hidden": true }, names);

@@ -174,14 +174,14 @@ function paintNode(pen, view, state, index, box) {
     pen.textBaseline = "middle";
     pen.fillStyle = kept && line > 0 ? ink.text : ink.quiet;
     const wide = box.w >= 0.8 * NODE * size.unit; // room for numbers beside or below the word
-    const two = inBeam && wide && size.unit >= 0.72;
+    const two = inBeam && wide && size.unit >= 0.85 * view.type;
     const name = `${line === 2 ? "600 " : ""}${fontSize}px ${font}`;
     const room = box.w - 1.75 * size.margin - (inBeam || !wide ? 0 : 36 * size.unit);
     const text = shortened(pen, view, header.text[index], name, room);
     pen.font = name;
     pen.fillText(text, box.x + size.margin, box.y + box.h * (two ? 0.32 : 0.53));
     pen.fillStyle = ink.quiet;
-    pen.font = `${11 * size.unit}px ${font}`;
+    pen.font = `${Math.max(11.5 * size.unit, 11)}px ${font}`;
     if (two) {
       const numbers = `${signed(header.total[index])} · ${signed(header.score[index])}`;
       pen.fillText(numbers, box.x + size.margin, box.y + box.h * 0.74);
@@ -220,7 +220,7 @@ function paintMark(pen, view, box, name, colour, active) {
   pen.arc(x, box.y - 1, r, 0, 2 * Math.PI);
   pen.fill();
   pen.fillStyle = inkOn(colour);
-  pen.font = `600 ${Math.max(10, 11 * size.unit)}px ${font}`;
+  pen.font = `600 ${Math.max(11, 11 * size.unit)}px ${font}`;
   pen.textAlign = "center";
   pen.textBaseline = "middle";
   pen.fillText(name.toUpperCase(), x, box.y - 0.5);

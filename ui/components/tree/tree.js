@@ -3,8 +3,7 @@
 
 const REST_MS = 250;
 const ZOOMS = [0.35, 0.5, 0.7, 0.85, 1, 1.2, 1.45];
-const LEAST_ZOOM = 0.85; // to open with, where that shows all steps
-const LEGIBLE_ZOOM = 0.8; // "Fit" goes no smaller while shorter columns make room
+const LEGIBLE_ZOOM = 0.92; // "Fit" goes no smaller while shorter columns make room
 const LEAST_COLUMN = 34; // px that still hold the beginning of a word
 const MOST_HEIGHT = 430; // px of tree before it scrolls
 
@@ -51,7 +50,7 @@ class TreeView {
     const bar = make("div", "bar", a, b, this.clear, this.toggle, legend, zooms);
     this.canvas = make("canvas", "nodes", { "aria-hidden": true });
     this.space = make("div", "space", this.canvas);
-    this.view = make("div", "view", this.space, { tabindex: 0, role: "application" });
+    this.view = make("div", "view scrolls", this.space, { tabindex: 0, role: "application" });
     this.readout = make("p", "readout", { role: "status" });
     this.root.replaceChildren(bar, this.view, this.readout);
     this.listen();
@@ -115,7 +114,7 @@ class TreeView {
     this.type = parseFloat(getComputedStyle(this.root).getPropertyValue("--hl-scale")) || 1;
     this.ink = inkOf(this.root, this.header);
     this.font = this.ink.font;
-    this.zoom ??= Math.min(1, Math.max(LEAST_ZOOM, this.fitting()));
+    this.zoom ??= 1; // readable first: a long search scrolls
     this.size = geometry(this.header, this.zoom, this.type, this.narrow);
     const { width, height } = extent(this.header, this.size, this.shown);
     const bar = width > this.view.clientWidth ? 16 : 2;

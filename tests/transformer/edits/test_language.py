@@ -1,0 +1,106 @@
+"""Edits as text."""
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.transformer.test_model import CONFIGS
+from transformer.edits.language import VERBS, Edit, parse_edit, parse_edits, text_of
+from transformer.errors import InputError
+
+NUMBERS = st.integers(0, 999)
+MAYBE = st.none() | NUMBERS
+HEADS = st.fixed_dictionaries({"where": st.sampled_from(["encoder", "decoder", "cross"])}).flatmap(
+    lambda kind: st.one_of(
+        st.just(kind),
+        st.fixed_dictionaries({"layer": NUMBERS, "index": MAYBE}).map(lambda n: {**kind, **n}),
+    )
+)
+STACKS = st.fixed_dictionaries({"where": st.sampled_from(["encoder", "decoder"])})
+
+
+def of(verb: str, *parts: st.SearchStrategy[dict[str, object]]) -> st.SearchStrategy[Edit]:
+    def made(given: tuple[dict[str, object], ...]) -> Edit:
+        fields = {name: value for part in given for name, value in part.items()}
+        return Edit(verb, **fields)  # type: ignore[arg-type]
+
+    return st.tuples(*parts).map(made)
+
+
+def some(**fields: st.SearchStrategy[object]) -> st.SearchStrategy[dict[str, object]]:
+    return st.fixed_dictionaries(fields)
+
+
+EDITS = st.one_of(
+    *(of(verb, HEADS) for verb in ("off", "mean", "uniform", "swap qk", "no scaling")),
+    of("scale", HEADS, some(value=st.floats(0, 4))),
+    of("cut", HEADS, some(query=NUMBERS, key=MAYBE)),
+    of("cut", HEADS, some(key=NUMBERS)),
+    *(of(verb, STACKS, some(layer=NUMBERS)) for verb in ("skip", "ffn off", "no residual")),
+    of("neuron", STACKS, some(layer=NUMBERS, index=NUMBERS, value=st.floats(-1e4, 1e4))),
+    of("shift positions", some(value=st.integers(1, 1000).map(float))),
+    of("no positions", some(where=st.sampled_from([None, "encoder", "decoder"]))),
+    of("no mask", some(where=st.sampled_from([None, "decoder"]))),
+)
+
+
+@given(EDITS)
+def test_an_edit_is_read_as_it_is_written(edit: Edit) -> None:
+    assert parse_edit(str(edit)) == edit
+    assert parse_edit(f"  {str(edit).replace(' ', '   ')} ") == edit
+
+
+@given(st.lists(EDITS, max_size=6, unique_by=lambda e: (e.verb, e.where, e.layer, e.index)))
+def test_edits_are_a_set(edits: list[Edit]) -> None:
+    found = parse_edits(edits)
+    assert parse_edits(text_of(found)) == found and set(found) == set(edits)
+    assert parse_edits([*random.Random(1).sample(edits, len(edits)), *edits]) == found
+
+
+@given(st.text(max_size=100) | st.lists(st.sampled_from(
+    [*VERBS, "cross.3.5", "decoder.1", "0.5", "q1", "k1", "-1", "1.1.1.1", "²", "\u0661"]
+)).map(" ".join))  # fmt: skip
+def test_any_text_is_an_edit_or_one_line(text: str) -> None:
+    try:
+        edit = parse_edit(text)
+    except InputError as error:
+        reason = str(error)
+        assert text[:40] in reason
+    else:
+        assert parse_edit(str(edit)) == edit
+
+
+@pytest.mark.parametrize(("text", "reason"), [
+    ("of cross.1", "begins with none of off, scale, mean, "),
+    ("off", "names no place, such as cross.3.5"),
+    ("off memory.1", "“memory” is not encoder or decoder or cross"),
+    ("off cross.0", "“cross.0” is no place"),
+    ("off cross.1.2 3", "“3” is too much"),
+    ("scale cross.1 4.5", "“4.5” is not a number from 0 to 4"),
+    ("scale cross.1", "“” is not a number"),
+    ("shift positions 1.5", "is not a whole number from 1 to 1000"),
+    ("cut cross", "names neither a query such as q4 nor a key such as k2"),
+    ("cut cross q1 q2", "“q2” is not one query"),
+    ("skip cross.1", "“cross” is not encoder or decoder"),
+    ("no mask encoder", "“encoder” is not decoder"),
+    ("neuron decoder.1 0", "is no place such as decoder.2.713"),
+    (["scale cross.1 0.5", "scale cross.1 2"], "are of one thing"),
+    ("; ".join(f"off cross.{n}" for n in range(1, 300)), "at most 256"),
+])  # fmt: skip
+def test_a_bad_edit_is_one_line_with_the_reason(text: str | list[str], reason: str) -> None:
+    with pytest.raises(InputError, match="edit") as raised:
+        parse_edits(text)
+    assert reason in str(raised.value) and "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(("text", "there"), [
+    ("off encoder.3", "encoder has layers 1 to 2"),
+    ("uniform decoder.1.3", "decoder layers have heads 1 to 2"),
+    ("neuron encoder.1.13 0", "encoder layers have neurons 1 to 12"),
+    ("neuron decoder.1.29 0", "decoder layers have neurons 1 to 28"),
+])  # fmt: skip
+def test_the_refusal_names_what_a_model_has(text: str, there: str) -> None:
+    with pytest.raises(InputError, match=there):
+        parse_edit(text).check(CONFIGS["a decoder of its own shape"])

@@ -1,0 +1,232 @@
+"""Edits as text: `off cross.3.5`, `cut cross q4 k2`, `no positions`.
+
+Layers, heads, neurons and positions count from 1, as on screen. `encoder`, `decoder` and `cross`
+name a kind of attention for edits of heads, and a stack for edits of layers; a place may leave out
+its last numbers, and then stands for all of them:
+
+    off HEADS                take heads out: their output becomes 0, before W_O
+    scale HEADS FACTOR       multiply their output, by 0 to 4; factors of one head multiply
+    mean HEADS               replace their output by its mean over reference sentences
+    uniform HEADS            spread their weights evenly over what the mask allows
+    cut HEADS [qN] [kN]      remove the edge from query N to key N, or all edges of either
+    ffn off STACK.LAYER      take a feed-forward network out
+    neuron STACK.L.N VALUE   hold one neuron at a value
+    skip STACK.LAYER         let a layer pass its input on
+    no positions [STACK]     add no positions
+    no scaling [HEADS]       leave out the division by sqrt(d_k)
+    no mask [decoder.LAYER]  let the decoder see later tokens of a translation that it is given
+    no residual STACK.LAYER  pass on what each block of a layer computes, without its input
+    shift positions N        count positions from N + 1
+    swap qk HEADS            let queries and keys change places
+
+Edits of one model are a set: their order does not matter. `off` and `scale` act on what `mean`,
+`uniform` and `cut` leave of a head.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Literal, NoReturn, get_args
+
+from transformer.config import ModelConfig
+from transformer.errors import InputError
+from transformer.types import AttentionKind
+
+Verb = Literal[
+    "off", "scale", "mean", "uniform", "cut", "ffn off", "neuron", "skip", "no positions",
+    "no scaling", "no mask", "no residual", "shift positions", "swap qk",
+]  # fmt: skip
+VERBS: tuple[Verb, ...] = get_args(Verb)
+
+Where = Literal["encoder", "decoder", "cross"]
+KINDS: dict[Where, AttentionKind] = {
+    "encoder": "encoder_self", "decoder": "decoder_self", "cross": "cross",
+}  # fmt: skip
+
+#: Largest factor of `scale`, value of `neuron`, and shift of positions.
+MAX_FACTOR, MAX_VALUE, MAX_SHIFT = 4.0, 1e4, 1000
+#: Limits for one model's edits, and for each one's text in characters.
+MAX_EDITS, MAX_LENGTH = 256, 80
+
+#: The numbers that a place may have, and those that it has to have.
+_PLACES: dict[Verb, tuple[int, int]] = {
+    "off": (0, 2), "scale": (0, 2), "mean": (0, 2), "uniform": (0, 2), "cut": (0, 2),
+    "ffn off": (0, 1), "neuron": (2, 2), "skip": (1, 1), "no positions": (0, 0),
+    "no scaling": (0, 2), "no mask": (0, 1), "no residual": (0, 1), "swap qk": (0, 2),
+}  # fmt: skip
+_OF_STACKS = ("ffn off", "neuron", "skip", "no positions", "no mask", "no residual")
+_MAY_BE_ALL = ("no positions", "no scaling", "no mask")
+_VALUES: dict[Verb, tuple[float, float]] = {
+    "scale": (0.0, MAX_FACTOR),
+    "neuron": (-MAX_VALUE, MAX_VALUE),
+    "shift positions": (1, MAX_SHIFT),
+}
+
+
+@dataclass(frozen=True)
+class Edit:
+    """One edit; numbers count from 0 here."""
+
+    verb: Verb
+    where: Where | None = None  # a kind of attention, or a stack; None is all
+    layer: int | None = None
+    index: int | None = None  # of a head or neuron
+    value: float | None = None  # a factor, a neuron's value, or a number of positions
+    query: int | None = None
+    key: int | None = None
+
+    def __str__(self) -> str:
+        numbers = [f".{n + 1}" for n in (self.layer, self.index) if n is not None]
+        edges = ((name, n) for name, n in (("q", self.query), ("k", self.key)) if n is not None)
+        parts = [
+            self.verb,
+            (self.where or "") + "".join(numbers),
+            "" if self.value is None else str(self.value).removesuffix(".0"),
+            *(f"{name}{n + 1}" for name, n in edges),
+        ]
+        return " ".join(filter(None, parts))
+
+    @property
+    def kind(self) -> AttentionKind:
+        """The kind of attention that an edit of heads is for."""
+        assert self.where is not None
+        return KINDS[self.where]
+
+    @property
+    def of_heads(self) -> bool:
+        """Whether the place is heads, not a stack's layers."""
+        return self.verb not in _OF_STACKS and self.verb != "shift positions"
+
+    def check(self, config: ModelConfig) -> None:
+        """Raise `InputError` if a model lacks what is edited, naming what there is."""
+        if self.verb == "shift positions" and self.value is not None:
+            if config.positions == "relative":
+                self._refuse("positions of this model are distances, which no shift changes")
+            if config.positions != "sinusoidal" and self.value >= config.max_positions:
+                self._refuse(f"the model has {config.max_positions} positions")
+        if self.where is None:
+            return
+        encoder = self.where == "encoder"
+        n_layers = config.n_encoder_layers if encoder else config.n_decoder_layers
+        if self.layer is not None and self.layer >= n_layers:
+            self._refuse(f"{self.where} has layers 1 to {n_layers}")
+        if self.of_heads:
+            n, what = (config.n_heads if encoder else config.decoder_heads), "heads"
+        else:
+            n, what = (config.d_ff if encoder else config.decoder_inner), "neurons"
+        if self.index is not None and self.index >= n:
+            self._refuse(f"{self.where} layers have {what} 1 to {n}")
+
+    def _refuse(self, reason: str) -> NoReturn:
+        raise InputError(f"edit “{self}”: {reason}")
+
+
+def parse_edit(text: str) -> Edit:
+    """Read one edit. Raises `InputError` that names the part and what is allowed."""
+    if len(text) > MAX_LENGTH:
+        raise InputError(f"edit “{text[:40]}…”: {len(text)} characters; at most {MAX_LENGTH}")
+    words = text.split()
+    verb = next((each for each in VERBS if words[: len(each.split())] == each.split()), None)
+    if verb is None:
+        raise InputError(f"edit “{text}”: begins with none of {', '.join(VERBS)}")
+    edit, rest = Edit(verb), words[len(verb.split()) :]
+    if verb in _PLACES and rest and not (verb in _MAY_BE_ALL and len(rest) > 1):
+        edit = _placed(edit, rest.pop(0), text)
+    elif verb in _PLACES and verb not in _MAY_BE_ALL:
+        _bad(text, f"names no place, such as {_example(verb)}")
+    if verb in _VALUES:
+        edit = replace(edit, value=_value(verb, rest.pop(0) if rest else "", text))
+    if verb == "cut":
+        edit = _edges(edit, rest, text)
+    elif rest:
+        _bad(text, f"“{rest[0]}” is too much")
+    return edit
+
+
+def parse_edits(edits: str | Iterable[str | Edit]) -> tuple[Edit, ...]:
+    """Read edits; one text may hold several, with “;” between them.
+
+    Returns: each once, in an order of their own, so that equal sets are equal tuples.
+
+    Raises: `InputError` for a bad edit, two values for one thing, or too many.
+    """
+    found: set[Edit] = set()
+    for given in [edits] if isinstance(edits, str) else edits:
+        if isinstance(given, Edit):
+            found.add(given)
+        else:
+            found.update(parse_edit(each) for each in given.split(";") if each.strip())
+    if len(found) > MAX_EDITS:
+        raise InputError(f"{len(found)} edits; at most {MAX_EDITS} are allowed")
+    ordered = sorted(found, key=_order)
+    for one, other in pairwise(ordered):
+        if one.value != other.value and replace(one, value=None) == replace(other, value=None):
+            raise InputError(f"edits “{one}” and “{other}” are of one thing; leave one")
+    return tuple(ordered)
+
+
+def text_of(edits: Sequence[Edit]) -> str:
+    """Return edits in one text, as `parse_edits` reads it."""
+    return "; ".join(map(str, edits))
+
+
+def _order(edit: Edit) -> tuple[object, ...]:
+    numbers = (edit.layer, edit.index, edit.query, edit.key)
+    where = -1 if edit.where is None else list(KINDS).index(edit.where)
+    missing_first = (-1 if n is None else n for n in numbers)
+    return VERBS.index(edit.verb), where, *missing_first, edit.value or 0.0
+
+
+def _placed(edit: Edit, place: str, text: str) -> Edit:
+    name, *numbers = place.split(".")
+    name = name.removesuffix("_self")
+    allowed = list(KINDS)[:2] if edit.verb in _OF_STACKS else list(KINDS)
+    if edit.verb == "no mask":
+        allowed = ["decoder"]  # the encoder sees everything, and so does cross-attention
+    if name not in allowed:
+        _bad(text, f"“{name}” is not {' or '.join(allowed)}")
+    least, most = _PLACES[edit.verb]
+    if not least <= len(numbers) <= most or not all(map(_counts, numbers)):
+        _bad(text, f"“{place}” is no place such as {_example(edit.verb)}")
+    layer, index, *_ = (*(int(n) - 1 for n in numbers), None, None)
+    return replace(edit, where=name, layer=layer, index=index)
+
+
+def _value(verb: Verb, word: str, text: str) -> float:
+    least, most = _VALUES[verb]
+    try:
+        value = float(word)
+    except ValueError:
+        value = float("nan")
+    whole = verb == "shift positions"
+    if not least <= value <= most or (whole and value % 1):
+        kind = "a whole number" if whole else "a number"
+        _bad(text, f"“{word}” is not {kind} from {least:g} to {most:g}")
+    return value + 0.0  # no negative zero
+
+
+def _edges(edit: Edit, words: Sequence[str], text: str) -> Edit:
+    found: dict[str, int] = {}
+    for word in words:
+        if word[:1] not in ("q", "k") or not _counts(word[1:]) or word[0] in found:
+            _bad(text, f"“{word}” is not one query such as q4, or one key such as k2")
+        found[word[0]] = int(word[1:]) - 1
+    if not found:
+        _bad(text, "names neither a query such as q4 nor a key such as k2")
+    return replace(edit, query=found.get("q"), key=found.get("k"))
+
+
+def _counts(digits: str) -> bool:
+    return bool(re.fullmatch(r"[1-9][0-9]{0,5}", digits, re.ASCII))
+
+
+def _example(verb: Verb) -> str:
+    place = {"neuron": "decoder.2.713", "skip": "decoder.2"}
+    return place.get(verb, "decoder.2" if verb in _OF_STACKS else "cross.3.5")
+
+
+def _bad(text: str, reason: str) -> NoReturn:
+    raise InputError(f"edit “{text}”: {reason}")

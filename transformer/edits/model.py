@@ -1,0 +1,297 @@
+"""The edited model: a `Transformer` that shares all weights with the original but those edited.
+
+It is a model like any other, so whatever runs, records or measures one does so with an edited one.
+What can be said by other weights is (`off` zeroes the rows of W_V), and then the fast execution
+runs it. Else a module becomes one of the classes below, which only the reference runs.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from transformer.attention import MultiHeadAttention
+from transformer.context import PLAIN, Context
+from transformer.edits.language import KINDS, Edit, parse_edits
+from transformer.errors import InputError
+from transformer.hooks import Chain, Hook, Hooks, Site
+from transformer.kernels import causal_mask
+from transformer.layers import FeedForward, Residual
+from transformer.model import Decoded, Encoded, Transformer
+from transformer.positions import NoPositions, ShiftedPositions
+from transformer.types import AttentionKind
+
+#: The mean output [H, d_v] of the heads of an attention block, by (kind, layer).
+Means = Mapping[tuple[AttentionKind, int], Tensor]
+
+
+class EditedAttention(MultiHeadAttention):
+    """Attention with edges cut, or heads held at a mean. A query without any edge reads nothing."""
+
+    cuts: tuple[Edit, ...] = ()
+    even: Tensor | None = None  # [H, 1, 1], 0 for heads that read no relative positions, else 1
+    held: Tensor | None = None  # [H, d_v], the outputs of heads
+    is_held: Tensor | None = None  # [H] bool
+    blind = True  # whether it sees no later tokens where it is causal
+
+    def forward(
+        self,
+        x: Tensor,
+        source: Tensor,
+        mask: Tensor | None = None,
+        at: Context = PLAIN,
+        *,
+        causal: bool = False,
+    ) -> Tensor:
+        """See `MultiHeadAttention`."""
+        k, v = at.keys_values(self.keys_values, source)
+        q, k, v = at("q", self.queries(x)), at("k", k), at("v", v)
+        scores = q @ k.mT / math.sqrt(self.d_k)  # [B, H, T, S]
+        if at.relative is not None:
+            scores = scores + (at.relative if self.even is None else at.relative * self.even)
+        scores = at("scores", scores)
+        allowed = self._uncut(q.size(2), k.size(2), at.start, x.device)
+        if causal and self.blind:
+            allowed = allowed & causal_mask(q.size(2), k.size(2), x.device)
+        if mask is not None:
+            allowed = allowed & mask
+        nothing = ~allowed.any(-1, keepdim=True)
+        weights = scores.masked_fill(~(allowed | nothing), -math.inf).softmax(-1)
+        heads = at("weights", weights.masked_fill(nothing, 0)) @ v
+        if self.held is not None and self.is_held is not None:
+            heads = torch.where(self.is_held[:, None, None], self.held[:, None], heads)
+        output: Tensor = self.w_o(at("heads", heads).transpose(1, 2).flatten(2))
+        return output
+
+    def _uncut(self, n_queries: int, n_keys: int, start: int, device: torch.device) -> Tensor:
+        """Return which edges are left [1, H, T, S], the queries being positions from `start` on."""
+        left = torch.ones(1, self.n_heads, n_queries, n_keys, dtype=torch.bool, device=device)
+        for cut in self.cuts:
+            heads = slice(None) if cut.index is None else cut.index
+            if cut.query is None:
+                left[:, heads, :, cut.key : cut.key + 1] = False  # type: ignore[operator]
+            elif 0 <= cut.query - start < n_queries:
+                keys = slice(None) if cut.key is None else slice(cut.key, cut.key + 1)
+                left[:, heads, cut.query - start, keys] = False
+        return left
+
+
+class HeldNeurons(FeedForward):
+    """A feed-forward network with neurons held at a value."""
+
+    neurons: Mapping[int, float]
+
+    def forward(self, x: Tensor, at: Context = PLAIN) -> Tensor:
+        """See `FeedForward`."""
+        inner = self.activation(self.w_1(x))  # [B, T, d_ff]
+        values = inner.new_tensor(list(self.neurons.values()))
+        inner = inner.index_copy(-1, torch.tensor(list(self.neurons), device=x.device),
+                                 values.expand(*inner.shape[:-1], -1))  # fmt: skip
+        output: Tensor = self.w_2(at("inner", inner))
+        return output
+
+
+class Skipped(Residual):
+    """A connection that passes on the residual stream, whatever its block computes."""
+
+    def forward(
+        self, x: Tensor, sublayer: Callable[[Tensor, Context], Tensor], at: Context = PLAIN
+    ) -> Tensor:
+        """Return x; the block runs to be recorded."""
+        read = at("input", self.norm(x).to(x.dtype) if self.pre else x)
+        at("output", torch.zeros_like(sublayer(read, at)))
+        return at("hidden", x)
+
+
+class WithoutResidual(Residual):
+    """A connection that passes on what its block computes, without the block's input."""
+
+    def forward(
+        self, x: Tensor, sublayer: Callable[[Tensor, Context], Tensor], at: Context = PLAIN
+    ) -> Tensor:
+        """See `Residual`."""
+        read = at("input", self.norm(x).to(x.dtype) if self.pre else x)
+        x = self.dropout(at("output", sublayer(read, at)))
+        return at("hidden", x if self.pre else self.norm(x).to(x.dtype))
+
+
+class Unmasked(Transformer):
+    """A model whose decoder sees later tokens of a target that it is given.
+
+    Padding stays hidden: it stands behind all tokens, where the causal mask would hide it.
+    """
+
+    def decode(self, tgt_in: Tensor, encoded: Encoded, **options: Any) -> Decoded:
+        """See `Transformer`."""
+        hooks: Hook | None = options.pop("hooks", None)
+        if options.get("cache") is None:
+            hidden = _WithoutPadding((tgt_in == self.config.pad_id)[:, None, None])
+            # A row may begin with the padding token, which is then its start, not its padding.
+            hidden.padding[..., 0] = False
+            hooks = Chain(hidden, hooks)
+        return super().decode(tgt_in, encoded, hooks=hooks, **options)
+
+
+class _WithoutPadding(Hooks):
+    def __init__(self, padding: Tensor) -> None:
+        """Args: padding: [B, 1, 1, T] bool."""
+        self.padding = padding
+
+    def wants(self, site: Site) -> bool:
+        return site.kind == "decoder_self" and site.name == "scores"
+
+    def __call__(self, site: Site, value: Tensor) -> Tensor:
+        return value.masked_fill(self.padding, -math.inf)
+
+
+def edited(
+    model: Transformer, edits: str | Iterable[str | Edit], means: Means | None = None
+) -> Transformer:
+    """Return an edited model; the original stays as it is, and shares its other weights.
+
+    Args:
+        edits: see `transformer.edits.language`.
+        means: for `mean`; see `transformer.edits.means`.
+
+    Raises: `InputError` for an edit that this model cannot take.
+    """
+    chosen = parse_edits(edits)
+    for edit in chosen:
+        edit.check(model.config)
+    kept: Iterable[object] = chain(model.parameters(), model.buffers(), [model.config])
+    shared = {id(each): each for each in kept}
+    new = copy.deepcopy(model, shared)  # of the modules only
+    for kind in KINDS.values():
+        for layer in range(len(new.encoder if kind == "encoder_self" else new.decoder)):
+            here = [e for e in chosen if e.of_heads and _covers(e, kind, layer)]
+            if here:
+                _edit_heads(new, here, kind, layer, means)
+    for edit in chosen:
+        if not edit.of_heads:
+            _edit_rest(new, edit)
+    return new
+
+
+def _covers(edit: Edit, kind: AttentionKind, layer: int) -> bool:
+    of_kind = edit.where is None or KINDS[edit.where] == kind
+    return of_kind and edit.layer in (None, layer)
+
+
+def _edit_heads(
+    model: Transformer, edits: Sequence[Edit], kind: AttentionKind, layer: int,
+    means: Means | None,
+) -> None:  # fmt: skip
+    block = model.attention_block(kind, layer)
+    ones = torch.ones(block.n_heads, device=block.w_q.weight.device)
+    factors, wide, swapped, is_held = ones, ones.clone(), ones == 0, ones == 0  # each [H]
+    for edit in edits:
+        heads = slice(None) if edit.index is None else edit.index
+        if edit.verb in ("off", "scale"):
+            factors[heads] *= edit.value or 0.0
+        elif edit.verb == "uniform":
+            wide[heads] = 0
+        elif edit.verb == "swap qk":
+            swapped[heads] = True
+        elif edit.verb == "mean":
+            is_held[heads] = True
+    if any(edit.verb == "no scaling" for edit in edits):
+        wide *= math.sqrt(block.d_k)
+    if swapped.any():
+        _exchange(block.w_q, block.w_k, swapped.repeat_interleave(block.d_k))
+    uniform = wide == 0
+    _scale(block.w_q, wide.repeat_interleave(block.d_k))
+    _scale(block.w_v, factors.repeat_interleave(block.d_v))
+    cuts = tuple(edit for edit in edits if edit.verb == "cut")
+    relative = bool(uniform.any()) and model.distances(kind, 1, 1) is not None
+    if cuts or is_held.any() or relative:
+        block.__class__ = EditedAttention
+        assert isinstance(block, EditedAttention)
+        block.cuts = cuts
+        block.even = (~uniform).float()[:, None, None]
+    if is_held.any():
+        if means is None or (kind, layer) not in means:
+            raise InputError(
+                f"edit “{next(e for e in edits if e.verb == 'mean')}”: the model's means are not "
+                "known; give `means`, from `head_means`"
+            )
+        assert isinstance(block, EditedAttention)
+        held = means[kind, layer].to(block.w_v.weight)
+        block.held, block.is_held = held * factors[:, None], is_held
+
+
+def _edit_rest(model: Transformer, edit: Edit) -> None:
+    stacks = [name for name in ("encoder", "decoder") if edit.where in (None, name)]
+    if edit.verb == "no positions":
+        for name in stacks:
+            _without_positions(model, name)
+    elif edit.verb == "shift positions":
+        assert edit.value is not None
+        for side in ("src_positions", "tgt_positions"):
+            setattr(model, side, ShiftedPositions(getattr(model, side), int(edit.value)))
+    elif edit.verb == "no mask":
+        model.__class__ = Unmasked
+    if edit.verb in ("no positions", "shift positions"):
+        return
+    for name in stacks:
+        for index, layer in enumerate(getattr(model, name)):
+            if edit.layer in (None, index):
+                _edit_layer(layer, edit)
+
+
+def _edit_layer(layer: nn.Module, edit: Edit) -> None:
+    connections = [each for each in layer.children() if isinstance(each, Residual)]
+    feed: FeedForward = layer.feed_forward  # type: ignore[assignment]
+    if edit.verb == "skip":
+        for each in connections:
+            each.__class__ = Skipped
+    elif edit.verb == "no residual":
+        for each in connections:
+            if not isinstance(each, Skipped):
+                each.__class__ = WithoutResidual
+    elif edit.verb == "ffn off":
+        _scale(feed.w_2, feed.w_2.weight.new_zeros(len(feed.w_2.weight)))
+    elif edit.verb == "neuron":
+        assert edit.index is not None and edit.value is not None
+        before = feed.neurons if isinstance(feed, HeldNeurons) else {}
+        feed.__class__ = HeldNeurons
+        assert isinstance(feed, HeldNeurons)
+        feed.neurons = {**before, edit.index: edit.value}
+    elif edit.verb == "no mask":
+        block: MultiHeadAttention = layer.self_attention  # type: ignore[assignment]
+        block.__class__ = EditedAttention
+        assert isinstance(block, EditedAttention)
+        block.blind = False
+
+
+def _without_positions(model: Transformer, stack: str) -> None:
+    side = "src" if stack == "encoder" else "tgt"
+    if model.config.positions == "relative":
+        distances = getattr(model, f"{side}_distances")
+        distances.table = nn.Parameter(torch.zeros_like(distances.table), requires_grad=False)
+        return
+    positions = NoPositions(model.config.d_model).to(model.generator.weight)
+    setattr(model, f"{side}_positions", positions)
+
+
+def _scale(linear: nn.Linear, rows: Tensor) -> None:
+    """Multiply the rows of a projection by factors [rows]; ones leave it as it is."""
+    if bool((rows == 1).all()):
+        return
+    linear.weight = nn.Parameter(linear.weight.detach() * rows[:, None], requires_grad=False)
+    if linear.bias is not None:
+        linear.bias = nn.Parameter(linear.bias.detach() * rows, requires_grad=False)
+
+
+def _exchange(one: nn.Linear, other: nn.Linear, rows: Tensor) -> None:
+    """Exchange rows (bool [rows]) of two projections."""
+    pairs = [("weight", rows[:, None])] + [("bias", rows)] * (one.bias is not None)
+    for name, where in pairs:
+        a, b = getattr(one, name).detach(), getattr(other, name).detach()
+        setattr(one, name, nn.Parameter(torch.where(where, b, a), requires_grad=False))
+        setattr(other, name, nn.Parameter(torch.where(where, a, b), requires_grad=False))
