@@ -29,6 +29,8 @@ MAX_WHOLE = 10**15
 DISTANCE_BUCKETS = 32
 #: Largest number of the first position.
 MAX_POSITION_OFFSET = 1_000_000
+#: Key in a checkpoint's config.json: the SHA-256 of each file of the tokenizer that belongs to it.
+TOKENIZER = "tokenizer_sha256"
 
 
 class ConfigError(ValueError):
@@ -254,14 +256,17 @@ class ModelConfig:
 
 
 def json_settings(text: str) -> dict[str, Any]:
-    """Parse a JSON object with the fields of a config. Raises `ConfigError` on anything else."""
+    """Parse a JSON object with the fields of a config. Raises `ConfigError` on anything else.
+
+    A checkpoint's file also holds `TOKENIZER`, which is left out.
+    """
     try:
         values = parse_json(text)
     except ValueError as error:
         raise ConfigError(f"not valid JSON: {error}") from None
     if not isinstance(values, dict):
         raise ConfigError("expected a JSON object with the fields of a model config")
-    return values
+    return {name: value for name, value in values.items() if name != TOKENIZER}
 
 
 def _require_int(name: str, value: object, *, minimum: int) -> None:

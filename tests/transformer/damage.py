@@ -205,7 +205,7 @@ def repeated(folder: Path) -> None:
     values = json.loads((folder / CONFIG).read_text()) | {"d_ff": 8_000_000}
     (folder / CONFIG).write_text(json.dumps(values))
     with torch.device("meta"):
-        state = Transformer(ModelConfig.from_dict(values)).state_dict()
+        state = Transformer(ModelConfig.from_json(json.dumps(values))).state_dict()
     ones = {name: torch.zeros(1).expand(each.shape) for name, each in state.items()}
     torch_file(lambda _: ones, "model.pt")(folder)
 

@@ -1,6 +1,6 @@
 """Checkpoints: folders that hold a complete trained model.
 
-    config.json         the `ModelConfig`
+    config.json         the `ModelConfig`, and the hashes of the tokenizer's files
     model.safetensors   the weights (or model.pt, a torch file with a state dict)
     tokenizer.model     the SentencePiece model; other tokenizers have more files, see
                         `transformer.text.files`
@@ -15,6 +15,7 @@ that names the file.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping
@@ -29,7 +30,7 @@ from torch import Tensor, nn
 from transformer.checkpoint.reference import ModelRef, fingerprint
 from transformer.checkpoint.snapshots import check_state, read_state
 from transformer.checkpoint.weights import SAFETENSORS, TORCH_FILE, Layout, layout_of, outline
-from transformer.config import ConfigError, ModelConfig
+from transformer.config import TOKENIZER, ConfigError, ModelConfig
 from transformer.errors import CheckpointError
 from transformer.files.atomic import write_atomic
 from transformer.files.folders import replaced_folder
@@ -42,6 +43,7 @@ from transformer.files.safe import (
     MAX_TABLE,
     is_folder,
     is_there,
+    json_object,
     parse_json,
     read_small,
 )
@@ -215,10 +217,12 @@ class ModelClass(Generic[Config, Model, Kept]):
     ) -> None:  # fmt: skip
         """Write a checkpoint's files into a new folder; see `save` for the arguments."""
         weights = self.weights_file(config, state, dtype)
-        for name, data in tokenizer.files().items():
+        for name, data in (parts := tokenizer.files()).items():
             write_atomic(folder / name, data)
         write_atomic(folder / SAFETENSORS, weights)
-        write_atomic(folder / CONFIG, config.to_json().encode())
+        hashes = {name: hashlib.sha256(data).hexdigest() for name, data in parts.items()}
+        values = json.loads(config.to_json()) | {TOKENIZER: hashes}
+        write_atomic(folder / CONFIG, (json.dumps(values, indent=2) + "\n").encode())
         if metrics is not None:
             text = json.dumps(metrics, indent=2, ensure_ascii=False) + "\n"
             write_atomic(folder / METRICS, text.encode())
@@ -286,22 +290,31 @@ def check_size(path: Path, config: ModelConfig) -> None:
 def read_own_tokenizer(folder: Path, config: ModelConfig) -> Tokenizer:
     """Check a config's sizes, read the folder's tokenizer, and compare the two.
 
+    A tokenizer of another model with as many pieces would give fluent nonsense, so its files have
+    the hashes in config.json; older folders have none there.
+
     Raises: `CheckpointError` naming the file.
     """
     check_size(folder / CONFIG, config)
     path = folder / TOKENIZER_FILE
     present = [name for name in TOKENIZER_FILES if is_there(folder / name)]
+    hashes: dict[str, str] = {}
+
+    def read(name: str) -> bytes:
+        most = MAX_TABLE if name.endswith(".json") else MAX_SMALL_FILE
+        data = read_small(folder / name, most)
+        hashes[name] = hashlib.sha256(data).hexdigest()
+        return data
+
     try:
-        tokenizer = read_tokenizer(
-            present,
-            lambda name: read_small(
-                folder / name, MAX_TABLE if name.endswith(".json") else MAX_SMALL_FILE
-            ),
-            config,
-        )
+        tokenizer = read_tokenizer(present, read, config)
     except TokenizerError as error:
         raise CheckpointError(f"{folder}/{error}") from None
     check_pieces(str(path), tokenizer, config)
+    if json_object(folder / CONFIG).get(TOKENIZER, hashes) != hashes:
+        raise CheckpointError(
+            f"{path}: another tokenizer than the model was saved with: {CONFIG} has other hashes"
+        )
     return tokenizer
 
 

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 import torch
 import yaml
+from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
 from tests.tiny_models import random_model
 from tests.transformer import damage
@@ -154,6 +155,28 @@ def test_in_place_of_a_file(whole: Path, tmp_path: Path, kind: str, name: str, w
     line = refused(kind, folder)
     assert name in line or (what == "a link to nothing" and kind == "joeynmt")
     assert what != "a pipe" or f"{name}: a pipe" in line
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [("own", "tokenizer.model"), ("table", "vocabulary.json"), ("table", "target.model")],
+)
+def test_another_tokenizer_of_equal_size_is_refused(
+    kind: str, name: str, whole: Path, tmp_path: Path
+) -> None:
+    path = (folder := copied(whole, kind, tmp_path)) / name
+    if name.endswith(".json"):
+        pieces = json.loads(path.read_text())
+        pieces[20], pieces[21] = pieces[21], pieces[20]
+        path.write_text(json.dumps(pieces))
+    else:
+        model = ModelProto.FromString(path.read_bytes())
+        one, other = model.pieces[20], model.pieces[21]
+        one.piece, other.piece = other.piece, one.piece
+        path.write_bytes(model.SerializeToString())
+    refused(kind, folder, r"tokenizer\.model: another tokenizer than the model was saved with")
+    damage.edit("config.json", tokenizer_sha256=...)(folder)  # as of an older version
+    opened(kind, folder)
 
 
 @pytest.mark.parametrize(
