@@ -235,3 +235,41 @@ class FeedForwardReading:
     # By each of the neurons; empty in the encoder.
     neuron_promoted: tuple[Promoted, ...] = ()
     exact: bool = False  # no later layer reads it, so these logits are what it adds to the model's
+
+
+@dataclass(frozen=True, eq=False)
+class Lens:
+    """The decoder's distribution after every layer, as if the rest of the stack were left out.
+
+    Row 0 is what enters the first layer; the last row is the model's own distribution.
+    """
+
+    top_ids: Ints  # [1 + Ld, T], the most probable token
+    top_log_probs: Floats  # [1 + Ld, T], in nats
+    ranks: Ints  # [1 + Ld, T], of the token that the model predicts in the end, 1 for the first
+    log_probs: Floats  # [1 + Ld, T], of that token
+
+
+@dataclass(frozen=True, eq=False)
+class LogitShares:
+    """Shares of the decoder's parts in the difference of two tokens' logits at one step.
+
+    The scale of every LayerNorm is kept as it is, which makes the rest of the decoder linear in
+    what heads and networks put out. All shares add up to the difference.
+    """
+
+    step: int  # 0-based
+    ids: tuple[int, int]  # the difference is of the first token's logit and the second's
+    difference: float
+    heads: dict[AttentionKind, Floats]  # [Ld, H] of "decoder_self" and "cross"
+    feed_forward: Floats  # [Ld], their biases included
+    embedding: float  # of the input token
+    position: float  # of its position
+    bias: float  # of all other biases, those of LayerNorms included
+
+    @property
+    def total(self) -> float:
+        """The sum of all shares."""
+        arrays = (*self.heads.values(), self.feed_forward)
+        parts = sum(float(each.sum(dtype=np.float64)) for each in arrays)
+        return parts + self.embedding + self.position + self.bias

@@ -1,0 +1,123 @@
+"""The lens by layers, shares of a difference of logits, and removals; against plain passes."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+
+from tests.factories import make_trace
+from tests.tiny_models import SENTENCES, random_model
+from tests.transformer.test_model import CONFIGS
+from transformer.edits.language import parse_edit, parse_edits
+from transformer.edits.model import edited
+from transformer.model import Transformer
+from transformer.trace.lens import later_layers_skipped, lens, logit_shares
+from transformer.trace.records import Trace
+from transformer.trace.removals import (
+    Head,
+    heads_of,
+    log_probs,
+    pruned,
+    with_edits,
+    without_heads,
+)
+from transformer.translator import Translator
+
+SRC, TGT, NEXT = (5, 9, 7, 12, 21, 2), (1, 6, 11, 28), (6, 11, 28, 2)
+
+
+@pytest.fixture(params=CONFIGS)
+def model(request: pytest.FixtureRequest) -> Transformer:
+    return random_model(CONFIGS[request.param], seed=4)
+
+
+@pytest.fixture
+def trace() -> Trace:
+    made = make_trace(S=len(SRC), T=len(TGT))
+    return dataclasses.replace(made, src_ids=SRC, tgt_ids=TGT, predicted_ids=NEXT)
+
+
+def logits_of(model: Transformer) -> torch.Tensor:
+    with torch.inference_mode():  # another kernel runs outside it
+        return model(torch.tensor([SRC]), torch.tensor([TGT]))[0]
+
+
+def test_the_last_row_of_the_lens_is_the_models_own(model: Transformer, trace: Trace) -> None:
+    found, own = lens(model, trace), logits_of(model).log_softmax(-1)
+    assert found.ranks.shape == (1 + model.config.n_decoder_layers, len(TGT))
+    assert np.array_equal(found.top_ids[-1], own.argmax(-1))
+    assert np.array_equal(found.top_log_probs[-1], own.max(-1).values)
+    assert np.array_equal(found.log_probs[-1], own[range(len(TGT)), list(NEXT)])
+    order = own.argsort(-1, descending=True)
+    assert [order[t].tolist().index(token) + 1 for t, token in enumerate(NEXT)] == (
+        found.ranks[-1].tolist()
+    )
+    # A row before it is the last one of a decoder without the layers above.
+    skipped = edited(model, f"skip decoder.{model.config.n_decoder_layers}")
+    np.testing.assert_allclose(lens(skipped, trace).log_probs[-1], found.log_probs[-2], atol=1e-5)
+
+
+@pytest.mark.parametrize("edits", ["", "no residual decoder.1; skip decoder.2; scale cross.1 0.5"])
+def test_shares_add_up_to_the_difference(model: Transformer, trace: Trace, edits: str) -> None:
+    if model.config.n_decoder_layers == 1 and edits:
+        edits = "no residual decoder.1"
+    other = edited(model, edits)
+    for step in (0, 3):
+        found = logit_shares(other, trace, step, 11, 28)
+        logits = logits_of(other)[step].double()
+        assert found.difference == pytest.approx(float(logits[11] - logits[28]), abs=1e-5)
+        assert found.total == pytest.approx(found.difference, abs=1e-4)
+    with pytest.raises(ValueError, match="token"):
+        logit_shares(model, trace, 0, 1, 10_000)
+
+
+def test_a_share_is_the_effect_of_the_last_block_where_nothing_follows(trace: Trace) -> None:
+    """In a pre-norm model the last network's share is exact but for the final LayerNorm's scale."""
+    model = random_model(CONFIGS["pre-norm, learned positions"], seed=4)
+    model.decoder_norm.eps = 1e6  # a scale that no block changes
+    share = logit_shares(model, trace, 2, 11, 28).feed_forward[-1]
+    rest = logits_of(edited(model, "ffn off decoder.2"))[2] - logits_of(model)[2]
+    assert float(rest[28] - rest[11]) == pytest.approx(float(share), abs=1e-6)
+
+
+def test_the_batch_of_removals_is_a_loop_of_edits(model: Transformer, trace: Trace) -> None:
+    heads = heads_of(model)
+    found = without_heads(model, trace)
+    loop = with_edits(model, trace, [[head.off] for head in heads])
+    batch = [found[head.kind][head.layer, head.head] for head in heads]
+    np.testing.assert_allclose(np.stack(batch), loop, atol=1e-5)
+    plain = logits_of(edited(model, [heads[-1].off])).log_softmax(-1)
+    own = logits_of(model).log_softmax(-1)
+    change = (plain - own)[range(len(TGT)), list(NEXT)]
+    np.testing.assert_allclose(loop[-1], change, atol=1e-5)
+    out = without_heads(model, trace, removed=heads[:1])
+    assert not out[heads[0].kind][heads[0].layer, heads[0].head].any()
+
+
+def test_pruning_takes_every_head_least_harmful_first(trace: Trace) -> None:
+    model = random_model(CONFIGS["post-norm"], seed=4)
+    every = list(pruned(model, [trace, trace]))
+    assert {each.head for each in every} == set(heads_of(model))
+    singles = {head: float(log_probs(edited(model, [head.off]), trace).sum())
+               for head in heads_of(model)}  # fmt: skip
+    assert every[0].log_prob == pytest.approx(2 * max(singles.values()), abs=1e-4)
+    bare = edited(model, "off encoder; off decoder; off cross")
+    assert every[-1].log_prob == pytest.approx(2 * float(log_probs(bare, trace).sum()), abs=1e-4)
+    # It goes on after a stop as if there had been none.
+    rest = list(pruned(model, [trace, trace], removed=[each.head for each in every[:9]]))
+    assert [each.head for each in rest] == [each.head for each in every[9:]]
+    control = [each.head for each in pruned(model, [trace], at_random=1)]
+    assert set(control) == set(heads_of(model)) and control != [each.head for each in every]
+
+
+def test_an_earlier_encoder_layer_is_read_by_skipping_the_rest(tiny_translator: Translator) -> None:
+    n_layers = tiny_translator.config.n_encoder_layers
+    assert later_layers_skipped(n_layers, n_layers) == ()
+    first = tiny_translator.edited(*later_layers_skipped(1, n_layers))
+    assert first.edits == parse_edits("skip encoder.2")
+    assert Head("cross", 1, 2).off == parse_edit("off cross.2.3")
+    src = torch.tensor([tiny_translator.read(SENTENCES[0]).ids])
+    hidden = first.model.encode(src).memory
+    x = tiny_translator.model.encoder[0](tiny_translator.model.embed_source(src))
+    torch.testing.assert_close(hidden, x)
