@@ -21,7 +21,10 @@ from transformer.models import arrays, foreign, huggingface, one_stack, own
 from transformer.models.entry import Entry, ModelKind
 from transformer.trace.tracer import Tracer
 
-__all__ = ["Entry", "Kind", "ModelRef", "find", "inspect_entry", "list_entries", "open_tracer"]
+__all__ = [
+    "Entry", "Kind", "ModelRef", "find", "inspect_entry", "list_entries", "looks_like_model",
+    "open_tracer",
+]  # fmt: skip
 
 #: Every kind; the first that fits counts.
 KINDS: dict[Kind, ModelKind] = {
@@ -103,10 +106,10 @@ def list_entries(
                 if check is not None:
                     check(path)
             except CheckpointError as error:
-                if path.is_symlink() or _looks_like_model(path):
+                if path.is_symlink() or looks_like_model(path):
                     found[path.name] = Entry(path.name, ModelRef(path), error=str(error))
                 continue
-            if _looks_like_model(path):
+            if looks_like_model(path):
                 # A link has its own name, whatever it points to.
                 found[path.name] = replace(inspect_entry(path), name=path.name)
     return [found[name] for name in sorted(found)]
@@ -122,7 +125,8 @@ def find(entries: Mapping[str, Entry], name: str) -> Entry | None:
     return None
 
 
-def _looks_like_model(path: Path) -> bool:
+def looks_like_model(path: Path) -> bool:
+    """Return True for a model's folder or a file of maps, from the names of files alone."""
     try:
         if not path.is_dir():
             return path.suffix == arrays.SUFFIX and path.is_file()

@@ -130,6 +130,9 @@ def test_streams_that_are_closed(
 #: A command, `$` for the tiny checkpoint and `~` for an empty folder, and what is said about it.
 BAD = {
     "translate --checkpoint ~/none x": "none: no such checkpoint",
+    "complete --checkpoint ~/none x": "none: no such checkpoint",
+    "typed --checkpoint ~/none": "none: no such checkpoint",
+    "align ~/none --data ~": "none: no such checkpoint",
     "translate --checkpoint $ --beam 0 x": "beam size 0",
     "translate --checkpoint $ --beam x x": "'x'",
     "translate --checkpoint $ --alpha -1 x": "alpha -1.0",
@@ -247,10 +250,13 @@ def test_a_command_opens_a_moment_of_training(
     assert said[0] == said[1]
 
 
-def test_info(tiny_checkpoint: Path, command: Command) -> None:
+def test_info(tiny_checkpoint: Path, tmp_path: Path, command: Command) -> None:
     about = json.loads(command("info", tiny_checkpoint, "--json").out)
     assert about["parameters"] == Translator.load(tiny_checkpoint).config.n_parameters
     assert about["config"]["n_heads"] == 3
+    taught = Path(shutil.copytree(tiny_checkpoint, tmp_path / "it"))
+    write_snapshots(taught)
+    assert json.loads(command("info", taught, "--json").out)["config"] == about["config"]
     broken = tiny_checkpoint.parent / "broken"
     broken.mkdir(exist_ok=True)
     (broken / "config.json").write_text("{")

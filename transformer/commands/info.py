@@ -16,12 +16,13 @@ def info(
     table: Annotated[bool, "print a table of measured figures"] = False,
 ) -> None:
     """Describe a checkpoint."""
-    from transformer.catalogue import inspect_entry, list_entries
+    from transformer.catalogue import inspect_entry, list_entries, looks_like_model
     from transformer.errors import CheckpointError
     from transformer.evaluation.summary import summary_table
-    from transformer.search.decoding import Decoding, default_decoding
+    from transformer.search.decoding import DEFAULT_DECODING, Decoding, default_decoding
 
-    entries = list_entries([path]) or [inspect_entry(path)]
+    entries = [] if looks_like_model(path) else list_entries([path])
+    entries = entries or [inspect_entry(path)]
     values: list[dict[str, Any]] = []
     for entry in entries:
         config = entry.config
@@ -31,11 +32,11 @@ def info(
         if entry.unused:
             about["unused_generation_settings"] = entry.unused
         if config is not None:
-            about |= {
-                "parameters": config.n_parameters,
-                "decoding": default_decoding(entry.metrics).to_dict(),
-                "config": json.loads(config.to_json()),
-            }
+            about["parameters"] = config.n_parameters
+        if config is not None or DEFAULT_DECODING in entry.metrics:
+            about["decoding"] = default_decoding(entry.metrics).to_dict()
+        if config is not None:
+            about["config"] = json.loads(config.to_json())
         if entry.stack is not None:
             about |= {"parameters": entry.stack.n_parameters, "config": entry.stack.to_dict()}
         if entry.error is not None:

@@ -52,14 +52,15 @@ _WORKS: dict[Kind, str] = {
 def of_kind(path: Path, *kinds: Kind) -> ModelRef:
     """Return the reference to a model if it is of one of these kinds.
 
-    Raises: `InputError` saying what works with another, or how a foreign model is imported.
+    Raises: `InputError` saying what works with another, or what is wrong with the folder, such as
+        that it has to be imported first.
     """
     from transformer.catalogue import describe, resolve
     from transformer.errors import InputError
 
     ref = resolve(path)
-    if ref.kind == "foreign":
-        raise InputError(describe(ref).error or "")
+    if error := describe(ref).error:
+        raise InputError(error)
     if ref.kind not in kinds:
         raise InputError(f"{path} is {_WORKS[ref.kind]}")
     return ref
