@@ -55,6 +55,7 @@ UNUSED: dict[str, tuple[object, ...]] = {
     "force_words_ids": (), "constraints": (), "sequence_bias": ({}, []), "guidance_scale": (1,),
     "exponential_decay_length_penalty": (), "penalty_alpha": (0,), "dola_layers": (),
     "remove_invalid_values": (False,), "max_time": (), "stop_strings": (),
+    "watermarking_config": (),
 }  # fmt: skip
 
 
@@ -130,14 +131,18 @@ def _without_ignored(values: Any) -> Any:
     return [_without_ignored(value) for value in values] if isinstance(values, list) else values
 
 
+def generation_path(folder: Path) -> Path:
+    """Return the file of the generation settings, which older models keep in config.json."""
+    return folder / (GENERATION if (folder / GENERATION).exists() else CONFIG)
+
+
 def generation_values(folder: Path, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the generation settings, from where the library takes them.
 
     Without their own file, they are those in config.json (`values`), and for what these leave out
     those of the decoder's config within.
     """
-    path = folder / GENERATION
-    if path.exists():
+    if (path := generation_path(folder)).name == GENERATION:
         return json_object(path)
     inner: Any = next(filter(None, map(values.get, ("decoder", "generator", "text_config"))), {})
     given = {name: value for name, value in values.items() if value is not None}

@@ -21,8 +21,8 @@ from transformer.device import Device, resolve_device
 from transformer.errors import CheckpointError, InputError
 from transformer.huggingface.building import Family, build, copied, vocabulary_sizes
 from transformer.huggingface.files import (
-    CONFIG,
     FILES,
+    generation_path,
     generation_values,
     library,
     read_values,
@@ -129,7 +129,7 @@ class HuggingFaceModel:
         model, family = build(folder)
         sizes = vocabulary_sizes(model, family)
         generation = read_generation(
-            folder / CONFIG,
+            generation_path(folder),
             generation_values(folder, values),
             sizes[1],
             starts=family == "encoder_decoder",
@@ -289,7 +289,7 @@ class HuggingFaceModel:
             sentence: the source, or the text of a model without an encoder; or its token ids, with
                 the special ones.
             target: a translation to follow instead of searching for one.
-            beam_size: 1 is greedy; default: the model's own (`decoding`), or 4.
+            beam_size: 1 is greedy; default: the model's own (`decoding`), or the library's, 1.
             alpha: the library's `length_penalty`; default: the model's own. Scores are
                 log P / |Y|^alpha, not the paper's log P / ((5 + |Y|) / 6)^alpha, so the same
                 value has a slightly stronger effect.

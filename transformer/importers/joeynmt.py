@@ -139,12 +139,13 @@ def read_settings(path: Path) -> Settings:
     return Settings(path, values)
 
 
-def read_decoding(testing: Settings) -> Decoding | None:
-    """Return the decoding in the group "testing", whose length penalty is the paper's."""
+def read_decoding(testing: Settings) -> Decoding:
+    """Return the decoding in the group "testing", whose length penalty is the paper's.
+
+    What it leaves out is the library's own: a beam of 1, no length penalty.
+    """
     beam, alpha = (testing.values.get(name) for name in ("beam_size", "beam_alpha"))
     alpha = testing.values.get("alpha") if alpha is None else alpha  # before version 2
-    if beam is None and alpha is None:
-        return None
     with testing.blamed():
         # Below 0 there is no penalty.
         free = alpha is None or (isinstance(alpha, int | float) and alpha < 0)

@@ -48,7 +48,7 @@ IDLE: dict[str, tuple[object, ...]] = {
     "min_new_tokens": (0, 1), "repetition_penalty": (1.0,), "encoder_repetition_penalty": (1.0,),
     "forced_bos_token_id": (), "begin_suppress_tokens": ([],), "sequence_bias": ({}, []),
     "diversity_penalty": (0.0,), "num_beam_groups": (1,), "exponential_decay_length_penalty": (),
-    "max_length": (20,), "max_new_tokens": (), "do_sample": (False,),
+    "max_length": (20,), "max_new_tokens": (), "do_sample": (False,), "watermarking_config": (),
 }  # fmt: skip
 
 BIAS = "final_logits_bias"
@@ -101,10 +101,8 @@ def read(folder: Path, report: Report | None = None) -> Imported:
     if config.positions == "stored" and trained and names.keys() >= TABLES.keys():
         config = config.replace(positions="learned")
     given = _generation(folder)
-    decoding, named = None, ("num_beams", "length_penalty", "early_stopping")
-    if any(given.values.get(name) is not None for name in named):
-        with given.blamed():
-            decoding = library_decoding(given.values)
+    with given.blamed():
+        decoding = library_decoding(given.values)
     return Imported(config, state, tokenizer, dtype, _notes(config), decoding, _unused(given))
 
 

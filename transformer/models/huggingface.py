@@ -27,7 +27,7 @@ def describe(ref: ModelRef) -> Entry:
     try:
         decoding = library_decoding(files.generation_values(folder, values))
     except InputError as error:
-        raise CheckpointError(f"{folder}: {error}") from None
+        raise CheckpointError(f"{files.generation_path(folder)}: {error}") from None
     return Entry(
         ref.name, ref, n_numbers=n_numbers, about=about,
         unused=files.unused_settings(folder, values),

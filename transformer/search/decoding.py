@@ -97,14 +97,14 @@ def default_decoding(metrics: Mapping[str, Any]) -> Decoding:
 def library_decoding(settings: Mapping[str, Any]) -> Decoding:
     """Return the decoding in generation settings of the `transformers` library.
 
-    A beam size that is not there is the paper's, an exponent the library's own.
+    What they leave out is the library's own: a beam of 1, an exponent of 1.
 
     Raises: `InputError` for a value that no search here accepts.
     """
     beam, alpha = settings.get("num_beams"), settings.get("length_penalty")
     early = _checked_early(settings.get("early_stopping"))
     return Decoding(
-        PAPER_DECODING.beam_size if beam is None else checked_whole("num_beams", beam, MAX_BEAM),
+        1 if beam is None else checked_whole("num_beams", beam, MAX_BEAM),
         1.0 if alpha is None else checked_number("length_penalty", alpha, MAX_ALPHA),
         False if early is None else early,
     )

@@ -225,7 +225,7 @@ def test_joeynmts_own_arithmetic_makes_no_stored_table(tmp_path: Path) -> None:
          ("max_output_length=31",)),
         ({"beam_size": 5, "beam_alpha": -1, "generate_unk": False, "repetition_penalty": 2.5},
          Decoding(5, 0.0), ("repetition_penalty=2.5",)),
-        ({"batch_size": 4}, PAPER_DECODING, ()),
+        ({"batch_size": 4}, Decoding(1, 0.0), ()),
     ],
 )  # fmt: skip
 def test_decoding_of_joeynmt_is_kept(

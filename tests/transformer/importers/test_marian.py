@@ -360,7 +360,7 @@ def test_settings_that_are_not_done_are_told(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("own", [
     {"num_beams": 6}, {"num_beams": 3, "length_penalty": 0.0, "early_stopping": True},
-    {"num_beams": 2, "length_penalty": 2.5, "early_stopping": "never"}, {"num_beams": 1},
+    {"num_beams": 2, "length_penalty": 2.5, "early_stopping": "never"}, {"num_beams": 1}, {},
 ], ids=str)  # fmt: skip
 def test_a_models_own_decoding_is_the_default(own: dict[str, Any], tmp_path: Path) -> None:
     theirs = make_folder(tmp_path / "theirs", "separate and untied")
