@@ -174,6 +174,7 @@ def trace_of(arrays: Mapping[str, Any], where: str = "arrays", batch: int | None
         src_special=src_special,
         tgt_special=tgt_special,
         complete=bool(given.scalar("complete", True)),
+        forced_end=bool(given.scalar("forced_end", False)),
         forced=bool(given.scalar("forced", False)),
         n_forced=int(n_forced),
         forcing_gap=None if gap is None else float(gap),

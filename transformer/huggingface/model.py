@@ -72,7 +72,7 @@ READS_ONLY = {
 
 
 def _translation(trace: Trace) -> Translation:
-    n = len(trace.predicted_ids) - trace.complete
+    n = trace.n_words
     return Translation(
         trace.text, trace.predicted_tokens[:n], trace.predicted_ids[:n], trace.score,
         tuple(trace.log_probs.tolist()), trace.complete,
@@ -397,7 +397,7 @@ class HuggingFaceModel:
         top_k: int,
     ) -> Trace:
         generation = self._generation if tgt_lang is None else self._framed(tgt_lang)
-        start, first = generation.start, generation.forced_first
+        start, first, limit = generation.start, generation.forced_first, 0
         assert start is not None
         if target is None:
             limit = len(source.ids) + EXTRA_LENGTH
@@ -410,7 +410,7 @@ class HuggingFaceModel:
             predicted = self._target_ids(target, tgt_lang, first)
             self._check_memory(len(source.ids), len(predicted))
         framed = int(first is not None and predicted[0] == first)
-        return self._recorded(
+        trace = self._recorded(
             source,
             (start, *predicted[:-1]),
             predicted,
@@ -422,6 +422,10 @@ class HuggingFaceModel:
             forced=target is not None,
             n_forced=framed if target is None else len(predicted),
         )
+        if len(predicted) == limit and "forced_eos_token_id" in generation.rules:
+            cut = trace.complete and int(trace.top_ids[-1, 0]) not in generation.eos
+            trace = replace(trace, complete=trace.complete and not cut, forced_end=cut)
+        return trace
 
     def _recorded(
         self,

@@ -216,7 +216,7 @@ def _with_runners_up(nodes: Sequence[Node], trace: Trace, t: int, penalty: float
 def _leaves(nodes: Sequence[Node], record: SearchRecord) -> tuple[int, ...]:
     """Return the final nodes, best first; equal scores in the search's order."""
     ended = [node for node in nodes if node.outcome == "finished"]
-    if not all(each.complete for each in record.hypotheses):
+    if not all(each.complete or each.forced_end for each in record.hypotheses):
         cut = [node for node in nodes if node.outcome == "cut"]
         # Without any, nothing could follow.
         ended += cut or [

@@ -89,8 +89,7 @@ def read_parse(trace: Trace, words: Sequence[str], spelling: Tokenizer) -> Readi
 
     Args: spelling: the model's tokenizer.
     """
-    n_written = len(trace.predicted_ids) - trace.complete
-    ids = trace.predicted_ids[:n_written]
+    ids = trace.predicted_ids[: trace.n_words]
     parse = parsed(ids, words, spelling, complete=trace.complete)
     items, rows = parse.items, [row for _, row in _items(ids, spelling)]
     spans = parse.rebuilt.spans

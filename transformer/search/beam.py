@@ -47,6 +47,7 @@ class Partial:
     total: float
     row: int
     length: int
+    forced_end: bool = False  # `</s>` that the length limit forced
 
     def score(self, penalty: Penalty) -> float:
         """Return log P / lp, by which hypotheses are compared."""
@@ -114,14 +115,16 @@ def recorded_hypothesis(node: Partial, eos_id: int, penalty: Penalty, piece: Nam
     """Record the hypothesis that ends in `node`."""
     path = node.path()
     ids = tuple(each.token for each in path)
+    ended = bool(ids) and ids[-1] == eos_id
     return Hypothesis(
         ids=ids,
         tokens=tuple(map(piece, ids, (-1, *ids))),
         total=node.total,
         score=node.score(penalty),
         rows=tuple(each.row for each in path),
-        complete=bool(ids) and ids[-1] == eos_id,
+        complete=ended and not node.forced_end,
         log_probs=tuple(each.log_prob for each in path),
+        forced_end=node.forced_end,
     )
 
 
@@ -329,10 +332,13 @@ def _continue(
     # A grammar may ask for a token that is never chosen freely, such as a copied `<unk>`.
     suppressed = settings.suppressed if state.grammar is None else ()
     for row, (at, node) in enumerate(zip(rows, state.live, strict=True)):
+        forced_end = False
         if t < len(state.prefix):
             pairs = [(state.prefix[t], scored.forced[at])]
         elif settings.forced_eos and t + 1 == state.max_length:
             pairs = [(settings.eos_id, 0.0)]
+            free = next((each for each in scored.ids[at] if each not in suppressed), None)
+            forced_end = free != settings.eos_id
         elif scored.drawn is not None:
             pairs = [(scored.drawn[at].token, scored.drawn[at].log_prob)]
         else:
@@ -342,7 +348,7 @@ def _continue(
                 if token not in suppressed and log_prob != -math.inf
             ][: settings.n_ranked]
         for token, log_prob in pairs:
-            yield Partial(node, token, log_prob, node.total + log_prob, row, t + 1)
+            yield Partial(node, token, log_prob, node.total + log_prob, row, t + 1, forced_end)
 
 
 def _is_decided(state: _State, live: Sequence[Partial], settings: SearchSettings) -> bool:

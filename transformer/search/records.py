@@ -30,9 +30,9 @@ class Translation:
     ids: tuple[int, ...]  # their token ids
     score: float  # log P / length penalty, which the search maximises; higher is better
     # Log-probability of each token of `tokens` and, last, of `</s>` (absent when the length limit
-    # cut the sentence).
+    # cut the sentence without one).
     log_probs: tuple[float, ...]
-    complete: bool = True  # False when the length limit was reached before `</s>`
+    complete: bool = True  # False when the length limit was reached before `</s>`, or forced it
     unknown: tuple[str, ...] = ()  # source text outside the vocabulary, as typed
 
     @classmethod
@@ -40,7 +40,7 @@ class Translation:
         cls, best: Hypothesis, decode: Callable[[Sequence[int]], str], unknown: tuple[str, ...]
     ) -> Translation:
         """Return the translation that a hypothesis spells."""
-        n_words = len(best.ids) - best.complete
+        n_words = len(best.ids) - (best.complete or best.forced_end)
         ids, tokens = best.ids[:n_words], best.tokens[:n_words]
         return cls(decode(ids), tokens, ids, best.score, best.log_probs, best.complete, unknown)
 
@@ -89,8 +89,9 @@ class Hypothesis:
     total: float  # log P
     score: float  # total / length penalty
     rows: tuple[int, ...]  # its row at each step; attention of step t is `steps[t].cross[rows[t]]`
-    complete: bool  # ended in `</s>`
+    complete: bool  # ended in `</s>` by itself
     log_probs: tuple[float, ...] = ()  # log-probability of each of `ids`
+    forced_end: bool = False  # the length limit forced its `</s>`
 
 
 class PathAttention(NamedTuple):

@@ -160,6 +160,7 @@ def trace_search(
         index,
         score=first.score,
         complete=first.complete,
+        forced_end=first.forced_end,
         search=record,
         n_forced=n_forced,
         **along,

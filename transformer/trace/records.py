@@ -54,6 +54,12 @@ class Trace:
     n_allowed: Ints | None = None  # [T], how many tokens sampling could choose from
     # Largest difference of a weight to one pass over the whole translation, if measured.
     forcing_gap: float | None = None
+    forced_end: bool = False  # True if the length limit forced `</s>`; `complete` is then False
+
+    @property
+    def n_words(self) -> int:
+        """Number of predicted tokens without `</s>`."""
+        return max(len(self.predicted_tokens) - (self.complete or self.forced_end), 0)
 
     def attention(self, kind: AttentionKind) -> Floats:
         """Return the maps of one kind, [L, H, queries, keys]; `ValueError` for other names."""

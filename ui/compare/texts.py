@@ -40,9 +40,8 @@ class Text:
 def text_of(trace: Trace, unit: str = "word") -> Text:
     """Return what the model of a trace wrote, or followed."""
     predicted = trace.predicted_tokens
-    ended = len(predicted) - 1 if trace.complete and predicted else len(predicted)
-    written = predicted[:ended]
-    groups = word_groups(written) if unit == "word" else tuple((at,) for at in range(ended))
+    written = predicted[: trace.n_words]
+    groups = word_groups(written) if unit == "word" else tuple((at,) for at in range(len(written)))
     total, scores = total_log_prob(trace), trace.log_probs.astype("f8")
     if math.isnan(total):
         scores = np.full(len(predicted), np.nan)

@@ -147,7 +147,7 @@ def read_trace(trace: Trace, side: TextSide) -> Reading:
     else:
         shown = slice(None) if trace.src_tokens else slice(0)
         pieces, ids = trace.predicted_tokens[shown], trace.predicted_ids[shown]
-        special = (len(ids) - 1,) if ids and trace.complete else ()
+        special = tuple(range(trace.n_words, len(ids)))
     return Reading(
         side, "", "", pieces, ids, ("",) * len(ids), unknown, special, (), 0, True
     )  # fmt: skip

@@ -119,7 +119,7 @@ def default_step(trace: Trace, example: Example | None) -> int:
     if not example.watch:
         at_words = trace.cross.mean(axis=(0, 1))
         at_words[:, list(trace.src_special)] = 0
-        at_words[len(trace.predicted_ids) - int(trace.complete) :] = 0  # nor the end
+        at_words[trace.n_words :] = 0  # nor the end
         return int(np.argmax(at_words.max(axis=1))) + 1
     if not (watched := example.watched(trace.src_tokens)):
         return 1

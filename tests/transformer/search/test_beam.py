@@ -286,6 +286,9 @@ def test_what_the_rules_say_and_exclude() -> None:
     forced = SearchSettings(beam_size=2, suppressed=(), forced_eos=True)  # which costs nothing
     best = search(Fixed(), [1], forced)[0].hypotheses
     assert [(each.ids, each.total, each.complete) for each in best] == [((EOS,), 0.0, True)]
+    never = SearchSettings(beam_size=1, excluded=(EOS,), forced_eos=True)
+    cut = search(Fixed(), [2], never)[0].hypotheses[0]  # which the model would not have ended
+    assert (cut.ids, cut.complete, cut.forced_end) == ((3, EOS), False, True)
     logits = torch.tensor([[0.4, 0.4, 0.1, 0.1]]).log()
     assert normalised(logits).exp().tolist() == [pytest.approx([0.4, 0.4, 0.1, 0.1])]
     shared = normalised(logits, (0,)).exp().tolist()

@@ -87,7 +87,6 @@ def opening_component(
 def _scene(scene: Scene) -> Mapping[str, Any]:
     trace, referent = scene.trace, scene.referent
     written = merge(trace.cross.mean(axis=(0, 1)), None, referent.words)[: referent.step]
-    end = len(trace.predicted_tokens) - trace.complete
     return {
         "words": labels(group_labels(trace.src_tokens, referent.words)),
         "special": [group[0] in trace.src_special for group in referent.words],
@@ -96,7 +95,7 @@ def _scene(scene: Scene) -> Mapping[str, Any]:
         # As in running text: whether a space precedes the token.
         "tokens": [
             {"text": show_token(token.removeprefix("▁")), "apart": token.startswith("▁")}
-            for token in trace.predicted_tokens[:end]
+            for token in trace.predicted_tokens[: trace.n_words]
         ],
         "step": referent.step,
         "written": _rounded(written),

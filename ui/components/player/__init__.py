@@ -117,7 +117,7 @@ def player_component(
         "rows": labels(query_labels(trace, "cross")),
         "predicted": labels(trace.predicted_tokens),
         "ids": list(trace.predicted_ids),
-        "complete": trace.complete,
+        "ended": trace.n_words < n_steps,
         "forced": trace.forced,
         "nForced": trace.n_forced,
         "never": list(never),
@@ -154,7 +154,7 @@ def _columns(trace: Trace, *, words: bool) -> dict[str, Any]:
     n_steps = len(trace.predicted_tokens)
     # The lane shows the decoder's input and the last prediction, which nothing reads.
     lane = (*trace.tgt_tokens, trace.predicted_tokens[-1])
-    alone = {*trace.tgt_special, *((n_steps,) if trace.complete else ())}
+    alone = {*trace.tgt_special, *((n_steps,) if trace.n_words < n_steps else ())}
     if words:
         sources = word_groups(trace.src_tokens, trace.src_special)
         lanes = word_groups(lane, alone)

@@ -3,7 +3,7 @@
 
 Object.assign(Player.prototype, {
   fillLanes() {
-    const { source, predicted, input, rows, unknown, special, laneSpans, complete, nForced, forced } =
+    const { source, predicted, input, rows, unknown, special, laneSpans, ended, nForced, forced } =
       this.message.header;
     const T = predicted.length;
     this.source.replaceChildren(
@@ -22,7 +22,7 @@ Object.assign(Player.prototype, {
       const first = j === 0;
       const chip = make(first ? "span" : "button", "chip");
       write(chip, text);
-      chip.classList.toggle("special", first || (j === T && complete));
+      chip.classList.toggle("special", first || (j === T && ended));
       const given = !first && j <= nForced;
       if (given && !forced) {
         chip.classList.add("given");
