@@ -310,20 +310,22 @@ def test_an_import_that_is_interrupted_is_no_failure(
     ("lacks", "arguments"),
     [
         ("sacrebleu", "evaluate --checkpoint x --src x --ref x"),
-        ("sacremoses", "measure x --data x"),
+        ("sacremoses", "measure $ --data x"),
         ("sacrebleu", "publish x --data x --out x"),
         ("sacrebleu", "ablations --data x --out x"),
     ],
 )
 def test_a_command_that_scores_asks_for_its_extra(
-    lacks: str, arguments: str, command: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    lacks: str, arguments: str, tiny_checkpoint: Path, command: Command,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
     for name in list(sys.modules):
         if name.startswith((lacks, "transformer.evaluation.", "transformer.experiments.")):
             monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, lacks, None)
     said = f"needs {lacks}: pip install .[evaluate]\n"
-    assert command(*arguments.split()).refused.endswith(said)
+    given = arguments.replace("$", str(tiny_checkpoint)).split()
+    assert command(*given).refused.endswith(said)
 
 
 def test_a_reader_that_leaves_early(
