@@ -30,7 +30,7 @@ from transformer.checkpoint.weights import off_formula
 from transformer.config import ModelConfig
 from transformer.errors import CheckpointError
 from transformer.importers.registry import FORMATS
-from transformer.search.decoding import PAPER_DECODING, Decoding
+from transformer.search.decoding import Decoding
 from transformer.search.rules import PAPER
 from transformer.text.normalise import Preparation
 from transformer.text.table import Numbered
