@@ -65,8 +65,8 @@ def test_the_root_s_models_are_listed_or_why_not(run_app: RunApp, root: Path, th
     app = run_app(root, at="models")
     said = messages_in(app)
     for line in (
-        "**alpha** · translates sentences", "2+3 layers · d_model 24 · 3 heads",
-        "12.3 sacreBLEU on `a_test`", "**cut** · cannot be used", "<b>*name* $x$",
+        "##### Translators", "**alpha**", "2+3 layers · d_model 24 · 3 heads",
+        "12.3 sacreBLEU on a_test", "**cut** · cannot be used", "<b>*name* $x$",
         "model.safetensors: not a whole safetensors file",
         "config.json: a pipe, socket or device",
         "**theirs** · another library's model, not imported yet",
@@ -107,6 +107,8 @@ def test_a_folder_is_imported_and_used(run_app: RunApp, root: Path) -> None:
     assert sorted(each.name for each in root.iterdir()) == ["alpha", "cut", "foreign", "mine"]
     app.button(key="use_import").click().run()
     assert app.query_params["checkpoint"] == "mine"
+    assert app.button_group(key="door_entry").value == "Step by step"
+    app.switch_page("pages/models_page.py").run()
     assert "imported from foreign/fairseq" in messages_in(app)
     app.switch_page("pages/head_page.py").run()
     assert not app.error

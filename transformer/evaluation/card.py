@@ -21,6 +21,7 @@ from transformer.evaluation.records import (
     records,
     setting_of,
     stamps,
+    text_name,
 )
 from transformer.evaluation.typed import Verdict, by_topic, from_dict
 from transformer.one_stack.config import StackConfig
@@ -238,8 +239,8 @@ def _decoding(metrics: Mapping[str, Any]) -> list[str]:
 
 def _toy_figures(metrics: Mapping[str, Any]) -> list[str]:
     return [
-        f"{name}: {100 * values['exact_match']:.2f}% of {values['sentences']:,} strings come out "
-        f"exactly reversed, with {setting_of(values)}."
+        f"{text_name(name)}: {100 * values['exact_match']:.2f}% of {values['sentences']:,} strings "
+        f"come out exactly reversed, with {setting_of(values)}."
         for name, values in metrics[TESTS].items()
     ]
 
@@ -272,7 +273,7 @@ def _translation_figures(metrics: Mapping[str, Any]) -> list[str]:
 def _row(name: str, values: Mapping[str, Any]) -> list[str]:
     lc_tok, once = values.get("lc_tok_bleu"), values.get("each_source_once")
     return [
-        name,
+        text_name(name),
         f"{values['sentences']:,}",
         setting_of(values),
         f"{values['bleu']:.1f}",
@@ -284,8 +285,8 @@ def _row(name: str, values: Mapping[str, Any]) -> list[str]:
 
 def _prediction_figures(metrics: Mapping[str, Any]) -> list[str]:
     return [
-        f"- {name}: perplexity {each['perplexity']:.1f}, {100 * each['right']:.1f}% of "
-        f"{each['tokens']:,} tokens right ({setting_of(each)})"
+        f"- {text_name(name)}: perplexity {each['perplexity']:.1f}, {100 * each['right']:.1f}% "
+        f"of {each['tokens']:,} tokens right ({setting_of(each)})"
         for name, each in metrics[PREDICTIONS].items()
     ]
 

@@ -39,6 +39,18 @@ WORDS = {
     "right": "{:.1%} right", "f1": "labelled F1 {:.1f}",
 }  # fmt: skip
 
+#: Texts by their names in records, as people call them; other names stand for themselves.
+TEXTS = {
+    "val": "validation text",
+    "test_2016_flickr": "Multi30k 2016, photo captions",
+    "test_2017_flickr": "Multi30k 2017, photo captions",
+    "test_2017_mscoco": "COCO 2017, ambiguous captions",
+    "tatoeba_test": "Tatoeba, everyday sentences",
+    "typed_sentences": "sentences typed by visitors",
+    "reverse_test": "strings of letters",
+    "GUM dev": "GUM, English trees",
+}
+
 
 @dataclass(frozen=True)
 class Record:
@@ -48,6 +60,11 @@ class Record:
     name: str  # of the text
     figures: Mapping[str, Any]
     setting: str  # see `setting_of`
+
+    @property
+    def text(self) -> str:
+        """The text's name for people."""
+        return text_name(self.name)
 
     def words(self, *keys: str) -> list[str]:
         """Return the figures under these keys of `WORDS` in words, without NaN and huge ones."""
@@ -80,6 +97,11 @@ def stamped(
             "date": f"{datetime.now(UTC):%Y-%m-%d}",
         },
     }
+
+
+def text_name(name: str) -> str:
+    """Return a text's name for people, which may be its own."""
+    return TEXTS.get(name, name)
 
 
 def setting_of(values: Mapping[str, Any]) -> str:

@@ -48,4 +48,4 @@ def _figures(record: Record) -> str:
             return f"{right} of {sentences} typed sentences right"
     keys = ("exact_match",) if record.name == "reverse_test" else _KEYS.get(record.kind, ())
     words = record.words(*keys)
-    return f"{record.name}: {', '.join(words)}" if words else ""
+    return f"{record.text}: {', '.join(words)}" if words else ""

@@ -1,13 +1,19 @@
-"""Example sentences for each kind of checkpoint."""
+"""Names of models for people, and example sentences, for each kind of checkpoint."""
 
 from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
+
+from transformer.catalogue import Entry
+from transformer.checkpoint.folder import kind_of
+from transformer.training.corpus import TREE
+from ui.core.languages import name_of
 
 T = TypeVar("T")
 
@@ -88,17 +94,23 @@ _KINDS = {
     ).items()
 }
 
-#: The languages at the end of a checkpoint's name, as in everyday-de-en.
-_NAMED = re.compile(r"-([a-z]{2})-([a-z]{2})$")
+#: The languages at the end of a model's name, as in everyday-de-en.
+_NAMED = re.compile(r"-([a-z]{2,3})-([a-z]{2,3})$")
+
+#: Groups of models by what they do, in the order of lists.
+GROUPS = ("Translators", "Beyond translation", "Other models and files")
+
+#: The beginning of the names of models of one stack that do not translate.
+_STACKS = {"continue": "GPT-like: continues", "fill": "BERT-like: fills gaps in"}
 
 
 def examples_for(checkpoint: str, metrics: Mapping[str, Any] | None = None) -> Examples:
     """Return the examples that fit a checkpoint's name and metrics; by default sentences."""
     name = checkpoint.lower()
-    if "reverse" in name:
+    if "reverse" in name or "reversal" in corpora_of_training(metrics or {}):
         return _KINDS["letters"]
     source, target = languages_of_training(checkpoint, metrics)
-    if target == "tree":
+    if target == TREE:
         return _KINDS["trees"]
     suffix = " de" if source == "de" else ""
     if "multi30k" in name:
@@ -123,14 +135,78 @@ def data_of_training(metrics: Mapping[str, Any]) -> Mapping[str, Any]:
     return {}
 
 
+def corpora_of_training(metrics: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the names of the corpora in a model's untrusted record."""
+    corpora = data_of_training(metrics).get("corpora")
+    return tuple(map(str, corpora)) if isinstance(corpora, list | tuple) else ()
+
+
 def languages_of_training(
     checkpoint: str, metrics: Mapping[str, Any] | None = None
 ) -> tuple[str, str]:
-    """Return the codes of source and target, "" if unknown; untrusted metrics come first."""
+    """Return the codes of source and target, "" if unknown; untrusted metrics come first.
+
+    Without a record of training they are read from the end of the name, or of the imported one's.
+    """
+    names = [checkpoint]
     match metrics:
         case {"training": {"recipe": {"data": {"src": str(source), "tgt": str(target)}}}}:
             return source, target
         case {"training": {"recipe": {"data": {"src": str(source)}}}}:
             return source, ""
-    named = _NAMED.search(checkpoint.lower())
-    return (named[1], named[2]) if named else ("", "")
+        case {"imported": {"source": str(source)}}:
+            names.append(source)
+    for named in filter(None, (_NAMED.search(name.lower()) for name in names)):
+        if all(name_of(code) != code for code in named.groups()):
+            return named[1], named[2]
+    return "", ""
+
+
+def title_of(entry: Entry) -> str:
+    """Return a model's name for people: what it does, languages and text, as far as recorded.
+
+    The name of its folder stands for a text that is unknown, and alone if the languages are too.
+    """
+    return _title(entry) + ("" if entry.updates is None else f", {entry.updates:,} updates")
+
+
+def _title(entry: Entry) -> str:
+    if examples_for(entry.whole, entry.metrics).kind == "letters":
+        return "Toy: reverses letters"
+    codes = languages_of_training(entry.whole, entry.metrics)
+    source, target = map(name_of, codes)
+    text = kind_of(corpora_of_training(entry.metrics)).removesuffix(" sentences") or entry.whole
+    if source == codes[0] or entry.kind == "archive":
+        return entry.whole
+    if entry.stack is not None and entry.stack.task != "translate":
+        return f"{_STACKS[entry.stack.task]} {source}, {text}"
+    if codes[1] == TREE:
+        return f"Parser: trees of {source}"
+    if target == codes[1]:
+        return entry.whole
+    relative = entry.config is not None and entry.config.positions == "relative"
+    built = ", one stack" if entry.stack else ", T5-like" * relative
+    return f"{source} → {target}, {text}{built}"
+
+
+def group_of(entry: Entry) -> str:
+    """Return the one of `GROUPS` that a model belongs to."""
+    source, target = languages_of_training(entry.whole, entry.metrics)
+    letters = examples_for(entry.whole, entry.metrics).kind == "letters"
+    if letters or target == TREE or (entry.stack and entry.stack.task != "translate"):
+        return GROUPS[1]
+    ours = entry.kind in ("checkpoint", "one_stack") or (entry.kind == "huggingface" and source)
+    return GROUPS[0] if ours else GROUPS[2]
+
+
+def by_title(entries: Iterable[Entry]) -> dict[str, str]:
+    """Return the models' names for people by their own, grouped by what they do.
+
+    Two that are called alike are followed by their own names.
+    """
+    every = [(GROUPS.index(group_of(each)), title_of(each), each.name) for each in entries]
+    count = Counter(title for _, title, _ in every)
+    return {
+        name: title if count[title] == 1 else f"{title} ({name})"
+        for _, title, name in sorted(every)
+    }

@@ -18,7 +18,7 @@ from transformer.search.sampling import Sampling
 from transformer.text.tokenizer import clean
 from ui.core import url_state
 from ui.core.choice import Choice
-from ui.core.examples import Examples, examples_for
+from ui.core.examples import Examples, examples_for, title_of
 from ui.core.languages import Languages
 from ui.core.url_state import Param
 
@@ -126,6 +126,11 @@ class View:
     def checkpoint(self) -> str:
         """The model's name, "" if there is none."""
         return self.entry.name
+
+    @property
+    def title(self) -> str:
+        """The model's name for people."""
+        return title_of(self.entry)
 
     @property
     def path(self) -> Path:

@@ -213,10 +213,6 @@ def _draw_end(job: Import, use: Callable[[str], None]) -> None:
     """Draw the outcome of an import, with a button to use the new checkpoint."""
     name = plain(job.plan.name)
 
-    def take() -> None:
-        use(job.plan.name)
-        _clear()
-
     if job.phase == "done":
         st.success(f"Imported {code(job.plan.called)} as **{name}**.", icon=":material/check:")
     elif job.phase == "stopped":
@@ -227,10 +223,13 @@ def _draw_end(job: Import, use: Callable[[str], None]) -> None:
             _draw_conversion(job.plan.format)
     with st.container(horizontal=True):
         if job.phase == "done":
-            st.button(
-                "Use it", type="primary", icon=":material/arrow_forward:", key="use_import",
-                on_click=take,
-            )  # fmt: skip
+            taken = st.button(
+                "Use it", type="primary", icon=":material/arrow_forward:", key="use_import"
+            )
+            if taken:
+                use(job.plan.name)
+                _clear()
+                st.switch_page("pages/translate_page.py")
         st.button("Import another", key="again_import", on_click=_clear)
 
 

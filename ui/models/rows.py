@@ -17,17 +17,16 @@ from transformer.evaluation.card import meanings
 from transformer.evaluation.records import PARSING, PREDICTIONS, TESTS, Record, records
 from transformer.files.safe import read_small
 from ui.core import url_state
-from ui.core.examples import data_of_training, examples_for
+from ui.core.examples import by_title, examples_for, group_of
 from ui.core.glossary import linked
-from ui.core.languages import name_of
 from ui.core.url_state import Param
 from ui.core.widgets import bound
 from ui.work.roots import within_roots, without_root
 
 CARD_FILE = "README.md"
 
-#: Maximum number of figures in a row, and of files whose size is counted.
-_MOST_FIGURES, _MOST_FILES = 3, 500
+#: Maximum number of files whose size is counted.
+_MOST_FILES = 500
 
 #: Measures of each kind of record.
 _KEYS = {TESTS: ("bleu", "chrf"), PREDICTIONS: ("perplexity", "right"), PARSING: ("f1",)}
@@ -47,30 +46,38 @@ def draw_rows(
     use: Callable[[str], None],
     bring: Callable[[Entry], None],
 ) -> None:
-    """Draw the usable checkpoints, then the others with the reason.
+    """Draw the usable checkpoints by what they do, then the others with the reason.
 
     Args: use: called with a chosen name.  bring: called with an entry to import.
     """
     url_state.show(CARD)
-    ordered = [*(each for each in entries if each.ok), *(each for each in entries if not each.ok)]
+    found = {each.name: each for each in entries if each.ok}
+    titles = by_title(found.values())
+    ordered = [*(found[name] for name in titles), *(each for each in entries if not each.ok)]
     if len(ordered) > MOST_ROWS:
-        ordered = _draw_part(ordered)
+        ordered = _draw_part(ordered, titles)
+    group = ""
     for index, entry in enumerate(ordered):
+        now = group_of(entry) if entry.ok else "Not usable"
+        if now != group:
+            st.markdown(f"##### {now}")
+            group = now
         with st.container(key=f"model_{'row' if entry.ok else 'broken'}_{index}"):
             if entry.ok:
-                _draw_row(entry, entry.name == in_use, use)
+                _draw_row(entry, titles[entry.name], entry.name == in_use, use)
             else:
                 _draw_broken(entry, bring)
 
 
-def _draw_part(entries: list[Entry]) -> list[Entry]:
+def _draw_part(entries: list[Entry], titles: Mapping[str, str]) -> list[Entry]:
     """Draw search and pagination of a long list; return the entries to draw."""
     url_state.show(PART, NAMED)
     named, turned = st.columns([2, 5], vertical_alignment="bottom")
     with named:
         st.text_input("Find", max_chars=255, placeholder="part of a name", **bound(NAMED))
     wanted = url_state.get(NAMED).strip().casefold()
-    matches = [each for each in entries if wanted in each.name.casefold()]
+    called = {each.name: f"{each.name} {titles.get(each.name, '')}" for each in entries}
+    matches = [each for each in entries if wanted in called[each.name].casefold()]
     n_parts = max(1, -(-len(matches) // MOST_ROWS))
     if url_state.get(PART) > n_parts:
         url_state.forget(PART)
@@ -97,11 +104,12 @@ def _draw_broken(entry: Entry, bring: Callable[[Entry], None]) -> None:
     st.caption(plain(f"{reason}."))
 
 
-def _draw_row(entry: Entry, chosen: bool, use: Callable[[str], None]) -> None:
-    words, figures, buttons = st.columns([6, 4, 3], vertical_alignment="center")
+def _draw_row(entry: Entry, title: str, chosen: bool, use: Callable[[str], None]) -> None:
+    words, figures, buttons = st.columns([6, 5, 3], vertical_alignment="center")
     with words:
-        st.markdown(f"**{plain(shorten(entry.name, 60))}** · {plain(task_of(entry))}")
-        st.caption(plain(" · ".join(shape_of(entry))))
+        st.markdown(f"**{plain(shorten(title, 80))}**")
+        own = "" if title == entry.name else f"{code(entry.name, 60)} · "
+        st.caption(own + plain(" · ".join(shape_of(entry))))
     with figures:
         letters = examples_for(entry.name, entry.metrics).kind == "letters"
         meant = "\n\n".join(meanings(entry.metrics))
@@ -119,10 +127,10 @@ def _draw_row(entry: Entry, chosen: bool, use: Callable[[str], None]) -> None:
         else:
             st.button("Use", key=f"use_{entry.name}", on_click=use, args=(entry.name,))
     if opened:
-        _draw_card(entry)
+        _draw_card(entry, title)
 
 
-def _draw_card(entry: Entry) -> None:
+def _draw_card(entry: Entry, title: str) -> None:
     path = card_path(entry)
     if path is None:
         return
@@ -131,8 +139,8 @@ def _draw_card(entry: Entry) -> None:
     except CheckpointError as error:
         st.caption(plain(without_root(str(error))))
         return
-    if "training" in entry.metrics:  # our own card; the folder may have had another name
-        text = re.sub(r"\A# .*", lambda _: f"# {entry.name}", text)
+    if "training" in entry.metrics:  # our own card, which begins with its folder's name
+        text = re.sub(r"\A# .*", lambda _: f"# {title}", text)
     with st.container(border=True, key="model_card"):
         st.markdown(safe_card(text))
 
@@ -146,36 +154,11 @@ def card_path(entry: Entry) -> Path | None:
     return path if path.is_file() else None
 
 
-#: Tasks of models of one stack that do not translate.
-_TASKS = {
-    "continue": "continues an English sentence",
-    "fill": "fills in hidden words of an English sentence",
-}
-
-
-def task_of(entry: Entry) -> str:
-    """Describe the task of a model in a few words."""
-    if entry.kind == "archive":
-        return "one recorded sentence"
-    if entry.stack is not None and entry.stack.task != "translate":
-        return _TASKS[entry.stack.task]
-    if entry.kind == "huggingface":
-        return "another library's model, seen through its attention"
-    imported = _mapping(entry.metrics.get("imported"))
-    if imported:
-        source = str(imported.get("source", ""))
-        return f"imported from {shorten(source, 60)}" if source else "imported"
-    data = data_of_training(entry.metrics)
-    codes = [str(data.get(side)) for side in ("src", "tgt")]
-    source, target = map(name_of, codes)
-    examples = examples_for(entry.name, entry.metrics)
-    if examples.kind == "letters" or source == codes[0] or target == codes[1]:
-        return examples.task
-    return f"{examples.task}, {source} to {target}"
-
-
 def shape_of(entry: Entry) -> Iterator[str]:
-    """Yield depth, width, heads, parameters and size, omitting what is unknown."""
+    """Yield origin, depth, width, heads, parameters and size, omitting what is unknown."""
+    source = str(_mapping(entry.metrics.get("imported")).get("source", ""))
+    if source:
+        yield f"imported from {shorten(source, 60)}"
     if isinstance(entry.config, ModelConfig):
         config = entry.config
         yield f"{config.n_encoder_layers}+{config.n_decoder_layers} layers"
@@ -203,31 +186,24 @@ def size_of(path: Path) -> int:
 
 
 def figures_of(metrics: Mapping[str, Any], *, letters: bool = False) -> list[str]:
-    """Return the first few measured figures in Markdown, of a model of `letters` without BLEU.
+    """Return the first measured figures and their setting in Markdown, the others as a count.
 
-    The setting of all of them has its own line, different settings their figure's.
+    A model of `letters` has no BLEU.
     """
     every = [(_figures(each, letters), each.setting) for each in records(metrics)]
     found = [(line, plain(shorten(setting, 80))) for line, setting in every if line]
     if not found:
         return ["No measured figures"]
-    settings = dict.fromkeys(setting for _, setting in found[:_MOST_FIGURES])
-    lines = [
-        line if len(settings) == 1 else f"{line}, {setting}"
-        for line, setting in found[:_MOST_FIGURES]
-    ]
-    if len(found) > _MOST_FIGURES:
-        lines.append(f"and {len(found) - _MOST_FIGURES} more in its card")
-    if len(settings) == 1:
-        lines.append(linked(*settings, "beam", "alpha"))
-    return lines
+    line, setting = found[0]
+    more = f"; {len(found) - 1} more in its card" if len(found) > 1 else ""
+    return [line, linked(setting, "beam", "alpha") + more]
 
 
 def _figures(record: Record, letters: bool) -> str:
     """Return the figures of a record in Markdown, "" if they are invalid."""
     keys = _KEYS.get(record.kind, ())
     parts = record.words(*(("exact_match", "chrf") if letters and keys else keys))
-    return f"{plain(' · '.join(parts))} on {code(record.name, 30)}" if parts else ""
+    return f"{plain(' · '.join(parts))} on {plain(shorten(record.text, 40))}" if parts else ""
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

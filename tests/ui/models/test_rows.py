@@ -1,14 +1,15 @@
-"""Models in words: figures that are numbers, tasks, shapes, sizes, and the sidebar's caption."""
+"""Models in words: figures that are numbers, names, shapes, sizes, and the sidebar's caption."""
 
 from pathlib import Path
 
 import pytest
 
 from tests.pages.links import entries, unlinked
-from transformer.catalogue import Entry, ModelRef
+from transformer.catalogue import Entry, ModelRef, inspect_entry
 from transformer.config import preset
+from ui.core.examples import by_title, title_of
 from ui.frame.sidebar import model_caption
-from ui.models.rows import card_path, figures_of, shape_of, size_of, task_of
+from ui.models.rows import card_path, figures_of, shape_of, size_of
 
 
 def entry(name: str = "x", path: Path = Path("x"), **more: object) -> Entry:
@@ -21,27 +22,20 @@ def test_figures_are_measured_ones() -> None:
     tests = {
         "a": {"bleu": 12.345, "chrf": 50, "other": 1} | with_four, "b": {"chrf": 3.0} | with_four,
     }  # fmt: skip
-    *shown, setting = figures_of({"tests": tests})
-    assert shown == [r"12\.3 sacreBLEU · 50\.0 chrF on `a`", r"3\.0 chrF on `b`"]
-    assert unlinked(setting) == r"beam 4\, alpha 0\.6"
+    shown, setting = figures_of({"tests": tests})
+    assert shown == r"12\.3 sacreBLEU · 50\.0 chrF on a"
+    assert unlinked(setting) == r"beam 4\, alpha 0\.6; 1 more in its card"
     assert entries(setting) == {"beam": "beam", "alpha": "length penalty"}
-    letters = {"a": {"bleu": 0.0, "exact_match": 0.999}}
+    letters = {"reverse_test": {"bleu": 0.0, "exact_match": 0.999}}
     assert figures_of({"tests": letters}, letters=True) == [
-        r"99\.90\% exactly right on `a`", "setting not recorded",
+        r"99\.90\% exactly right on strings of letters", "setting not recorded",
     ]  # fmt: skip
-    # Of several settings, each figure has its own, that of the default decoding first.
+    # That of the default decoding comes first.
     f1, default = {"f1": 50.14} | with_nine, {"beam_size": 4, "alpha": 0.6}
-    assert figures_of({"parsing": f1, "tests": tests, "default_decoding": default}) == [
-        r"12\.3 sacreBLEU · 50\.0 chrF on `a`, beam 4\, alpha 0\.6",
-        r"3\.0 chrF on `b`, beam 4\, alpha 0\.6",
-        r"labelled F1 50\.1 on `GUM dev`, beam 9\, alpha 0\.6",
-    ]
-    many = {f"t{index}": {"bleu": index} for index in range(5)}
-    assert figures_of({"tests": many})[-2] == "and 2 more in its card"
-    assert len(figures_of({"tests": many})) == 5
-    line, _ = figures_of({"tests": {"<b>`x`\n$y$" + "z" * 100: {"bleu": 1}}})  # code, shortened
-    assert line.startswith(r"1\.0 sacreBLEU on ``<b>`x` $y$z")
-    assert "\n" not in line and len(line) < 60
+    assert figures_of({"parsing": f1, "tests": tests, "default_decoding": default})[0] == shown
+    line, _ = figures_of({"tests": {"<b>`x`\n$y$" + "z" * 100: {"bleu": 1}}})  # shortened
+    assert line.startswith(r"1\.0 sacreBLEU on \<b\>\`x\` \$y\$z")
+    assert "\n" not in line and len(line) < 80
 
 
 @pytest.mark.parametrize("value", [
@@ -52,20 +46,46 @@ def test_what_is_no_number_is_no_figure(value: object) -> None:
     assert figures_of({"tests": {"a": {"bleu": value}}}) == ["No measured figures"]
     assert figures_of({"tests": value}) == ["No measured figures"]
     assert figures_of({"tests": {"a": value}}) == ["No measured figures"]
-    assert task_of(entry(metrics={"training": value, "imported": value}))
+    assert title_of(entry("mine", metrics={"training": value, "imported": value})) == "mine"
 
 
-def test_tasks_in_words() -> None:
-    data = {"training": {"recipe": {"data": {"src": "en", "tgt": "fr"}}}}
-    assert task_of(entry(metrics=data)) == "translates sentences, English to French"
-    everyday = entry("everyday-en-fr", metrics=data)
-    assert task_of(everyday) == "translates everyday sentences, English to French"
-    assert task_of(entry("reverse-it", metrics=data)) == "reverses strings of letters"
-    unknown = {"training": {"recipe": {"data": {"src": "xx", "tgt": ["de"]}}}}
-    assert task_of(entry(metrics=unknown)) == "translates sentences"
-    imported = {"imported": {"format": "marian", "source": "owner/name"}}
-    assert task_of(entry(metrics=imported)) == "imported from owner/name"
-    assert task_of(entry(kind="archive")) == "one recorded sentence"
+def trained(src: object = "en", tgt: object = "fr", *corpora: str) -> dict[str, object]:
+    data = {"src": src, "tgt": tgt, "corpora": [*corpora]}
+    return {"training": {"recipe": {"data": data}}}
+
+
+def test_names_for_people_follow_from_the_record() -> None:
+    t5 = preset("tiny", positions="relative")
+    folder = Path("checkpoints").absolute()
+    for metrics, more, title in (
+        (trained("de", "fr", "tatoeba", "multi30k"), {}, "German → French, everyday"),
+        (trained("fr", "en", "multi30k"), {}, "French → English, photo captions"),
+        (trained("en", "es", "news.tsv"), {}, "English → Spanish, mine"),
+        (trained("en", "de", "tatoeba"), {"config": t5}, "English → German, everyday, T5-like"),
+        (trained("en", "tree", "gum"), {}, "Parser: trees of English"),
+        (trained("en", "de", "reversal"), {}, "Toy: reverses letters"),
+        (trained("xx", ["de"]), {}, "mine"),
+        ({"imported": {"source": "owner/opus-mt-fi-sv"}}, {}, "Finnish → Swedish, mine"),
+        ({"imported": {"source": "owner/some-big-cat"}}, {}, "mine"),
+        ({}, {"kind": "archive"}, "mine"),
+    ):  # fmt: skip
+        assert title_of(entry("mine", metrics=metrics, **more)) == title
+    assert title_of(inspect_entry(folder / "gpt-everyday")).startswith(
+        "GPT-like: continues English"
+    )
+    assert title_of(entry("opus-mt-de-fr", kind="huggingface")) == "German → French, opus-mt-de-fr"
+
+
+def test_models_are_listed_by_what_they_do_and_none_are_called_alike() -> None:
+    found = [
+        entry("a", metrics=trained("en", "tree", "gum")), entry("z", kind="archive"),
+        *(entry(name, metrics=trained("en", "de", "tatoeba")) for name in "cb"),
+    ]  # fmt: skip
+    assert by_title(found) == {
+        "b": "English → German, everyday (b)", "c": "English → German, everyday (c)",
+        "a": "Parser: trees of English", "z": "z",
+    }  # fmt: skip
+    assert [*by_title(found)] == ["b", "c", "a", "z"]
 
 
 def test_shapes_in_words(tmp_path: Path) -> None:
