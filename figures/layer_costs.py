@@ -45,7 +45,9 @@ def cost_lines(
     base = points(values).encode(
         x=alt.X(
             "n:Q", title="length n", scale=alt.Scale(type="log", base=2),
-            axis=alt.Axis(values=list(lengths), grid=False),
+            axis=alt.Axis(
+                values=list(lengths), grid=False, labelOverlap="greedy", labelSeparation=6
+            ),
         ),
         y=alt.Y(
             "value:Q", title=title, scale=alt.Scale(type="log", domain=[decades[0], decades[-1]]),

@@ -14,12 +14,7 @@ from ui.frame.pages import require_frame
 require_frame()
 
 url_state.show(VIEW)
-words, more = st.columns([6, 1], vertical_alignment="center")
-words.markdown(
-    "Why attention and not a recurrent network? Table 1 of the paper gives three reasons: fewer "
-    "operations, none that wait for others, shorter paths. **Check them.**"
-)
-draw_explained("complexity", more)
+draw_explained("complexity")
 shown = choose_one("View", VIEW, VIEWS)
 view = current_view()
 config = view.entry.config if view.checkpoint else None

@@ -28,6 +28,7 @@ class LayersChoice(Choice):
     source: Param[str] = Param("measured", url_state.one_of(MEASURED), "shipped")
     width: Param[int | None] = url_state.position("width")
     quantity: Param[str] = Param("quantity", url_state.one_of(QUANTITIES), "time")
+    every: Param[bool] = url_state.switch("layers")  # all kinds, not only the two that cross
 
 
 def _parse_ends(raw: str) -> tuple[int, int]:

@@ -101,23 +101,37 @@ def draw_layers() -> None:
     if url_state.get(LayersChoice.width) not in made.widths:
         url_state.put(LayersChoice.width, made.widths[-1])
     d = url_state.get(LayersChoice.width) or made.widths[-1]
+    st.markdown(
+        "Self-attention compares every token with every other: **twice the text, four times the "
+        "work**, $n^2 d$. A recurrent layer works token by token: twice the text, twice the work, "
+        "$n d^2$. Attention is the cheaper of the two while the text is shorter than the vectors "
+        "are wide: **the counts cross at $n = d$**, measured times near it."
+    )
     _draw_costs(made, d, made is own)
-    _draw_table(made, d)
-    _draw_crossings(made)
-    _draw_source(made)
-    draw_measuring()
+    with st.expander("How fast each layer grows, with intervals"):
+        _draw_table(made, d)
+    with st.expander("Where self-attention takes more, with intervals"):
+        _draw_crossings(made)
+    with st.expander("How it was measured, and measure it here"):
+        _draw_source(made)
+        draw_measuring()
 
 
 def _draw_costs(made: Measurement, d: int, own: bool) -> None:
-    left, right, more = st.columns([4, 4, 2], vertical_alignment="bottom")
-    quantity = choose_one("Quantity", LayersChoice.quantity, QUANTITIES, left)
-    choose_one("Width", LayersChoice.width, {each: f"d = {each}" for each in made.widths}, right)
+    row = st.container(horizontal=True, vertical_alignment="center")
+    quantity = choose_one("Quantity", LayersChoice.quantity, QUANTITIES, row, width="content")
+    widths = {each: f"d = {each}" for each in made.widths}
+    choose_one("Width", LayersChoice.width, widths, row, width="content")
+    row.toggle("All seven layers", **bound(LayersChoice.every))
+    more = row.container(horizontal=True, horizontal_alignment="right")
     measured = made.to_json() if own else ""
     download_below(more, None, f"layer-costs-{d}", layer_costs, d=d, measured=measured)
-    lines, theme = lines_of(made, quantity, d), current_theme()
+    lines, theme, every = lines_of(made, quantity, d), current_theme(), LayersChoice.read().every
+    if not every:
+        lines = {name: lines[name] for name in (LAYER_COSTS[kind].name for kind in COMPARED[0])}
     chart = once(
-        ("layer costs", made.made.date, quantity, d, theme),
-        lambda: cost_lines(made.lengths, lines, AXES[quantity][0], d, theme),
+        ("layer costs", made.made.date, quantity, d, every, theme),
+        lambda: cost_lines(made.lengths, lines, AXES[quantity][0], d, theme, 300),
     )
     last = {name: line[-1] for name, line in lines.items() if math.isfinite(line[-1])}
     draw_chart(
@@ -130,15 +144,14 @@ def _draw_costs(made: Measurement, d: int, own: bool) -> None:
 
 def _draw_table(made: Measurement, d: int) -> None:
     rows = once(("exponents", made.made.date, d), lambda: exponents(made, d))
-    place = section(
-        "Exponents",
+    st.markdown(
         "A quantity that grows like $n^p$ is a straight line of slope $p$ above. Slopes are "
         "least-squares fits to medians over the sizes named, with the 95% interval of a bootstrap "
         f"over {made.rounds} rounds; in d at n = {made.lengths[-1]:,}.\n\n"
         "Table 1 counts $n^2 d$ for self-attention. A whole layer also projects to Q, K, V and "
-        "back, which is $4nd^2$: with that, *counted* falls below 2.",
+        "back, which is $4nd^2$: with that, *counted* falls below 2."
     )
-    place.table(
+    st.table(
         {
             "layer": [LAYER_COSTS[row.kind].name for row in rows],
             "table 1": [f"$O({LAYER_COSTS[row.kind].complexity})$" for row in rows],
@@ -151,7 +164,7 @@ def _draw_table(made: Measurement, d: int) -> None:
         },
         hide_index=True,
     )
-    place.caption(_fused_against_kept(made, rows, d))
+    st.caption(_fused_against_kept(made, rows, d))
 
 
 def _fused_against_kept(made: Measurement, rows: list[Row], d: int) -> str:
@@ -172,12 +185,11 @@ def _fused_against_kept(made: Measurement, rows: list[Row], d: int) -> str:
 
 
 def _draw_crossings(made: Measurement) -> None:
-    place = section(
-        "Where self-attention takes more",
+    st.markdown(
         "By table 1 self-attention has fewer operations than a recurrent layer as long as $n < d$. "
         "That holds for its products alone; *by count* includes the projections of a whole layer. "
         "Time also depends on the machine: the n steps of a recurrent layer come one after the "
-        "other, which leaves more or less of a processor idle.",
+        "other, which leaves more or less of a processor idle."
     )
     columns: dict[str, list[str]] = {"self-attention": [], "recurrent": [], "by count": []}
     columns |= {f"time, d = {d}": [] for d in made.widths}
@@ -194,8 +206,8 @@ def _draw_crossings(made: Measurement) -> None:
         )
         for d in made.widths:
             columns[f"time, d = {d}"].append(_length(found.get(d), made))
-    place.table(columns, hide_index=True)
-    place.caption(
+    st.table(columns, hide_index=True)
+    st.caption(
         "Counts hold everywhere. The lengths from which self-attention takes longer are those of "
         f"one machine at one load{' (today too high to be stored)' * bool(made.refusal)}: "
         f"{plain(made.made.said)}. Their 95% intervals are of this measurement; another machine or "
