@@ -153,9 +153,10 @@ def best_aligner(table: Mapping[str, Any]) -> tuple[int, int, str]:
     row, layer, head = (int(each) for each in np.unravel_index(errors.argmin(), errors.shape))
     error, guess, (low, high) = errors.min(), *(table["diagonal"][n] for n in ("error", "interval"))
     name = f"layer {layer + 1}, head {head + 1}"
-    said = f"No head aligns words better than a guess: {name} comes nearest,"
+    said = f"No head aligns words better than a guess: {name} comes nearest; its links"
     if error < low:
-        said = f"{name.capitalize()} aligns words"
-    said += f" with an error of {error:.1%} in the row that {[*rows.values()][row]} a word; a guess"
-    said += f" along the diagonal has {guess:.1%} (95% interval {low:.1%} to {high:.1%})"
+        said = f"{name.capitalize()} aligns words: its links"
+    said += f" agree by {1 - error:.1%} with those that people drew, in the row that "
+    said += f"{[*rows.values()][row]} a word. A guess along the diagonal agrees by {1 - guess:.1%} "
+    said += f"(95% interval {1 - high:.1%} to {1 - low:.1%})"
     return layer, head, said

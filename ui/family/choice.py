@@ -14,12 +14,8 @@ from ui.core.examples import data_of_training
 from ui.core.url_state import Param
 from ui.core.view import View
 
-PARTS = {
-    "expects": "What it expects",
-    "stacks": "One stack or two",
-    "changes": "What changed since 2017",
-}
-PART: Param[str] = Param("part", url_state.one_of(PARTS), "expects")
+#: Views of the page, named in the menu.
+PART: Param[str] = Param("part", url_state.one_of(("expects", "stacks", "changes")), "expects")
 #: Numbers of tokens that a model that continues can add.
 LENGTHS = (0, 5, 10, 20)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -10,7 +11,6 @@ import numpy as np
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from figures.attention import describe, heatmap
 from figures.labels import code, parameters, plain, plain_token
 from figures.tokens import candidates, expected
 from transformer.catalogue import Entry
@@ -19,8 +19,10 @@ from transformer.measures.words import source_block
 from transformer.one_stack.files import MASK
 from transformer.one_stack.tracer import Guesses
 from transformer.trace.records import Trace
+from ui.components.lens import Map
 from ui.core import url_state
-from ui.core.layout import current_theme, draw_chart, draw_plot
+from ui.core.examples import title_of
+from ui.core.layout import current_theme, draw_chart, draw_map
 from ui.core.view import View, ask_for
 from ui.core.widgets import choose_one, numbered
 from ui.export.download import download_button, figure_for, source_of, trace_for
@@ -37,9 +39,6 @@ from ui.family.exhibits import TOP, continued, expected_tokens, looks, looks_fig
 from ui.frame.steering import use_checkpoint
 from ui.work.cache import Plan, computed, get_trace
 from ui.work.results import Computation
-
-#: What each task is called on the buttons.
-NAMES = {"continue": "decoder only, as GPT", "fill": "encoder only, as BERT"}
 
 _TITLES = {
     "continue": "Decoder only, as GPT (2018)",
@@ -74,8 +73,7 @@ def draw_expects(view: View, entries: Sequence[Entry]) -> None:
     if chosen not in found:
         chosen = view.entry.whole if view.entry.whole in found else next(iter(found))
     if len(found) > 1:
-        tasks = {name: entry.stack.task for name, entry in found.items() if entry.stack}
-        names = {name: f"{name}: {NAMES[task]}" for name, task in tasks.items()}
+        names = {name: title_of(entry) for name, entry in found.items()}
         place = ExpectsChoice.of("member")
         chosen = choose_one("Model", ExpectsChoice.member, names, None, *place, chosen=chosen)
     entry = found[chosen]
@@ -139,9 +137,9 @@ def _draw_continued(view: View) -> None:
     with more.container(horizontal=True, horizontal_alignment="right"):
         _offer_download(view, len(guesses))
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        names = {count: f"{count} tokens" if count else "as typed" for count in LENGTHS}
+        names = {count: f"{count} tokens" for count in LENGTHS}
         choose_one(
-            "Go on by", ExpectsChoice.more, names, width="content", label_visibility="visible"
+            "Continue by", ExpectsChoice.more, names, width="content", label_visibility="visible"
         )
         st.button(
             "Draw another" if seed else "Draw one", icon=":material/casino:",
@@ -214,8 +212,8 @@ def _offer_download(view: View, n_numbers: int) -> None:
 def draw_changes(view: View, entries: Sequence[Entry]) -> None:
     """Draw what differs from the paper's model, for each member of the family."""
     st.markdown(
-        "All are built from the blocks of section 3. **Little had to change**; what did stands "
-        "here, model by model. Sizes are left out: these are as small as the others here."
+        "All are built from the blocks of section 3. **Little changed.** What did, model by model, "
+        "without sizes:"
     )
     found = [
         each
@@ -224,14 +222,14 @@ def draw_changes(view: View, entries: Sequence[Entry]) -> None:
     ]
     if not found:
         st.info("No such model is here.", icon=":material/info:")
-    for entry in found:
+    for entry in sorted(found, key=lambda each: each.stack is not None):
         _draw_entry(st.container(border=True), view, entry)
 
 
 def _draw_entry(place: DeltaGenerator, view: View, entry: Entry) -> None:
     title = _TITLES[entry.stack.task] if entry.stack else "Encoder and decoder, as T5 (2019)"
     head, button = place.columns([6, 1], vertical_alignment="center")
-    head.markdown(f"**{title}**: {code(entry.name)}")
+    head.markdown(f"**{title}**: {plain(title_of(entry))}")
     with button.container(horizontal=True, horizontal_alignment="right"):
         if entry.name == view.entry.whole:
             st.button("In use", icon=":material/check:", disabled=True, key=f"use_{entry.name}")
@@ -308,11 +306,13 @@ def draw_stacks(view: View, entries: Sequence[Entry]) -> None:
         return
     two, one = (view_of(view, entry) for entry in pair)
     st.markdown(
-        f"Both learned the same captions. {code(two.checkpoint)} has an encoder and a decoder; "
-        f"{code(one.checkpoint)} reads the source as the beginning of its own text. **Compare "
+        f"Both learned the same text. **{plain(two.title)}** has an encoder and a decoder; "
+        f"**{plain(one.title)}** reads the source as the beginning of its own text. **Compare "
         "where they look in the source.**"
     )
-    _offer_caption(view, two)
+    known = two.examples
+    if view.examples.kind != known.kind and known.find(view.sentence) is None:
+        two, one = _on_their_text(view, two, one)
     traces = get_trace(two), get_trace(one)
     columns = st.columns(2, gap="large")
     heads = []
@@ -329,16 +329,18 @@ def draw_stacks(view: View, entries: Sequence[Entry]) -> None:
         )  # fmt: skip
 
 
-def _offer_caption(view: View, two: View) -> None:
-    """Say what both can read, if the sentence was not chosen for models like them."""
-    known = two.examples
-    if view.examples.kind == known.kind or known.find(view.sentence) is not None:
-        return
+def _on_their_text(view: View, two: View, one: View) -> tuple[View, View]:
+    """Return both views on a sentence like those they learned from, but on one that was typed."""
+    example = two.examples.items[2].sentence
+    if view.examples.find(view.sentence) is not None:
+        st.caption("Read here, as both were trained on captions:")
+        with st.container(key="source"):
+            st.text(example)
+        return replace(two, sentence=example), replace(one, sentence=example)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.caption("Trained on captions; expect errors on other text.")
-        st.button(
-            "Try a caption", type="tertiary", on_click=ask_for, args=(known.items[2].sentence,)
-        )
+        st.caption("Trained on captions; expect errors on other text.", width="content")
+        st.button("Try a caption", type="tertiary", on_click=ask_for, args=(example,))
+    return two, one
 
 
 def _draw_side(name: str, view: View, trace: Trace) -> tuple[int, int]:
@@ -348,8 +350,8 @@ def _draw_side(name: str, view: View, trace: Trace) -> tuple[int, int]:
     n_layers, n_heads = maps.shape[:2]
     shape = entry.stack or entry.config
     size = f", {parameters(shape.n_parameters)} parameters" if shape else ""
-    kind = "two stacks" if entry.stack is None else "one stack"
-    st.markdown(f"{code(view.checkpoint)}, **{kind}**{size}  \n“{plain(trace.text)}”")
+    kind = "Two stacks" if entry.stack is None else "One stack"
+    st.markdown(f"**{kind}**{size}")
     best = aligner_of(entry.metrics)
     layer, head, notes = 0, 0, []
     if best is not None and best[0] < n_layers and best[1] < n_heads:
@@ -359,20 +361,18 @@ def _draw_side(name: str, view: View, trace: Trace) -> tuple[int, int]:
     layer_param, head_param = _PARAMS[name]
     layer = url_state.index(layer_param, n_layers, layer)
     head = url_state.index(head_param, n_heads, head)
-    boxes = st.columns(2)
-    with boxes[0]:
-        numbered("family", layer_param, "Layer", [str(i + 1) for i in range(n_layers)], layer)
-    with boxes[1]:
-        numbered("family", head_param, "Head", [str(i + 1) for i in range(n_heads)], head)
+    with st.container(horizontal=True):
+        for param, count, at in ((layer_param, n_layers, layer), (head_param, n_heads, head)):
+            what = "Layer" if param is layer_param else "Head"
+            names = [f"{what} {i + 1}" for i in range(count)]
+            numbered("family", param, what, names, at, label_visibility="collapsed")
     weights, rows, columns = looks(trace, layer, head)
-    figure = heatmap(
-        weights, rows, columns, current_theme(), query_title="translation", key_title="source"
-    )
-    figure.update_layout(height=370)
-    draw_plot(st.container(), figure, f"family_{name}", describe(weights, rows, columns))
     if entry.stack is not None:
         share = float(weights.sum(axis=1).mean())
         notes.append(f"This head puts {100 * share:.0f}% of its weight on the source")
-    if notes:
-        st.caption(". ".join(notes) + ".")
+    where = f"{kind}: layer {layer + 1}, head {head + 1}"
+    shown = Map(weights, rows, columns, where, "translation", "source")
+    draw_map(shown, f"family_{name}", max_height=370, height=370)
+    st.markdown(f"“{plain(trace.text)}”")
+    st.caption("".join(f"{note}. " for note in notes))
     return layer, head
