@@ -12,6 +12,8 @@ from ui.core import url_state
 from ui.core.runs import fall_back, in_turn, offer_turn
 from ui.frame.pages import (
     PAGES,
+    asked_for_page,
+    draw_door,
     frame,
     menu,
     opened_by_file_names,
@@ -37,17 +39,19 @@ def main() -> None:
     url_state.read_url()  # before anything that takes time: a link clicked meanwhile ends this run
 
     home = PAGES[0]
-    pages, others = menu(), other_addresses()
+    pages, others = menu(home), other_addresses()
     guessed = opened_by_file_names()
-    # In the sidebar of a phone, expanded shows every page and not only the first ten.
     hidden = [alias for alias, _ in others.values()]
-    page = st.navigation([*pages.values(), *hidden], position="top", expanded=True)
+    page = st.navigation([*pages.values(), *hidden], position="top")
     if guessed and page is not pages[home.url_path]:
         start_again()
     for alias, meant in others.values():
         if page is alias:
             st.switch_page(pages[meant.url_path], query_params=st.query_params.to_dict())
     spec = next(spec for spec in PAGES if pages[spec.url_path] is page)
+    if page.visibility == "hidden":  # again, now that it is known which door to mark
+        pages = menu(spec)
+        page = st.navigation([*pages.values(), *hidden], position="top")
 
     corner = st.container(key="keys")
     place_for_progress()
@@ -66,11 +70,13 @@ def main() -> None:
     url_state.enter("" if spec is home else spec.url_path)
     if url_state.entered():
         fall_back()
-    turned = presenter.wanted_step("page")
+    asked, turned = asked_for_page(), presenter.wanted_step("page")
     if turned:
-        beside = PAGES[(PAGES.index(spec) + turned) % len(PAGES)]
-        st.switch_page(pages[beside.url_path])
-    view = draw_sidebar()
+        asked = PAGES[(PAGES.index(spec) + turned) % len(PAGES)].url_path
+    if asked and asked != spec.url_path:
+        st.switch_page(pages[asked])
+    view = draw_sidebar(asks=spec.model != "absent" or guide.current_stop() is not None)
+    draw_door(spec, view)
     guided = view.kind == "checkpoint"  # tours ask the model what only our own can tell
     stop_page = guide.follow(view, presenter.wanted_step("stop")) if guided else None
     if stop_page is not None:

@@ -41,12 +41,9 @@ def maps(view: View) -> None:
     """Draw the controls and one of the views; a fragment, so a choice here reruns only this."""
     trace = get_trace(view)
     ensure_kind(trace)
-    left, right = st.columns([6, 1], vertical_alignment="center")
-    hint = left.empty()
-    draw_explained("attention", right, f"**Whole words.** {WORD_RULE}")
+    hint = st.empty()
     left, right = st.columns([4, 7], vertical_alignment="center")
     find = left.container(horizontal=True, vertical_alignment="center", gap="small")
-    choose_one("View", AttentionSettings.display, {each: each.capitalize() for each in VIEWS}, find)
     asides = right.container(
         horizontal=True, horizontal_alignment="right", vertical_alignment="center"
     )
@@ -78,6 +75,7 @@ def maps(view: View) -> None:
 
 
 AttentionSettings.show()
+draw_explained("attention", f"**Whole words.** {WORD_RULE}")
 now = current_view()
 get_trace(now, opening)  # outside the fragment, so its progress and messages replace the page
 maps(now)

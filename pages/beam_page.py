@@ -12,7 +12,7 @@ from ui.beam.choice import PANELS, BeamChoice, follow, pair_up, prepare_tree
 from ui.core import url_state
 from ui.core.loops import cut_notice, headline
 from ui.core.view import View, current_view
-from ui.core.widgets import choose_one, draw_explanation
+from ui.core.widgets import choose_one, draw_explained
 from ui.frame.pages import require_frame
 from ui.work.cache import Plan, get_trace
 from ui.work.progress import fragment
@@ -55,8 +55,6 @@ def body(view: View) -> None:
     if cut := cut_notice(trace):
         st.warning(cut, icon=":material/content_cut:")
     aside = asides.container(horizontal=True, horizontal_alignment="right", gap="xsmall")
-    with aside:
-        draw_explanation("beam")
     if trace.search is None:
         explain_missing_tree(view, trace)
         return
@@ -78,6 +76,7 @@ def body(view: View) -> None:
 
 
 BeamChoice.show()
+draw_explained("beam")
 now = current_view()
 # Outside the fragment, so its progress and messages replace the page.
 get_trace(now, partial(opening, now))

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from functools import partial
 
-import streamlit as st
-
 from transformer.trace.records import Trace
 from ui.core import url_state
 from ui.core.view import View, current_view
@@ -39,10 +37,8 @@ def body(view: View) -> None:
 
 
 FloorChoice.show()
-words, more = st.columns([6, 1], vertical_alignment="center")
-with words:
-    draw_hint("floor")
-draw_explained("floor", more)
+draw_explained("floor")
+draw_hint("floor")
 now = current_view()
 get_trace(now, partial(opening, now))
 body(now)

@@ -14,7 +14,7 @@ from ui.core.glossary import term, word_start
 from ui.core.side import Side
 from ui.core.url_state import HEAD, KIND, LAYER
 from ui.core.view import View, current_view
-from ui.core.widgets import draw_explanation, numbered
+from ui.core.widgets import draw_explained, numbered
 from ui.export.download import download_button, figure_for
 from ui.frame.pages import require_frame
 from ui.head.choice import HeadSettings, chosen_now, keep, keep_chosen, place_now
@@ -77,9 +77,7 @@ def body(view: View) -> None:
     draw_controls(shown, place)
     query, keys = names_of(place, shown)
     chosen = chosen_now(shown, place)
-    more = more.container(horizontal=True, horizontal_alignment="right")
-    with more:
-        draw_explanation("head")
+    with more.container(horizontal=True, horizontal_alignment="right"):
         download_button(
             lambda: figure_for(view, inside_head, **arguments(place, chosen)), key="head",
             name=head_name(place.kind, place.layer, place.head, place.query),
@@ -98,6 +96,7 @@ def body(view: View) -> None:
 
 
 HeadSettings.show()
+draw_explained("head")
 st.markdown(
     "One token looks at the others: **follow it from its vector to what the head adds.** "
     "Choose a key to follow it instead."

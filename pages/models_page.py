@@ -23,11 +23,9 @@ if not entries:
     st.text(f"There is no checkpoint in {roots} yet.")
 draw_rows(entries, current_view().entry.whole, use_checkpoint, bring)
 
-heading, info = st.columns([6, 1], vertical_alignment="center")
-heading.subheader("Import a model", anchor=False)
+st.subheader("Import a model", anchor=False)
 roots = ", ".join(plain(root.name) for root in checkpoint_roots())
 draw_explained(
-    "models", info,
-    f"Folders must lie in the configured roots ({roots}, set by HEADLIGHT_CHECKPOINTS).",
-)  # fmt: skip
+    "models", f"Folders must lie in the configured roots ({roots}, set by HEADLIGHT_CHECKPOINTS)."
+)
 draw_import(use_checkpoint)

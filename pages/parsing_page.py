@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import streamlit as st
-
 from transformer.parsing.parser import is_parser
 from ui.core.view import current_entries, current_view
 from ui.core.widgets import draw_explained, draw_hint
@@ -15,10 +13,8 @@ from ui.work.cache import Plan, computed, get_trace, get_translator
 require_frame()
 
 ParsingChoice.show()
-words, more = st.columns([6, 1], vertical_alignment="center")
-with words:
-    draw_hint("parsing")
-draw_explained("parsing", more)
+draw_explained("parsing")
+draw_hint("parsing")
 now, entries = current_view(), current_entries()
 parser = now if is_parser(get_translator(now)) else through_parser(now, entries)
 if parser is None:

@@ -109,9 +109,7 @@ def opening(view: View, trace: Trace) -> Plan:
 @fragment
 def story(view: View) -> None:
     """Draw the page; a fragment, so a choice here reruns only this."""
-    left, right = st.columns([3, 2], vertical_alignment="center")
-    draw_texts(left)
-    draw_explained("tokens", right)
+    draw_texts(st.container())
     TokensChoice.enter(view)
     side = side_now()
     tokenizer, reading = tokenizer_of(get_translator(view), side), get_reading(view, side)
@@ -125,6 +123,7 @@ def story(view: View) -> None:
 
 
 TokensChoice.show()
+draw_explained("tokens")
 st.markdown(
     "The model never sees letters. **Choose a piece and follow it** to its number, its vector and "
     "its place."

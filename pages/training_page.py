@@ -6,10 +6,10 @@ import streamlit as st
 
 from figures.labels import plain
 from ui.core import url_state
-from ui.core.widgets import choose_one, draw_explained
+from ui.core.widgets import draw_explained
 from ui.frame.pages import require_frame
 from ui.frame.steering import use_checkpoint
-from ui.training.choice import RUN, VIEW, VIEWS
+from ui.training.choice import RUN, VIEW
 from ui.training.jobs import find, refusal
 from ui.training.table3 import draw_table3
 from ui.training.views import draw_form, draw_run
@@ -39,7 +39,6 @@ def draw_toy() -> None:
 
 
 url_state.show(VIEW)
-views, more = st.columns([6, 1], vertical_alignment="center")
-shown = choose_one("View", VIEW, VIEWS, views)
-draw_explained(shown, more)
+shown = url_state.get(VIEW)
+draw_explained(shown)
 {"toy": draw_toy, "watch": draw_watch, "table3": draw_table3}[shown]()

@@ -12,7 +12,7 @@ from ui.core.glossary import word_start
 from ui.core.loops import headline
 from ui.core.side import Side
 from ui.core.view import View, current_view
-from ui.core.widgets import UNITS, draw_explanation, units_control
+from ui.core.widgets import UNITS, draw_explained, units_control
 from ui.frame.decoding import decoded_text
 from ui.frame.pages import require_frame
 from ui.frame.steering import draw_steer_form, out_of_date
@@ -45,7 +45,6 @@ def body(view: View) -> None:
     with sentence.container(key="source"):
         st.text(" ".join(trace.source.split()))
     with asides.container(horizontal=True, horizontal_alignment="right", gap="xsmall"):
-        draw_explanation("translate")
         if view.kind == "checkpoint":
             with st.popover("Steer", type="tertiary", icon=":material/alt_route:"):
                 draw_steer_form(view)
@@ -87,6 +86,7 @@ def prepare_player(side: Side) -> None:
 
 
 url_state.show(*PLACE)
+draw_explained("translate")
 view = current_view()
 missing = why_no_player(get_trace(view, partial(first_message, view)))
 if missing is None:

@@ -56,11 +56,11 @@ def test_work_in_a_fragment_stops(open_page: OpenPage, app: str, tiny_tokenizer:
     page.reload()  # what it shows is known by now: this run has no work to show the progress of
     page.get_by_role("gridcell").first.wait_for()
     page.evaluate(STOP_AT_SIGHT)
-    page.get_by_role("radio", name="Heads").click()
+    page.get_by_role("radio", name="Word links").click()
     assert page.evaluate("() => window.bar").startswith("Working: ")
     expect(page.get_by_test_id("stAlert")).to_contain_text("Stopped.")
     expect(page.locator(".lines")).to_have_count(0)  # it was not stopped by being done
-    page.get_by_role("radio", name="Grid").click()
+    page.get_by_role("radio", name="All heads").click()
     page.get_by_role("gridcell").first.wait_for()
     expect(page.get_by_test_id("stProgress")).to_have_count(0)
 

@@ -33,8 +33,8 @@ def test_a_fresh_server_says_that_it_starts_and_takes_a_page_by_any_of_its_names
         assert first.evaluate("window.said[0]").startswith("Starting: PyTorch")
         # Clicked before the first run is through.
         page = open_page(f"{app}/attention?{query}")
-        page.get_by_test_id("stTopNavLink").filter(has_text="Tokens").click()
-        until_at(page, "/tokens")
+        page.get_by_test_id("stTopNavLink").filter(has_text="Experiments").click()
+        until_at(page, "/compare")
         until_the_url_says(page, sentence="abcde", checkpoint="reverse-toy", beam="2")
         expect(page.get_by_role("dialog")).to_have_count(0)  # Streamlit's: there is no such page
         first.bring_to_front()
@@ -43,7 +43,7 @@ def test_a_fresh_server_says_that_it_starts_and_takes_a_page_by_any_of_its_names
         expect(first.locator(".st-key-headline")).to_have_text("edcba")
         first.close()
         # The server is not fresh any more: by its file's name, and by its title.
-        for path, title in (("attention_page", "Attention"), ("inside-a-head", "Inside a head")):
+        for path, title in (("attention_page", "Attention"), ("beam-search", "Translate")):
             page.goto(f"{app}/{path}?{query}")
             expect(page.locator("textarea")).to_have_value("abcde")
             link = page.get_by_role("link", name=title)

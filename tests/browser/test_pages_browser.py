@@ -41,8 +41,8 @@ def click(page: Page, node: Node, **options: object) -> None:
 def test_back_leads_to_the_page_before_at_once(open_page: OpenPage, address: str) -> None:
     page = open_page(f"{address}/attention?sentence={quote(waiting.SENTENCE)}")
     waiting.until_settled(page)
-    page.get_by_test_id("stTopNavLink").filter(has_text="Glossary").click()
-    waiting.until_at(page, "/glossary")
+    page.get_by_test_id("stTopNavLink").filter(has_text="Lessons").click()
+    waiting.until_at(page, "/tours")
     until_the_url_says(page, sentence=waiting.SENTENCE)
     page.wait_for_timeout(1000 * url_state._SETTLING + 500)  # earlier addresses may be late ones
     page.go_back()

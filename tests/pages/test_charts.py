@@ -66,7 +66,7 @@ def test_charts_grow_with_the_page(run_app: RunApp) -> None:
 
 
 #: Labels of a page's controls, and the glossary's entry for each.
-BEAM = {"Beam size": "beam", "Length penalty α": "length penalty", "Checkpoint": "checkpoint"}
+BEAM = {"Beam size": "beam", "Length penalty α": "length penalty", "Model": "checkpoint"}
 SAMPLE = {"Temperature": "temperature", "Top k": "top-k", "Top p": "top-p", "Seed": "seed"}
 
 

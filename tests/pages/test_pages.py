@@ -14,7 +14,7 @@ from transformer.catalogue import inspect_entry
 from transformer.translator import Translator
 from ui.core import url_state
 from ui.core.examples import examples_for
-from ui.frame.pages import PAGES, PageSpec
+from ui.frame.pages import DOORS, PAGES, PageSpec
 from ui.work import models
 
 CAT = "The cat sat on the mat."
@@ -55,6 +55,26 @@ def test_a_page_shows_a_model_or_says_where_to_go(run_app: RunApp, kinds: Path, 
             assert len(app.info) == 1 and "\n" not in app.info[0].value
             links = {each.proto.label for each in app.main.get("page_link")}
             assert links == {each.title for each in PAGES if each.url_path in offered}
+
+
+def test_a_door_opens_what_is_behind_it_and_the_sentence_stands_where_it_does_something(
+    run_app: RunApp,
+) -> None:
+    """Through all entries, each from the one before; what a link brings counts as a choice."""
+    behind = {path for entries in DOORS.values() for path, _ in entries.values()}
+    assert behind == {spec.url_path for spec in PAGES} - {"models"}
+    specs = {spec.url_path: spec for spec in PAGES}
+    for door, entries in DOORS.items():
+        app = run_app(at=next(iter(entries.values()))[0], checkpoint="alpha", sentence=CAT)
+        for entry, (path, settings) in reversed(entries.items()):
+            app.button_group(key="door_entry").set_value(entry).run()
+            assert app.button_group(key="door_entry").value == entry, door
+            assert settings.items() <= {**app.query_params}.items(), entry
+            assert bool(app.sidebar.text_area) == (specs[path].model != "absent"), entry
+    app = run_app(at="attention", checkpoint="alpha", sentence=CAT, display="matrix")
+    assert app.button_group(key="door_entry").value == "Matrix"
+    app = run_app(at="models", checkpoint="alpha")
+    assert "door_entry" not in [each.key for each in app.get("button_group")]
 
 
 @pytest.mark.parametrize("name", [*TRANSLATORS, *STACKS])

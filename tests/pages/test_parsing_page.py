@@ -43,7 +43,7 @@ def test_the_tree_and_its_brackets(run_app: RunApp, root: Path, recorded: Any) -
 
 def test_a_translator_lends_the_page_to_a_parser(run_app: RunApp, root: Path) -> None:
     app = run_app(root, at="parsing", checkpoint="alpha", sentence="A dog runs.")
-    assert any("this tree is by `parser`" in each.value for each in app.caption)
+    assert any("this tree is by **Parser" in each.value for each in app.caption)
     assert len(app.main.get("download_button")) == 7  # the tree is there
     app.button(key="parser parser").click().run()
     assert app.query_params["checkpoint"] == "parser"

@@ -109,12 +109,12 @@ def test_compare_offers_the_moments_of_the_run_and_says_what_the_finished_model_
         return found
 
     app = open_page(at="compare", checkpoint="alpha@3")
-    assert of(app, "Second checkpoint").options[:2] == ["alpha@20", "alpha@0"]
-    assert of(app, "Second checkpoint").value == "alpha@20"
+    assert of(app, "Second model").options[:2] == ["alpha, 20 updates", "alpha, 0 updates"]
+    assert of(app, "Second model").value == "alpha@20"
     for name, (_, finished) in SAID.items():
         app = open_page(at="compare", checkpoint=name, other=f"{name}@3")
         assert finished in said(app)
-        assert not [each for each in of(app, "Second checkpoint").options[1:] if "@" in each]
+        assert not [each for each in of(app, "Second model").options[1:] if "updates" in each]
     app = open_page(at="compare", checkpoint="alpha", other="own@3")
     assert "finished model" not in said(app)
 

@@ -51,7 +51,7 @@ def test_too_large_a_search_is_said(run_app: RunApp, monkeypatch: pytest.MonkeyP
     assert "left out" not in app.main.caption[-1].value
     monkeypatch.setattr("ui.work.results.CACHE", Lru(1000))
     app = run_app(sentence="abc")
-    assert "the Beam search page cannot show its tree" in app.main.caption[-1].value
+    assert "How it chose cannot show its tree" in app.main.caption[-1].value
     header, _ = messages(app, "player")[0]
     assert header["origin"] == "Recorded live"
     assert header["gap"] is not None  # measured before it was left out

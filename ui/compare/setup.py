@@ -8,6 +8,7 @@ from typing import NoReturn
 import streamlit as st
 
 from figures.labels import code, plain, shorten
+from transformer.catalogue import find
 from transformer.errors import CheckpointError
 from transformer.files.safe import read_small
 from transformer.measures.compare import SIMILARITY_RULE
@@ -15,10 +16,10 @@ from transformer.measures.words import WORD_RULE
 from transformer.trace.records import Trace
 from ui.compare.choice import CompareChoice, can_follow, with_left
 from ui.core import url_state
-from ui.core.examples import languages_of_training
+from ui.core.examples import by_title, languages_of_training, title_of
 from ui.core.languages import name_of
-from ui.core.view import MAX_CHARACTERS, View, is_blank
-from ui.core.widgets import bound, choose_one, draw_explanation, fill
+from ui.core.view import MAX_CHARACTERS, View, current_entries, is_blank
+from ui.core.widgets import bound, choose_one, draw_explained, fill
 from ui.frame.through_time import finished_in_words
 from ui.frame.twice import Setup
 from ui.models.rows import card_path
@@ -31,15 +32,25 @@ _PAIRINGS = {"models": "Two checkpoints", "sentences": "Two sentences"}
 def draw_choice(setup: Setup) -> None:
     """Draw the controls for what is compared, and for B."""
     row = st.container(horizontal=True, vertical_alignment="center")
+    found = {entry.name: entry for entry in current_entries() if entry.ok}
+    titles = by_title(found.values())
+
+    def title(name: str) -> str:
+        moment = None if name in titles else find(found, name)
+        return title_of(moment) if moment else titles.get(name, name)
+
     names = {pairing: _PAIRINGS[pairing] for pairing in setup.pairings}
     choose_one("Compare", CompareChoice.pairing, names, row, chosen=setup.pairing, wrap=False)
     if setup.pairing == "models":
-        row.markdown(f"**A** {plain(shorten(setup.left.checkpoint, 24))}", width="content")
+        row.markdown(f"**A** {plain(shorten(title(setup.left.checkpoint), 40))}", width="content")
     row.markdown("**B**", width="content")
     if setup.pairing == "models":
         binding = bound(CompareChoice.other)
         fill(binding["key"], setup.right.checkpoint)
-        row.selectbox("Second checkpoint", setup.others, label_visibility="collapsed", **binding)
+        row.selectbox(
+            "Second model", setup.others, format_func=title, label_visibility="collapsed",
+            **binding,
+        )  # fmt: skip
     else:
         binding = bound(CompareChoice.second)
         fill(binding["key"], setup.right.sentence)
@@ -47,10 +58,7 @@ def draw_choice(setup: Setup) -> None:
             "Second sentence", max_chars=MAX_CHARACTERS, label_visibility="collapsed", **binding,
             placeholder="Type a second sentence, such as the first with one word changed",
         )  # fmt: skip
-    with row:
-        draw_explanation(
-            "compare", f"**Whole words.** {WORD_RULE}", f"**Alike.** {SIMILARITY_RULE}"
-        )
+    draw_explained("compare", f"**Whole words.** {WORD_RULE}", f"**Alike.** {SIMILARITY_RULE}")
     if setup.refused:
         st.warning(
             f"The checkpoint {code(url_state.get(CompareChoice.other))} {setup.refused}; B is "
@@ -88,9 +96,6 @@ _CODE = re.compile(r"([a-z]{2,3})(?:[_-][A-Za-z]{2,4})?")
 #: The first line of a card of this project, "en to de: 4+4 layers".
 _CARD = re.compile(r"^An encoder-decoder Transformer, \S{2,8} to (\S{2,8}):", re.MULTILINE)
 
-#: Marian's names: opus-mt-en-de, opus-mt-tc-big-en-fr.
-_MARIAN = re.compile(r"opus-mt(?:-tc-(?:big|base))?-[a-z]{2,3}-([a-z]{2,3})\b")
-
 #: Characters read of a card.
 _MOST_CHARACTERS = 2_000
 
@@ -99,17 +104,9 @@ def target_language(view: View) -> str | None:
     """Return the language that the view's model writes, such as "de"; None if unknown."""
     if view.kind != "checkpoint":
         return None
-    match view.entry.metrics:
-        case {"training": {"recipe": {"data": {"corpora": [*corpora]}}}} if "reversal" in corpora:
-            return None  # letters
-        case {"imported": {"source": str(source)}}:
-            named = _MARIAN.search(source)
-        case _:
-            named = None
-    for said in (
-        languages_of_training(view.checkpoint, view.entry.metrics)[1], _of_card(view),
-        named[1] if named else "",
-    ):  # fmt: skip
+    if view.examples.kind == "letters":
+        return None
+    for said in (languages_of_training(view.entry.whole, view.entry.metrics)[1], _of_card(view)):
         if found := _CODE.fullmatch(said):
             return found[1]
     return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from typing import Any, TypeVar
 
 import streamlit as st
@@ -14,6 +15,8 @@ from ui.core.glossary import EXPLANATIONS, HINTS, linked, term
 from ui.core.url_state import HEAD, LAYER, Cell, Param
 
 T = TypeVar("T")
+
+_aside: ContextVar[DeltaGenerator] = ContextVar("headlight_aside")
 
 #: The unit of a map's rows and columns.
 UNITS: Param[str] = Param("units", url_state.one_of(("tokens", "words")), "tokens")
@@ -174,9 +177,17 @@ def draw_hint(name: str) -> None:
             st.markdown(text)
 
 
-def draw_explained(page: str, where: DeltaGenerator, *more: str) -> None:
-    """Draw a page's explanation, folded up, at the right of a column; see `draw_explanation`."""
-    with where.container(horizontal=True, horizontal_alignment="right"):
+def keep_aside(place: DeltaGenerator) -> None:
+    """Keep the place beside the menu's entries for the page's explanation."""
+    _aside.set(place)
+
+
+def draw_explained(page: str, *more: str) -> None:
+    """Draw a page's explanation beside the menu's entries, folded up; see `draw_explanation`.
+
+    Not available in fragments.
+    """
+    with _aside.get():
         draw_explanation(page, *more)
 
 

@@ -37,12 +37,13 @@ def restart() -> None:
     resume()
 
 
-def draw_decoding(default: Decoding, samples: bool = True) -> None:
+def draw_decoding(default: Decoding, samples: bool = True, shown: bool = True) -> None:
     """Draw the controls, and store every setting that applies, so that links contain it.
 
     Args:
         default: the checkpoint's decoding, used until a visitor or a link chooses another.
         samples: whether the model can sample.
+        shown: False to store the settings only.
     """
     own = default
     default = replace(own, beam_size=min(own.beam_size, MAX_BEAM), alpha=min(own.alpha, MAX_ALPHA))
@@ -52,6 +53,8 @@ def draw_decoding(default: Decoding, samples: bool = True) -> None:
     for param in applying:
         url_state.put(param, url_state.get(param))
     url_state.show(*applying)
+    if not shown:
+        return
     how = "Sample" if sampled else "Greedy" if url_state.get(SearchChoice.beam) == 1 else "Beam"
     with st.expander("Decoding", icon=":material/tune:"):
         fill("search_box", how)

@@ -9,23 +9,30 @@ so before app.py shows the page; `start_again` removes it.
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from copy import copy
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Literal
 
 import streamlit as st
 from streamlit.navigation.page import StreamlitPage
 from streamlit.runtime.pages_manager import PagesManager
 
-from figures.labels import KIND_NAMES, code, plain
+from figures.labels import KIND_NAMES, plain
 from transformer.trace.tracer import Ability
 from transformer.types import AttentionKind
-from ui.core.view import View
+from ui.core import url_state
+from ui.core.examples import examples_for
+from ui.core.url_state import Param
+from ui.core.view import View, current_entries
+from ui.core.widgets import fill, keep_aside
+from ui.frame.steering import use_checkpoint
+from ui.frame.through_time import draw_switch
 from ui.work.cache import get_tracer
 
 
@@ -52,7 +59,7 @@ def draw_not_offered(view: View, spec: PageSpec, why: str) -> None:
     """Draw the page's title, why it does not work, and the pages that do."""
     st.header(spec.title)
     st.info(plain(why), icon=spec.icon)
-    st.markdown(f"These pages work with {code(view.checkpoint)}:")
+    st.markdown(f"These pages work with **{plain(view.title)}**:")
     with st.container(key="offered", gap="xsmall"):
         for each in PAGES:
             if why_not(view, each) is None:
@@ -65,6 +72,7 @@ def _listed(kinds: tuple[AttentionKind, ...] | list[AttentionKind]) -> str:
 
 
 _STARTED = "headlight_started"
+_ASKED = "headlight_page_asked"
 _LOGO = Path(__file__).parent / "logo"
 
 _reload = st.components.v2.component(
@@ -102,25 +110,57 @@ class PageSpec:
 
 _OF_TOURS: tuple[Ability, ...] = ("any_sentence", "search", "internals")
 
-#: In the order of the header, which fits all titles into 1280 px, and of the keys that turn pages:
-#: from the whole model to its parts, then several models, then words.
+#: In the order of the doors, and of the keys that turn pages.
 PAGES: tuple[PageSpec, ...] = (
     PageSpec("translate", "Translate", ":material/translate:", maps=("decoder_self", "cross")),
-    PageSpec("beam", "Beam search", ":material/account_tree:", ("search",)),
+    PageSpec("beam", "How it chose", ":material/account_tree:", ("search",)),
     PageSpec("attention", "Attention", ":material/grid_view:"),
     PageSpec("head", "Inside a head", ":material/center_focus_strong:", ("heads",)),
     PageSpec("floor", "Floor plan", ":material/floor:", ("internals",)),
-    PageSpec("parsing", "Parsing", ":material/schema:", ("internals",)),
     PageSpec("tokens", "Tokens", ":material/content_cut:", ("vocabulary",)),
     PageSpec("positions", "Positions", ":material/waves:", model="shown"),
-    PageSpec("complexity", "Cost", ":material/speed:", model="absent"),
     PageSpec("compare", "Compare", ":material/compare:"),
+    PageSpec("training", "Train a toy", ":material/model_training:", model="absent"),
     PageSpec("family", "Family", ":material/family_history:", model="shown"),
-    PageSpec("models", "Models", ":material/deployed_code:", model="absent"),
-    PageSpec("training", "Training", ":material/model_training:", model="absent"),
+    PageSpec("parsing", "Parsing", ":material/schema:", ("internals",)),
     PageSpec("tours", "Tours", ":material/tour:", _OF_TOURS, model="absent"),
     PageSpec("glossary", "Glossary", ":material/menu_book:", model="absent"),
+    PageSpec("complexity", "Cost", ":material/speed:", model="absent"),
+    PageSpec("models", "Models", ":material/deployed_code:", model="absent"),
 )
+
+#: The menu: six intentions, each with its pages, or views of a page, and the settings that these
+#: stand for, as in the URL. A page in its default state is the first of its entries. Models has no
+#: door: it is behind the model's box.
+DOORS: dict[str, dict[str, tuple[str, dict[str, str]]]] = {
+    "Translate": {"Step by step": ("translate", {}), "How it chose": ("beam", {})},
+    "Attention": {
+        "All heads": ("attention", {"display": "grid"}),
+        "Word links": ("attention", {"display": "heads", "units": "words"}),
+        "Matrix": ("attention", {"display": "matrix"}),
+        "Inside a head": ("head", {}),
+    },
+    "The whole model": {
+        "Floor plan": ("floor", {}), "Tokens": ("tokens", {}), "Positions": ("positions", {}),
+    },
+    "Experiments": {
+        "Compare": ("compare", {}),
+        "Train a toy": ("training", {"training_view": "toy"}),
+        "Watch a run": ("training", {"training_view": "watch"}),
+    },
+    "Beyond translation": {
+        "GPT and BERT": ("family", {"part": "expects"}),
+        "One stack or two": ("family", {"part": "stacks"}),
+        "T5, and what changed": ("family", {"part": "changes"}),
+        "Parsing": ("parsing", {}),
+    },
+    "Lessons": {
+        "Tours": ("tours", {}),
+        "Glossary": ("glossary", {}),
+        "Table 1: cost": ("complexity", {}),
+        "Table 3: variations": ("training", {"training_view": "table3"}),
+    },
+}  # fmt: skip
 
 
 @contextmanager
@@ -154,9 +194,79 @@ def start_again() -> None:
     _reload(key="start_again")
 
 
-def menu() -> dict[str, StreamlitPage]:
-    """Return the pages by their address, in the order of the menu."""
-    return {path: copy(page) for path, page in _pages().items()}
+def menu(on: PageSpec) -> dict[str, StreamlitPage]:
+    """Return the pages by their address; the header shows one page of each door, under its name.
+
+    It is `on` where that is behind the door, so that its door is marked, else the door's first.
+    """
+    doors = {next(iter(entries.values()))[0]: door for door, entries in DOORS.items()}
+    opened = _place_of(on)[0]
+    doors = {path: door for path, door in doors.items() if door != opened}
+    doors |= {on.url_path: opened} if opened else {}
+    return {spec.url_path: copy(_page(spec, doors.get(spec.url_path, ""))) for spec in PAGES}
+
+
+def _place_of(on: PageSpec) -> tuple[str, str]:
+    """Return the door and the entry of a page as its settings are now, "" without a door."""
+    found = [
+        (door, entry, values)
+        for door, entries in DOORS.items()
+        for entry, (path, values) in entries.items()
+        if path == on.url_path
+    ]
+    for door, entry, values in found:
+        name, value = next(iter(values.items()), ("", ""))
+        if url_state.get(Param(name, str, "")) == value:
+            return door, entry
+    return found[0][:2] if found else ("", "")
+
+
+def draw_door(on: PageSpec, view: View) -> None:
+    """Draw what is behind the door of the page `on`, and for phones the sentence."""
+    door, here = _place_of(on)
+    with st.container(key="door", horizontal=True, vertical_alignment="center", gap="small"):
+        if door:
+            fill("door_entry", here)
+            st.segmented_control(
+                "Pages", list(DOORS[door]), key="door_entry", required=True, wrap=True,
+                on_change=lambda: _open(*DOORS[door][st.session_state["door_entry"]]),
+                label_visibility="collapsed",
+            )  # fmt: skip
+        if door == "Experiments":
+            draw_switch(view.entry, "door_time", then=_open)
+        elif door == "Beyond translation":
+            _draw_toy()
+        st.space("stretch")
+        keep_aside(st.container(width="content"))
+    if on.model == "needed" and on is not PAGES[0] and view.sentence:
+        with st.container(key="on_phone"):
+            st.text(view.sentence)
+
+
+def _draw_toy() -> None:
+    def take(name: str) -> None:
+        use_checkpoint(name)
+        _open()
+
+    for entry in current_entries():
+        if entry.ok and examples_for(entry.name, entry.metrics).kind == "letters":
+            st.button(
+                "The reverse toy", icon=":material/swap_horiz:", type="tertiary", key="door_toy",
+                on_click=take, args=(entry.name,),
+                help="A model with two layers that reverses letters: small enough to understand.",
+            )  # fmt: skip
+            return
+
+
+def _open(path: str = PAGES[0].url_path, values: Mapping[str, str] = MappingProxyType({})) -> None:
+    """Have the next run show a page with these settings. A callback."""
+    url_state.bring(values)
+    st.session_state[_ASKED] = path
+
+
+def asked_for_page() -> str:
+    """Return and forget the address of the page that was chosen in the row of a door, or ""."""
+    return str(st.session_state.pop(_ASKED, ""))
 
 
 def other_addresses() -> dict[str, tuple[StreamlitPage, PageSpec]]:
@@ -170,22 +280,21 @@ def other_addresses() -> dict[str, tuple[StreamlitPage, PageSpec]]:
 
 # A run marks its pages, so each run has copies; making them anew would look at every page's file.
 @cache
-def _pages() -> dict[str, StreamlitPage]:
-    return {
-        spec.url_path: st.Page(
-            spec.file,
-            title=spec.title,
-            url_path="home" if spec is PAGES[0] else spec.url_path,
-            default=spec is PAGES[0],
-        )
-        for spec in PAGES
-    }
+def _page(spec: PageSpec, door: str) -> StreamlitPage:
+    return st.Page(
+        spec.file,
+        title=door or spec.title,
+        url_path="home" if spec is PAGES[0] else spec.url_path,
+        default=spec is PAGES[0],
+        visibility="visible" if door else "hidden",
+    )
 
 
 @cache
 def _aliases() -> dict[str, tuple[StreamlitPage, PageSpec]]:
     meant = {PAGES[0].url_path: PAGES[0]} | {Path(spec.file).stem: spec for spec in PAGES}
     titles = {spec.title.lower().replace(" ", "-"): spec for spec in PAGES}
+    titles["beam-search"] = next(spec for spec in PAGES if spec.url_path == "beam")
     known = {spec.url_path for spec in PAGES}
     meant |= {path: spec for path, spec in titles.items() if path not in known}
     return {

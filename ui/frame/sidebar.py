@@ -20,7 +20,7 @@ from transformer.config import ModelConfig
 from transformer.device import available_devices
 from transformer.search.decoding import default_decoding
 from ui.core import url_state
-from ui.core.examples import Examples, examples_for
+from ui.core.examples import Examples, by_title, examples_for
 from ui.core.glossary import term
 from ui.core.languages import NO_TAG, Languages, label_of, nearest_code, typed_tag
 from ui.core.url_state import Param
@@ -64,20 +64,27 @@ _MOST_BROKEN = 20
 _KIND = "headlight_kind"
 
 
-def draw_sidebar() -> View:
-    """Draw the shared controls, and keep their values for `current_view`."""
+def draw_sidebar(asks: bool) -> View:
+    """Draw the shared controls, and keep their values for `current_view`.
+
+    Args: asks: False on a page for which the sentence does nothing; it and its decoding stay away.
+    """
     found = entries()
     usable = {entry.name: entry for entry in found if entry.ok}
     entry = _resolve_checkpoint(usable, found)
-    draw = _draw_archive if entry.kind == "archive" else _draw_model
-    view = draw(entry, tuple(usable))
+    titles = by_title(usable.values())
+    view = (
+        _draw_archive(entry, titles)
+        if entry.kind == "archive"
+        else _draw_model(entry, titles, asks)
+    )
     with st.sidebar:
         _draw_broken([each for each in found if not each.ok])
     keep_view(view, found)
     return view
 
 
-def _draw_model(entry: Entry, usable: tuple[str, ...]) -> View:
+def _draw_model(entry: Entry, titles: Mapping[str, str], asks: bool) -> View:
     """Draw the controls of a model."""
     chosen, ours = entry.name, entry.kind == "checkpoint"
     examples = examples_for(chosen, entry.metrics)
@@ -88,8 +95,9 @@ def _draw_model(entry: Entry, usable: tuple[str, ...]) -> View:
     if ours:
         resolve_steering(SENTENCE)
     with st.sidebar:
-        _draw_sentence(examples)
-        _draw_checkpoint(usable, entry)
+        if asks:
+            _draw_sentence(examples)
+        _draw_checkpoint(titles, entry)
         place = st.container()
         device = _draw_device(available_devices())
         known = languages_of(entry, device) if chosen else Languages()
@@ -97,8 +105,8 @@ def _draw_model(entry: Entry, usable: tuple[str, ...]) -> View:
             _draw_languages(known, url_state.get(SENTENCE))
         decodes = ours or writes(entry, device)
         if decodes:
-            draw_decoding(default_decoding(entry.metrics), samples=ours)
-        if ours:
+            draw_decoding(default_decoding(entry.metrics), samples=ours, shown=asks)
+        if ours and asks:
             draw_steering()
     search = SearchChoice.read()
     return View(
@@ -116,7 +124,7 @@ def _draw_model(entry: Entry, usable: tuple[str, ...]) -> View:
     )
 
 
-def _draw_archive(entry: Entry, usable: tuple[str, ...]) -> View:
+def _draw_archive(entry: Entry, titles: Mapping[str, str]) -> View:
     """Draw the sentence of a file of arrays, which takes no other."""
     sentence = recorded_sentence(entry)
     url_state.show(CHECKPOINT)
@@ -124,7 +132,7 @@ def _draw_archive(entry: Entry, usable: tuple[str, ...]) -> View:
         if sentence is not None:
             st.caption("The sentence in this file")
             st.text(shorten(sentence, 240) or "(without a text)")
-        _draw_checkpoint(usable, entry)
+        _draw_checkpoint(titles, entry)
         st.caption(
             ":material/dataset: Read from a file of arrays; no model runs, so there is no other "
             "sentence."
@@ -231,13 +239,14 @@ def _take_example() -> None:
         _ask(chosen)
 
 
-def _draw_checkpoint(usable: tuple[str, ...], entry: Entry) -> None:
+def _draw_checkpoint(titles: Mapping[str, str], entry: Entry) -> None:
     if not entry.name:
         _draw_models_link()
         return
     fill("checkpoint_box", entry.whole)
     st.selectbox(
-        "Checkpoint", usable, key="checkpoint_box", help=term("checkpoint"),
+        "Model", list(titles), key="checkpoint_box", help=term("checkpoint"),
+        format_func=titles.__getitem__,
         on_change=lambda: use_checkpoint(st.session_state["checkpoint_box"]),
     )  # fmt: skip
     config = entry.config

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import streamlit as st
@@ -35,12 +35,19 @@ _PLAYING = "headlight_playing_time"
 _SINCE = "headlight_playing_since"
 
 
-def draw_switch(entry: Entry) -> None:
-    """Draw the button that opens the bar, if the checkpoint has snapshots."""
+def draw_switch(
+    entry: Entry, key: str = "open_time", then: Callable[[], None] = lambda: None
+) -> None:
+    """Draw the button that opens the bar and does `then`, if the checkpoint has snapshots."""
+
+    def go() -> None:
+        url_state.put(CHECKPOINT, at(entry.name, moments(entry)[-1]))
+        then()
+
     if entry.history.snapshots and entry.updates is None:
         st.button(
-            "Through its training", icon=":material/history:", type="tertiary", key="open_time",
-            on_click=url_state.put, args=(CHECKPOINT, at(entry.name, moments(entry)[-1])),
+            "Through its training", icon=":material/history:", type="tertiary", key=key,
+            on_click=go,
             help="Show snapshots of a training run, its last one first.",
         )  # fmt: skip
 

@@ -7,12 +7,13 @@ from functools import partial
 
 import streamlit as st
 
-from figures.labels import code, plain
+from figures.labels import plain
 from transformer.catalogue import Entry
 from transformer.parsing.reading import Reading, read_parse
 from transformer.trace.records import Trace
 from ui.components.mount import show
 from ui.core import url_state
+from ui.core.examples import title_of
 from ui.core.view import View
 from ui.core.widgets import layer_and_head
 from ui.export.download import download_button, figure_for
@@ -55,16 +56,16 @@ def offer_parsers(view: View, entries: Sequence[Entry]) -> None:
     """Explain that this model does not parse, and offer parsers."""
     parsers = [entry for entry in entries if entry.error is None and writes_trees(entry)]
     st.info(
-        f"{code(view.checkpoint)} translates. A parser writes a tree instead: take one of these."
+        f"**{plain(view.title)}** translates. A parser writes a tree instead: take one of these."
         if parsers
-        else f"{code(view.checkpoint)} translates, and there is no parser among the checkpoints. "
+        else f"**{plain(view.title)}** translates, and no model here is a parser. "
         "`python -m transformer train recipes/parsing-gum.toml` makes one.",
         icon=":material/account_tree:",
     )
     with st.container(horizontal=True):
         for entry in parsers:
             st.button(
-                f"Open {plain(entry.name)}", key=f"parser {entry.name}", type="primary",
+                f"Open {plain(title_of(entry))}", key=f"parser {entry.name}", type="primary",
                 on_click=use_checkpoint, args=(entry.name,),
             )  # fmt: skip
 
@@ -73,7 +74,7 @@ def draw_borrowed(view: View, parser: View) -> None:
     """Explain that another model parses here, and offer it for every page."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.caption(
-            f"{code(view.checkpoint)} translates; this tree is by {code(parser.checkpoint)}.",
+            f"**{plain(view.title)}** translates; this tree is by **{plain(parser.title)}**.",
             width="content",
         )
         st.button(

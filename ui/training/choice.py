@@ -44,9 +44,8 @@ class ToyChoice(Choice):
 RUN: Param[str] = Param("training", url_state.text(40), "")
 KIND: Param[str] = Param("toy_maps", url_state.one_of(KIND_NAMES), "cross")
 
-#: Views of the page, as in the URL, and on screen.
-VIEWS = {"toy": "A toy task", "watch": "A run's folder", "table3": "Table 3, repeated"}
-VIEW: Param[str] = Param("training_view", url_state.one_of(VIEWS), "toy")
+#: Views of the page, named in the menu.
+VIEW: Param[str] = Param("training_view", url_state.one_of(("toy", "watch", "table3")), "toy")
 
 #: Measures of table 3.
 MEASURES = {"nll": "Perplexity", "bleu": "BLEU"}

@@ -25,7 +25,7 @@ def missing_search_note(view: View, trace: Trace) -> str:
     if trace.search is not None or trace.forced or view.kind != "checkpoint":
         return ""
     return (
-        " The other hypotheses of this long search were left out, so the Beam search page cannot "
+        " The other hypotheses of this long search were left out, so How it chose cannot "
         "show its tree."
     )
 
