@@ -1,5 +1,6 @@
 """The Attention page in a browser: pixels are weights, clicks and keys choose, links reopen."""
 
+import re
 from urllib.parse import quote
 
 import numpy as np
@@ -13,6 +14,7 @@ from tests.browser.pixels import grid_map, until_the_grid_shows, until_the_lens_
 from tests.browser.waiting import (
     SENTENCE,
     OpenPage,
+    at_rest,
     eventually,
     until_idle,
     until_passes,
@@ -293,5 +295,12 @@ def test_the_large_map_fills_its_screen_or_scrolls(open_page: OpenPage, address:
     expect(page.get_by_text("Tap one to enlarge it")).to_be_visible()
     expect(page.get_by_text("Click one to enlarge it")).not_to_be_visible()
     until_passes(page, lambda: check_scrolling(lens))
+    # What a mouse reads by pointing, a finger reads by a tap.
+    cells = lens.locator("canvas.cells")
+    cells.scroll_into_view_if_needed()
+    box = at_rest(page, cells.bounding_box) or {}
+    middle = {"x": box["x"] + box["width"] / 2, "y": box["y"] + box["height"] / 2}
+    screen.send("Input.synthesizeTapGesture", {**middle, "gestureSourceType": "touch"})
+    expect(lens.locator(".readout")).to_contain_text(re.compile("^query (?!1 )"))
     screen.send("Emulation.setTouchEmulationEnabled", {"enabled": False})
     screen.detach()

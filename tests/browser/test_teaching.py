@@ -58,7 +58,10 @@ def test_the_keyboards_place_is_seen_and_keys_alone_present(app: str, open_page:
     page.keyboard.press("Shift+ArrowLeft")
     until_at(page, "/attention")
     until_settled(page)
-    page.keyboard.press("Shift+P")
+    expect(page.locator(".grid .map").first).to_be_visible()
+    page.keyboard.press("ArrowLeft")  # without a click
+    expect(page.locator(".grid .map:focus")).to_have_count(1)
+    page.keyboard.press("Escape")
     until_the_url_says(page, present="off")
     expect(sidebar).to_be_visible()
     expect(root).to_have_css("font-size", "16px")

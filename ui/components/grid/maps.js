@@ -56,7 +56,7 @@ function drawAll(root, pane) {
   // Rows stay rows: a map is as tall as its queries, within limits that keep it readable.
   const height = Math.round(width * Math.min(1.25, Math.max(0.45, queries / keys)));
   table.style.setProperty("--map-height", `${height}px`);
-  table.classList.toggle("narrow", width < 48);
+  table.classList.toggle("narrow", width < 3.5 * parseFloat(getComputedStyle(table).fontSize));
   const frame = table.getBoundingClientRect();
   const ratio = Math.min(
     window.devicePixelRatio || 1,

@@ -2,6 +2,7 @@
 // ignored while someone types; one is sent to Python as the trigger `go`.
 
 const STOPS = "a[href], button, input, select, textarea, summary, [tabindex]";
+const HELPS = "[data-testid=stTooltipHoverTarget], [data-testid=stVegaLiteChart]";
 const MODIFIERS = new Set(["Shift", "Control", "Alt", "Meta"]);
 
 // Streamlit opens a page at its bare address and then pushes the one with the view's parameters, so
@@ -35,7 +36,8 @@ function component({ root, header: data }, { setTriggerValue }) {
     link.toggle();
   };
   root.classList.toggle("presenting", data.presenting);
-  root.replaceChildren(link.button, hint, link.box, list);
+  const gloss = make("div", "gloss", { role: "status", hidden: "" });
+  root.replaceChildren(link.button, hint, link.box, list, gloss);
   if (wasOpen) list.show();
 
   const onKey = (event) => {
@@ -46,6 +48,11 @@ function component({ root, header: data }, { setTriggerValue }) {
     if (event.key === "Escape" && link.box.open) return link.box.close();
     if (event.key === "Escape" && list.open) return list.close();
     if (typing(target, event.key)) return;
+    if (data.presenting && target.matches("body, [data-testid=stMain], button")) {
+      const covered = document.querySelector("[data-testid=stPopoverBody]");
+      if (event.key === "Escape" && !covered) return send("present");
+      if (/Arrow(Left|Right)/.test(nameOf(event)) && target.tagName !== "BUTTON") return pass(event);
+    }
     if (event.key === "?") {
       event.preventDefault();
       toggle(list);
@@ -57,12 +64,44 @@ function component({ root, header: data }, { setTriggerValue }) {
     event.stopPropagation();
     send(go);
   };
+  // A finger cannot hover: what it taps shows the title that a mouse would read, and Streamlit's help
+  // and charts get a mouse's events.
+  const onTap = (event) => {
+    const touched = event.pointerType === "touch";
+    const of = event.composedPath().find((each) => touched && each.getAttribute?.("title"));
+    gloss.hidden = !of;
+    gloss.textContent = of?.title ?? "";
+    const [at] = event.composedPath();
+    if (root.hovered) hover(root.hovered, event, ["pointerout", "mouseout"]);
+    root.hovered = touched && at.closest(HELPS) && at;
+    // Help that opened during a tap would close with it.
+    if (root.hovered) setTimeout(hover, 100, at, event, ["pointerover", "pointermove", "mouseover", "mousemove"]);
+  };
   // Ahead of the components on the page, which use the arrows. This runs for every message and must
   // not listen twice.
   root.unlisten?.();
-  document.addEventListener("keydown", onKey, { capture: true });
-  root.unlisten = () => document.removeEventListener("keydown", onKey, { capture: true });
+  const heard = { keydown: onKey, click: onTap };
+  const listen = (act) => {
+    for (const [name, on] of Object.entries(heard)) document[act](name, on, { capture: true });
+  };
+  listen("addEventListener");
+  root.unlisten = () => listen("removeEventListener");
   return root.unlisten;
+}
+
+function hover(target, { clientX, clientY }, names) {
+  const about = { bubbles: true, composed: true, clientX, clientY, pointerType: "mouse" };
+  for (const name of names) target.dispatchEvent(new PointerEvent(name, about));
+}
+
+// While presenting, arrows reach the page's first picture without a click.
+function pass(event) {
+  const stops = ".component[tabindex='0'], .component [tabindex='0']";
+  const picture = [...document.querySelectorAll("[data-testid=stMain] *")]
+    .flatMap((each) => [...(each.shadowRoot?.querySelectorAll(stops) ?? [])])
+    .find((each) => each.role !== "radio");
+  picture?.focus({ preventScroll: true });
+  picture?.dispatchEvent(new KeyboardEvent("keydown", event));
 }
 
 // Let Tab stop at what scrolls and holds nothing to stop at, so that arrows can scroll it: not every
@@ -144,7 +183,8 @@ function linkTo() {
 function panel(data, send) {
   const row = (tag, label, does, ...more) =>
     make(tag, "row", make("kbd", "", label), make("span", "", does), ...more);
-  const more = [...data.more, ["?", "this list"], ["Esc", "close it"]];
+  const leave = data.presenting ? "close it, or leave presenter mode" : "close it";
+  const more = [...data.more, ["?", "this list"], ["Esc", leave]];
   return make("dialog", "list all", { "aria-label": "Keys" },
     data.keys.map(([, label, does, go]) => row("button", label, does, { onclick: () => send(go) })),
     more.map(([label, does]) => row("div", label, does)));

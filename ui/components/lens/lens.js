@@ -7,7 +7,7 @@
 const LARGEST_CELL = 46;
 const SMALLEST_LABEL = 12; // px of cell side below which labels are thinned out
 const SMALLEST_TYPE = 11; // px of the labels
-const ROOM_FOR_VALUES = 36; // px of cell side from which the values are written into the cells
+const ROOM_FOR_VALUES = 2.55; // em of cell side from which the values are written into the cells
 const FINGER = 18; // px of cell side on a phone, where a map scrolls before its labels thin out
 
 function component({ root, header, body }, host) {
@@ -155,14 +155,14 @@ function tallest(root, height) {
 }
 
 function paint(root, map, parts) {
-  const { theme, ink, font } = themed(root);
+  const { theme, ink, font, size } = themed(root);
   const words = wordsOf(map.colours[theme]);
   const [cover] = wordsOf(map.cover[theme]);
   const { queries, keys } = map;
   const { side } = parts.cells;
   drawScale(parts.scale, words, map.reading[theme]);
   const pen = sharp(parts.canvas, side * keys, side * queries);
-  pen.font = `${Math.round(side * 0.3)}px ${font}`;
+  pen.font = `${Math.round(side * 0.33)}px ${font}`;
   pen.textAlign = "center";
   pen.textBaseline = "middle";
   drawCells(pen, {
@@ -177,7 +177,7 @@ function paint(root, map, parts) {
     },
     finish(at, x, y, colour) {
       const weight = map.weights[at];
-      if (side < ROOM_FOR_VALUES || map.covered.has(at % keys) || Math.abs(weight) < 0.005) return;
+      if (side < ROOM_FOR_VALUES * size || map.covered.has(at % keys) || Math.abs(weight) < 0.005) return;
       pen.fillStyle = inkOn(colour);
       pen.fillText(number(map, weight, 2), x + side / 2, y + side / 2);
     },

@@ -160,7 +160,7 @@ function drawPlan(view) {
   const texts = shape("g", { class: "texts", "aria-hidden": true }, names);
   svg.replaceChildren(...frames, ...lines, ...notes, ...view.marks.values(), view.dot, texts);
   if (!plan.blocks.some((block) => block.id === view.shown)) view.shown = blockOf(view);
-  svg.onpointerleave = () => !view.travel && showBlock(view, blockOf(view));
+  svg.onpointerleave = ({ pointerType }) => pointerType !== "touch" && !view.travel && showBlock(view, blockOf(view));
   svg.onkeydown = (event) => walk(view, event);
   if (focused) view.marks.get(view.shown)?.focus({ preventScroll: true });
 }
@@ -173,7 +173,11 @@ function drawBlock(view, block, unit) {
   const mark = shape("g", {
     class: `block ${block.look}`, role: "button", tabindex: -1,
     "aria-label": `${titleOf(view, block)}. ${words.opens}`,
-    onpointerenter: show, onfocus: show, onclick: () => act(view, block),
+    onpointerenter: show, onfocus: show,
+    onclick() { // a finger reads first, and opens what it has read
+      if (touching() && view.read !== block.id) view.read = block.id;
+      else act(view, block);
+    },
   }, box);
   if (block.k !== undefined && block.look === "main") {
     const [width, height] = [w * numberOf(view, block, "shares"), 3 * unit];

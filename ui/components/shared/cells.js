@@ -44,7 +44,8 @@ function cellCursor(stop, surfaces, { rows, columns, show, choose, start = () =>
   for (const surface of surfaces) {
     const { canvas } = surface;
     canvas.onpointermove = canvas.onpointerdown = (event) => move(cellUnder(event, surface));
-    canvas.onpointerleave = () => stop.getRootNode().activeElement === stop || move(null);
+    // A finger that is lifted leaves, too: what it touched stays read.
+    canvas.onpointerleave = ({ pointerType }) => pointerType === "touch" || stop.getRootNode().activeElement === stop || move(null);
     canvas.onclick = (event) => {
       const cell = cellUnder(event, surface);
       if (cell) choose?.(cell);

@@ -114,14 +114,15 @@ function listen(row) {
     const line = Math.min(area.rows - 1, Math.floor(((y - area.y) / area.h) * area.rows));
     return { stage: row.stage, area: area.name, column, line, isKey: area.isKey };
   };
-  canvas.onpointermove = (event) => {
+  canvas.onpointermove = canvas.onpointerdown = (event) => {
     const at = under(event);
     canvas.style.cursor = at?.isKey ? "pointer" : "default";
     if (JSON.stringify(at) === JSON.stringify(view.pointed)) return;
     view.pointed = at;
     note(row);
   };
-  canvas.onpointerleave = () => {
+  canvas.onpointerleave = ({ pointerType }) => {
+    if (pointerType === "touch") return; // lifted; what it touched stays read
     view.pointed = null;
     note(row);
   };
