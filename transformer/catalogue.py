@@ -13,13 +13,14 @@ from pathlib import Path
 
 from transformer.checkpoint.folder import PARTS
 from transformer.checkpoint.reference import Kind, ModelRef, fingerprint, split_name
-from transformer.errors import CheckpointError
+from transformer.errors import CheckpointError, InputError
 from transformer.files.folders import FileCache
 from transformer.files.safe import is_there, modified
 from transformer.importers.registry import FORMATS
 from transformer.models import arrays, foreign, huggingface, one_stack, own
 from transformer.models.entry import Entry, ModelKind
 from transformer.trace.tracer import Tracer
+from transformer.translator import Translator
 
 __all__ = [
     "Entry", "Kind", "ModelRef", "find", "inspect_entry", "list_entries", "looks_like_model",
@@ -48,7 +49,7 @@ def resolve(path: str | Path | ModelRef) -> ModelRef:
         return next(kind for kind, each in KINDS.items() if each.fits(ref))
 
     kind = _KINDS.get(ref.path, (mark, modified(ref.folder)), judge)
-    return ModelRef(ref.folder, ref.updates, kind, mark)
+    return replace(ref, kind=kind, mark=mark)
 
 
 def open_tracer(path: str | Path | ModelRef, device: str = "auto") -> Tracer:
@@ -61,8 +62,21 @@ def open_tracer(path: str | Path | ModelRef, device: str = "auto") -> Tracer:
     Raises: `CheckpointError`, one line with the file and what is wrong, or with the command that
         imports the model first; `InputError` for a device that does not exist.
     """
-    ref = resolve(path)
-    return KINDS[ref.kind].open(ref, device)
+    return opened(resolve(path), device)
+
+
+def opened(ref: ModelRef, device: str, stored: Tracer | None = None) -> Tracer:
+    """Load a resolved model, or edit the one that is stored; see `open_tracer`.
+
+    Args: stored: the model without edits, if it is in memory already.
+    """
+    tracer = stored or KINDS[ref.kind].open(ref.edited(""), device)
+    if not ref.edits:
+        return tracer
+    if not isinstance(tracer, Translator):
+        raise InputError(f"{ref}: {ref.edits}: only an encoder-decoder in this project's format "
+                         "can be edited")  # fmt: skip
+    return tracer.edited(ref.edits)
 
 
 def inspect_entry(path: str | Path | ModelRef) -> Entry:
@@ -72,14 +86,16 @@ def inspect_entry(path: str | Path | ModelRef) -> Entry:
 
 def describe(ref: ModelRef) -> Entry:
     """Describe a resolved model; files are read only if it has not been described before."""
+    stored = ref.edited("")
 
     def read() -> Entry:
         try:
-            return KINDS[ref.kind].describe(ref)
+            return KINDS[ref.kind].describe(stored)
         except CheckpointError as error:
-            return Entry(ref.name, ref, error=str(error))
+            return Entry(ref.name, stored, error=str(error))
 
-    return _ENTRIES.get(ref.path, ref, read)
+    entry = _ENTRIES.get(ref.path, stored, read)
+    return replace(entry, ref=ref) if ref.edits else entry
 
 
 def list_entries(

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from tests.factories import make_trace
 from tests.transformer.conftest import Command
 from transformer.arrays.trace_file import save_arrays
-from transformer.catalogue import inspect_entry, list_entries, open_tracer, resolve
+from transformer.catalogue import inspect_entry, list_entries, open_tracer, opened, resolve
 from transformer.checkpoint.reference import fingerprint
 from transformer.errors import CheckpointError, InputError
 from transformer.huggingface import files
@@ -91,6 +92,23 @@ def test_what_is_opened_follows_the_protocol_and_an_archive_has_one_sentence(roo
         one.trace("Another one.")
     with pytest.raises(InputError, match="no other can be given"):
         one.trace(one.sentence, target="Eine andere.")
+
+
+def test_an_edited_model_is_a_model_of_its_own(root: Path) -> None:
+    stored = resolve(root / "ours")
+    ref = stored.edited("off cross.1; no positions")
+    assert ref != stored and ref.name == stored.name and resolve(ref) == ref
+    entry = inspect_entry(ref)
+    assert entry == replace(inspect_entry(stored), ref=ref) and inspect_entry(stored).ref == stored
+    tracer = open_tracer(ref, "cpu")
+    assert isinstance(tracer, Translator)
+    plain = Translator.load(stored, "cpu")
+    assert tracer.edits == plain.edited(ref.edits).edits
+    shared = opened(ref, "cpu", plain)
+    assert isinstance(shared, Translator)
+    assert shared.model.src_embedding.weight is plain.model.src_embedding.weight
+    with pytest.raises(InputError, match="only an encoder-decoder"):
+        open_tracer(resolve(root / "one.npz").edited("off cross"), "cpu")
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,7 @@ class ModelRef:
     updates: int | None = None  # of one of its snapshots, None for the model as it is stored
     kind: Kind = "checkpoint"  # its format
     mark: str = ""  # `fingerprint` of its files when the reference was resolved, "" if not resolved
+    edits: str = ""  # what is taken out of it, as `transformer.edits.language.text_of` writes it
 
     @classmethod
     def of(cls, path: str | Path | ModelRef) -> ModelRef:
@@ -69,6 +70,10 @@ class ModelRef:
     def after(self, updates: int | None) -> ModelRef:
         """Return the reference to a snapshot, or to the model as it is stored for None."""
         return replace(self, updates=updates)
+
+    def edited(self, edits: str) -> ModelRef:
+        """Return the reference to the same model with other edits, "" for none."""
+        return replace(self, edits=edits)
 
     def __str__(self) -> str:
         return str(self.path)

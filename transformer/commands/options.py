@@ -105,16 +105,8 @@ class Steering(Model):
     def open(self, ref: ModelRef) -> Any:
         """Open the model, edited. Raises `InputError` for an edit that it cannot take."""
         from transformer.catalogue import open_tracer
-        from transformer.errors import InputError
-        from transformer.translator import Translator
 
-        tracer = open_tracer(ref, self.device)
-        if self.edit is None:
-            return tracer
-        if not isinstance(tracer, Translator):
-            raise InputError(f"--edit {self.edit}: {_WORKS[ref.kind].split(';')[0]}; edits need an "
-                             "encoder-decoder in this project's format")  # fmt: skip
-        return tracer.edited(self.edit)
+        return open_tracer(ref.edited(self.edit or ""), self.device)
 
     def settings(self) -> dict[str, Any]:
         """Return the keyword arguments of `Translator.translate` and `trace`."""

@@ -112,11 +112,17 @@ def trace_by_reference(
     ref: ModelRef, device: str, sentence: str, arguments: Mapping[str, Any], report: Report
 ) -> Trace:
     """Trace a sentence in this process; see `open_unchanged` and `Batches.trace`."""
-    key = (ref, device)
     with _opening:
-        model = _models.get(key) or open_unchanged(ref, device)
-        _models[key] = model
-        _models.move_to_end(key)
-        while len(_models) > 1 and sum(map(model_bytes, _models.values())) > MODEL_BYTES:
-            _models.popitem(last=False)
+        model = _opened(ref, device)
     return _batches.trace(model, sentence, arguments, report)
+
+
+def _opened(ref: ModelRef, device: str) -> Tracer:
+    stored = _opened(ref.edited(""), device) if ref.edits else None
+    key = (ref, device)
+    model = _models.get(key) or open_unchanged(ref, device, stored)
+    _models[key] = model
+    _models.move_to_end(key)
+    while len(_models) > 1 and sum(map(model_bytes, _models.values())) > MODEL_BYTES:
+        _models.popitem(last=False)
+    return model

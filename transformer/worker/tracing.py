@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from transformer.catalogue import KINDS, ModelRef
+from transformer.catalogue import ModelRef, opened
 from transformer.checkpoint.reference import fingerprint
 from transformer.errors import CheckpointError
 from transformer.one_stack.tracer import StackModel
@@ -33,12 +33,14 @@ def model_bytes(model: Tracer) -> int:
     return int(getattr(model, "nbytes", 0))
 
 
-def open_unchanged(ref: ModelRef, device: str) -> Tracer:
+def open_unchanged(ref: ModelRef, device: str, stored: Tracer | None = None) -> Tracer:
     """Open a model whose files are as they were when it was resolved.
+
+    Args: stored: the model without edits, if it is in memory already.
 
     Raises: what `open_tracer` raises, and `CheckpointError` if the files have changed.
     """
-    loaded = KINDS[ref.kind].open(ref, device)
+    loaded = opened(ref, device, stored)
     if fingerprint(ref.folder) != ref.mark:
         raise CheckpointError(f"{ref}: changed since this page was drawn; reload the page")
     if loaded.device == "cpu" and is_small(loaded) and torch.get_num_threads() > 1:

@@ -118,8 +118,10 @@ def writes(entry: Entry, device: str) -> bool:
 
 
 def _open(ref: ModelRef, device: str) -> Tracer:
+    plain = ref.edited("")
+    stored = MODELS.once((plain, device), lambda: _open(plain, device)) if ref.edits else None
     _make_room(describe(ref))
-    loaded = open_unchanged(ref, device)
+    loaded = open_unchanged(ref, device, stored)
     _freeze_garbage()
     return loaded
 
