@@ -65,6 +65,7 @@ from transformer.evaluation.typed import (
 )
 from transformer.files.atomic import write_atomic
 from transformer.files.folders import replaced_folder
+from transformer.files.safe import parse_json
 from transformer.one_stack.files import StackCheckpoint, load_stack
 from transformer.one_stack.model import OneStack
 from transformer.one_stack.tracer import StackModel
@@ -332,7 +333,7 @@ def read_metrics(folder: Path) -> tuple[Recipe, dict[str, Any]]:
     Raises: `ConfigError`.
     """
     try:
-        metrics = json.loads((folder / METRICS).read_text(encoding="utf-8"))
+        metrics = parse_json((folder / METRICS).read_text(encoding="utf-8"))
         return Recipe.from_record(metrics["training"]["recipe"]), metrics
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ConfigError(f"{folder}: {METRICS} does not record the training ({error})") from None

@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from transformer.files.atomic import write_atomic
+from transformer.files.safe import parse_json
 from transformer.types import Floats
 
 Wish = Literal["run", "pause", "stop"]
@@ -62,7 +63,7 @@ def write_probe(path: Path, source: list[str], target: list[str]) -> None:
 def read_probe(path: Path) -> tuple[list[str], list[str]] | None:
     """Return the pieces of the probe, or None before the job has written them."""
     try:
-        source, target = json.loads((path / "probe.json").read_text(encoding="utf-8"))
+        source, target = parse_json((path / "probe.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
     return source, target

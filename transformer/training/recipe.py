@@ -265,11 +265,15 @@ def _checked(label: str, name: str, value: Any, hint: Any) -> Any:
 
 def _read_toml(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+        repr(values)  # messages print values, and dotted keys nest deeper than can be printed
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror or error}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except RecursionError:
+        raise ConfigError(f"{path}: nested too deeply") from None
+    except ValueError as error:  # also for numbers of too many digits
         raise ConfigError(f"{path}: not valid TOML: {error}") from None
+    return values
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,7 @@ from transformer.checkpoint.weights import describe_weights, read_tensors
 from transformer.config import ConfigError
 from transformer.errors import CheckpointError
 from transformer.files.atomic import TEMPORARY, write_atomic
+from transformer.files.safe import parse_json
 from transformer.training.recipe import Recipe
 from transformer.training.watching import read_metrics
 
@@ -99,7 +100,7 @@ class RunFolder:
     def read_recipe(self) -> Recipe:
         """Return the recipe of the folder's run. Raises `ConfigError` naming the file."""
         try:
-            values = json.loads(self.recipe.read_text(encoding="utf-8"))
+            values = parse_json(self.recipe.read_text(encoding="utf-8"))
             values.pop(_TEXT, None)
             return Recipe.from_record(values)
         except (OSError, ValueError, AttributeError) as error:
@@ -107,7 +108,7 @@ class RunFolder:
 
     def _check_same(self, wanted: Mapping[str, Mapping[str, Any]], text: str) -> None:
         try:
-            found = json.loads(self.recipe.read_text(encoding="utf-8"))
+            found = parse_json(self.recipe.read_text(encoding="utf-8"))
             changed = [
                 (table, name, found.get(table, {}).get(name), value)
                 for table, values in wanted.items()

@@ -6,14 +6,13 @@ PyTorch.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from transformer.files.safe import json_object, modified
+from transformer.files.safe import json_object, modified, parse_json
 
 #: Bytes read of metrics.jsonl at most; a line is about 150.
 _MOST_BYTES = 16 * 2**20
@@ -94,7 +93,7 @@ def read_metrics(folder: Path) -> list[dict[str, Any]]:
     found = []
     for line in lines:
         try:
-            values = json.loads(line)
+            values = parse_json(line)
         except ValueError:
             continue
         if isinstance(values, dict) and isinstance(values.get("update"), int):

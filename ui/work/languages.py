@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -10,7 +9,7 @@ import torch
 
 from transformer.catalogue import Entry, ModelRef
 from transformer.errors import CheckpointError
-from transformer.files.safe import is_there, read_small
+from transformer.files.safe import is_there, parse_json, read_small
 from transformer.text.layout import TABLE_FILE
 from transformer.text.table import tags_among
 from ui.core.languages import Languages, label_of, name_of
@@ -54,7 +53,7 @@ def _tags(ref: ModelRef) -> tuple[str, ...]:
     if not is_there(table):
         return ()
     try:
-        pieces = json.loads(read_small(table))
+        pieces = parse_json(read_small(table))
     except ValueError:  # also a `CheckpointError`, which the page reports when it loads the model
         return ()
     named = tags_among(pieces) if isinstance(pieces, list) else ()
