@@ -10,12 +10,17 @@ import base64
 import hashlib
 import os
 import re
-from urllib.parse import urlsplit
 
 from ui.core.public import is_public
 
 #: Origins that may show the app in a frame, separated by spaces.
 FRAMES = "HEADLIGHT_FRAMES"
+
+#: A scheme, labels of a host joined by dots, and a port.
+_ORIGIN = re.compile(
+    r"https?://(\*\.)?LABEL(\.LABEL)*(:(?P<port>[1-9][0-9]{0,4}))?"
+    .replace("LABEL", "[a-z0-9]([a-z0-9-]*[a-z0-9])?")
+)  # fmt: skip
 
 _INLINE = re.compile(rb"<script(?![^>]*\bsrc=)[^>]*>(.*?)</script>", re.DOTALL | re.IGNORECASE)
 
@@ -64,10 +69,8 @@ def frames() -> list[str]:
     """Return the origins that may show the app in a frame. Raises: `ValueError`, one line."""
     origins = os.environ.get(FRAMES, "").split()
     for origin in origins:
-        parts = urlsplit(origin)
-        whole = f"{parts.scheme}://{parts.netloc}"
-        fine = re.fullmatch(r"https?://(\*\.)?[a-z0-9.-]+(:\d+)?", origin, re.ASCII)
-        if not fine or origin != whole:
+        found = _ORIGIN.fullmatch(origin)
+        if not found or int(found["port"] or 1) > 65_535:
             raise ValueError(
                 f"{FRAMES}={origin[:60]!r}: must be origins such as https://example.org, "
                 "separated by spaces"

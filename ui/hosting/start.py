@@ -62,8 +62,9 @@ def prepare() -> None:
         _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     lines = clear_away(checkpoint_roots())
-    if remove_stages(Path(tempfile.gettempdir()), RUNS, own=True):
-        lines.append("Removed training runs of a killed process")
+    with suppress(FileNotFoundError):  # no place for temporary files, and so nothing left there
+        if remove_stages(Path(tempfile.gettempdir()), RUNS, own=True):
+            lines.append("Removed training runs of a killed process")
     for line in lines:
         log.warning("Headlight: %s", line)
 

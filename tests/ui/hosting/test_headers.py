@@ -29,10 +29,15 @@ def test_scripts_of_the_page_run_and_no_others() -> None:
 
 def test_only_named_origins_may_frame_the_app(monkeypatch: pytest.MonkeyPatch) -> None:
     assert rules(b"")["frame-ancestors"] == ["'self'"]
-    monkeypatch.setenv(FRAMES, "https://huggingface.co  https://*.example.org:8443")
+    monkeypatch.setenv(FRAMES, "https://huggingface.co  https://*.ex-ample.org:8443 http://a")
     named = rules(b"")["frame-ancestors"]
-    assert named == ["'self'", "https://huggingface.co", "https://*.example.org:8443"]
-    wrong = "example.org https://a.b/path * 'unsafe-inline' https://a.b;script-src"
+    assert named == ["'self'", "https://huggingface.co", "https://*.ex-ample.org:8443", "http://a"]
+    wrong = (
+        "example.org https://a.b/path * 'unsafe-inline' https://a.b;script-src https://... "
+        "https://a..b https://.a.b https://a.b. https://-a.b https://a-.b https://*. https://* "
+        "https:// https://a.*.b https://a.b: https://a.b:0 https://a.b:65536 https://a_b.c "
+        "https://ä.b https://me@a.b https://a.b? https://[::1] ftp://a.b"
+    )
     for none in wrong.split():
         monkeypatch.setenv(FRAMES, none)
         with pytest.raises(ValueError, match="must be origins"):

@@ -1,9 +1,12 @@
 """Settings refused at the start, and repeated log lines."""
 
 import logging
+import tempfile
+from pathlib import Path
 
 import pytest
 
+from transformer.files.leftovers import own_prefix
 from ui.core import public
 from ui.hosting import start
 from ui.hosting.start import LONGEST, MOST, WINDOW, Sparse
@@ -46,6 +49,19 @@ def test_a_public_server_needs_its_names(hosts: list[str], monkeypatch: pytest.M
     hosts.append("headlight.example.org")
     monkeypatch.setenv("HEADLIGHT_IMPORT", "")
     assert start.problems() == []
+
+
+def test_a_start_needs_no_place_for_temporary_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(tempfile, "_candidate_tempdir_list", list)
+    monkeypatch.setattr(start, "limit_lines", lambda: None)  # of this process
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(tmp_path))
+    (tmp_path / f"{own_prefix('.importing.')}x").mkdir()
+    start.prepare()
+    assert [*tmp_path.iterdir()] == []  # the rest of the start went on
 
 
 def record(line: int, text: str, error: Exception | None = None) -> logging.LogRecord:
