@@ -58,6 +58,9 @@ _BASE = """<script>
 }}
 </script>"""
 
+#: Bytes of an answer that wait for a browser which reads slowly.
+_PIECE = 65_536
+
 _NO_STORE = (b"cache-control", b"no-store")
 
 
@@ -88,7 +91,12 @@ class Gate:
                 named = {name for name, _ in common}
                 own = [pair for pair in message.get("headers", ()) if pair[0].lower() not in named]
                 message = {**message, "headers": [*own, *common]}
-            await send(message)
+            body = message.get("body", b"")
+            *starts, last = range(0, max(1, len(body)), _PIECE)
+            for start in starts:
+                part = body[start : start + _PIECE]
+                await send({"type": message["type"], "body": part, "more_body": True})
+            await send({**message, "body": body[last:]} if body else message)
 
         path = below_base(scope["path"])
         if path == READY:

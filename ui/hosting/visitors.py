@@ -55,6 +55,10 @@ RATE, BURST = 50.0, 200.0
 #: Bytes of messages heard in a second, and at once; the rest waits.
 _BYTES, _BYTES_AT_ONCE = 100_000.0, 300_000.0
 
+#: Bytes on their way to a browser; Linux doubles them, and would let megabytes wait for one that
+#: does not read.
+_WAITING = 131_072
+
 #: Bytes parsed before frames are counted: 700 empty frames, 9 ms.
 _PIECE = 4_096
 
@@ -236,11 +240,12 @@ class Bounded(WebSocketsSansIOProtocol):
         self._frames = Bucket(RATE, BURST)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Send small answers at once, which asyncio does not for Streamlit's sockets."""
+        """Send small answers at once, as asyncio does not for Streamlit's sockets."""
         super().connection_made(transport)
         with suppress(OSError):  # no TCP
             connection: socket.socket = transport.get_extra_info("socket")
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _WAITING)
 
     def data_received(self, data: bytes) -> None:
         """Parse what arrived."""

@@ -28,14 +28,14 @@ def visitors(monkeypatch: pytest.MonkeyPatch) -> Visitors:
 
 def get(
     path: str, kind: bytes = b"text/html", packed: bool = False, method: str = "GET",
-    attached: bool = False,
+    attached: bool = False, whole: bytes = PAGE,
 ) -> tuple[int, dict[bytes, bytes], bytes]:  # fmt: skip
     """Return the answer to a request: that of the gate, or PAGE in two pieces from the app."""
     sent: list[Any] = []
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         assert scope["method"] != "HEAD"
-        body = gzip.compress(PAGE) if packed else PAGE
+        body = gzip.compress(whole) if packed else whole
         headers = [
             (b"content-type", kind), (b"ETag", b"1"), (b"Referrer-Policy", b"unsafe-url"),
             (b"content-length", b"%d" % len(body)), (b"x-own", b"1"),
@@ -52,6 +52,8 @@ def get(
     scope = {"type": "http", "method": method, "path": path, "headers": []}
     run(Gate(app)(scope, None, keep))  # type: ignore[arg-type]
     start, *bodies = sent
+    assert all(len(each.get("body", b"")) <= 65_536 for each in bodies)
+    assert [each.get("more_body", False) for each in bodies] == [*[True] * (len(bodies) - 1), False]
     headers = [(name.lower(), value) for name, value in start["headers"]]
     assert len(headers) == len(dict(headers))
     return start["status"], dict(headers), b"".join(each.get("body", b"") for each in bodies)
@@ -91,6 +93,9 @@ def test_everything_else_passes(visitors: Visitors) -> None:
             status, headers, body = get("/media/x", kind, attached=attached)
             assert status == 200 and body == PAGE and headers[b"etag"] == b"1"
             assert headers[b"referrer-policy"] == b"same-origin" and headers[b"x-own"] == b"1"
+    for size in (65_536, 65_537 + 9, 300_000):  # who reads slowly keeps no more in memory
+        whole = bytes(range(256)) * (size // 256) + b"end"[: size % 256]
+        assert get("/media/x", b"text/csv", whole=whole)[2] == whole
 
 
 @pytest.mark.parametrize("public", ["", "1"])

@@ -234,4 +234,4 @@ def connected(port: int) -> ClientConnection:
 def test_another_address_has_no_stream(server: tuple[int, list[bytes]]) -> None:
     with pytest.raises(Exception, match="403"), connect(f"ws://127.0.0.1:{server[0]}/stream"):
         pass
-    assert gate.VISITORS.now == 0
+    assert wait_until(lambda: gate.VISITORS.now == 0)
