@@ -249,7 +249,7 @@ def test_the_clock_jumps(root: Path, rng: random.Random) -> None:
     clock, seen = root.with_name("clock"), list[str]()
     clock.write_text("0")
     with (
-        faulty(root, HEADLIGHT_BUDGET_TOKENS="1000000") as server,
+        faulty(root, HEADLIGHT_BUDGET_SECONDS="100000") as server,
         Session(server.address) as session,
         Session(server.address) as trainer,
     ):

@@ -36,9 +36,9 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def public(random_checkpoints: Path, log: Path) -> Iterator[str]:
-    """Address of a public server with two places, and a budget of 40 tokens a visit."""
+    """Address of a public server with two places, and a budget of a second a visit."""
     environment = {
-        "HEADLIGHT_PUBLIC": "1", "HEADLIGHT_SESSIONS": "2", "HEADLIGHT_BUDGET_TOKENS": "40",
+        "HEADLIGHT_PUBLIC": "1", "HEADLIGHT_SESSIONS": "2", "HEADLIGHT_BUDGET_SECONDS": "1",
         "HEADLIGHT_IMPORT": "",
     }  # fmt: skip
     command = [*APP, "--server.allowedHosts", "127.0.0.1"]
@@ -126,12 +126,14 @@ def test_no_request_floods_the_log(public: str, log: Path) -> None:
 def test_a_visit_has_its_budget_and_no_right_to_import_or_train(public: str) -> None:
     with Session(public) as visitor:
         said = ""
-        for number in range(30):
+        for number in range(100):
             visitor.open("attention", sentence=f"{'A dog runs. ' * (number + 1)}", beam="1")
             said = " ".join(each.alert.body for each in visitor.elements)
             if "Compute quota used up" in said:
                 break
         assert "Compute quota used up" in said
+        visitor.open("attention", checkpoint="beta")  # to load it is work, too
+        assert "Compute quota used up" in " ".join(each.alert.body for each in visitor.elements)
         visitor.open("models")
         shown = " ".join(str(each) for each in visitor.elements)
         assert "Importing from the app is switched off" in shown

@@ -77,9 +77,9 @@ def offered(monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[Callable[[], Exh
     found: dict[str, tuple[Callable[[], Exhibit], str]] = {}
     draw = download._button
 
-    def listening(make: Any, each: Any, key: str, name: str, n_numbers: int) -> None:
+    def listening(make: Any, each: Any, key: str, name: str, *rest: Any) -> None:
         found[key] = make, name
-        draw(make, each, key, name, n_numbers)
+        draw(make, each, key, name, *rest)
 
     monkeypatch.setattr(download, "_button", listening)
     return found

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Hashable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from transformer.catalogue import ModelRef
@@ -112,8 +113,12 @@ def trace_by_reference(
     ref: ModelRef, device: str, sentence: str, arguments: Mapping[str, Any], report: Report
 ) -> Trace:
     """Trace a sentence in this process; see `open_unchanged` and `Batches.trace`."""
-    with _opening:
-        model = _opened(ref, device)
+    model = _models.get((ref, device))
+    if model is None:  # sentences of others do not wait for this opening
+        with _opening:
+            model = _opened(ref, device)
+    with suppress(KeyError):  # it may have gone meanwhile
+        _models.move_to_end((ref, device))
     return _batches.trace(model, sentence, arguments, report)
 
 
@@ -122,7 +127,6 @@ def _opened(ref: ModelRef, device: str) -> Tracer:
     key = (ref, device)
     model = _models.get(key) or open_unchanged(ref, device, stored)
     _models[key] = model
-    _models.move_to_end(key)
-    while len(_models) > 1 and sum(map(model_bytes, _models.values())) > MODEL_BYTES:
+    while len(_models) > 1 and sum(map(model_bytes, [*_models.values()])) > MODEL_BYTES:
         _models.popitem(last=False)
     return model

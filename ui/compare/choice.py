@@ -14,7 +14,6 @@ from typing import Any
 import streamlit as st
 
 from transformer.catalogue import Entry, find
-from transformer.errors import CheckpointError
 from transformer.trace.records import Trace
 from ui.compare.exhibits import Compared
 from ui.core import url_state
@@ -28,7 +27,7 @@ from ui.frame.through_time import others_in_time
 from ui.frame.twice import PAIRINGS, Setup, Twice
 from ui.work.cache import Plan
 from ui.work.languages import languages_of
-from ui.work.models import fresh, recorded_sentence, tracer
+from ui.work.models import REFUSALS, fresh, load, load_for_visit, recorded_sentence
 
 _OPENED = "compare_opened"
 
@@ -53,7 +52,7 @@ class CompareChoice(Choice):
 def can_follow(view: View) -> bool:
     """Return True if the view's model can read a given translation."""
     return view.kind == "checkpoint" or (
-        view.kind == "huggingface" and "cross" in tracer(view).kinds
+        view.kind == "huggingface" and "cross" in load(view.entry, view.device).kinds
     )
 
 
@@ -70,8 +69,8 @@ def with_left(setup: Setup, left: Trace) -> Setup:
 
 def opening(setup: Setup, left: Trace) -> Plan:
     """Make B's trace in the job of A's; what keeps it from being made is said with B's controls."""
-    with suppress(CheckpointError):
-        tracer(setup.right)
+    with suppress(*REFUSALS):
+        load_for_visit(setup.right.entry, setup.right.device)
         yield with_left(setup, left).right.request
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import NoReturn
 
 import streamlit as st
 
@@ -23,8 +22,7 @@ from ui.core.widgets import bound, choose_one, draw_explained, fill
 from ui.frame.through_time import finished_in_words
 from ui.frame.twice import Setup
 from ui.models.rows import card_path
-from ui.work.models import tracer
-from ui.work.roots import without_root
+from ui.work.cache import get_tracer
 
 _PAIRINGS = {"models": "Two checkpoints", "sentences": "Two sentences"}
 
@@ -73,21 +71,10 @@ def read_right(setup: Setup, left: Trace) -> Setup:
     """Return the setup, B's trace being made. If it cannot be, say why and end the run."""
     if setup.pairing == "sentences" and is_blank(setup.right.sentence):
         st.info("Type a second sentence above; it stands beside the one in the sidebar.")
-        _end()
-    try:
-        tracer(setup.right)
-    except CheckpointError as error:
-        st.error(
-            plain(without_root(str(error))) + ". Choose another checkpoint for B above.",
-            icon=":material/error:",
-        )
-        _end()
+        url_state.write_url()
+        st.stop()
+    get_tracer(setup.right, "for B above")
     return with_left(setup, left)
-
-
-def _end() -> NoReturn:
-    url_state.write_url()
-    st.stop()
 
 
 #: A language in a recipe or a name: "de", "deu", "de_DE", "deu_Latn".

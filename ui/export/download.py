@@ -2,7 +2,8 @@
 
 Nothing is computed until a button is pressed. The figure is then made in a thread of its own,
 outside any session, by a function that may use its arguments and the caches of the process, but
-neither `st.session_state` nor `st.query_params`.
+neither `st.session_state` nor `st.query_params`. Files are made in turn, pictures in a turn of
+their own. One of a session waits at a time, on its budget, and only while somebody is there.
 """
 
 from __future__ import annotations
@@ -26,15 +27,20 @@ from streamlit.runtime.scriptrunner_utils.script_run_context_attr import (
 
 from figures.exhibit import Exhibit
 from figures.labels import plain
-from figures.paper import DEFAULT, PRESETS, Preset, to_pdf, to_png, to_python, to_svg
+from figures.paper import DEFAULT, PRESETS, Preset, Say, to_pdf, to_png, to_python, to_svg
 from figures.tables import MOST_ROWS, to_csv, to_npz
 from transformer.trace.records import Trace
+from transformer.worker.job import UNKNOWN
+from transformer.worker.scheduler import Scheduler
 from ui.core.view import View
 from ui.core.widgets import fill, refill
 from ui.export.html import to_html
 from ui.export.programs import Source, called
-from ui.work.models import load
-from ui.work.results import Computation, result_of, trace
+from ui.work.budget import Budget, budget_of_visit
+from ui.work.models import REFUSALS, load
+from ui.work.progress import REPORT
+from ui.work.results import DRAWINGS, FILES, Computation, result_of, trace
+from ui.work.roots import without_root
 
 __all__ = ["download_below", "download_button", "figure_for", "source_of", "trace_for"]
 
@@ -131,14 +137,18 @@ def _offer(make: Callable[[], Exhibit], key: str, name: str, n_numbers: int) -> 
     for each in (form.at(preset) for form in FORMATS):
         if each.ending in ("png", "pdf"):
             each = replace(each, write=partial(each.write, say=say))
-        _button(make, each, key, name, n_numbers)
+        _button(make, each, key, name, n_numbers, say)
 
 
-def _button(make: Callable[[], Exhibit], each: Format, key: str, name: str, n_numbers: int) -> None:
+def _button(
+    make: Callable[[], Exhibit], each: Format, key: str, name: str, n_numbers: int, say: Say
+) -> None:
     file_name, context = f"{name}{each.size}.{each.ending}", get_script_run_ctx()
+    budget = budget_of_visit()
 
     def data() -> bytes:
-        content = each.write(make())
+        with _turn(DRAWINGS if each.sized else FILES, context, budget, say):
+            content = each.write(make())
         if context is not None:
             _keep(context, content, each.mime, f"{key}_{each.ending}", file_name)
         return content
@@ -157,6 +167,34 @@ def _button(make: Callable[[], Exhibit], each: Format, key: str, name: str, n_nu
         type="tertiary",
         width="stretch",
     )
+
+
+@contextmanager
+def _turn(
+    schedule: Scheduler, context: ScriptRunContext | None, budget: Budget, say: Say
+) -> Iterator[None]:
+    """Make a file within, in its turn and on a session's budget; errors are shown on its page.
+
+    Raises: `StoppedError` once the visitor has left or asked for another file.
+    """
+    job = budget.file()
+
+    def report(step: int, most: int) -> None:
+        if context and not runtime.get_instance().is_active_session(context.session_id):
+            job.stop()
+        job(step, most)
+
+    try:
+        with budget.metered(report) as metered:
+            metered(0, 0)
+            REPORT.set(metered)
+            with schedule.turn(lambda ahead: metered(ahead, 0)):
+                metered(*UNKNOWN)
+                yield
+    except REFUSALS as error:
+        text = without_root(str(error)) or "There is not enough memory for this file"
+        say(f"{text[:1].upper()}{text[1:]}.")
+        raise
 
 
 def _say(context: ScriptRunContext | None, place: DeltaGenerator, line: str) -> None:

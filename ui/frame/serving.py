@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import threading
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -13,6 +15,9 @@ from streamlit.runtime.pages_manager import PagesManager
 from ui.core.public import is_public
 from ui.frame.import_access import invitation
 from ui.hosting import start, state
+
+#: Files of as many visitors are awaited at once; a thread that waits takes little.
+_FILES = 256
 
 #: Modules that take seconds to import and do not use Streamlit, the most needed first.
 _SLOW = ("transformer.translator", "altair")
@@ -25,6 +30,7 @@ async def begin(app: Any) -> AsyncIterator[None]:
     A public server also loads the first model. The link that allows imports is printed.
     """
     PagesManager.uses_pages_directory = False
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_FILES, "file"))
     start.prepare()
     threading.Thread(target=_warm_up, name="warm-up", daemon=True).start()
     if (line := invitation()) is not None:

@@ -9,7 +9,6 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 
 from streamlit import config
@@ -31,8 +30,7 @@ MOST, WINDOW, LONGEST = 5, 60.0, 4000
 def problems() -> list[str]:
     """Return the errors in this server's settings, one line each."""
     found = []
-    checks: list[Callable[[], object]] = [most_visitors, idle_minutes, frames, most_workers]
-    checks += [partial(limit, unit) for unit in ("seconds", "tokens")]
+    checks: list[Callable[[], object]] = [most_visitors, idle_minutes, frames, most_workers, limit]
     for check in checks:
         try:
             check()

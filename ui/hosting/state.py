@@ -21,7 +21,7 @@ class State:
     ready: bool
     why: str
     models: int  # number of models in memory
-    waiting: int  # sentences and computations in the queues
+    waiting: int  # sentences, computations, files and models in the queues
     visitors: int
     most_visitors: int  # the limit, 0 for none
 
@@ -34,7 +34,7 @@ def state(needs_model: bool) -> State:
         from ui.work import models, results
 
         loaded = len(models.MODELS)
-        waiting = results.SENTENCES.waiting + results.OTHERS.waiting
+        waiting = models.LOADS.waiting + sum(each.waiting for each in results.SCHEDULES)
         if needs_model and missing:
             why = missing[0]
     return State(not why, why, loaded, waiting, VISITORS.now, VISITORS.most)

@@ -1,7 +1,7 @@
-"""Compute quota of a session, in seconds and tokens within ten minutes.
+"""Compute quota of a session, in seconds within ten minutes.
 
-A public server has a quota; `HEADLIGHT_BUDGET_SECONDS` and `HEADLIGHT_BUDGET_TOKENS` set it there
-or anywhere else, 0 for none.
+A public server has a quota for sentences, loading of models, computations and files together;
+`HEADLIGHT_BUDGET_SECONDS` sets it there or anywhere else, 0 for none.
 """
 
 from __future__ import annotations
@@ -16,18 +16,16 @@ import streamlit as st
 
 from transformer.errors import InputError
 from transformer.types import Report
+from transformer.worker.job import Job
 from ui.core.public import whole_number
 
 #: Seconds in which a used budget is restored.
 WINDOW = 600.0
 
-#: Defaults of a public server. A sentence of 10 tokens takes 0.1 s and counts as 20 tokens.
-SECONDS, TOKENS = 60, 20_000
+#: Default of a public server, in seconds. A sentence of 10 tokens takes 0.1 s.
+SECONDS = 60
 
-_VARIABLES = {
-    "seconds": ("HEADLIGHT_BUDGET_SECONDS", SECONDS), "tokens": ("HEADLIGHT_BUDGET_TOKENS", TOKENS),
-}  # fmt: skip
-_KEY = "headlight_budget"
+_VARIABLE, _KEY = "HEADLIGHT_BUDGET_SECONDS", "headlight_budget"
 
 
 class OverBudgetError(InputError):
@@ -35,37 +33,40 @@ class OverBudgetError(InputError):
 
 
 class Budget:
-    """Use of one session, restored evenly over `WINDOW`. Thread-safe."""
+    """Seconds of work of one session, restored evenly over `WINDOW`. Thread-safe."""
 
-    def __init__(
-        self, seconds: float, tokens: float, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        """Args: seconds, tokens: most within `WINDOW`; infinite for no limit."""
-        self._most = {"seconds": seconds, "tokens": tokens}
-        self._used = dict.fromkeys(self._most, 0.0)
+    def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+        """Args: seconds: most within `WINDOW`; infinite for no limit."""
+        self._most, self._used = seconds, 0.0
         self._clock, self._then = clock, clock()
         self._lock = threading.Lock()
+        self._file: Job[None] = Job()
 
-    def charge(self, seconds: float = 0.0, tokens: int = 0) -> None:
+    def charge(self, seconds: float) -> None:
         """Count use."""
         with self._lock:
             self._restore()
-            self._used["seconds"] += seconds
-            self._used["tokens"] += tokens
+            self._used += seconds
 
     def check(self) -> None:
         """Raise `OverBudgetError` if nothing is left."""
         with self._lock:
             self._restore()
-            for unit, most in self._most.items():
-                over = self._used[unit] - most
-                if over >= 0:
-                    # A tenth must be restored, not one token.
-                    minutes = math.ceil((over + most / 10) / most * WINDOW / 60)
-                    raise OverBudgetError(
-                        f"compute quota used up; try again in {minutes} "
-                        f"minute{'s' if minutes > 1 else ''}, or run Headlight on your own machine"
-                    )
+            over = self._used - self._most
+        if over >= 0:
+            # A tenth must be restored, not one second.
+            minutes = math.ceil((over + self._most / 10) / self._most * WINDOW / 60)
+            raise OverBudgetError(
+                f"compute quota used up; try again in {minutes} "
+                f"minute{'s' if minutes > 1 else ''}, or run Headlight on your own machine"
+            )
+
+    def file(self) -> Job[None]:
+        """Return the job of the session's next file; the one before ends at its next report."""
+        with self._lock:
+            before, self._file = self._file, Job()
+            before.stop()
+            return self._file
 
     @contextmanager
     def metered(self, report: Report) -> Iterator[Report]:
@@ -95,20 +96,18 @@ class Budget:
     def _restore(self) -> None:
         now = self._clock()
         passed, self._then = now - self._then, now
-        for unit, most in self._most.items():
-            restored = 0.0 if math.isinf(most) else passed * most / WINDOW
-            self._used[unit] = max(0.0, self._used[unit] - restored)
+        if not math.isinf(self._most):
+            self._used = max(0.0, self._used - passed * self._most / WINDOW)
 
 
 def budget_of_visit() -> Budget:
     """Return this session's budget."""
     budget = st.session_state.get(_KEY)
     if budget is None:
-        budget = st.session_state[_KEY] = Budget(limit("seconds"), limit("tokens"))
+        budget = st.session_state[_KEY] = Budget(limit())
     return budget
 
 
-def limit(unit: str) -> float:
-    """Return a session's limit within `WINDOW`, infinite for none. Raises: `ValueError`."""
-    variable, most = _VARIABLES[unit]
-    return whole_number(variable, 0, most) or math.inf
+def limit() -> float:
+    """Return a session's seconds within `WINDOW`, infinite for no limit. Raises: `ValueError`."""
+    return whole_number(_VARIABLE, 0, SECONDS) or math.inf

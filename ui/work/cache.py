@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from hashlib import blake2b
 from operator import attrgetter
@@ -31,8 +31,8 @@ from ui.core.view import Request, View, ask_for, is_blank
 from ui.work import results
 from ui.work.budget import budget_of_visit
 from ui.work.lru import Lru
-from ui.work.models import in_memory, tracer, translator
-from ui.work.progress import DECODING, READING, Progress, attended, resume, stopped
+from ui.work.models import REFUSALS, load_for_visit, translator
+from ui.work.progress import DECODING, READING, Progress, attended, resume, stopped, unreported
 from ui.work.results import Computation as Computation
 from ui.work.results import trace
 from ui.work.roots import without_root
@@ -52,10 +52,11 @@ def drawn(make: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
     content = pickle.dumps((make.__module__, make.__qualname__, args, options, scale))
 
     def ready() -> ReadyChart | ReadyFigure:
-        made = make(*args, **options)
-        if isinstance(made, Figure):
-            return ReadyFigure(grow(made, scale))
-        return ReadyChart(sized(made))
+        with budget_of_visit().metered(unreported):
+            made = make(*args, **options)
+            if isinstance(made, Figure):
+                return ReadyFigure(grow(made, scale))
+            return ReadyChart(sized(made))
 
     key = blake2b(content, digest_size=16).digest()
     return cast("T", PICTURES.once(key, ready))
@@ -67,28 +68,22 @@ Plan = Generator[Computation[Any] | Request, Any, None]
 
 _MISSING = object()
 
-#: Errors of loading a model or reading a sentence; the page shows one line.
-_REFUSALS = (InputError, CheckpointError, MemoryError, torch.OutOfMemoryError)
-
 
 def get_translator(view: View) -> Translator:
     """Return the view's model. If it cannot be loaded, the page says why and the run ends."""
-    with _loading(view):
+    get_tracer(view)
+    with errors_on_page():
         return translator(view)
 
 
-def get_tracer(view: View) -> Tracer:
-    """Return the view's model of any kind; otherwise like `get_translator`."""
-    with _loading(view):
-        return tracer(view)
+def get_tracer(view: View, where: str = "on the left") -> Tracer:
+    """Return the view's model of any kind; otherwise like `get_translator`.
 
-
-@contextmanager
-def _loading(view: View) -> Iterator[None]:
-    # A spinner costs a timer's thread, even where it is never seen.
-    waits = nullcontext() if in_memory(view) else st.spinner(f"Loading {plain(view.checkpoint)}")
-    with errors_on_page(), waits:
-        yield
+    Args: where: the place on screen where another one can be chosen.
+    """
+    end_where_stopped((view.entry.ref, view.device), "Load the model")
+    with errors_on_page(where):
+        return load_for_visit(view.entry, view.device)
 
 
 def get_trace(view: View, then: Callable[[Trace], Plan] | None = None) -> Trace:
@@ -117,10 +112,7 @@ def get_trace(view: View, then: Callable[[Trace], Plan] | None = None) -> Trace:
                 return attended(partial(_result, request, wanted), progress)
         return result
 
-    fresh = request not in results.CACHE
     made: Trace = found(request)
-    if fresh:
-        budget_of_visit().charge(tokens=len(made.src_tokens) + len(made.tgt_tokens))
     if then is not None:
         plan, result = then(made), None
         with suppress(StopIteration):
@@ -134,7 +126,7 @@ def _result(request: Request, wanted: Computation[Any] | Request, report: Report
     try:
         if isinstance(wanted, Request):
             return trace(wanted, report)
-    except _REFUSALS:
+    except REFUSALS:
         if wanted == request:
             raise
         return None
@@ -228,8 +220,11 @@ def _end() -> NoReturn:
 
 
 @contextmanager
-def errors_on_page() -> Iterator[None]:
-    """Turn expected errors into one line on the page, and end the run."""
+def errors_on_page(where: str = "on the left") -> Iterator[None]:
+    """Turn expected errors into one line on the page, and end the run.
+
+    Args: where: see `get_tracer`.
+    """
     try:
         yield
         return
@@ -238,7 +233,7 @@ def errors_on_page() -> Iterator[None]:
         st.warning(plain(f"{text[:1].upper()}{text[1:]}."), icon=":material/short_text:")
     except CheckpointError as error:
         st.error(
-            plain(without_root(str(error))) + ". Choose another checkpoint on the left.",
+            plain(f"{without_root(str(error))}. Choose another checkpoint {where}."),
             icon=":material/error:",
         )
     except (MemoryError, torch.OutOfMemoryError):

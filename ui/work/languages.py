@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-import torch
-
 from transformer.catalogue import Entry, ModelRef
-from transformer.errors import CheckpointError
 from transformer.files.safe import is_there, parse_json, read_small
 from transformer.text.layout import TABLE_FILE
 from transformer.text.table import tags_among
 from ui.core.languages import Languages, label_of, name_of
-from ui.work.models import load
+from ui.work.models import REFUSALS, load_for_visit
 
 #: Default languages in order of preference, if neither a link nor the model sets one.
 _SOURCES, _TARGETS = ("English",), ("German", "French", "English")
@@ -29,8 +26,8 @@ def languages_of(entry: Entry, device: str) -> Languages:
     from transformer.huggingface.model import HuggingFaceModel
 
     try:
-        model = load(entry, device)
-    except (CheckpointError, MemoryError, torch.OutOfMemoryError):
+        model = load_for_visit(entry, device)
+    except REFUSALS:
         return Languages()
     if not isinstance(model, HuggingFaceModel) or not model.languages:
         return Languages()

@@ -11,21 +11,25 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
 import torch
 
 from figures.labels import in_bytes
 from transformer.catalogue import Entry, ModelRef, describe, inspect_entry, list_entries
-from transformer.errors import CheckpointError
+from transformer.errors import CheckpointError, InputError
 from transformer.files.safe import modified
 from transformer.models.arrays import ArchivedTrace
 from transformer.trace.tracer import Tracer
 from transformer.translator import Translator
+from transformer.types import Report
 from transformer.worker import tracing
 from transformer.worker.limits import free_memory, model_memory
+from transformer.worker.scheduler import Scheduler
 from transformer.worker.tracing import COPIES, open_unchanged
 from ui.core.view import Request, View
 from ui.work.lru import Lru, seal
+from ui.work.progress import LOADING, Progress, attended, stopped, unreported
 from ui.work.roots import checkpoint_roots, within_roots
 
 #: Opened first, if it exists.
@@ -36,6 +40,12 @@ _LEFT_FREE = 256 * 2**20
 
 #: Copies of the weights of other kinds of models than the project's translators, while one loads.
 _READ = 2
+
+#: Schedule of loading. One at a time, since each one looks for free memory first.
+LOADS = Scheduler()
+
+#: Errors of loading a model or reading a sentence; a page shows one line.
+REFUSALS = (InputError, CheckpointError, MemoryError, torch.OutOfMemoryError)
 
 #: A listing is reused for so many times as long as it took to make, up to some seconds, so that a
 #: crowd does not list a root for everybody. Additions and removals show at once all the same.
@@ -70,29 +80,47 @@ def fresh(entry: Entry) -> Entry:
     return replace(inspect_entry(entry.ref), name=entry.name)
 
 
-def load(what: Entry | Request, device: str = "") -> Tracer:
+def load(what: Entry | Request, device: str = "", report: Report = unreported) -> Tracer:
     """Load an entry on a device, or a request's model on its device; shared by all sessions.
+
+    Args: report: progress callback; it may raise before the model is read.
 
     Raises: what `open_tracer` raises, and `CheckpointError` if the files have changed since they
         were listed.
     """
     ref, device = (what.model, what.device) if isinstance(what, Request) else (what.ref, device)
-    return MODELS.once((ref, device), lambda: _open(ref, device))
+    return _load(ref, device, report)
 
 
-def in_memory(view: View) -> bool:
-    """Return whether the view's model is loaded already."""
-    return (view.entry.ref, view.device) in MODELS
+def _load(ref: ModelRef, device: str, report: Report) -> Tracer:
+    def make() -> Tracer:
+        stored = _load(ref.edited(""), device, report) if ref.edits else None
+        with LOADS.turn(lambda ahead: report(ahead, 0)):
+            report(0, 1)
+            _make_room(describe(ref))
+            loaded = open_unchanged(ref, device, stored)
+            _freeze_garbage()
+            return loaded
+
+    return MODELS.once((ref, device), make, lambda: report(0, 0))
 
 
-def tracer(view: View) -> Tracer:
-    """Load the view's model; see `load`."""
-    return load(view.entry, view.device)
+def load_for_visit(entry: Entry, device: str) -> Tracer:
+    """Load an entry for this session, on its budget, with a bar and a way to stop.
+
+    Raises: what `load` raises, and `InputError` without budget or if the user has stopped it.
+    """
+    found: Tracer | None = MODELS.get(work := (entry.ref, device))
+    if found is not None:
+        return found
+    if stopped(work):
+        raise InputError("loading was stopped")
+    return attended(partial(load, entry, device), Progress(work, LOADING))
 
 
 def translator(view: View) -> Translator:
     """Load the view's checkpoint. Raises `CheckpointError` for any other kind of model."""
-    loaded = tracer(view)
+    loaded = load_for_visit(view.entry, view.device)
     if not isinstance(loaded, Translator):
         raise CheckpointError(f"{view.path}: not a checkpoint of this project")
     return loaded
@@ -101,8 +129,8 @@ def translator(view: View) -> Translator:
 def recorded_sentence(entry: Entry) -> str | None:
     """Return the sentence of a file of arrays, None if it cannot be read."""
     try:
-        archive = load(entry, "cpu")
-    except (CheckpointError, MemoryError):
+        archive = load_for_visit(entry, "cpu")
+    except REFUSALS:
         return None
     return archive.sentence if isinstance(archive, ArchivedTrace) else None
 
@@ -112,18 +140,9 @@ def writes(entry: Entry, device: str) -> bool:
     if entry.stack is not None:
         return entry.stack.task == "translate"
     try:
-        return "cross" in load(entry, device).kinds
-    except (CheckpointError, MemoryError, torch.OutOfMemoryError):
+        return "cross" in load_for_visit(entry, device).kinds
+    except REFUSALS:
         return False
-
-
-def _open(ref: ModelRef, device: str) -> Tracer:
-    plain = ref.edited("")
-    stored = MODELS.once((plain, device), lambda: _open(plain, device)) if ref.edits else None
-    _make_room(describe(ref))
-    loaded = open_unchanged(ref, device, stored)
-    _freeze_garbage()
-    return loaded
 
 
 def _make_room(entry: Entry) -> None:

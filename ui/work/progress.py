@@ -9,6 +9,7 @@ import functools
 import time
 from collections.abc import Callable, Hashable
 from contextlib import suppress
+from contextvars import ContextVar
 from typing import Any, ParamSpec, TypeVar
 
 import streamlit as st
@@ -26,6 +27,7 @@ T = TypeVar("T")
 
 DECODING = "Decoding: step {step} of at most {most}"
 READING = "Reading: layer {step} of {most}"
+LOADING = "Loading the model: {seconds:.0f} s so far"
 WORKING = "Working: {seconds:.0f} s so far"
 WAITING = "Waiting for other work to finish"
 
@@ -40,8 +42,13 @@ _WORKING = "headlight_working"
 _SLOT = "headlight_progress"
 
 
+#: Progress callback for work of this thread that is given none.
+REPORT: ContextVar[Report] = ContextVar("report", default=lambda step, most: None)
+
+
 def unreported(step: int, most: int) -> None:
-    """No-op progress callback."""
+    """Report to `REPORT`."""
+    REPORT.get()(step, most)
 
 
 def place_for_progress() -> None:

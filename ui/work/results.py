@@ -35,6 +35,12 @@ _LARGEST = 5
 #: Two small models that alternate every few microseconds would slow each other down.
 SENTENCES, OTHERS = Scheduler(), Scheduler()
 
+#: Schedules of pictures and of other files. A file may wait for a sentence; after some seconds the
+#: next one starts beside it.
+DRAWINGS, FILES = Scheduler(patience=5.0), Scheduler(patience=5.0)
+
+SCHEDULES = SENTENCES, OTHERS, DRAWINGS, FILES
+
 #: Processes that trace sentences when several wait.
 WORKERS = Pool(most_workers(), warm_up)
 
@@ -62,11 +68,13 @@ def trace(request: Request, report: Report = unreported) -> Trace:
     """
 
     def make() -> Trace:
-        model = load(request)
+        model = load(request, report=report)
         sentence, arguments = request.sentence, request.arguments()
         worker = None
         fits = is_small(model) and model_bytes(model) <= MODEL_BYTES
-        if fits and model.device == "cpu":
+        # A snapshot or an edited model is hardly ever read by two.
+        shared = request.model.updates is None and not request.model.edits
+        if fits and shared and model.device == "cpu":
             worker = WORKERS.free(SENTENCES.waiting)
         if worker is None:
             return _bounded(trace_in_turn(model, sentence, arguments, SENTENCES, report))
@@ -84,7 +92,7 @@ def result_of(request: Request, wanted: Computation[T], report: Report = unrepor
 
     def make() -> T:
         recorded = trace(request, report)
-        model = load(request)
+        model = load(request, report=report)
         with OTHERS.turn(lambda ahead: report(ahead, 0)):
             report(*UNKNOWN)
             return wanted.make(model, recorded)

@@ -19,7 +19,7 @@ from transformer.errors import CheckpointError, InputError
 from transformer.trace.records import Trace
 from transformer.translator import Translator
 from transformer.types import Report
-from transformer.worker import process
+from transformer.worker import batches, process
 from transformer.worker.batches import trace_by_reference, warm_up
 from transformer.worker.job import UNKNOWN, Job, StoppedError
 from transformer.worker.process import LostError, Pool, Process, start_alone
@@ -76,6 +76,30 @@ def test_each_job_gets_its_own_answer_or_error(worker: Process, tiny_checkpoint:
     with ThreadPoolExecutor(len(sentences)) as threads:
         found = threads.map(lambda each: traced(worker, tiny_checkpoint, each), sentences)
         assert [each.source for each in found] == sentences
+
+
+def test_a_sentence_does_not_wait_until_another_model_is_open(
+    tiny_checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    def slow(*_: object) -> None:
+        begun.set()
+        go_on.wait(60)
+        raise CheckpointError
+
+    def ask(mark: str) -> Trace:
+        ref = dataclasses.replace(resolve(tiny_checkpoint), mark=mark)
+        return trace_by_reference(ref, "cpu", CAT, SETTINGS, lambda *_: None)
+
+    known = resolve(tiny_checkpoint).mark
+    ask(known)
+    monkeypatch.setattr(batches, "open_unchanged", slow)
+    with ThreadPoolExecutor(1) as threads:
+        other = threads.submit(ask, "other")
+        assert begun.wait(60)
+        assert ask(known).source == CAT and not other.done()
+        go_on.set()
 
 
 def test_a_job_ends_once_its_caller_leaves(worker: Process, tiny_checkpoint: Path) -> None:

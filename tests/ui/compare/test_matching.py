@@ -14,6 +14,7 @@ from ui.compare import matching as module
 from ui.compare.matching import matching
 from ui.frame.twice import Setup
 from ui.work.lru import Lru
+from ui.work.models import load
 
 SENTENCES = ("A dog.", "The cat sat.", "She sleeps.")
 
@@ -36,6 +37,8 @@ def setup(
 
 def test_stopped_work_ends_alike_if_resumed(setup: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
+    for view in setup.views:
+        load(view.request)  # which reports, too
     monkeypatch.setattr("ui.work.results.CACHE", Lru(64 * 2**20))
     matching(setup, "encoder_self", lambda step, most: seen.append(step))
     assert set(seen) == {1, 2, 3}

@@ -2,9 +2,13 @@
 
 import ast
 import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -19,10 +23,16 @@ from figures.paper import PRESETS
 from figures.tables import MOST_ROWS
 from tests.figures.exhibits import exhibit
 from tests.views import make_view
+from tests.waiting import wait_until
 from transformer.search.sampling import Sampling
+from transformer.worker.job import Job, StoppedError
+from transformer.worker.scheduler import Scheduler
 from ui.export import download
 from ui.export.download import FORMATS, source_of
 from ui.export.programs import header
+from ui.work import budget
+from ui.work.budget import Budget, OverBudgetError
+from ui.work.progress import unreported
 
 SCRIPT = """
 import streamlit as st
@@ -158,3 +168,75 @@ def test_a_file_outlives_the_runs_of_other_sessions(monkeypatch: pytest.MonkeyPa
     for _ in range(3):
         files.remove_orphaned_files()
     assert not files._file_metadata
+
+
+class Visit(Budget):
+    """A budget that counts the files asked for."""
+
+    asked = 0
+
+    def file(self) -> Job[None]:
+        self.asked += 1
+        return super().file()
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """Sessions whose visitors are there."""
+    found = {"mine"}
+    holder = SimpleNamespace(is_active_session=found.__contains__)
+    monkeypatch.setattr(download.runtime, "get_instance", lambda: holder)
+    return found
+
+
+def ask(
+    schedule: Scheduler, visit: Budget, make: Callable[[], None],
+    say: Callable[[str], None] = lambda line: None,
+) -> "Future[None]":  # fmt: skip
+    """Ask for a file as a click does; return its outcome."""
+    context: Any = SimpleNamespace(session_id="mine")
+
+    def data() -> None:
+        with download._turn(schedule, context, visit, say):
+            make()
+
+    return ThreadPoolExecutor(1).submit(data)
+
+
+@pytest.mark.parametrize("leaves", [False, True])
+def test_only_the_last_file_of_a_visitor_who_stays_is_made(leaves: bool, here: set[str]) -> None:
+    schedule, visit, made = Scheduler(), Visit(60), list[int]()
+    asked: list[Future[None]] = []
+    with schedule.turn():  # another's file is being made
+        for number in range(10):
+            asked.append(ask(schedule, visit, partial(made.append, number)))
+            assert wait_until(lambda count=number: visit.asked > count)
+        if leaves:
+            here.clear()
+        assert wait_until(lambda: schedule.waiting == (not leaves))
+    outcomes = [each.exception() for each in asked]
+    assert made == ([] if leaves else [9])
+    assert [isinstance(each, StoppedError) for each in outcomes] == [True] * 9 + [leaves]
+
+
+def test_what_a_figure_asks_for_ends_with_it(here: set[str]) -> None:
+    visit = Visit(60)
+
+    def make() -> None:
+        unreported(1, 2)  # as a trace does while it is made
+        visit.file()
+        unreported(2, 2)
+
+    assert isinstance(ask(Scheduler(), visit, make).exception(), StoppedError)
+
+
+def test_a_file_counts_and_is_refused_without_budget(
+    here: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(budget.time, "monotonic", lambda: now[0])
+    visit, said = Budget(60, lambda: now[0]), list[str]()
+    ask(Scheduler(), visit, lambda: now.__setitem__(0, 61.0)).result()
+    refused = ask(Scheduler(), visit, pytest.fail, said.append)
+    assert isinstance(refused.exception(), OverBudgetError)
+    assert said[0].startswith("Compute quota used up; try again in")

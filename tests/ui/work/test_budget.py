@@ -12,15 +12,15 @@ from ui.work.budget import WINDOW, Budget, OverBudgetError, limit
 
 def test_a_budget_is_used_up_and_comes_back() -> None:
     now = [0.0]
-    mine = Budget(60, 100, lambda: now[0])
-    mine.charge(seconds=59, tokens=99)
+    mine = Budget(60, lambda: now[0])
+    mine.charge(59)
     mine.check()
-    mine.charge(tokens=1)
+    mine.charge(1)
     with pytest.raises(OverBudgetError, match="in 1 minute,"):
         mine.check()
     now[0] = WINDOW / 10
     mine.check()
-    mine.charge(seconds=120)
+    mine.charge(120)
     with pytest.raises(OverBudgetError, match="in 20 minutes"):
         mine.check()
     now[0] += 2 * WINDOW
@@ -32,14 +32,14 @@ def test_nobody_uses_more_than_budget_and_one_work(
     works: list[tuple[float, float]],
 ) -> None:
     now, used = [0.0], 0.0
-    mine = Budget(60, math.inf, lambda: now[0])
+    mine = Budget(60, lambda: now[0])
     for seconds, pause in works:
         now[0] += pause
         try:
             mine.check()
         except OverBudgetError:
             continue
-        mine.charge(seconds=seconds)
+        mine.charge(seconds)
         used += seconds
         assert used <= 60 + 100 + now[0] * 60 / WINDOW + 1e-6
 
@@ -49,12 +49,12 @@ def test_work_ends_when_the_budget_is_used_and_waits_free(
 ) -> None:
     now, reached = [0.0], []
     monkeypatch.setattr(budget.time, "monotonic", lambda: now[0])
-    mine = Budget(12, math.inf, lambda: now[0])
+    mine = Budget(12, lambda: now[0])
     with mine.metered(lambda *_: None) as report:
         for most, seconds in ((0, 100), (0, 100), (5, 7)):  # waits twice, then computes
             report(1, most)
             now[0] += seconds
-    assert mine._used["seconds"] == pytest.approx(7)
+    assert mine._used == pytest.approx(7)
 
     def work() -> None:
         with mine.metered(lambda *_: None) as report:
@@ -75,4 +75,4 @@ def test_work_ends_when_the_budget_is_used_and_waits_free(
 def test_defaults(public: str, text: str, seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEADLIGHT_PUBLIC", public)
     monkeypatch.setenv("HEADLIGHT_BUDGET_SECONDS", text)
-    assert limit("seconds") == seconds
+    assert limit() == seconds

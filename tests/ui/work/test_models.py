@@ -14,8 +14,8 @@ from transformer.errors import CheckpointError
 from transformer.one_stack.files import save_stack
 from transformer.text.tokenizer import Tokenizer
 from transformer.worker.tracing import COPIES
-from ui.core.view import View
-from ui.work import models
+from ui.work import models, progress
+from ui.work.budget import Budget, OverBudgetError
 from ui.work.lru import ENTRY_BYTES, Lru
 
 
@@ -33,13 +33,32 @@ def folders(tmp_path: Path, tiny_checkpoint: Path, monkeypatch: pytest.MonkeyPat
 
 def test_the_least_recently_used_model_goes_first(folders: list[Path]) -> None:
     a, b, c = (inspect_entry(folder) for folder in folders)
-    views = [View(each, "cpu", "", beam_size=1) for each in (a, b, c)]
     first, second = models.load(a, "cpu"), models.load(b, "cpu")
     assert models.load(a, "cpu") is first
-    assert [models.in_memory(view) for view in views] == [True, True, False]
     models.load(c, "cpu")
     assert models.load(a, "cpu") is first
     assert models.load(b, "cpu") is not second
+
+
+def test_loading_waits_its_turn_on_the_budget_of_a_visit(
+    folders: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def leave(*_: int) -> None:
+        raise InterruptedError
+
+    entry, visit = inspect_entry(folders[0]), Budget(60)
+    monkeypatch.setattr(progress, "budget_of_visit", lambda: visit)
+    with models.LOADS.turn(), pytest.raises(InterruptedError):
+        models.load(entry, "cpu", leave)
+    visit.charge(100)
+    with pytest.raises(OverBudgetError):
+        models.load_for_visit(entry, "cpu")
+    assert not len(models.MODELS)
+    visit = Budget(60)
+    loaded = models.load_for_visit(entry, "cpu")
+    assert visit._used > 0
+    visit.charge(100)
+    assert models.load_for_visit(entry, "cpu") is loaded  # in memory, it takes no time
 
 
 def test_no_more_models_make_room_than_needed(

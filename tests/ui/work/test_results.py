@@ -125,6 +125,11 @@ def test_an_idle_process_is_asked_if_any(view: View, monkeypatch: pytest.MonkeyP
             assert asked == (trace_by_reference, *wanted)
             return Job[Trace]().start(lambda job: expected)
 
+    model = models.load(request)
     monkeypatch.setattr(results, "WORKERS", Ready())
     assert results.trace(request) is expected
     assert results.trace(request) is expected
+    # Snapshots, which one visitor scrubs through, are loaded once, here.
+    monkeypatch.setattr(results, "load", lambda *_, **__: model)
+    moment = dataclasses.replace(request, model=request.model.after(7))
+    assert results.trace(moment).predicted_ids == model.trace(view.sentence).predicted_ids
