@@ -127,6 +127,8 @@ def test_a_model_of_the_hub_is_imported_once_it_can_be_reached(
     press(app.run(), "Look up its size")
     assert f"{NAME}: the hub did not give it" in app.warning[0].value.replace("\\", "")
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))  # of the process that imports
+    monkeypatch.setenv("HF_HUB_OFFLINE", "0")
     monkeypatch.setenv("no_proxy", "*")
     with serving(Hub({each.name: each.read_bytes() for each in theirs.iterdir()})) as site:
         site.publish()

@@ -13,7 +13,10 @@ import os
 import re
 import shutil
 import tempfile
+import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +24,7 @@ from typing import Any, cast
 
 from transformer.errors import CheckpointError
 from transformer.files.leftovers import FETCHED, own_prefix, remove_stages
-from transformer.files.safe import is_folder
+from transformer.files.safe import is_folder, parse_json
 from transformer.types import Report
 
 #: owner/name, as the hub allows it: no path outside the hub's own cache can be written so.
@@ -30,8 +33,8 @@ NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}", re.ASCII)
 #: A model of `transformer.config.MAX_PARAMETERS` in float32, and its small files.
 MAX_BYTES, MAX_FILES = 9_000_000_000, 100
 
-#: Seconds without a byte after which the list of files is given up.
-TIMEOUT = 30.0
+#: Seconds and bytes after which the list of files is given up.
+TIMEOUT, MAX_LISTING = 30.0, 20_000_000
 CHUNK = 1 << 18
 
 
@@ -90,13 +93,11 @@ def look_up(name: str, files: Sequence[str]) -> HubModel:
     why = missing_client()
     if why is not None:
         raise CheckpointError(f"{name}: {why}")
-    from huggingface_hub import HfApi
-
+    endpoint = _endpoint()
     try:
-        api = HfApi(endpoint=_endpoint())
-        info = api.model_info(name, files_metadata=True, timeout=TIMEOUT)
-        revision = str(info.sha or "")
-        described = [_described(each) for each in info.siblings or ()]
+        found = _listing(name, endpoint)
+        revision = str(found["sha"])
+        described = [_described(each) for each in found["siblings"]]
     except Exception as error:  # noqa: BLE001 - the network and the hub can fail in any way
         raise CheckpointError(f"{name}: the hub did not give it ({_reason(error)})") from None
     wanted = [
@@ -116,14 +117,44 @@ def look_up(name: str, files: Sequence[str]) -> HubModel:
     return model
 
 
+def _listing(name: str, endpoint: str | None) -> Any:
+    """Return the hub's description of a model. Its time and its size have a limit."""
+    from huggingface_hub import constants, utils
+
+    client: Any = utils
+    url = f"{endpoint or constants.ENDPOINT}/api/models/{name}?blobs=true"
+    found: Future[Any] = Future()
+    end = time.monotonic() + TIMEOUT
+
+    def ask() -> None:
+        text = bytearray()
+        try:
+            headers, session = client.build_hf_headers(), client.get_session()
+            with session.stream("GET", url, headers=headers, timeout=TIMEOUT) as answer:
+                client.hf_raise_for_status(answer)
+                for part in answer.iter_bytes():
+                    text += part
+                    if len(text) > MAX_LISTING or time.monotonic() > end:
+                        raise ValueError("its list of files has no end")
+            found.set_result(parse_json(bytes(text)))
+        except Exception as error:  # noqa: BLE001 - raised where the outcome is read
+            found.set_exception(error)
+
+    # A client's timeout is between two bytes, so a slow hub could take forever.
+    threading.Thread(target=ask, daemon=True).start()
+    try:
+        return found.result(TIMEOUT)
+    except TimeoutError:
+        raise ValueError(f"no whole list of files in {TIMEOUT:.0f} s") from None
+
+
 def _described(sibling: Any) -> HubFile:
     """Read the hub's description of a file; a name that is a path becomes empty."""
-    name = str(sibling.rfilename)
+    name, large = str(sibling["rfilename"]), sibling.get("lfs")
     plain = re.fullmatch(r"\w[\w.-]{0,200}", name, re.ASCII)
-    sha256 = getattr(sibling.lfs, "sha256", None) if sibling.lfs is not None else None
     # The blob id of a large file is that of its Git LFS pointer.
-    git_sha1 = sibling.blob_id if sibling.lfs is None else None
-    return HubFile(name if plain else "", int(sibling.size or 0), sha256, git_sha1)
+    sha256, git_sha1 = (large["sha256"], None) if large else (None, sibling.get("blobId"))
+    return HubFile(name if plain else "", int(sibling.get("size") or 0), sha256, git_sha1)
 
 
 def fetch(model: HubModel, folder: Path, report: Report | None = None) -> None:

@@ -59,9 +59,9 @@ class Format:
         self,
         folder: Path,
         out: Path,
+        report: Report | None = None,
         *,
         name: str | None = None,
-        report: Report | None = None,
         **more: Any,
     ) -> Path:
         """Read a model of this format and write it as a checkpoint.
@@ -69,8 +69,8 @@ class Format:
         Args:
             folder: the model's folder; for some formats also a file in it.
             out: the checkpoint's folder, new or empty; it appears whole or not at all.
-            name: of the source in the model card; default: the folder's name.
             report: see `Report`; if it raises, nothing is left behind.
+            name: of the source in the model card; default: the folder's name.
             more: options of the format's `read`.
 
         Returns: `out`. Raises: `CheckpointError`, one line that names the file and what is wrong.

@@ -12,21 +12,23 @@ import re
 import shutil
 import tempfile
 import threading
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Literal
 
 from figures.labels import in_bytes
 from transformer.errors import CheckpointError
-from transformer.files.hub import MAX_BYTES, HubModel, fetched
+from transformer.files.hub import MAX_BYTES, HubModel, fetch
 from transformer.files.leftovers import STAGE, own_prefix, remove_stages
 from transformer.files.safe import check_file
 from transformer.importers.registry import FORMATS, Format, put_in_place
 from transformer.worker.job import Job, StoppedError
 from transformer.worker.limits import free_memory
+from transformer.worker.process import LostError, Process
 from transformer.worker.scheduler import Scheduler
 from ui.work.roots import checkpoint_roots, checkpoints_root, shown, within_roots, without_root
 
@@ -212,12 +214,14 @@ class Import(Job[None]):
         called = self.plan.called
         try:
             with _TURNS.turn(lambda ahead: self(ahead, 0)):
-                self._import()
+                check_room(self.plan)
+                with adding(self.plan.name) as stage:
+                    self._import(stage)
         except StoppedError:
             raise
         except CheckpointError as error:
             raise CheckpointError(_HIDDEN.sub("", without_root(str(error)))) from None
-        except MemoryError:
+        except (MemoryError, LostError):
             raise CheckpointError(f"{called}: not enough memory") from None
         except OSError as error:  # such as a full disk
             raise CheckpointError(f"{called}: {error.strerror or error}") from None
@@ -232,19 +236,27 @@ class Import(Job[None]):
         self(0, 0)
         self.step = step
 
-    def _import(self) -> None:
-        plan = self.plan
-        kind = FORMATS[plan.format]
-        check_room(plan)
-        with adding(plan.name) as stage, ExitStack() as stack:
+    def _import(self, stage: Path) -> None:
+        """Import to a folder in a process, which ends at once when it is stopped."""
+        plan, process = self.plan, Process()
+
+        def do(work: Callable[..., object], *arguments: object) -> None:
+            process.start(work, *arguments).result(lambda *now: self(*max(now, (0, 0))))
+
+        try:
             if isinstance(plan.source, HubModel):
                 self._enter("fetching")
-                folder = stack.enter_context(fetched(plan.source, stage, self))
+                folder = stage / ".fetched"
+                folder.mkdir()
+                do(fetch, plan.source, folder)
             else:
                 folder = within_roots(plan.source)
             self._enter("reading")
-            kind.convert(folder, stage / plan.name, name=plan.called, report=self)
+            convert = partial(FORMATS[plan.format].convert, name=plan.called)
+            do(convert, folder, stage / plan.name)
             self(1, 1)
+        finally:
+            process.close()
 
 
 _LOCK, _TURNS = threading.Lock(), Scheduler()

@@ -2,8 +2,9 @@
 
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
@@ -62,6 +63,42 @@ def test_the_hub_is_asked_first_and_its_names_are_no_paths(site: Hub) -> None:
     names = {each.name for each in hub.look_up(NAME, ("*",)).files}
     assert "config.json" in names
     assert not any(name.startswith((".", "/", "c\0")) or "/" in name for name in names)
+
+
+def drip(handler: BaseHTTPRequestHandler) -> None:
+    """Send a list of files byte by byte."""
+    handler.wfile.write(b"HTTP/1.0 200 OK\r\n\r\n")
+    _endless(handler, b" ")
+
+
+def drip_headers(handler: BaseHTTPRequestHandler) -> None:
+    handler.wfile.write(b"HTTP/1.0 200 OK\r\nX-Long: ")
+    _endless(handler, b"x")
+
+
+def flood(handler: BaseHTTPRequestHandler) -> None:
+    handler.wfile.write(b"HTTP/1.0 200 OK\r\n\r\n")
+    _endless(handler, b" " * 100_000)
+
+
+def _endless(handler: BaseHTTPRequestHandler, part: bytes) -> None:
+    """Write a part again and again until the client has left, but not for longer than a test."""
+    gone = threading.Event()
+    with suppress(OSError):
+        for _ in range(3_000):
+            handler.wfile.write(part)
+            gone.wait(0.01)
+
+
+@pytest.mark.parametrize("endless", [drip, drip_headers, flood])
+def test_a_list_of_files_ends(
+    endless: Callable[[BaseHTTPRequestHandler], None], site: Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hub, "TIMEOUT", 30.0 if endless is flood else 0.2)
+    monkeypatch.setattr(hub, "MAX_LISTING", 10**6)
+    site.files[f"/api/models/{NAME}?blobs=true"] = endless
+    with pytest.raises(CheckpointError, match=r"list of files (has no end|in 0 s)"):
+        hub.look_up(NAME, FILES)
 
 
 def test_a_model_is_fetched_and_imported(site: Hub, tmp_path: Path, command: Command) -> None:

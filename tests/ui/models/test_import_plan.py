@@ -1,15 +1,26 @@
 """The size of an import, and who may import."""
 
 import os
+import threading
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
 
+from tests.transformer.site import LARGE, NAME, answer, hub_of
+from tests.waiting import wait_until
 from transformer.errors import CheckpointError
-from transformer.files.hub import HubFile, HubModel
+from transformer.files.hub import HubFile, HubModel, look_up
 from transformer.importers.registry import FORMATS
 from ui.models import import_plan
-from ui.models.import_plan import MEMORY_PER_BYTE, check_name, check_room, plan_folder
+from ui.models.import_plan import (
+    MEMORY_PER_BYTE,
+    begin,
+    check_name,
+    check_room,
+    plan_folder,
+    plan_hub,
+)
 
 MARIAN = FORMATS["marian"]
 SIZES = {"config.json": 10, "vocab.json": 20, "source.spm": 30, "target.spm": 40,
@@ -37,7 +48,7 @@ def test_only_what_is_read_counts_and_what_is_fetched_once_more(root: Path) -> N
     assert (plan.read, plan.disk, plan.memory) == (1_100, 1_100, MEMORY_PER_BYTE * 1_000)
     assert (plan.source, plan.called) == (root / "a" / "theirs", "a/theirs")
     files = tuple(HubFile(name, size, None, None) for name, size in SIZES.items())
-    fetched = import_plan.plan_hub(MARIAN, HubModel("owner/name", "0" * 40, files), "mine")
+    fetched = plan_hub(MARIAN, HubModel("owner/name", "0" * 40, files), "mine")
     total = sum(SIZES.values())
     assert (fetched.read, fetched.disk, fetched.memory) == (total, 2 * total, plan.memory)
 
@@ -83,6 +94,26 @@ def test_a_free_name_is_made_of_a_folders_and_is_taken_in_any_root(
     with pytest.raises(CheckpointError, match="already exists"):
         check_name("a")
     assert check_name("opus-mt_1.2") == "opus-mt_1.2"
+
+
+def test_stop_ends_an_import_whose_hub_sends_nothing_more(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "0")
+    before, go_on = sorted(root.rglob("*")), threading.Event()
+
+    def stall(handler: BaseHTTPRequestHandler) -> None:
+        answer(handler, b"", length=10**6)
+        go_on.wait(100)
+
+    with hub_of({LARGE: b"x" * 10**6}, monkeypatch, tmp_path / "home") as site:
+        site.files[site.path_of(LARGE)] = stall
+        job = begin(plan_hub(MARIAN, look_up(NAME, MARIAN.files), "mine"))
+        assert wait_until(lambda: site.path_of(LARGE) in site.asked)
+        job.stop()
+        assert job.ended(60) and job.phase == "stopped"
+        go_on.set()
+    assert sorted(root.rglob("*")) == before
 
 
 @pytest.mark.parametrize("resource", ["free_disk", "free_memory"])
