@@ -12,7 +12,7 @@ from ui.attention.find import draw_find
 from ui.attention.maps import kind_text_of, kinds_of
 from ui.core import url_state
 from ui.core.url_state import KIND
-from ui.core.view import View, current_view
+from ui.core.view import View, current_view, said_next
 from ui.core.widgets import choose_one, draw_explained, draw_hint, units_control
 from ui.frame.pages import require_frame
 from ui.work.cache import Plan, get_trace, prepare
@@ -53,8 +53,11 @@ def maps(view: View) -> None:
     choice = read_choice(trace)
     prepare(view, plan_of(trace, choice))
     chosen_maps = get_maps(view, trace, choice)
-    with hint.container():
-        draw_hint(choice.display)
+    if told := said_next(view.sentence):
+        hint.markdown(told)
+    else:
+        with hint.container():
+            draw_hint(choice.display)
     if choice.display != "heads":
         with asides, st.popover("Combine", icon=":material/stacks:", type="tertiary"):
             views.draw_aggregate(choice, chosen_maps)

@@ -7,7 +7,7 @@ from functools import partial
 import streamlit as st
 
 from ui.attention.choice import AttentionSettings
-from ui.compare.choice import CompareChoice, begin, better_known, opened, opening, read_setup
+from ui.compare.choice import CompareChoice, begin, opened, opening, read_setup
 from ui.compare.sections import SECTIONS, TOPIC, section_of
 from ui.compare.setup import draw_choice, read_right, warning
 from ui.compare.texts import draw_texts
@@ -18,8 +18,8 @@ from ui.core.view import current_view
 from ui.core.widgets import bound
 from ui.export.download import download_button
 from ui.frame.pages import require_frame
-from ui.frame.sidebar import is_opening_sentence, open_with
 from ui.frame.twice import Setup
+from ui.translate.player import TWICE, read_link
 from ui.work.cache import get_trace
 from ui.work.progress import fragment
 
@@ -64,10 +64,10 @@ shown = dict.fromkeys(
     (*CompareChoice.params(), TOPIC, *(param for each in SECTIONS for param in each.params))
 )
 url_state.show(*shown)
+if url_state.get(TOPIC) == TWICE.name:
+    read_link()
 now = current_view()
 chosen = read_setup(now)
-if is_opening_sentence() and (sentence := better_known(chosen)):
-    open_with(sentence)
 first = get_trace(now, partial(opening, chosen))
 AttentionSettings.enter(first)
 draw_choice(chosen)

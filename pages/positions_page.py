@@ -8,7 +8,7 @@ from transformer.config import ModelConfig, PositionLayout
 from transformer.trace import position_vectors
 from ui.core import url_state
 from ui.core.glossary import term
-from ui.core.url_state import HEAD, Param
+from ui.core.url_state import HEAD, KIND, LAYER, Param
 from ui.core.view import View, current_view
 from ui.core.widgets import bound, choose_one
 from ui.frame.pages import require_frame
@@ -111,5 +111,5 @@ elif config is None:
         else "No checkpoint is loaded, so there is no layer to look into."
     )
 else:
-    url_state.show(SPLIT, HEAD)
+    url_state.show(SPLIT, KIND, LAYER, HEAD)
     draw_split(view, config)

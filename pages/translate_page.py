@@ -11,13 +11,13 @@ from ui.core import url_state
 from ui.core.glossary import word_start
 from ui.core.loops import headline
 from ui.core.side import Side
-from ui.core.view import View, current_view
+from ui.core.view import View, current_view, said_next
 from ui.core.widgets import UNITS, draw_explained, units_control
 from ui.frame.decoding import decoded_text
 from ui.frame.pages import require_frame
 from ui.frame.steering import draw_steer_form, out_of_date
 from ui.translate.exhibits import why_no_player
-from ui.translate.opening import draw_opening, offer_opening, opening_plays
+from ui.translate.opening import draw_opening, follow_opening, offer_opening, opening_plays
 from ui.translate.player import (
     PLACE,
     draw_player,
@@ -25,6 +25,7 @@ from ui.translate.player import (
     offer,
     place_now,
     player_of,
+    read_link,
     remember,
     within,
 )
@@ -55,9 +56,8 @@ def body(view: View) -> None:
     draw_warnings(view, trace)
     caption, units = st.columns([5, 1], vertical_alignment="center")
     also = ", or take another candidate." if view.kind == "checkpoint" else "."
-    caption.caption(
-        "Light marks where the decoder looks while it picks the next token. Step through it" + also
-    )
+    light = "Light marks where the decoder looks while it picks the next token. "
+    caption.caption(said_next(view.sentence) or f"{light}Step through it{also}")
     with units.container(horizontal=True, horizontal_alignment="right"):
         words = units_control() == "words"
     draw_player(Side(view, trace), words=words)
@@ -67,7 +67,7 @@ def body(view: View) -> None:
         "Attention is not by itself an explanation." + missing_search_note(view, trace)
     )
     with download:
-        offer(view, trace, place_now(), words=words)
+        offer(view, trace, place_now(Side(view, trace)), words=words)
     url_state.write_url()
 
 
@@ -82,10 +82,12 @@ def first_message(view: View, trace: Trace) -> Plan:
 def prepare_player(side: Side) -> None:
     """Decide where the player opens: at its last place, at a link's, or at the default step."""
     ensure_step(side, len(side.trace.predicted_tokens))
-    remember(within(place_now(), side.trace))
+    remember(within(place_now(side), side.trace), side)
 
 
+follow_opening()
 url_state.show(*PLACE)
+read_link()
 draw_explained("translate")
 view = current_view()
 missing = why_no_player(get_trace(view, partial(first_message, view)))

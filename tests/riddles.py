@@ -3,6 +3,8 @@
 import dataclasses
 from typing import Any
 
+import numpy as np
+
 from tests.factories import make_trace
 from transformer.trace.records import Trace
 
@@ -25,9 +27,13 @@ def scene(seed: int = 0) -> Trace:
 
 
 def aimed(trace: Trace, kind: str, layer: int, head: int, at: tuple[int, ...]) -> Trace:
-    """Return the trace with one head that looks from the pronoun at these positions only."""
+    """Return the trace with one head that looks from the pronoun at these positions only.
+
+    From every other row it looks at another position.
+    """
     maps = getattr(trace, kind).copy()
     row = IT if kind == "encoder_self" else STEP
+    maps[layer, head] = np.eye(*maps.shape[2:])
     maps[layer, head, row] = 0
     maps[layer, head, row, list(at)] = 1 / len(at)
     changed: dict[str, Any] = {kind: maps}

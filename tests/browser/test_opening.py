@@ -7,14 +7,13 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.waiting import PATIENCE_MS, eventually, until_the_url_says
-from transformer.measures.referent import find_referent
 from transformer.translator import Translator
 from ui.core.examples import examples_for
+from ui.translate.opening import stage
 from ui.work.roots import checkpoints_root
 
 NewVisitor = Callable[..., Page]
 CHECKPOINT = "everyday-en-de"
-EXAMPLE = examples_for(CHECKPOINT).items[0]
 
 #: The number of tokens written, and whether the question is asked; null without an opening.
 SEEN = """() => {
@@ -39,7 +38,6 @@ def new_visitor(browser: Browser) -> Iterator[NewVisitor]:
         contexts.append(context)
         page = context.new_page()
         page.on("pageerror", lambda error: pytest.fail(f"error in the page: {error}"))
-        page.clock.install()
         page.goto(address)
         return page
 
@@ -59,45 +57,42 @@ def test_only_a_first_visit_plays_it_by_keyboard(app: str, new_visitor: NewVisit
     # The page stands behind it, and is not seen.
     expect(page.locator(".player .count")).to_be_attached()
     expect(page.locator(".player .count")).not_to_be_visible()
-    page.clock.fast_forward(60_000)  # it is written
-    question = page.get_by_role("heading", name="What is “it”?")
-    expect(question).to_be_focused()
+    expect(page.get_by_role("heading", name="What is “it”?")).to_be_focused()  # it is written
 
     translator = Translator.load(checkpoints_root() / CHECKPOINT, device="cpu")
-    trace, then = translator.trace(EXAMPLE.sentence), translator.trace(EXAMPLE.beside)
-    found, second = (find_referent(each, "it", ("animal", "street")) for each in (trace, then))
-    assert found and second
-    best = found.best(0)
-    assert best
-    eventually(page, lambda: page.evaluate(SEEN), {"written": found.step, "asked": True})
-    written = "".join(trace.predicted_tokens[: found.step]).replace("▁", " ").strip()
+    riddle = examples_for(CHECKPOINT).riddles["de"]
+    staged = stage(riddle, [translator.trace(act.sentence) for act in riddle.acts])
+    one, other, _ = staged
+    assert one.look and (one.pronoun(), other.pronoun()) == ("sie", "er")
+    step = one.referent.step
+    eventually(page, lambda: page.evaluate(SEEN), {"written": step, "asked": True})
+    written = "".join(one.trace.predicted_tokens[:step]).replace("▁", " ").strip()
     expect(page.locator(".opening [lang=de]")).to_have_text(re.compile(f"^{re.escape(written)}"))
 
     page.keyboard.press("Tab")
-    expect(page.get_by_role("button", name="animal", exact=True)).to_be_focused()
+    expect(page.get_by_role("button", name="cat", exact=True)).to_be_focused()
     page.keyboard.press("ArrowRight")  # the player behind does not hear it
     page.keyboard.press("Enter")
-    page.clock.fast_forward(10_000)
     shares = page.locator(".opening .share").filter(has_text=".")
-    given = [f"{best.weights[at]:.2f}" for at in found.nouns]
+    given = [f"{one.light[at]:.2f}" for at in one.referent.nouns]
     expect(shares).to_have_text(given)
     expect(page.locator(".verdict")).to_contain_text(
-        f"layer {best.layer + 1}, head {best.head + 1} gives animal {given[0]}"
+        f"layer {one.look.layer + 1}, head {one.look.head + 1} gives cat {given[0]}"
     )
 
-    expect(page.get_by_role("button", name="Swap tired for wide")).to_be_focused()
+    expect(page.get_by_role("button", name="Swap cat for bird")).to_be_focused()
     page.keyboard.press("Enter")
-    page.clock.fast_forward(10_000)
-    look = second.weights_of(best.kind, best.layer, best.head)
-    expect(shares).to_have_text([f"{look.weights[at]:.2f}" for at in second.nouns])
-    expect(page.locator(".opening [lang=en]")).to_contain_text("too wide.")
+    expect(shares).to_have_text([f"{other.light[at]:.2f}" for at in other.referent.nouns])
+    expect(page.locator(".opening [lang=en]")).to_contain_text("The bird")
     expect(page.locator(".opening [lang=de]")).to_have_text(
-        "".join(then.predicted_tokens[:-1]).replace("▁", " ").strip()
+        "".join(other.trace.predicted_tokens[:-1]).replace("▁", " ").strip()
     )
+    # The sentence on screen, its head lit.
     page.get_by_role("button", name="Explore this sentence").press("Enter")
-    page_is_seen(page)
-    expect(page.locator(".player")).to_be_focused()
-    expect(page.locator(".player .count")).to_contain_text(f"step {found.step + 1} of")
+    expect(page.locator("textarea")).to_have_value(other.act.sentence)
+    lit = {"kind": one.look.kind, "layer": one.look.layer + 1, "head": one.look.head + 1}
+    until_the_url_says(page, **{name: str(value) for name, value in lit.items()})
+    expect(page.locator(".lines")).to_be_visible()
 
     page.goto(app)  # never twice
     page_is_seen(page)
@@ -111,7 +106,7 @@ def test_with_reduced_motion_every_stage_stands_at_once(app: str, new_visitor: N
     first = page.wait_for_function(SEEN).json_value()
     assert first["asked"] and first["written"] > 3
     # As soon as it is clicked, before any frame.
-    seen = page.get_by_role("button", name="street", exact=True).evaluate(
+    seen = page.get_by_role("button", name="house", exact=True).evaluate(
         """(button) => {
             const root = button.getRootNode(), count = (what) => root.querySelectorAll(what).length;
             button.click();
@@ -122,7 +117,7 @@ def test_with_reduced_motion_every_stage_stands_at_once(app: str, new_visitor: N
         }"""
     )
     assert seen[0] > first["written"] and seen == [seen[0], seen[0], 0, 2]
-    expect(page.get_by_role("heading", name="No, the animal, not the street.")).to_be_visible()
+    expect(page.get_by_role("heading", name="No, the cat, not the house.")).to_be_visible()
     page.keyboard.press("Escape")
     page_is_seen(page)
     until_the_url_says(page, opening=None)

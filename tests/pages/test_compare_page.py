@@ -87,16 +87,11 @@ def test_it_opens_with_another_checkpoint_beside_the_first(open_page: RunApp, ro
     assert f"score {trace.score:.3f}".replace("-", "−") in said(app)
 
 
-def test_it_opens_on_known_text(run_app: RunApp, random_checkpoints: Path, tmp_path: Path) -> None:
+def test_it_keeps_the_sentence(run_app: RunApp, random_checkpoints: Path, tmp_path: Path) -> None:
     for name in (EN_DE, CAPTIONS):
         shutil.copytree(random_checkpoints / "alpha", tmp_path / name)
     app = run_app(tmp_path, at="compare", beam="1")
-    assert app.selectbox(key="other_widget").value == CAPTIONS
-    assert app.text_area(key="sentence_box").value == "A dog runs through the snow."
-    # What the visitor asks for stays, also if it is the sentence that the app opens with.
-    app.selectbox(key="example_box").set_value(EXAMPLE).run()
-    assert app.text_area(key="sentence_box").value == EXAMPLE
-    app = run_app(tmp_path, at="compare", beam="1", sentence=EXAMPLE).run()
+    assert app.selectbox(key="other_widget").value == CAPTIONS  # whose examples are others
     assert app.text_area(key="sentence_box").value == EXAMPLE
 
 
@@ -297,7 +292,7 @@ def test_a_view_opens_where_the_choice_is_now_after_another_one(open_shipped: Ru
 
 #: A page, the component in which it and both sides of Compare show their numbers, and settings.
 SAME: dict[str, tuple[str, dict[str, str]]] = {
-    "translate": ("player", {"step": "2", "layer": "2", "head": "3"}),
+    "translate": ("player", {"step": "2", "layer": "2", "head": "3", "kind": "cross"}),
     "beam": ("tree", {"dropped": "on"}),
     "attention": (
         "lens", {"kind": "encoder_self", "layer": "2", "head": "3", "units": "words"},

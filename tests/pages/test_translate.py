@@ -102,8 +102,8 @@ def test_it_plays_first_and_the_page_follows_behind_it(run_app: RunApp) -> None:
     # What the browser reports; AppTest cannot send it.
     app.session_state["headlight_opening_covers"] = True
     assert components(app.run()) == ["headlight.opening", "headlight.player"]
-    app.session_state["headlight_opening_second"] = True
-    assert len(messages(app.run(), "opening")[0][0]["scenes"]) == 2
+    scenes = messages(app, "opening")[0][0]["scenes"]
+    assert [each["verdict"][1] for each in scenes] == ["sie", "er", "es"]
     # A translation ends it, even of the same sentence; it can be replayed.
     app.sidebar.button[0].click().run()
     assert components(app) == ["headlight.player"]
@@ -111,7 +111,6 @@ def test_it_plays_first_and_the_page_follows_behind_it(run_app: RunApp) -> None:
     app.button(key="play_opening").click().run()
     assert components(app) == ["headlight.opening"]
     assert len(messages(app, "opening")[0][0]["scenes"]) == 1
-    assert app.sidebar.text_area[0].value == examples_for("everyday-en-de").items[0].sentence
     app.sidebar.selectbox(key="checkpoint_box").set_value("reverse-toy").run()
     assert components(app) == ["headlight.player"]
     assert not [each for each in app.button if each.key == "play_opening"]
@@ -124,6 +123,20 @@ def test_a_link_leaves_it_out_or_asks_for_it(run_app: RunApp) -> None:
     assert components(asked) == ["headlight.opening"]
     assert messages(asked, "opening")[0][0]["target"]["name"] == "French"
     assert "opening" not in asked.query_params  # a reload does not play it again
+
+
+def test_a_head_is_of_one_part_and_older_links_show_it_in_both(run_app: RunApp) -> None:
+    def opens_on(**link: str) -> tuple[str, int | None, int | None]:
+        choice = messages(run_app(sentence=CAT, **link), "player")[0][0]["choice"]
+        return choice["kind"], choice["layer"], choice["head"]
+
+    telling = opens_on()
+    assert telling[0] == "cross" and None not in telling
+    # It is shown only by pages that have its part.
+    assert opens_on(kind="encoder_self", layer="1", head="2") == telling
+    assert opens_on(kind="decoder_self", layer="1", head="2") == ("decoder_self", 1, 2)
+    assert opens_on(layer="1", head="2") == ("both", 1, 2)
+    assert opens_on(layer="mean", head="mean") == ("cross", None, None)
 
 
 CAT = "The cat sat on the mat."

@@ -1,8 +1,8 @@
-"""The noun that a pronoun refers to, by attention: the head that looks most at it.
+"""The noun that a pronoun refers to, by attention: the head that singles it out.
 
 There are two places to look it up. The encoder reads the pronoun, and its self-attention asks with
 the pronoun's position; the decoder writes a pronoun, and its cross-attention asks with the row that
-predicts it. `find_referent` searches every head of both. The head that it returns is the best of
+predicts it. `find_referent` searches every head of both. `best_head` returns the best of
 many for a known answer, so `preferred` counts how many heads lean to each noun.
 """
 
@@ -41,6 +41,8 @@ class Referent:
     step: int  # the decoder row that predicts the pronoun's translation
     # By kind, [L, H, W]: what every head looks at from the pronoun, over words.
     weights: dict[AttentionKind, Floats]
+    # By kind, [L, H, W, Q]: what every head looks at from the other queries.
+    elsewhere: dict[AttentionKind, Floats]
 
     @property
     def n_heads(self) -> int:
@@ -57,22 +59,21 @@ class Referent:
         ties = (shares == shares.max(axis=1, keepdims=True)).sum(axis=1) > 1
         return np.where(ties, -1, shares.argmax(axis=1))
 
-    def best(self, noun: int) -> HeadWeights | None:
-        """Return the head with the most weight on a noun, of those that look at it most.
+    def lead(self, kind: AttentionKind) -> Floats:
+        """Return by how much each head of a kind singles out the first noun, [L, H].
 
-        None if every head looks as much at another noun.
+        That is its weight there, less the one on another noun or, if larger, the mean of other
+        queries on it; 0 for a head most of whose queries look at one and the same word.
         """
-        found: HeadWeights | None = None
-        for kind, weights in self.weights.items():
-            shares = weights[..., list(self.nouns)]
-            others = np.delete(shares, noun, axis=-1).max(axis=-1, initial=0)
-            most = np.where(shares[..., noun] > others, shares[..., noun], -1)
-            layer, head = (int(i) for i in np.unravel_index(most.argmax(), most.shape))
-            if most[layer, head] >= 0 and (
-                found is None or most[layer, head] > found.weights[self.nouns[noun]]
-            ):
-                found = self.weights_of(kind, layer, head)
-        return found
+        weights, elsewhere = self.weights[kind], self.elsewhere[kind]
+        right, *others = self.nouns
+        beside = np.maximum(
+            elsewhere[..., right, :].mean(axis=-1), weights[..., others].max(axis=-1, initial=0)
+        )
+        busiest = elsewhere.argmax(axis=-2)[..., None] == np.arange(len(self.words))
+        fixed = busiest.mean(axis=-2).max(axis=-1) > 0.5
+        lead: Floats = np.where(fixed, 0, weights[..., right] - beside)
+        return lead
 
     def weights_of(self, kind: AttentionKind, layer: int, head: int) -> HeadWeights:
         """Return the weights of one head."""
@@ -99,20 +100,27 @@ def find_referent(trace: Trace, pronoun: str, nouns: Sequence[str]) -> Referent 
     step = int(mean[:, at].argmax())
     if mean[step].argmax() != at or not _spoken(trace.predicted_tokens[step]).isalpha():
         return None
-    asking = merge(maps["encoder_self"][:, :, list(words[at])], None, words).mean(axis=2)
-    weights: dict[AttentionKind, Floats] = {
-        "encoder_self": asking,
-        "cross": merge(maps["cross"][:, :, step], None, words),
-    }
-    return Referent(words, at, found, step, weights)
+    weights: dict[AttentionKind, Floats] = {}
+    elsewhere: dict[AttentionKind, Floats] = {}
+    for kind, rows in zip(PLACES, (list(words[at]), [step]), strict=True):
+        by_word = np.moveaxis(merge(maps[kind], None, words), -2, -1)  # [L, H, W, n]
+        weights[kind] = by_word[..., rows].mean(axis=-1)
+        elsewhere[kind] = np.delete(by_word, rows, axis=-1)
+    return Referent(words, at, found, step, weights, elsewhere)
 
 
-def turned(one: Referent, other: Referent, first: int, second: int) -> int:
-    """Return how many heads prefer noun `first` in one sentence and `second` in the other.
+def best_head(scenes: Sequence[Referent]) -> tuple[AttentionKind, int, int] | None:
+    """Return the head that singles out the first noun of every scene most; None without one.
 
-    Both sentences are of the same model and ask for the same nouns.
+    All scenes are of the same model.
     """
-    return int(((one.preferred == first) & (other.preferred == second)).sum())
+    found, most = None, 0.0
+    for kind in PLACES:
+        lead = np.min([scene.lead(kind) for scene in scenes], axis=0)
+        if (largest := float(lead.max())) > most:
+            layer, head = divmod(int(lead.argmax()), lead.shape[1])
+            found, most = (kind, layer, head), largest
+    return found
 
 
 def _spoken(label: str) -> str:

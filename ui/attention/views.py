@@ -235,7 +235,7 @@ def _draw_cell_boxes(choice: AttentionChoice, maps: Maps) -> None:
     boxes = st.columns([1, 1, 2], vertical_alignment="bottom")
     over = "Mean" if choice.how == "mean" else "Maximum"
     layer_and_head(
-        "matrix", maps.weights.shape[0], maps.weights.shape[1], boxes[:2], over,
+        "matrix", choice.kind, maps.weights.shape[0], maps.weights.shape[1], boxes[:2], over,
         lambda: url_state.put(AttentionSettings.map, "cell"), label_visibility="visible",
     )  # fmt: skip
     if choice.chosen:

@@ -10,7 +10,7 @@ from ui.beam.exhibits import LOOKS
 from ui.components.tree import TreeChoice
 from ui.core import url_state
 from ui.core.choice import Choice
-from ui.core.url_state import HEAD, LAYER, Param
+from ui.core.url_state import HEAD, KIND, LAYER, Param
 from ui.core.view import View
 from ui.core.widgets import UNITS
 
@@ -37,6 +37,7 @@ class BeamChoice(Choice):
     dropped: Param[str] = Param("dropped", url_state.one_of(("auto", "on", "off")), "auto")
     panel: Param[str] = Param("panel", url_state.one_of(PANELS), "node")
     look: Param[str] = Param("look", url_state.one_of(LOOKS), "cross")
+    kind: Param[str] = KIND
     layer: Param[int | None] = LAYER
     head: Param[int | None] = HEAD
     units: Param[str] = UNITS

@@ -298,7 +298,7 @@ def draw_axes(trace: Trace) -> Cell:
     """Draw the boxes for layer and head, and the control for the axes' units."""
     n_layers, n_heads = trace.cross.shape[:2]
     with st.container(horizontal=True, vertical_alignment="center"):
-        cell = layer_and_head("beam", n_layers, n_heads, width=round(140 * text_scale()))
+        cell = layer_and_head("beam", "cross", n_layers, n_heads, width=round(140 * text_scale()))
         units_control()
     return cell
 
@@ -312,7 +312,8 @@ def offer_tree(search: Search) -> None:
 def offer_panel(search: Search) -> None:
     """Draw the download button of the panel below the tree, unless the panel is empty."""
     tree, stored, shown = search.tree, BeamChoice.read(), choice(search.tree)
-    cell = url_state.cell(*search.trace.cross.shape[:2])
+    n_layers, n_heads = search.trace.cross.shape[:2]
+    cell = url_state.cell(n_layers, n_heads, "cross")
     place = {"layer": cell[0], "head": cell[1], "units": stored.units}
     if stored.panel == "node" and shown.a is not None:
         name = exhibits.node_stem(tree.node(shown.a), cell)

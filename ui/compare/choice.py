@@ -18,7 +18,7 @@ from transformer.trace.records import Trace
 from ui.compare.exhibits import Compared
 from ui.core import url_state
 from ui.core.choice import Choice
-from ui.core.examples import examples_for, shared_example
+from ui.core.examples import examples_for
 from ui.core.languages import Languages
 from ui.core.url_state import Param
 from ui.core.view import MAX_CHARACTERS, View, current_entries
@@ -133,19 +133,6 @@ def readers(checkpoint: str, usable: Mapping[str, Mapping[str, Any]]) -> tuple[s
         return 0, its_languages != languages, its_family != family, name
 
     return tuple(sorted(usable, key=rank))
-
-
-def better_known(setup: Setup) -> str:
-    """Return an example that both models know in place of one that they do not, else "".
-
-    Models of the same kind of text know the same sentences.
-    """
-    mine, other = setup.left.examples, setup.right.examples
-    if setup.pairing != "models" or "archive" in (setup.left.kind, setup.right.kind):
-        return ""
-    if mine.kind == other.kind or other.find(setup.left.sentence) is not None:
-        return ""
-    return shared_example(mine, other)
 
 
 def second_sentence(view: View) -> str:

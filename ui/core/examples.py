@@ -5,37 +5,41 @@ from __future__ import annotations
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from transformer.catalogue import Entry
 from transformer.checkpoint.folder import kind_of
 from transformer.training.corpus import TREE
 from ui.core.languages import name_of
 
-T = TypeVar("T")
+
+@dataclass(frozen=True)
+class Act:
+    """A sentence of a riddle."""
+
+    sentence: str
+    #: noun, other: what the pronoun stands for, and what else it might
+    noun: str
+    other: str
+    #: translated, wanted: the noun in the target language, and the pronoun that it needs
+    translated: str
+    wanted: str
+    known: str = ""  # what is known of other models here, as a sentence
 
 
 @dataclass(frozen=True)
-class Agreement:
-    """A language's rule for a pronoun, the riddle's nouns in it, and the pronoun each asks for."""
-
-    rule: str
-    nouns: tuple[str, str]
-    pronouns: tuple[str, str]
-
-
-@dataclass(frozen=True, eq=False)
 class Riddle:
-    """A pronoun whose antecedent differs in an example and the sentence beside it."""
+    """A pronoun whose translation depends on the noun that it stands for, in a few sentences.
+
+    From each sentence to the next, the models turn to another noun; at the last one they fail.
+    """
 
     pronoun: str  # as in the sentences
-    #: what it may stand for: the first is right in the example, the second beside it
-    nouns: tuple[str, str]
-    target: Mapping[str, Agreement]  # by the language translated into
-    known: str = ""  # what is known of other models, as a sentence
+    rule: str  # of the target language
+    acts: tuple[Act, ...]
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,6 @@ class Example:
     #: the source word on whose translation the player opens; "" for the sharpest look
     watch: str = ""
     beside: str = ""  # the same sentence with one word changed, for Compare
-    riddle: Riddle | None = None  # what the opening asks about both, if anything
 
     def watched(self, tokens: Sequence[str]) -> list[int]:
         """Return the positions of the word to watch."""
@@ -65,6 +68,7 @@ class Examples:
     task: str  # what the model does
     hint: str  # what to type
     items: tuple[Example, ...]  # the examples; the app opens with the first
+    riddles: Mapping[str, Riddle]  # what the opening asks, by the language translated into
 
     def find(self, sentence: str) -> Example | None:
         """Return the example with this sentence, or None."""
@@ -72,19 +76,12 @@ class Examples:
 
 
 def _read(kind: str, table: Mapping[str, Any]) -> Examples:
-    items = [Example(*item) for item in table["items"]]
-    if "riddle" in table:
-        riddle = dict(table["riddle"])
-        target = {code: _tuples(Agreement, each) for code, each in riddle["target"].items()}
-        items[0] = replace(items[0], riddle=_tuples(Riddle, riddle | {"target": target}))
-    return Examples(kind, table["language"], table["task"], table["hint"], tuple(items))
-
-
-def _tuples(cls: Callable[..., T], values: Mapping[str, Any]) -> T:
-    """Make a record of a table, whose lists become tuples."""
-    return cls(**{
-        name: tuple(value) if isinstance(value, list) else value for name, value in values.items()
-    })  # fmt: skip
+    riddles = {
+        code: Riddle(each["pronoun"], each["rule"], tuple(Act(*act) for act in each["acts"]))
+        for code, each in table.get("riddles", {}).items()
+    }
+    items = tuple(Example(*item) for item in table["items"])
+    return Examples(kind, table["language"], table["task"], table["hint"], items, riddles)
 
 
 _KINDS = {
@@ -119,12 +116,6 @@ def examples_for(checkpoint: str, metrics: Mapping[str, Any] | None = None) -> E
     if "everyday" in name or "tatoeba" in name:
         return replace(sentences, task="translates everyday sentences")
     return sentences
-
-
-def shared_example(one: Examples, other: Examples) -> str:
-    """The first sentence that both have, "" if they have none."""
-    known = {item.sentence for item in other.items}
-    return next((item.sentence for item in one.items if item.sentence in known), "")
 
 
 def data_of_training(metrics: Mapping[str, Any]) -> Mapping[str, Any]:

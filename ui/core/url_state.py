@@ -151,7 +151,9 @@ def position(name: str, of: str = "") -> Param[int | None]:
 STEP = position("step")
 LAYER, HEAD = place_or_mean("layer"), place_or_mean("head")
 SHIFTED: Param[bool] = switch("shifted")
-KIND: Param[str] = Param("kind", one_of(ATTENTION_KINDS), "cross")
+#: The part of the model that `LAYER` and `HEAD` belong to: a head is the three of them. "both",
+#: the decoder's two parts, is what links to Translate meant before they named one.
+KIND: Param[str] = Param("kind", one_of((*ATTENTION_KINDS, "both")), "cross")
 
 
 def read_url() -> None:
@@ -246,8 +248,14 @@ def indices(places: Iterable[int | None], counts: Iterable[int]) -> tuple[int | 
     )
 
 
-def cell(n_layers: int, n_heads: int) -> Cell:
-    """Return the stored layer and head as indices; None, and what a model lacks, is the mean."""
+def cell(n_layers: int, n_heads: int, kind: str = "") -> Cell:
+    """Return the stored layer and head as indices; None, and what a model lacks, is the mean.
+
+    Args:
+        kind: the part to which they have to belong; a head of another one is the mean.
+    """
+    if kind and get(KIND) not in (kind, "both"):
+        return None, None
     return index(LAYER, n_layers), index(HEAD, n_heads)
 
 

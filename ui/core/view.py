@@ -28,6 +28,7 @@ MAX_CHARACTERS = 20_000
 _VIEW = "headlight_view"
 _ASKED = "headlight_asked"
 _ASKS = "headlight_asks"
+_NEXT = "headlight_next"
 _entries: ContextVar[Sequence[Entry]] = ContextVar("headlight_entries")
 
 CHECKPOINT: Param[str] = Param("checkpoint", str, "")
@@ -202,6 +203,17 @@ def asked_for() -> str | None:
     """Return and forget the sentence of `ask_for`."""
     asked: str | None = st.session_state.pop(_ASKED, None)
     return asked
+
+
+def say_next(sentence: str, text: str) -> None:
+    """Have the pages say what to do next, in Markdown, as long as they show this sentence."""
+    st.session_state[_NEXT] = sentence, text
+
+
+def said_next(sentence: str) -> str:
+    """Return what to do next with this sentence, "" for nothing."""
+    about, text = st.session_state.get(_NEXT, ("", ""))
+    return str(text) if about == sentence else ""
 
 
 def count_asked() -> None:

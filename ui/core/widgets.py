@@ -12,7 +12,7 @@ from streamlit.delta_generator import DeltaGenerator
 from transformer.measures.words import WORD_RULE
 from ui.core import url_state
 from ui.core.glossary import EXPLANATIONS, HINTS, linked, term
-from ui.core.url_state import HEAD, LAYER, Cell, Param
+from ui.core.url_state import HEAD, KIND, LAYER, Cell, Param
 
 T = TypeVar("T")
 
@@ -116,6 +116,7 @@ def numbered(
 
 def layer_and_head(
     page: str,
+    kind: str,
     n_layers: int,
     n_heads: int,
     wheres: Sequence[DeltaGenerator | None] = (None, None),
@@ -127,33 +128,39 @@ def layer_and_head(
 
     Args:
         page: prefix of the widgets' keys.
+        kind: of attention.
         wheres: places of the two boxes; by default the current container.
         over: begins the text for all layers or heads, "Maximum" for example.
         then: called after a choice.
         arguments: others of `st.selectbox`; by default there are no labels.
     """
     arguments = {"label_visibility": "collapsed"} | arguments
-    counts = ((LAYER, n_layers), (HEAD, n_heads))
-    for where, (param, count) in zip(wheres, counts, strict=True):
-        _mean_or_one(page, param, count, where, over, then, arguments)
-    return url_state.cell(n_layers, n_heads)
+    cell = url_state.cell(n_layers, n_heads, kind)
+    chosen = ((LAYER, n_layers, cell[0]), (HEAD, n_heads, cell[1]))
+
+    def take(param: Param[int | None], layer_or_head: int | None) -> None:
+        for each, _, at in chosen:
+            url_state.put_index(each, at)  # the other one may be of another part
+        url_state.put(KIND, kind)
+        url_state.put(param, layer_or_head)
+        then()
+
+    for where, (param, count, at) in zip(wheres, chosen, strict=True):
+        _mean_or_one(page, param, count, at, where, over, take, arguments)
+    return cell
 
 
 def _mean_or_one(
-    page: str, param: Param[int | None], count: int, where: DeltaGenerator | None, over: str,
-    then: Callable[[], None], arguments: Mapping[str, Any],
+    page: str, param: Param[int | None], count: int, at: int | None,
+    where: DeltaGenerator | None, over: str, take: Callable[[Param[int | None], int | None], None],
+    arguments: Mapping[str, Any],
 ) -> None:  # fmt: skip
     key, name = f"{page}_{param.name}_box", param.name.capitalize()
     all_of_them = f"{over} over all {param.name}s" if over else f"{name}: mean"
-    at = url_state.index(param, count)
     fill(key, 0 if at is None else at + 1)
-
-    def store() -> None:
-        url_state.put(param, st.session_state[key] or None)
-        then()
-
     (st.selectbox if where is None else where.selectbox)(
-        name, range(count + 1), key=key, on_change=store, help=term(name),
+        name, range(count + 1), key=key, help=term(name),
+        on_change=lambda: take(param, st.session_state[key] or None),
         format_func=lambda value: f"{name} {value}" if value else all_of_them, **arguments,
     )  # fmt: skip
 

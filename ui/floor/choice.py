@@ -19,7 +19,7 @@ from ui.work.results import Computation
 class FloorChoice(Choice):
     """The URL parameters: layer, source token, step of the translation, and the view below."""
 
-    layer: Param[int | None] = LAYER
+    layer: Param[int | None] = url_state.position("floor")
     source: Param[int | None] = url_state.position("source")
     step: Param[int | None] = STEP
     block: Param[str] = Param("block", url_state.one_of(BLOCKS), BLOCKS[0])
@@ -30,10 +30,12 @@ def choice_now(view: View, trace: Trace, stream: Stream) -> PlanChoice:
 
     It opens on the decoder's last layer, whose neurons write straight into the prediction.
     """
+    if url_state.arrived(LAYER) and not url_state.stored(FloorChoice.layer):
+        url_state.put(FloorChoice.layer, url_state.get(LAYER))  # older links: as if of a head
     depth = max(len(stream.encoder.hidden), len(stream.decoder.hidden))
     source, row = default_query(view, trace, "encoder_self"), default_query(view, trace, "cross")
     return PlanChoice(
-        url_state.index(LAYER, depth, len(stream.decoder.hidden) - 1),
+        url_state.index(FloorChoice.layer, depth, len(stream.decoder.hidden) - 1),
         url_state.index(FloorChoice.source, len(trace.src_tokens), source),
         url_state.index(STEP, len(trace.tgt_tokens), row),
         url_state.get(FloorChoice.block),

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NoReturn
 
 import streamlit as st
 import torch
@@ -181,26 +180,11 @@ def _resolve_sentence(examples: Examples) -> None:
     opening = examples.items[0].sentence
     if not url_state.stored(SENTENCE):
         url_state.put(SENTENCE, opening)
-        kept["opening"] = opening
     elif kept["now"] != examples.kind and not url_state.arrived(SENTENCE):
         drop_steering()
         kept[f"last {kept['now']}"] = url_state.get(SENTENCE)
         url_state.put(SENTENCE, kept.get(f"last {examples.kind}", opening))
-        kept["opening"] = opening
     kept["now"] = examples.kind
-
-
-def is_opening_sentence() -> bool:
-    """Return whether the app chose the sentence, not the visitor or a link."""
-    kept: dict[str, str] = st.session_state.get(_KIND, {})
-    return url_state.get(SENTENCE) == kept.get("opening")
-
-
-def open_with(sentence: str) -> NoReturn:
-    """Rerun with another sentence of the app's choice."""
-    drop_steering()
-    url_state.put(SENTENCE, sentence)
-    st.rerun()
 
 
 def _draw_sentence(examples: Examples) -> None:
@@ -226,7 +210,6 @@ def _draw_sentence(examples: Examples) -> None:
 def _ask(sentence: str) -> None:
     """Store the visitor's sentence."""
     count_asked()
-    st.session_state[_KIND].pop("opening", None)
     url_state.put(SENTENCE, sentence)
     drop_steering()
     restart()

@@ -36,7 +36,7 @@ def draw_parse(view: View, trace: Trace, reading: Reading, words: tuple[str, ...
     n_layers, n_heads = trace.cross.shape[:2]
     chosen = chosen_node(reading)
     with st.container(horizontal=True, vertical_alignment="center"):
-        cell = layer_and_head("parsing", n_layers, n_heads, width=190)
+        cell = layer_and_head("parsing", "cross", n_layers, n_heads, width=190)
         st.space("stretch")
         download_button(
             lambda: figure_for(view, parse, words=words, layer=cell[0], head=cell[1], node=chosen),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import streamlit as st
 
@@ -13,7 +15,7 @@ from transformer.trace.split import split_logits, why_not
 from transformer.types import AttentionKind, Floats
 from ui.components.mount import show
 from ui.core import url_state
-from ui.core.url_state import HEAD, Param
+from ui.core.url_state import HEAD, KIND, LAYER, Param
 from ui.core.view import View
 from ui.core.widgets import choose_one, numbered
 from ui.export.download import download_below
@@ -52,7 +54,10 @@ def _place_in(trace: Trace) -> tuple[AttentionKind, int]:
     """Return the kind and head to split: as chosen, else the most positional head."""
     kind = SIDES[url_state.get(SPLIT)]
     maps = trace.attention(kind)[0]  # [H, n, n]
-    return kind, url_state.index(HEAD, len(maps), most_positional(maps))
+    layer, head = url_state.cell(len(maps), len(maps), kind)
+    if not url_state.stored(LAYER):  # links name the head alone
+        layer, head = 0, url_state.index(HEAD, len(maps))
+    return kind, most_positional(maps) if layer != 0 or head is None else head
 
 
 @fragment
@@ -72,7 +77,10 @@ def _maps(view: View) -> None:
     kind, head = _place_in(trace)
     with heads:
         names = [f"Head {i + 1}" for i in range(trace.attention(kind).shape[1])]
-        numbered("split", HEAD, "Head", names, head, label_visibility="collapsed")
+        numbered(
+            "split", HEAD, "Head", names, head, partial(_of_layer_1, kind),
+            label_visibility="collapsed",
+        )  # fmt: skip
     split = computed(view, _split(kind, head))
     n_numbers = split.logits.size * (len(split.parts) + 1)
     name = split_name(kind, head)
@@ -97,6 +105,11 @@ def _maps(view: View) -> None:
     if note:
         st.caption(note)
     url_state.write_url()
+
+
+def _of_layer_1(kind: AttentionKind) -> None:
+    url_state.put(KIND, kind)
+    url_state.put_index(LAYER, 0)
 
 
 def most_positional(maps: Floats) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from figures.exhibit import Exhibit, Panel, Series, file_stem
-from figures.labels import READS_PREDICTS, cell_name, query_labels
+from figures.labels import KIND_NAMES, READS_PREDICTS, cell_name, query_labels
 from transformer.checkpoint.reference import Kind
 from transformer.measures.entropy import nats_to_bits
 from transformer.measures.heads import combine
@@ -22,7 +22,8 @@ def stem(place: PlayerPlace, *, words: bool) -> str:
         "mean" if place.layer is None else f"layer {place.layer}",
         "mean" if place.head is None else f"head {place.head}",
     )
-    return file_stem("decoding", *dict.fromkeys(which), *(["words"] if words else []))
+    part = ["self-attention"] if place.kind == "decoder_self" else []
+    return file_stem("decoding", *part, *dict.fromkeys(which), *(["words"] if words else []))
 
 
 def decoding(
@@ -30,6 +31,7 @@ def decoding(
     layer: int | None = None,
     head: int | None = None,
     *,
+    kind: str = "both",
     words: bool = False,
     alpha: float = 0.6,
     step: int = 1,
@@ -40,6 +42,8 @@ def decoding(
 
     Args:
         layer, head: from 0; None is the mean over all.
+        kind: the part that they belong to, "cross" or "decoder_self", or "both"; the other shows
+            its mean.
         words: columns are whole words.
         alpha: exponent of the length penalty.
         step, shifted: where the offline player opens; `shifted` shows how the output becomes the
@@ -47,9 +51,11 @@ def decoding(
         origin: a note below the player.
     """
     of_layer, of_head = (None if at is None else at + 1 for at in (layer, head))
-    place = PlayerPlace(step, of_layer, of_head, shifted)
-    cross = combine(trace.cross, layer=layer, head=head)
-    own = combine(trace.decoder_self, layer=layer, head=head)
+    place = PlayerPlace(step, of_layer, of_head, shifted, kind)
+    cross, own = (
+        combine(maps, "mean", *((layer, head) if kind in (part, "both") else ()))
+        for part, maps in (("cross", trace.cross), ("decoder_self", trace.decoder_self))
+    )
     sources, keys = trace.src_tokens, trace.tgt_tokens
     if words:
         source_groups = word_groups(trace.src_tokens, trace.src_special)
@@ -93,7 +99,7 @@ def decoding(
             "predicts": np.array(trace.predicted_tokens), "log_probs": trace.log_probs,
             "entropy": entropy, "running": running, "score": score,
         },
-        facts=_facts(trace, layer, head),
+        facts=_facts(trace, layer, head, kind),
         offline=player_component(
             trace, place, words=words, alpha=alpha, steerable=False, origin=origin,
         ).offline(),
@@ -104,8 +110,8 @@ def player_exhibit(trace: Trace, place: PlayerPlace, source: Source, *, words: b
     """Return the player's picture as a figure, with its program."""
     layer, head = (None if at is None else at - 1 for at in (place.layer, place.head))
     return source.of(
-        decoding, trace, layer=layer, head=head, words=words, alpha=source.alpha, step=place.step,
-        shifted=place.shifted, origin=origin_of(source.kind),
+        decoding, trace, layer=layer, head=head, kind=place.kind, words=words,
+        alpha=source.alpha, step=place.step, shifted=place.shifted, origin=origin_of(source.kind),
     )  # fmt: skip
 
 
@@ -134,8 +140,10 @@ def why_no_player(trace: Trace) -> str | None:
     return f"This page plays a translation step by step, but this file lacks {named}."
 
 
-def _facts(trace: Trace, layer: int | None, head: int | None) -> dict[str, str]:
-    facts = facts_of(trace, cell_name((layer, head)))
+def _facts(trace: Trace, layer: int | None, head: int | None, kind: str) -> dict[str, str]:
+    named = next((name for each, name in KIND_NAMES.items() if each == kind), "")
+    part = f" of {named.lower()}" if named and (layer, head) != (None, None) else ""
+    facts = facts_of(trace, cell_name((layer, head)) + part)
     return {"Translation": f"“{trace.text}”", **facts} if trace.text else facts
 
 

@@ -7,22 +7,24 @@ it, hidden by opening.js, and appears at its end.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import streamlit as st
 
-from transformer.measures.referent import HeadWeights, Referent, find_referent, turned
+from figures.labels import code
+from transformer.measures.referent import HeadWeights, Referent, best_head, find_referent
 from transformer.trace.records import Trace
 from transformer.types import AttentionKind, Floats
 from ui.components.mount import show
 from ui.components.opening import Runs, Scene, Script, opening_component
 from ui.core import url_state
-from ui.core.examples import Agreement, Example, Riddle, languages_of_training
+from ui.core.examples import Act, Riddle, languages_of_training
 from ui.core.languages import name_of
-from ui.core.url_state import Param
-from ui.core.view import View, ask_for, times_asked
+from ui.core.url_state import HEAD, KIND, LAYER, STEP, Param
+from ui.core.view import SENTENCE, View, say_next, times_asked
 from ui.work.cache import get_trace
 
 #: In a link: 1 plays the opening, 0 leaves it out, as does any other setting.
@@ -34,20 +36,15 @@ COOKIE, SEEN = "headlight_opening", "seen"
 #: In the session: the request that it plays for, "" once it is over, `_ASKED` before it begins.
 _PLAYS = "headlight_opening"
 _ASKED = "asked"
-#: In the session: whether the page is drawn behind it, and whether the second scene is asked for.
+#: In the session: whether the page is drawn behind it.
 _COVERS = "headlight_opening_covers"
-_SECOND = "headlight_opening_second"
 #: In the session: how often a sentence had been asked for when it began.
 _ASKS = "headlight_opening_asks"
 
 
-def riddle_of(view: View) -> tuple[Example, Riddle] | None:
-    """Return the checkpoint's example with a riddle in its language, None if it has none."""
-    _, target = _languages(view)
-    for example in view.examples.items:
-        if view.kind == "checkpoint" and example.riddle and target in example.riddle.target:
-            return example, example.riddle
-    return None
+def riddle_of(view: View) -> Riddle | None:
+    """Return the riddle of the model's target language, None if it has none."""
+    return view.examples.riddles.get(_languages(view)[1]) if view.kind == "checkpoint" else None
 
 
 def opening_plays(view: View) -> bool:
@@ -63,56 +60,44 @@ def opening_plays(view: View) -> bool:
     if st.session_state[_PLAYS] == _ASKED:
         st.session_state[_PLAYS] = view.request.name
         st.session_state[_ASKS] = times_asked()
-        st.session_state[_COVERS] = st.session_state[_SECOND] = False
-    found = riddle_of(view)
-    steered = bool(view.prefix) or view.target is not None
-    asked = st.session_state.get(_ASKS) != times_asked()
-    if found is None or steered or asked or view.sentence != found[0].sentence:
+        st.session_state[_COVERS] = False
+    if riddle_of(view) is None or st.session_state.get(_ASKS) != times_asked():
         st.session_state[_PLAYS] = ""
     return bool(st.session_state[_PLAYS] == view.request.name)
 
 
 def draw_opening(view: View) -> bool:
-    """Draw the opening; return True while the page, drawn behind it in the next run, waits."""
-    found = riddle_of(view)
-    staged = stage(get_trace(view), found[1]) if found else None
-    if found is None or staged is None:
+    """Draw the opening; return True while the page, drawn behind it in the next run, waits.
+
+    The first message has what is written before the question; the next one has all scenes.
+    """
+    riddle, covers = riddle_of(view), bool(st.session_state[_COVERS])
+    assert riddle is not None
+    staged = stage(riddle, [
+        get_trace(replace(view, sentence=act.sentence, prefix=(), target=None))
+        for act in riddle.acts[: None if covers else 1]
+    ])  # fmt: skip
+    if not staged:
         st.session_state[_PLAYS] = ""
         return False
-    example, riddle = found
-    second, missing = None, ""
-    if st.session_state[_SECOND]:
-        beside = stage(get_trace(replace(view, sentence=example.beside)), riddle, staged)
-        if beside is None:
-            missing = no_second(example, riddle)
-        else:
-            agreement = riddle.target[_languages(view)[1]]
-            second = second_scene(staged, beside, riddle, agreement)
-    words, covers = script(example, riddle, _languages(view)), bool(st.session_state[_COVERS])
+    scenes = [scene(riddle, each, first=not at) for at, each in enumerate(staged)]
     show(
-        opening_component(words, first_scene(staged, riddle), second, missing, covers=covers),
+        opening_component(script(riddle, staged, _languages(view)), scenes, covers=covers),
         key="opening_play",
         on_covers_change=partial(_put, _COVERS, True),
-        on_second_change=partial(_put, _SECOND, True),
         on_over_change=partial(_put, _PLAYS, ""),
+        on_explore_change=partial(_explore, view.checkpoint, riddle, staged),
     )
     return not covers
 
 
 def offer_opening(view: View) -> None:
     """Offer to play the opening, again or at last."""
-    found = riddle_of(view)
-    if found is None:
-        return
-
-    def play() -> None:
-        st.session_state[_PLAYS] = _ASKED
-        ask_for(found[0].sentence)
-
-    st.button(
-        "Play the opening", key="play_opening", type="tertiary", icon=":material/play_circle:",
-        on_click=play,
-    )  # fmt: skip
+    if riddle_of(view) is not None:
+        st.button(
+            "Play the opening", key="play_opening", type="tertiary", on_click=_put,
+            args=(_PLAYS, _ASKED), icon=":material/play_circle:",
+        )  # fmt: skip
 
 
 def _languages(view: View) -> tuple[str, str]:
@@ -123,12 +108,19 @@ def _put(key: str, value: object) -> None:
     st.session_state[key] = value
 
 
-LEAD = "A small Transformer translates, token by token. Light falls on the words it looks at."
+_GOES = "headlight_opening_goes"
+
+
+def follow_opening() -> None:
+    """Go where the opening's last click leads."""
+    if goes := st.session_state.pop(_GOES, None):
+        st.switch_page(goes[0], query_params=goes[1])
 
 
 class Staged(NamedTuple):
     """A sentence of the riddle and its light: one head's, or the mean of cross-attention."""
 
+    act: Act
     trace: Trace
     referent: Referent
     look: HeadWeights | None
@@ -141,130 +133,112 @@ class Staged(NamedTuple):
         mean: Floats = self.referent.weights["cross"].mean(axis=(0, 1))
         return mean
 
-    def shares(self) -> tuple[float, float]:
-        """Return the weight on either noun."""
-        first, second = (float(self.light[at]) for at in self.referent.nouns)
-        return first, second
-
     def pronoun(self) -> str:
         """Return the token that translates the pronoun."""
         return self.trace.predicted_tokens[self.referent.step].lstrip("\u2581")
 
 
-def stage(trace: Trace, riddle: Riddle, first: Staged | None = None) -> Staged | None:
-    """Return a sentence of the riddle in its best head's light; None if it is not translated so.
+def _explore(checkpoint: str, riddle: Riddle, staged: Sequence[Staged]) -> None:
+    """Have the sentence on screen opened with its head lit, where such a head is shown."""
+    at = st.session_state["opening_play"].get("explore")
+    st.session_state[_PLAYS] = ""
+    if type(at) is not int or not 0 <= at < len(staged):
+        return
+    act, _, referent, look = staged[at]
+    link: dict[Param[Any], Any] = {SENTENCE: act.sentence, STEP: referent.step + 1}
+    page, more = "translate", {}
+    if look is not None:
+        link |= {KIND: look.kind, LAYER: look.layer + 1, HEAD: look.head + 1}
+        if look.kind == "encoder_self":  # the player shows the decoder's heads
+            word = referent.words[referent.pronoun][0]
+            page, more = "attention", {"display": "heads", "units": "words", "pin": f"q{word + 1}"}
+    query = {param.name: param.write(value) for param, value in link.items()}
+    st.session_state[_GOES] = (
+        f"pages/{page}_page.py", {"checkpoint": checkpoint, **query, **more},
+    )  # fmt: skip
+    light = f"the light from {code(riddle.pronoun)}"
+    say_next(act.sentence, f"This is {light}. Next: try other heads, or ask which ones do this.")
 
-    Args:
-        first: the first sentence, whose head gives the light of the second.
+
+LEAD = "A small Transformer translates, token by token. Light falls on the words it looks at."
+
+
+def stage(riddle: Riddle, traces: Sequence[Trace]) -> list[Staged]:
+    """Return the riddle's sentences, as far as their pronouns are translated, in one head's light.
+
+    It is the head that singles out the right noun most, in all of them but the last, at which it
+    fails, or in the first.
     """
-    found = find_referent(trace, riddle.pronoun, riddle.nouns)
-    if found is None or first is None:
-        return None if found is None else Staged(trace, found, found.best(0))
-    look = first.look
-    same = None if look is None else found.weights_of(look.kind, look.layer, look.head)
-    return Staged(trace, found, same)
+    found = [
+        (act, trace, referent)
+        for act, trace in zip(riddle.acts, traces, strict=False)
+        if (referent := find_referent(trace, riddle.pronoun, (act.noun, act.other)))
+    ]
+    if not found or found[0][0] is not riddle.acts[0]:
+        return []
+    head = best_head([referent for *_, referent in found[:-1] or found])
+    return [Staged(*each, each[2].weights_of(*head) if head else None) for each in found]
 
 
-def script(example: Example, riddle: Riddle, languages: tuple[str, str]) -> Script:
+def script(riddle: Riddle, staged: Sequence[Staged], languages: tuple[str, str]) -> Script:
     """Return the words around the scenes; `languages` are codes of source and target."""
-    first, second = riddle.nouns
+    act = riddle.acts[0]
     source, target = ((name_of(code), code) for code in languages)
     return Script(
         lead=LEAD,
         question=f"What is “{riddle.pronoun}”?",
-        why=riddle.target[languages[1]].rule,
-        nouns=riddle.nouns,
+        why=riddle.rule,
+        nouns=(act.noun, act.other),
         answer=0,
-        replies=(f"Yes, the {first}.", f"No, the {first}, not the {second}."),
-        changed=_changed(example.sentence, example.beside),
+        replies=(f"Yes, the {act.noun}.", f"No, the {act.noun}, not the {act.other}."),
+        onward=tuple(
+            _onward(one.act.sentence, other.act.sentence)
+            for one, other in zip(staged, [*staged[1:], staged[0]], strict=True)
+        ),
         languages=(source, target),
     )
 
 
-def first_scene(staged: Staged, riddle: Riddle) -> Scene:
-    """Return the sentence with the light of the head that looks most at the right noun."""
-    first, second = riddle.nouns
-    referent, look = staged.referent, staged.look
-    searched = f"{referent.n_heads} heads that read “{riddle.pronoun}” or write its translation"
+def scene(riddle: Riddle, staged: Staged, *, first: bool) -> Scene:
+    """Return a sentence in the light of its head: whether it is on the noun, and the pronoun."""
+    act, referent, look = staged.act, staged.referent, staged.look
+    at, beside = (float(staged.light[word]) for word in referent.nouns)
+    who = "the same head"
+    if first and look is not None:
+        stack = "encoder" if look.kind == "encoder_self" else "decoder"
+        who = f"in the {stack}, layer {look.layer + 1}, head {look.head + 1}"
     if look is None:
-        verdict: Runs = (
-            "The model writes ", staged.pronoun(), ", and no head looks more at ", first,
-            " than at ", second, ". This light is the mean of the decoder's heads.",
-        )  # fmt: skip
-        return _scene(staged, "", verdict, f"Searched: the {searched}.")
-    verdict = (
-        "The model writes ", staged.pronoun(), f". {_named(look)} gives ", first,
-        *_both(staged.shares(), second),
+        who = "the mean of the decoder's heads"
+    *said, end = _agreeing(staged)
+    verdict: Runs = (
+        *said, f"{end} {who[0].upper()}{who[1:]} gives ", act.noun, f" {at:.2f} of its weight, ",
+        act.other, f" {beside:.2f}.",
     )  # fmt: skip
-    lean = int((referent.preferred == 0).sum())
+    lean, n_heads = int((referent.preferred == 0).sum()), referent.n_heads
     detail = (
-        f"Of the {searched}, {lean} look more at {first} than at {second}, this one most. "
-        "Attention is not by itself an explanation."
+        f"Of the {n_heads} heads that read “{riddle.pronoun}” or write its translation, {lean} "
+        f"look more at {act.noun} than at {act.other}. "
     )
-    return _scene(staged, "", verdict, detail)
+    detail += (at <= beside and act.known) or "Attention is not by itself an explanation."
+    heading = "" if first else f"Now “{riddle.pronoun}” is the {act.noun}."
+    kind: AttentionKind = "cross" if look is None else look.kind
+    return Scene(staged.trace, referent, kind, staged.light, heading, verdict, detail)
 
 
-def second_scene(first: Staged, staged: Staged, riddle: Riddle, agreement: Agreement) -> Scene:
-    """Return the changed sentence in the same head's light: whether it moves, and the pronoun."""
-    noun, other = riddle.nouns
-    shares = staged.shares()
-    moved = shares[1] > shares[0]
-    who = "the same head" if staged.look else "the same mean"
-    verdict = _joined(
-        (f"The light {'moves' if moved else 'stays'}: {who} gives ", noun, *_both(shares, other)),
-        _agreeing(first, staged, agreement),
-    )
-    turns = turned(first.referent, staged.referent, 0, 1)
-    count = {0: "No head turns", 1: "One head turns"}.get(turns, f"{turns} heads turn")
-    detail = f"{count} from {noun} to {other}, of {staged.referent.n_heads}."
-    heading = f"Now “{riddle.pronoun}” is the {other}."
-    return _scene(staged, heading, verdict, detail if moved else f"{detail} {riddle.known}".strip())
+def _agreeing(staged: Staged) -> Runs:
+    """Say whether the translated pronoun is the one that its noun needs."""
+    act, written = staged.act, staged.pronoun()
+    if act.translated.casefold() not in staged.trace.text.casefold():
+        return ("The model writes ", written, ".")
+    if written.casefold() == act.wanted.casefold():
+        return ("The model writes ", written, f", as “{act.translated}” needs.")
+    return ("The model writes ", written, f", but “{act.translated}” needs ", act.wanted, ".")
 
 
-def no_second(example: Example, riddle: Riddle) -> str:
-    """Return why there is no second scene."""
-    return (
-        f"In the translation of “{example.beside}” no token looks most at “{riddle.pronoun}”, so "
-        "there is nothing to compare."
-    )
-
-
-def _agreeing(first: Staged, staged: Staged, agreement: Agreement) -> Runs:
-    """Say whether the translated pronoun changes, and what its noun asks for."""
-    before, now = first.pronoun(), staged.pronoun()
-    writes, again = (" The model writes ", " again") if now == before else (" Now it writes ", "")
-    noun, wanted = agreement.nouns[1], agreement.pronouns[1]
-    if noun.casefold() not in staged.trace.text.casefold():
-        return (writes, now, f"{again}.")
-    if now.casefold() == wanted.casefold():
-        return (writes, now, f"{again}, as “{noun}” asks.")
-    return (writes, now, f"{again}, but “{noun}” asks for ", wanted, ".")
-
-
-def _joined(*parts: Runs) -> Runs:
-    """Join runs that begin and end plain."""
-    joined: list[str] = [""]
-    for part in parts:
-        joined[-1] += part[0]
-        joined += part[1:]
-    return joined
-
-
-def _both(shares: tuple[float, float], second: str) -> Runs:
-    return (f" {shares[0]:.2f} of its weight, ", second, f" {shares[1]:.2f}.")
-
-
-def _named(look: HeadWeights) -> str:
-    stack = "encoder" if look.kind == "encoder_self" else "decoder"
-    return f"In the {stack}, layer {look.layer + 1}, head {look.head + 1}"
-
-
-def _scene(staged: Staged, heading: str, verdict: Runs, detail: str) -> Scene:
-    kind: AttentionKind = "cross" if staged.look is None else staged.look.kind
-    return Scene(staged.trace, staged.referent, kind, staged.light, heading, verdict, detail)
-
-
-def _changed(one: str, other: str) -> tuple[str, str]:
-    """Return the first word in which two sentences differ, of each."""
-    words = ([word.strip(".,;!?") for word in text.split()] for text in (one, other))
-    return next(pair for pair in zip(*words, strict=False) if pair[0] != pair[1])
+def _onward(one: str, other: str) -> Runs:
+    """Return the label of the way from one sentence to the next, which may differ in a word."""
+    pairs = zip(*(text.split() for text in (one, other)), strict=False)
+    match [pair for pair in pairs if pair[0] != pair[1]]:
+        case [(before, after)]:
+            return ("Swap ", before.strip(".,;!?"), " for ", after.strip(".,;!?"))
+    return ("Another sentence",)

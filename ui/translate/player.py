@@ -11,14 +11,15 @@ import streamlit as st
 
 from figures.compare import LETTERS
 from figures.exhibit import Exhibit
+from transformer.measures.heads import mutual_information
 from transformer.trace.records import Trace
 from ui.components.mount import show
 from ui.components.packing import Component
-from ui.components.player import Move, PlayerPlace, player_component, prefix_of
+from ui.components.player import PARTS, Move, PlayerPlace, player_component, prefix_of
 from ui.core import url_state
 from ui.core.examples import Example
 from ui.core.side import Side
-from ui.core.url_state import HEAD, LAYER, SHIFTED, STEP, Param
+from ui.core.url_state import HEAD, KIND, LAYER, SHIFTED, STEP, Param
 from ui.core.view import View
 from ui.core.widgets import UNITS, units_control
 from ui.export.download import download_button, source_of, trace_for
@@ -29,19 +30,45 @@ from ui.translate.exhibits import origin_of, player_exhibit, stem, why_no_player
 from ui.work.cache import Computation, computed
 
 #: The settings of where the player is, in the order of a `PlayerPlace`.
-PLACE: tuple[Param[Any], ...] = (STEP, LAYER, HEAD, SHIFTED)
+PLACE: tuple[Param[Any], ...] = (STEP, LAYER, HEAD, SHIFTED, KIND)
 
 
-def place_now() -> PlayerPlace:
-    """Return the player's stored place."""
-    step, layer, head, shifted = map(url_state.get, PLACE)
-    return PlayerPlace(step or 1, layer, head, shifted)
+def place_now(side: Side | None = None) -> PlayerPlace:
+    """Return the player's stored place.
+
+    Where no head is stored, or one of a part that the player does not show, it is a telling one
+    for a side that moves alone, else the mean.
+    """
+    place = PlayerPlace(url_state.get(STEP) or 1, shifted=url_state.get(SHIFTED))
+    stored = url_state.stored(LAYER) or url_state.stored(HEAD)
+    if stored and url_state.get(KIND) in PARTS:
+        layer, head = url_state.get(LAYER), url_state.get(HEAD)
+        return replace(place, layer=layer, head=head, kind=url_state.get(KIND))
+    if side is None or side.letter:
+        return place
+    example = side.view.examples.find(side.view.sentence)
+    layer, head = computed(
+        side.view, Computation("telling", (), lambda _, trace: _telling(trace, example))
+    )
+    return replace(place, layer=layer + 1, head=head + 1)
 
 
-def remember(place: PlayerPlace) -> None:
-    """Store the player's place for the URL and for returning from another page."""
+def remember(place: PlayerPlace, side: Side | None = None) -> None:
+    """Store the player's place for the URL and for returning from another page.
+
+    A head that nobody chose is not stored.
+    """
+    chosen = place != replace(place_now(side), step=place.step, shifted=place.shifted)
     for param, value in zip(PLACE, astuple(place), strict=True):
-        url_state.put(param, value)
+        if chosen or param in (STEP, SHIFTED):
+            url_state.put(param, value)
+
+
+def read_link() -> None:
+    """Have a link that names a head without its part show it in both, as such links did."""
+    named = url_state.arrived(LAYER, HEAD) and not url_state.arrived(KIND)
+    if named and {url_state.get(LAYER), url_state.get(HEAD)} != {None}:
+        url_state.put(KIND, "both")
 
 
 def within(place: PlayerPlace, trace: Trace) -> PlayerPlace:
@@ -92,7 +119,7 @@ def draw_player(side: Side, *, words: bool, follows: bool = False) -> None:
     never = _never_taken(side)
 
     def steer(move: Move) -> None:
-        remember(move.place)
+        remember(move.place, side)
         if move.take == "undo":
             undo()
         elif (prefix := prefix_of(side.trace, move, never)) is not None:
@@ -102,8 +129,8 @@ def draw_player(side: Side, *, words: bool, follows: bool = False) -> None:
     show(
         computed(side.view, player_of(side, words=words, follows=follows)),
         key=side.key("player"),
-        choice=asdict(place_now()),
-        on_choose=steer if _steerable(side) else lambda move: remember(move.place),
+        choice=asdict(place_now(side)),
+        on_choose=steer if _steerable(side) else lambda move: remember(move.place, side),
         together=[f"player_{letter}" for letter in LETTERS if side.letter],
     )
 
@@ -124,6 +151,19 @@ def default_step(trace: Trace, example: Example | None) -> int:
     if not (watched := example.watched(trace.src_tokens)):
         return 1
     return int(np.argmax(trace.cross.mean(axis=(0, 1))[:, watched].sum(axis=1))) + 1
+
+
+def _telling(trace: Trace, example: Example | None) -> tuple[int, int]:
+    """Return the head of cross-attention, from 0, that a sentence's player opens on.
+
+    It is clear (mutual information of query and key), and looks at one word at the default step.
+    """
+    row = trace.cross[:, :, default_step(trace, example) - 1].copy()
+    row[..., list(trace.src_special)] = 0
+    watched = example.watched(trace.src_tokens) if example else []
+    lit = row[..., watched].sum(axis=-1) if watched else row.max(axis=-1)
+    layer, head = np.unravel_index(np.argmax(mutual_information(trace.cross) * lit), lit.shape)
+    return int(layer), int(head)
 
 
 def figure_of(view: View, place: PlayerPlace, *, words: bool) -> Exhibit:

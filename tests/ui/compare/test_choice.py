@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ import pytest
 from tests.forks import ROOT
 from tests.views import make_view
 from transformer.catalogue import Entry, ModelRef
-from ui.compare.choice import better_known, readers
+from ui.compare.choice import readers
 from ui.compare.matching import sentences_for
 from ui.compare.setup import target_language, warning
 from ui.core.examples import examples_for
@@ -38,20 +37,6 @@ def test_readers_of_the_same_come_first_and_of_these_the_same_languages() -> Non
     german = {"training": {"recipe": {"data": {"src": "de"}}}}
     assert readers(DE_EN, {**usable, "mine": german})[0] == "mine"
     assert readers("alpha", {"beta": {}, "alpha": {}}) == ("beta", "alpha")
-
-
-@pytest.mark.parametrize(("left", "right", "sentence"), [
-    (EN_DE, CAPTIONS, "A dog runs through the snow."),
-    (CAPTIONS, EN_FR, "A dog runs through the snow."),
-    (DE_EN, "multi30k-de-en", "Ein Kind rennt durch den Schnee."),
-    (EN_DE, EN_FR, ""),  # any sentence is known to both
-    (EN_DE, DE_EN, ""),  # and here none
-    (EN_DE, LETTERS, ""),
-])  # fmt: skip
-def test_models_of_two_kinds_share_an_example(left: str, right: str, sentence: str) -> None:
-    setup = setup_of(left, right)
-    assert better_known(setup) == sentence
-    assert better_known(replace(setup, pairing="sentences")) == ""
 
 
 def test_examples_are_english_where_no_language_is_known_and_each_has_a_counterpart() -> None:

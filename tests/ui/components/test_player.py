@@ -43,7 +43,9 @@ def test_the_weights_arrive_exactly(monkeypatch: pytest.MonkeyPatch, limit: int,
 def test_the_header_says_what_each_step_did() -> None:
     trace = make_trace(S=6, T=4, K=4)
     header, *_ = decode(trace, PlayerPlace(2, 1, None))
-    assert header["choice"] == {"step": 2, "layer": 1, "head": None, "shifted": False}
+    assert header["choice"] == {
+        "step": 2, "layer": 1, "head": None, "shifted": False, "kind": "cross",
+    }  # fmt: skip
     assert tuple(header["rows"]) == query_labels(trace, "cross")
     assert header["predicted"] == list(trace.predicted_tokens)
     assert header["input"] == list(trace.tgt_tokens)

@@ -26,7 +26,7 @@ Parse = Callable[[Any], Any] | None
 
 TREE = beam_tree(searched(3, 3))
 NODES = {"a": 1, "b": None, "dropped": False}
-STEP = {"step": 3, "layer": None, "head": 2, "shifted": True}
+STEP = {"step": 3, "layer": None, "head": 2, "shifted": True, "kind": "cross"}
 PLACE = PlayerPlace(3, None, 2, True)
 LIMITS = plan.Limits(layers=3, sources=7, rows=5, heads=2)
 BLOCK = {"layer": 2, "source": 6, "row": 4, "block": "encoder_ffn"}
@@ -74,7 +74,8 @@ REPORTS: dict[str, tuple[Parse, list[tuple[Any, Any]], list[Any]]] = {
         [(STEP, Move(PLACE)), (STEP | {"take": 0}, Move(PLACE, 0)),
          (STEP | {"take": "undo"}, Move(PLACE, "undo"))],
         [STEP | wrong for wrong in ({"shifted": "yes"}, {"step": 0}, {"step": True}, {"layer": 0},
-                                    {"head": "1"}, {"take": "61"}, {"take": True})],
+                                    {"head": "1"}, {"kind": "encoder_self"}, {"take": "61"},
+                                    {"take": True})],
     ),
     "plan": (
         lambda said: plan.parse_choice(said, LIMITS), [(BLOCK, PlanChoice(2, 6, 4, "encoder_ffn"))],

@@ -73,5 +73,7 @@ def test_the_entropy_of_the_player_is_in_bits_as_on_screen(trace: Trace) -> None
 def test_both_sides_of_a_comparison_name_their_heads(trace: Trace) -> None:
     sides = {"A": player(trace), "B": matrix(trace)}
     caption = beside("two", "Two: A and B", "A is one, B is two.", sides).legend
-    assert "A: Where the decoder looks, step by step (layer 2, head 3)" in caption
+    assert (
+        "A: Where the decoder looks, step by step (layer 2, head 3 of cross-attention)" in caption
+    )
     assert caption.count("layer 2, head 3") == 2

@@ -2,7 +2,7 @@
 
 Up to the pronoun, light falls from each new token on the source words that it was written from,
 averaged over all heads. Then the visitor is asked what the pronoun stands for, and sees where one
-head looks. A second scene, the same sentence with one word changed, shows whether the light moves.
+head looks, in this and in other sentences.
 """
 
 from __future__ import annotations
@@ -51,33 +51,26 @@ class Script:
     nouns: tuple[str, ...]  # the possible answers
     answer: int  # index of the right one
     replies: tuple[str, ...]  # shown after each answer
-    changed: tuple[str, str]  # the word that differs in the first scene, and in the second
+    onward: tuple[Runs, ...]  # of each scene, the label of the way to the next, or to the first
     #: name and code of the source and of the target
     languages: tuple[tuple[str, str], tuple[str, str]]
 
 
 def opening_component(
-    script: Script,
-    first: Scene,
-    second: Scene | None = None,
-    missing: str = "",
-    *,
-    covers: bool = False,
+    script: Script, scenes: Sequence[Scene], *, covers: bool = False
 ) -> Component[None]:
     """Return the opening as a component.
 
     Args:
-        second: None until it is asked for.
-        missing: why there is none.
-        covers: whether the page stands behind it; if not, the browser asks for it at once.
+        covers: whether these are all scenes, and the page stands behind them; if not, the browser
+            asks for both at once.
     """
     source, target = ({"name": name, "code": code} for name, code in script.languages)
     header = {
         **vars(script),
         "source": source,
         "target": target,
-        "scenes": [_scene(each) for each in (first, second) if each is not None],
-        "missing": missing,
+        "scenes": [_scene(each) for each in scenes],
         "covers": covers,
         "colours": attention_colours(),
     }

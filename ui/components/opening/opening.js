@@ -1,9 +1,9 @@
 // The opening: a sentence is translated token by token, stops before the pronoun, and asks what it
-// stands for. A second scene is asked for once, when it is wanted. Where motion is unwelcome, each
-// stage stands there at once.
+// stands for. Where motion is unwelcome, each stage stands there at once.
 
-const PACE = 430; // ms that one token takes
-const ALONE = 1100; // ms in which the source stands alone, to be read
+const PACE = 430; // ms that one token takes, at most
+const WRITING = 1700; // ms that all of them take, at most
+const ALONE = 600; // ms in which the source stands alone, to be read
 const MOVING = 800; // ms in which the light falls, or moves
 const COVER =
   ".st-key-translate_page { visibility: hidden !important; opacity: 0 !important; height: 0; " +
@@ -93,21 +93,19 @@ class Opening {
 
   receive({ header }, { setTriggerValue }) {
     this.header = header;
-    this.report = (name) => setTriggerValue(name, true);
+    this.report = (name, value = true) => setTriggerValue(name, value);
     if (!header.covers) this.report("covers");
-    if (!this.waiting || !(header.missing || header.scenes[1])) return;
-    this.waiting = false;
-    if (header.missing) this.explain();
-    else this.show(1);
+    else if (this.waiting) this.show(0);
   }
 
   /** Write the translation up to the pronoun, each token in the light that it was written from. */
   write() {
     const { step, written } = this.scene;
+    const pace = Math.min(PACE, WRITING / step);
     this.play((elapsed) => {
       const time = Math.max(0, elapsed - ALONE);
-      const now = Math.floor(time / PACE);
-      const part = time / PACE - now;
+      const now = Math.floor(time / pace);
+      const part = time / pace - now;
       this.written(now + (part > 0.3));
       const strength = Math.min(1, part / 0.25, (1 - part) / 0.2);
       const lit = now < step && elapsed > ALONE;
@@ -134,12 +132,14 @@ class Opening {
     this.tokens[this.scene.step].classList.add("slot");
     this.words[this.scene.pronoun].classList.add("asked");
     const heading = make("h2", "", question, { tabindex: -1 });
-    const take = (guess) => {
+    const take = (guess, { currentTarget }) => {
       this.guess = guess;
-      this.show(0);
+      this.waiting = !this.header.covers; // the light is still being looked for
+      if (this.waiting) currentTarget.setAttribute("aria-busy", "true");
+      else this.show(0);
     };
     const answers = make("div", "choices",
-      nouns.map((noun, i) => make("button", "answer", { onclick: () => take(i) }, noun)));
+      nouns.map((noun, i) => make("button", "answer", { onclick: (event) => take(i, event) }, noun)));
     this.below.replaceChildren(heading, make("p", "", why), answers);
     if (document.activeElement === document.body) heading.focus({ preventScroll: true });
     else this.live.textContent = `${question} ${why}`;
@@ -148,6 +148,7 @@ class Opening {
   /** Let the light of a scene fall: from where it was, if the other scene was lit before. */
   show(at) {
     const before = this.light.weights;
+    this.waiting = false;
     this.at = at;
     this.fill();
     const { pronoun, kind, light, step, tokens } = this.scene;
@@ -175,31 +176,25 @@ class Opening {
 
   /** Say what the light shows, and what can be done next. */
   explain() {
-    const { replies, missing, changed, answer } = this.header;
+    const { replies, onward, scenes, answer } = this.header;
     const { heading, verdict, detail } = this.scene;
     const focused = this.root.getRootNode().activeElement;
     const reply = make("h2", "", heading || replies[this.guess === answer ? 0 : 1]);
     const runs = verdict.map((run, i) => make(i % 2 ? "strong" : "span", "", run));
     const outcome = make("p", "verdict", runs);
-    const [one, other] = (this.at ? [...changed].reverse() : changed).map((each) => make("strong", "", each));
-    const swap = make("button", "answer swap", { onclick: () => this.swap() }, "Swap ", one, " for ", other);
-    const explore = make("button", "main", { onclick: () => this.end() }, "Explore this sentence");
-    const choices = make("div", "choices", missing ? [] : swap, explore);
-    const more = make("p", "detail", missing || detail);
+    const next = () => this.show((this.at + 1) % scenes.length);
+    const label = onward[this.at].map((run, i) => make(i % 2 ? "strong" : "span", "", run));
+    const swap = make("button", "answer swap", { onclick: next }, label);
+    const onclick = ({ currentTarget }) => {
+      currentTarget.setAttribute("aria-busy", "true");
+      this.report("explore", this.at);
+    };
+    const explore = make("button", "main", { onclick }, "Explore this sentence");
+    const choices = make("div", "choices", scenes[1] ? swap : [], explore);
+    const more = make("p", "detail", detail);
     this.below.replaceChildren(reply, outcome, more, choices);
-    if (focused) (missing ? explore : swap).focus({ preventScroll: true });
+    if (focused) (scenes[1] ? swap : explore).focus({ preventScroll: true });
     this.live.textContent = [reply, outcome, more].map((each) => each.textContent).join(" ");
-    this.swapButton = swap;
-  }
-
-  swap() {
-    if (this.header.scenes[1]) {
-      this.show(1 - this.at);
-    } else if (!this.waiting) {
-      this.waiting = true;
-      this.swapButton.setAttribute("aria-busy", "true");
-      this.report("second");
-    }
   }
 
   /** Give way to the page, which fades in. */

@@ -25,6 +25,9 @@ WIDE_LIMIT = 4_000_000
 #: Rows of the list of next tokens.
 MOST_ALTERNATIVES = 8
 
+#: Parts of the decoder that a head on screen can belong to.
+PARTS = ("cross", "decoder_self", "both")
+
 #: Numbers that a report may hold: ids of tokens; steps, layers and heads.
 _ID = range(10_000_000)
 _NUMBER = _ID[1:]
@@ -39,6 +42,7 @@ class PlayerPlace:
     layer: int | None = None
     head: int | None = None
     shifted: bool = False  # whether it shows how the output, shifted right, becomes the input
+    kind: str = "cross"  # the one of the `PARTS` that they belong to; the other shows its mean
 
 
 @dataclass(frozen=True)
@@ -54,7 +58,7 @@ def parse_move(reported: Any) -> Move | None:
     """Return what the player reports, or None if it is not valid."""
     number = (None, _NUMBER)
     found = fields(
-        reported, step=_NUMBER, layer=number, head=number, shifted=(False, True),
+        reported, step=_NUMBER, layer=number, head=number, shifted=(False, True), kind=PARTS,
         take=(None, "undo", _ID),
     )  # fmt: skip
     return None if found is None else Move(take=found.pop("take"), place=PlayerPlace(**found))

@@ -28,12 +28,12 @@ function weightsOf({ header, weights, full }, layer, head, start, size) {
 }
 
 /** Cross-attention [T, S] and self-attention [T, T], their columns summed over the header's
- * spans, [[first, after the last], ...], one per token or word. */
-function mapsOf(message, layer, head) {
+ * spans, [[first, after the last], ...], one per token or word. `ofCross` and `ofOwn` are [layer, head]. */
+function mapsOf(message, ofCross, ofOwn) {
   const { shape, sourceSpans, keySpans } = message.header;
   const [L, H, T, S] = shape;
-  const cross = weightsOf(message, layer, head, 0, T * S);
-  const triangle = weightsOf(message, layer, head, L * H * T * S, (T * (T + 1)) / 2);
+  const cross = weightsOf(message, ...ofCross, 0, T * S);
+  const triangle = weightsOf(message, ...ofOwn, L * H * T * S, (T * (T + 1)) / 2);
   const own = new Float32Array(T * T);
   for (let t = 0, from = 0; t < T; from += t + 1, t += 1) {
     own.set(triangle.subarray(from, from + t + 1), t * T);

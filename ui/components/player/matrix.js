@@ -40,10 +40,10 @@ Object.assign(Player.prototype, {
     this.whole.style.width = scrolls && whole > width ? `${whole}px` : "0";
     const away = this.scroller.scrollLeft;
     const blocks = [
-      { kind: "cross", labels: source, left: left - away, title: "source: cross-attention" },
+      { kind: "cross", labels: source, left: left - away, title: `source: ${this.partOf("cross")}` },
       {
         kind: "own", labels: keys, left: left - away + source.length * cell.w + BLOCK_GAP,
-        title: "prefix: self-attention",
+        title: `prefix: ${this.partOf("decoder_self")}`,
       },
     ];
     return { T, blocks, left, top, cell, rowLabels, rowsFit, columnsFit, width, height };

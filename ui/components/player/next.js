@@ -32,7 +32,10 @@ Object.assign(Player.prototype, {
       const { probability } = chosen[t];
       rows.push({ text: predicted[t], probability, id: ids[t], cut: false, taken: true });
     }
-    this.bars.replaceChildren(...rows.map((row) => this.bar(row)));
+    const rest = Math.max(0, 1 - rows.reduce((sum, { probability }) => sum + probability, 0));
+    const others = make("div", "candidate", make("span", "name", "everything else"),
+      make("span", "value", percent(rest)));
+    this.bars.replaceChildren(...rows.map((row) => this.bar(row)), make("li", "others", others));
     this.drawFacts();
   },
 

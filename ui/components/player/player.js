@@ -3,6 +3,7 @@
 
 const REPORT_MS = 300;
 const FAINT = 0.05; // weights below this get no number and no line
+const PARTS = { cross: "cross-attention", decoder_self: "self-attention" };
 const MOST_BUTTONS = 12; // more layers or heads than this become a drop-down
 
 function component(given, host) {
@@ -98,42 +99,46 @@ class Player {
     this.fillLanes();
     this.fillShift();
     this.scrubber.max = String(T);
+    const parts = Object.entries(PARTS).map(([kind, name]) => [kind, name.split("-")[0], name]);
+    parts.push(["mean", "mean", "mean over all heads"]);
+    const counted = (count) => [[null, "mean"], ...range(count).map((i) => [i, String(i + 1)])];
     this.choosers.replaceChildren(
-      this.chooser("Layer", L, () => this.layer, (value) => { this.layer = value; }),
-      this.chooser("Head", H, () => this.head, (value) => { this.head = value; }),
+      this.chooser("Part", parts, "part"),
+      this.chooser("Layer", counted(L), "layer"),
+      this.chooser("Head", counted(H), "head"),
     );
   }
 
-  /** A row of buttons, "mean 1 2 3", or a drop-down if there are many. */
-  chooser(name, count, get, set) {
+  /** A row of buttons, "mean 1 2 3", or a drop-down if there are many, for a field of this view. */
+  chooser(name, options, field) {
     const box = make("div", "chooser", { role: "group", "aria-label": name }, make("span", "label", name));
-    const values = [null, ...range(count)];
-    const text = (value) => (value === null ? "mean" : String(value + 1));
-    const choose = (value) => {
-      set(value);
+    const choose = ([value]) => {
+      if (this.kind === "both") this.kind = "cross"; // a head of one part from now on
+      this[field] = value;
       this.changed();
     };
-    if (count > MOST_BUTTONS) {
-      const options = values.map((value) => new Option(text(value), text(value)));
-      const select = make("select", "", { "aria-label": name }, options);
-      select.onchange = () => choose(values[select.selectedIndex]);
-      box.show = () => { select.selectedIndex = values.indexOf(get()); };
+    const now = () => options.findIndex(([value]) => value === this[field]);
+    if (options.length > MOST_BUTTONS + 1) {
+      const select = make("select", "", { "aria-label": name }, options.map(([, text]) => new Option(text)));
+      select.onchange = () => choose(options[select.selectedIndex]);
+      box.show = () => { select.selectedIndex = now(); };
       return extend(box, select);
     }
-    const buttons = values.map((value) => make("button", "choice", text(value), {
-      "aria-label": `${name} ${text(value)}`, onclick: () => choose(value),
+    const buttons = options.map((option) => make("button", "choice", option[1], {
+      "aria-label": `${name} ${option.at(-1)}`, onclick: () => choose(option),
     }));
-    box.show = () => press(buttons, (i) => values[i] === get());
+    box.show = () => press(buttons, (i) => i === now());
     return extend(box, buttons);
   }
 
   /** Move to a place as Python has it, counted from 1, as far as this trace and model have it. */
-  moveTo({ step, layer, head, shifted }) {
+  moveTo({ step, kind, layer, head, shifted }) {
     const { shape: [L, H, T], group } = this.message.header;
     const within = (at, count) => (at !== null && at <= count ? at - 1 : null);
     this.stop();
     this.beyond = Boolean(group) && step > T;
     this.step = Math.min(Math.max(step, 1), T) - 1;
+    this.kind = kind;
     this.layer = within(layer, L);
     this.head = within(head, H);
     this.shifted = shifted;
@@ -161,6 +166,7 @@ class Player {
     const number = (value) => (value === null ? null : value + 1);
     return {
       step: this.step + 1,
+      kind: this.kind,
       layer: number(this.layer),
       head: number(this.head),
       shifted: this.shifted,
@@ -169,12 +175,38 @@ class Player {
 
   /** The maps under the lens, columns by token or word: {cross: [T, S], own: [T, T]}. */
   shown() {
-    const key = `${this.layer} ${this.head}`;
+    const key = `${this.kind} ${this.layer} ${this.head}`;
     if (!this.maps.has(key)) {
       if (this.maps.size > 40) this.maps.clear();
-      this.maps.set(key, mapsOf(this.message, this.layer, this.head));
+      this.maps.set(key, mapsOf(this.message, this.headOf("cross"), this.headOf("decoder_self")));
     }
     return this.maps.get(key);
+  }
+
+  get part() {
+    return this.layer === null && this.head === null ? "mean" : this.kind;
+  }
+
+  /** Show a head of a part, the last one if the mean was shown, or the mean over all. */
+  set part(value) {
+    if (value !== "mean") {
+      if (this.part === "mean") [this.layer, this.head] = this.before ?? [0, 0];
+      this.kind = value;
+    } else if (this.part !== "mean") {
+      this.before = [this.layer, this.head];
+      this.layer = this.head = null;
+    }
+  }
+
+  /** [layer, head] of one of the `PARTS`: a head belongs to one of them, the other shows its mean. */
+  headOf(kind) {
+    return this.kind === kind || this.kind === "both" ? [this.layer, this.head] : [null, null];
+  }
+
+  /** The name of one of the `PARTS`, with the head on screen: "cross-attention 4.7". */
+  partOf(kind) {
+    const [layer, head] = this.headOf(kind).map((at) => (at === null ? "mean" : at + 1));
+    return `${PARTS[kind]} ${layer === head && head === "mean" ? "mean" : `${layer}.${head}`}`;
   }
 
   /** Weights of the current step: "cross" on the source, "own" on the prefix. */
@@ -208,8 +240,8 @@ class Player {
     const most = strongest(row);
     const before = strongest(own);
     const name = (value, what) => (value === null ? `mean over ${what}s` : `${what} ${value + 1}`);
-    const where = `${name(this.layer, "layer")}, ${name(this.head, "head")}`;
-    const label = `${where}, ${rows.length} decoder positions (queries): cross-attention onto ` +
+    const where = `${PARTS[this.kind] ?? "both parts"}, ${name(this.layer, "layer")}, ${name(this.head, "head")}`;
+    const label = `${where}; ${rows.length} decoder positions (queries): cross-attention onto ` +
       `${source.length} source columns, self-attention onto ${keys.length} prefix columns`;
     this.matrix.setAttribute("aria-label", label);
     if (this.timer === null) {
