@@ -30,13 +30,13 @@ class Session:
         )
         self.name = self._page = self._query = self._hash = ""
         self._held: dict[str, WidgetState] = {}
-        self._ids: dict[str, str] = {}
+        self.ids: dict[str, str] = {}
         #: Output of the last run: elements in order, and all bytes.
         self.elements: list[Element] = []
         self.received = b""
 
     def __enter__(self) -> "Session":
-        self._socket = self._connecting.__enter__()
+        self.socket = self._connecting.__enter__()
         return self
 
     def __exit__(self, *error: Any) -> None:
@@ -64,14 +64,14 @@ class Session:
 
     def press(self, button: str, to_the_end: bool = True) -> None:
         """Press a button, during a run or after it, and wait for the run that follows."""
-        self._send(WidgetState(id=self._ids[button], trigger_value=True))
+        self._send(WidgetState(id=self.ids[button], trigger_value=True))
         if to_the_end:
             self._read_to_the_end()
 
     def type(self, label: str, text: str, button: str) -> None:
-        name = self._ids[label]
+        name = self.ids[label]
         self._held[name] = WidgetState(id=name, string_value=text)
-        self._run(WidgetState(id=self._ids[button], trigger_value=True))
+        self._run(WidgetState(id=self.ids[button], trigger_value=True))
 
     def rerun(self) -> None:
         self._run()
@@ -92,7 +92,7 @@ class Session:
 
     def say(self, message: BackMsg) -> None:
         """Send a message as it is."""
-        self._socket.send(message.SerializeToString())
+        self.socket.send(message.SerializeToString())
 
     def _read_to_the_end(self) -> None:
         while not self._read_one():
@@ -100,7 +100,7 @@ class Session:
 
     def _read_one(self) -> bool:
         """Read one message. Returns: whether it ends a run that was not superseded."""
-        data = self._socket.recv(timeout=PATIENCE)
+        data = self.socket.recv(timeout=PATIENCE)
         assert isinstance(data, bytes)
         self.received += data
         message = ForwardMsg()
@@ -128,7 +128,7 @@ class Session:
         shown = getattr(element, str(kind))
         label = shown.component_name if kind == "bidi_component" else getattr(shown, "label", "")
         if label and hasattr(shown, "id"):
-            self._ids[label] = shown.id
+            self.ids[label] = shown.id
 
     def message_to(self, component: str) -> tuple[dict[str, Any], bytes]:
         (data,) = [
