@@ -1,15 +1,17 @@
 """Answer times, errors and resources of the app while many visitors use it at once.
 
     python benchmarks/load.py [--sessions 1 8 32] [--seconds 40] [--servers 1] [--json]
+    python benchmarks/load.py --hostile [ATTACK ...] --sessions 1 31 --seconds 12
 
 Visitors are websockets with the default checkpoint. Each opens Translate and then, with pauses of
 0.5 to 1.5 s to think, reruns the page (45%), translates a new sentence of 5 to 14 words (40%), or
 opens another page (15%). One visitor alone is measured before the first crowd and after each, so
 that the ratios hold on a machine whose pace changes. At last, one visitor reruns the page without
-a pause, and one translates new sentences while two others' sentences of hundreds of tokens are
-decoded with a beam of 10. With several servers, visitors are spread over them as by a balancer that
-sends each to the same one. Reads `/proc`, so it needs Linux. The visitors' own process runs on the
-same machine.
+a pause. With several servers, visitors are spread over them as by a balancer that sends each to the
+same one. Reads `/proc`, so it needs Linux. The visitors' own process runs on the same machine.
+
+`--hostile` measures a fresh public server for each attack of `benchmarks.attacks`: visitors without
+and with one attacker. One alone only translates; many think for 2 to 6 s.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ import tempfile
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -31,17 +33,22 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [] if str(ROOT) in sys.path else [str(ROOT)]
 
+from websockets.exceptions import WebSocketException  # noqa: E402
+
+from benchmarks.attacks import ATTACKS, attacker  # noqa: E402
 from benchmarks.turns import Figure, report  # noqa: E402
+from tests.pages import session as sessions  # noqa: E402
 from tests.pages.session import Session  # noqa: E402
-from tests.servers import serving  # noqa: E402
+from tests.pages.soak_faults import children  # noqa: E402
+from tests.servers import APP, serving  # noqa: E402
 
 #: What a visitor does next, and how often out of 100.
 MIX = {"rerun": 45, "sentence": 40, "page": 15}
 
 PAGES = ("beam", "attention", "head", "tokens", "positions")
 
-#: Seconds that a visitor thinks, from and to.
-THINK = (0.5, 1.5)
+#: Seconds that a visitor thinks, from and to, in a lively class, and in one that reads.
+THINK, READ = (0.5, 1.5), (2.0, 6.0)
 
 #: Largest p95 of a new sentence among 32, in seconds, and of a rerun as a multiple of one alone.
 MOST_SECONDS, MOST_TIMES = 3.0, 2.0
@@ -84,45 +91,54 @@ def sentence(rng: random.Random) -> str:
     return f"{' '.join(parts).capitalize()} {rng.randint(2, 999)}."
 
 
-def gather(addresses: Sequence[str], count: int, seconds: float, seed: int) -> Crowd:
-    """Simulate `count` visitors, spread over servers, for some seconds."""
+def gather(
+    addresses: Sequence[str], count: int, seconds: float, seed: int, mix: Mapping[str, int] = MIX,
+    think: tuple[float, float] = THINK, begin: Callable[[], object] | None = None,
+) -> Crowd:  # fmt: skip
+    """Simulate `count` visitors, spread over servers, for some seconds.
+
+    Args: mix, think: as `MIX` and `THINK`.  begin: called when all have come.
+    """
     crowd, lock = Crowd(), threading.Lock()
-    start = threading.Barrier(count, timeout=600)
+    start = threading.Barrier(count, begin, timeout=600)
     began: list[float] = []
 
     def visit(number: int) -> None:
         rng = random.Random(1000 * seed + number)
-        with Session(addresses[number % len(addresses)]) as session:
-            session.open()
-            start.wait()
-            began.append(time.perf_counter())
-            end = began[-1] + seconds
-            time.sleep(rng.uniform(0, THINK[1]))
-            at_home = True
-            while time.perf_counter() < end:
-                (kind,) = rng.choices([*MIX], [*MIX.values()])
-                if kind == "sentence" and not at_home:
-                    session.open()
-                at_home = kind != "page" and (at_home or kind == "sentence")
-                asked = time.perf_counter()
-                try:
-                    if kind == "rerun":
-                        session.rerun()
-                    elif kind == "page":
-                        session.open(rng.choice(PAGES))
-                    else:
-                        session.type("Sentence", sentence(rng), "Translate")
-                except (AssertionError, OSError, TimeoutError):
-                    with lock:
-                        crowd.errors += 1
-                    return
-                with lock:
-                    crowd.seconds[kind].append(time.perf_counter() - asked)
-                time.sleep(rng.uniform(*THINK))
+        try:
+            with Session(addresses[number % len(addresses)]) as session:
+                session.open()
+                start.wait()
+                began.append(time.perf_counter())
+                act(session, rng)
+        except (AssertionError, OSError, WebSocketException, threading.BrokenBarrierError):
+            start.abort()
+            with lock:
+                crowd.errors += 1
+
+    def act(session: Session, rng: random.Random) -> None:
+        end = time.perf_counter() + seconds
+        time.sleep(rng.uniform(0, think[1]))
+        at_home = True
+        while time.perf_counter() < end:
+            (kind,) = rng.choices([*mix], [*mix.values()])
+            if kind == "sentence" and not at_home:
+                session.open()
+            at_home = kind != "page" and (at_home or kind == "sentence")
+            asked = time.perf_counter()
+            if kind == "rerun":
+                session.rerun()
+            elif kind == "page":
+                session.open(rng.choice(PAGES))
+            else:
+                session.type("Sentence", sentence(rng), "Translate")
+            with lock:
+                crowd.seconds[kind].append(time.perf_counter() - asked)
+            time.sleep(rng.uniform(*think))
 
     with ThreadPoolExecutor(count) as pool:
         list(pool.map(visit, range(count)))
-    crowd.lasted = time.perf_counter() - min(began)
+    crowd.lasted = time.perf_counter() - min(began, default=0.0)
     return crowd
 
 
@@ -161,13 +177,41 @@ def measure(counts: list[int], seconds: float, n_servers: int) -> Iterator[Figur
         yield Figure("alone: sentence, p50", single, None, "s")
         pause = without_a_pause(addresses[0])
         yield Figure("alone, without a pause: rerun, p50", pause, None, "s")
-        for name, value in zip(("p50", "most"), beside_long_ones(addresses[0]), strict=True):
-            yield Figure(f"beside two long ones: sentence, {name}", value, None, "s")
 
 
-def resident(pid: int) -> float:
+def endure(attack: str, counts: list[int], seconds: float) -> str:
+    """Return a row of a table: visitors of a new public server without and with an attack."""
+    cells, errors, ended = [attack], 0, 0
+    command, public = [*APP, "--server.allowedHosts", "127.0.0.1"], {"HEADLIGHT_PUBLIC": "1"}
+    options = {"fresh": True, "importing": False, "environment": public}
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        serving(log := Path(folder, "log"), command, **options) as server,  # type: ignore[arg-type]
+    ):
+
+        def stay(count: int, begin: Callable[[], object] | None = None) -> Crowd:
+            mix, think = ({"sentence": 1}, THINK) if count == 1 else (MIX, READ)
+            seed = 2 * count + (begin is None)
+            return gather([server.address], count, seconds, seed, mix, think, begin)
+
+        gather([server.address], max(counts), 3, seed=0)  # loads the model and starts workers
+        calm = [stay(count) for count in counts]  # first: a server may need long to recover
+        for count, before in zip(counts, calm, strict=True):
+            begin, cut = attacker(attack, server.address, seconds)
+            after = stay(count, begin)
+            ended += cut.value
+            one, other = (each.percentile("sentence", 95) for each in (before, after))
+            cells += [f"{one:.2f} s", f"{other:.2f} s", f"{other / one:.1f}"]
+            errors += before.errors + after.errors
+        memory = sum(resident(each, "VmHWM") for each in (server.pid, *children(server.pid)))
+        log_bytes = log.stat().st_size
+    cells += [f"{errors}", f"{memory:,.0f} MB", f"{log_bytes / 1e3:,.0f} kB", f"{ended:,}"]
+    return f"| {' | '.join(cells)} |"
+
+
+def resident(pid: int, what: str = "VmRSS") -> float:
     status = Path(f"/proc/{pid}/status").read_text()
-    line = next(line for line in status.splitlines() if line.startswith("VmRSS:"))
+    line = next(line for line in status.splitlines() if line.startswith(f"{what}:"))
     return int(line.split()[1]) * 1024 / 1e6
 
 
@@ -187,41 +231,24 @@ def without_a_pause(address: str) -> float:
     return statistics.median(times)
 
 
-def beside_long_ones(address: str) -> tuple[float, float]:
-    """Return the seconds of a new sentence while two others' sentences of hundreds of tokens are
-    decoded one after the other: the median, and the largest.
-    """
-    done = threading.Event()
-
-    def stay(number: int) -> None:
-        rng = random.Random(number)
-        with Session(address) as session:
-            session.open(beam="10")
-            while not done.is_set():
-                session.type("Sentence", " ".join(sentence(rng) for _ in range(22)), "Translate")
-
-    rng, times = random.Random(5), []
-    with ThreadPoolExecutor(2) as pool, Session(address) as session:
-        session.open()
-        others = [pool.submit(stay, number) for number in (7, 8)]
-        for _ in range(15):
-            time.sleep(THINK[0])
-            asked = time.perf_counter()
-            session.type("Sentence", sentence(rng), "Translate")
-            times.append(time.perf_counter() - asked)
-        done.set()
-        for other in others:
-            other.result()
-    return statistics.median(times), max(times)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--sessions", type=int, nargs="+", default=[1, 8, 32], metavar="N")
     parser.add_argument("--seconds", type=float, default=40, help="that each crowd stays")
     parser.add_argument("--servers", type=int, default=1, help="processes to spread visitors over")
     parser.add_argument("--json", action="store_true", help="end with one line of JSON")
+    parser.add_argument(
+        "--hostile", nargs="*", choices=ATTACKS, metavar="ATTACK", help="all or some"
+    )
     arguments = parser.parse_args()
+    if arguments.hostile is not None:
+        sessions.PATIENCE = 60
+        columns = [f"{count}: without | with | times" for count in arguments.sessions]
+        print("| attack |", " | ".join(columns), "| errors | memory | log | connections ended |")
+        print("|---|", "---:|" * (3 * len(columns) + 4), sep="")
+        for attack in arguments.hostile or ATTACKS:
+            print(endure(attack, arguments.sessions, arguments.seconds), flush=True)
+        return
     figures = measure(arguments.sessions, arguments.seconds, arguments.servers)
     report(figures, arguments.json)
 
