@@ -1,6 +1,6 @@
 # Headlight on a CPU, as a public server. Build and run: see docs/hosting.md.
 #   docker build --build-arg TORCH_INDEX=ADDRESS -t headlight .
-FROM python:3.12-slim-bookworm AS build
+FROM python:3.12.15-slim-bookworm@sha256:34386ef0cb081344d7ec1c103ba398e6e9f64e9ab3a1509accc92a4e24a07258 AS build
 # Index of CPU builds of torch, see docs/training.md; without it pip takes the CUDA build.
 ARG TORCH_INDEX=""
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
@@ -15,7 +15,7 @@ RUN if [ -n "$TORCH_INDEX" ]; then \
     fi; \
     /venv/bin/pip install --require-hashes --only-binary :all: "$@"
 
-FROM python:3.12-slim-bookworm
+FROM python:3.12.15-slim-bookworm@sha256:34386ef0cb081344d7ec1c103ba398e6e9f64e9ab3a1509accc92a4e24a07258
 # For pictures: other scripts, Chinese, Japanese and Korean, symbols with emoji (in outlines). Not
 # pinned: Debian drops a version as soon as it has a newer one.
 # hadolint ignore=DL3008

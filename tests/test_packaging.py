@@ -13,6 +13,7 @@ from zipfile import ZipFile
 
 import numpy as np
 import pytest
+import yaml
 
 from tests.forks import ROOT
 
@@ -141,3 +142,18 @@ def test_the_image_copies_what_its_build_is_sent() -> None:
     assert (rules[0], rules[-1]) == ("*", "**/__pycache__")
     assert [rule.removeprefix("!") for rule in rules[1:-1]] == copied
     assert all((ROOT / name).exists() for name in copied)
+
+
+def test_images_are_named_by_content_and_containers_may_do_little() -> None:
+    dockerfile = (ROOT / "Dockerfile").read_text("utf-8")
+    services = yaml.safe_load((ROOT / "deploy/compose.yaml").read_text("utf-8"))["services"]
+    bases = re.findall(r"^FROM (\S+)", dockerfile, re.M)
+    assert len(bases) == 2 and len(set(bases)) == 1
+    for image in (bases[0], services["caddy"]["image"]):
+        assert re.fullmatch(r"\w+:\d+\.\d+\.\d+-[\w-]+@sha256:[0-9a-f]{64}", image)
+    for service in services.values():
+        assert service["read_only"] and service["cap_drop"] == ["ALL"]
+        assert service["security_opt"] == ["no-new-privileges:true"]
+        assert {"max-size", "max-file"} == service["logging"]["options"].keys()
+    app = services["headlight"]
+    assert int(app["environment"]["HEADLIGHT_WORKERS"]) < app["cpus"]

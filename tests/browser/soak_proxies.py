@@ -174,16 +174,19 @@ def test_what_is_hidden_stays_hidden_and_https_is_insisted_on(site: Site) -> Non
     assert found == 200 and headers["X-Content-Type-Options"] == "nosniff"
     # The proxy says by which scheme a visitor came.
     encrypted = site.address.startswith("https")
+    cookie = headers["Set-Cookie"]
+    assert cookie.startswith("headlight_seat=") and cookie.count("Path=/; HttpOnly; ") == 1
+    assert cookie.endswith("Secure; SameSite=None" if encrypted else "SameSite=Lax")
     assert ("Strict-Transport-Security" in headers) == encrypted
     if encrypted:
         return
-    with ExitStack() as stack:  # nginx: one address has sixty sockets and not one more
+    with ExitStack() as stack:  # nginx: one address has 300 sockets and not one more
 
         def opened() -> None:
             url = f"ws{site.address.removeprefix('http')}/_stcore/stream"
             stack.enter_context(connect(url, subprotocols=[Subprotocol("streamlit")]))
 
-        for _ in range(60):
+        for _ in range(300):
             opened()
         with pytest.raises(InvalidStatus) as refused:
             opened()
