@@ -2,13 +2,19 @@
 
 import re
 
+import pytest
+
 from tests.browser import pictures
 from tests.forks import ROOT
 from transformer.catalogue import list_entries
 from transformer.evaluation.summary import summary_table
+from transformer.worker import limits
+from ui.hosting import start, visitors
+from ui.work import budget, cache, models, results
 
 DECISIONS = ROOT / "docs" / "decisions"
-DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+TOP = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")]
+DOCUMENTS = [*TOP, *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def test_table_of_checkpoints_is_what_the_command_prints() -> None:
@@ -48,6 +54,27 @@ def test_modules_that_documents_name_exist() -> None:
             modules = (ROOT.joinpath(*parts[:end]) for end in (len(parts), len(parts) - 1))
             known = any(each.is_dir() or each.with_suffix(".py").is_file() for each in modules)
             assert known, (document, name)
+
+
+def test_limits_in_security_are_those_of_the_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADLIGHT_PUBLIC", "1")
+    memory = results.CACHE.limit // 2**20, cache.PICTURES.limit // 2**20
+    rows = (
+        f"| {budget.limit():.0f} s of work in ten minutes: ",
+        f"| {visitors.most_visitors()} at once; after {visitors.idle_minutes()} idle minutes one ",
+        f"| {memory[0]} MB, and {memory[1]} MB of pictures |",
+        f"| {visitors.MOST_BYTES // 1000} kB a message, {visitors.RATE:.0f} frames a second; ",
+        f"| {start.MOST} lines a minute from one place in the code, each of {start.LONGEST:,} ",
+        f"; {models._LEFT_FREE // 2**20} MB stay free; ",
+    )
+    text = (ROOT / "SECURITY.md").read_text("utf-8")
+    assert [row for row in rows if row not in text] == []
+    assert (budget.WINDOW, start.WINDOW) == (600, 60)
+    monkeypatch.setattr(limits, "_memory", lambda: iter([(2**40, 2**40)]))
+    whole, each = (number // 2**30 for number in limits.model_memory())
+    assert f"| {whole} GiB, and {each} GiB in each process that traces; " in text
+    sockets = re.findall(r"limit_conn \w+ (\d+);", (ROOT / "deploy/nginx.conf").read_text("utf-8"))
+    assert [f"gives an address {number}, " in text for number in sockets] == [True]
 
 
 def test_the_picture_in_the_readme_is_of_todays_app() -> None:
