@@ -138,13 +138,17 @@ def curves(
         for name, line in lines.items()
         for update, value in thinned(line)
     ]
-    scale = alt.Scale(domain=[0, 1]) if share else alt.Scale(zero=from_zero)
+    unit = alt.Scale(domain=[0, 1])  # also of a curve without points, whose extent is infinite
+    scale = unit if share or not values else alt.Scale(zero=from_zero)
+    updates = alt.Scale() if values else unit
     written = alt.Axis(format="%" if share else "~g", tickCount=5)
     base = points(values).mark_line(
         strokeWidth=2.5, point=alt.OverlayMarkDef(size=18) if len(values) < 60 else False
     )
     chart = base.encode(
-        x=alt.X("update:Q", title="update", axis=alt.Axis(tickMinStep=1, tickCount=6)),
+        x=alt.X(
+            "update:Q", title="update", axis=alt.Axis(tickMinStep=1, tickCount=6), scale=updates
+        ),
         y=alt.Y("value:Q", title=title, scale=scale, axis=written),
         color=alt.Color(
             "model:N", title=None,
@@ -187,7 +191,7 @@ def layer_maps(
         .encode(
             x=alt.X(
                 "key:N", sort=columns, title="key",
-                axis=alt.Axis(labelExpr=plain, labelAngle=0, labelOverlap=True, orient="top"),
+                axis=alt.Axis(labelExpr=plain, labelAngle=-60, labelOverlap=True, orient="top"),
             ),
             y=alt.Y(
                 "query:N", sort=rows, title="query",
