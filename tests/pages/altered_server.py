@@ -2,12 +2,10 @@
 
     python -m tests.pages.altered_server clock FILE [OPTIONS OF STREAMLIT]
     python -m tests.pages.altered_server cache FILE BYTES [OPTIONS OF STREAMLIT]
-    python -m tests.pages.altered_server haste - [OPTIONS OF STREAMLIT]
 
 clock: FILE holds the seconds by which the clock is wrong, and killed workers are replaced at once.
 cache: the cache holds so many bytes. FILE gets one line of JSON, updated while the app runs: the
 most bytes that it ever held.
-haste: a visitor is idle at once.
 """
 
 import json
@@ -19,7 +17,6 @@ from pathlib import Path
 from streamlit.web import cli
 
 from transformer.worker import process
-from ui.hosting import start
 from ui.work.results import CACHE
 
 
@@ -52,8 +49,6 @@ if __name__ == "__main__":
     if change == "clock":
         jump(Path(file))
         process._PAUSE = 0.2
-    elif change == "haste":
-        start.idle_minutes = lambda: 1e-6  # type: ignore[assignment, return-value]
     else:
         CACHE.limit = int(options.pop(0))
         threading.Thread(target=watch, args=(Path(file),), daemon=True).start()

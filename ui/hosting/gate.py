@@ -11,7 +11,6 @@ from __future__ import annotations
 import gzip
 import json
 from dataclasses import asdict
-from html import escape
 from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -20,7 +19,7 @@ from streamlit import config
 from ui.core.public import is_public
 from ui.hosting.headers import Headers, headers_of, policy_of
 from ui.hosting.state import state
-from ui.hosting.visitors import AGAIN, VISITORS, Bounded, Line
+from ui.hosting.visitors import AGAIN, IDLE, VISITORS, Bounded, Line
 
 #: Path of the readiness check for balancers, below the app's base path.
 READY = "_headlight/ready"
@@ -44,7 +43,8 @@ body {{ font: 1rem/1.5 system-ui, sans-serif; max-width: 34rem; margin: 20vh aut
 h1 {{ font-size: 1.5rem; font-weight: 600 }}
 </style></head>
 <body><h1>Every place is taken</h1>
-<p>{text}</p>
+<p>At most {most:,} people can use Headlight here at once. This page retries every {again} seconds
+and keeps your link. Visitors who are idle for {idle} minutes lose their place.</p>
 </body></html>
 """
 
@@ -112,9 +112,9 @@ class Gate:
             await self.app(scope, receive, _pages(path, with_headers))
 
     async def _stream(self, scope: Scope, receive: Receive, send: Send) -> None:
-        with VISITORS.place() as place:
-            if place and below_base(scope["path"]) == _STREAM:
-                line = Line(VISITORS, place, receive, send)
+        with VISITORS.place() as given:
+            if given and below_base(scope["path"]) == _STREAM:
+                line = Line(VISITORS, receive, send)
                 await self.app(scope, line.receive, line.send)
             else:
                 await receive()  # the handshake, which is refused with 403
@@ -148,7 +148,6 @@ def _pages(path: str, send: Send) -> Send:
         if message.get("more_body"):
             return
         if VISITORS.full:
-            VISITORS.turn_away()
             await _refuse(send)
             return
         packed = _header(begun, b"content-encoding") == b"gzip"
@@ -176,15 +175,7 @@ def _header(start: Message, name: bytes) -> bytes:
 
 
 async def _refuse(send: Send) -> None:
-    text = (
-        f"At most {VISITORS.most:,} people can use Headlight here at once. This page retries every "
-        f"{AGAIN} seconds and keeps your link."
-    )
-    if VISITORS.idle:
-        minutes = round(VISITORS.idle / 60)
-        idle = "a minute" if minutes == 1 else f"{minutes:,} minutes"
-        text += f" Visitors who are idle for {idle} lose their place."
-    page = _FULL.format(again=AGAIN, text=escape(text)).encode()
+    page = _FULL.format(most=VISITORS.most, again=AGAIN, idle=IDLE).encode()
     policy = (b"content-security-policy", policy_of(page))
     headers = [(b"retry-after", str(AGAIN).encode()), _NO_STORE, policy]
     await _reply(send, 503, page, b"text/html; charset=utf-8", headers)

@@ -17,7 +17,7 @@ from transformer.files.leftovers import RUNS, clear_away, remove_stages
 from transformer.worker.limits import most_workers, processors
 from ui.core import public
 from ui.hosting.headers import frames
-from ui.hosting.visitors import VISITORS, idle_minutes, most_visitors
+from ui.hosting.visitors import VISITORS, most_visitors
 from ui.work.budget import limit
 from ui.work.roots import checkpoint_roots
 
@@ -30,7 +30,7 @@ MOST, WINDOW, LONGEST = 5, 60.0, 4000
 def problems() -> list[str]:
     """Return the errors in this server's settings, one line each."""
     found = []
-    checks: list[Callable[[], object]] = [most_visitors, idle_minutes, frames, most_workers, limit]
+    checks: list[Callable[[], object]] = [most_visitors, frames, most_workers, limit]
     for check in checks:
         try:
             check()
@@ -49,7 +49,7 @@ def problems() -> list[str]:
 
 def prepare() -> None:
     """Set limits, and remove leftovers of a killed server."""
-    VISITORS.most, VISITORS.idle = most_visitors(), 60.0 * idle_minutes()
+    VISITORS.most = most_visitors()
     limit_lines()
     # Read by PyTorch, here and in processes that train.
     os.environ.setdefault("OMP_NUM_THREADS", str(processors()))

@@ -1,19 +1,16 @@
 """Visitors: how many at once, what each may send, and idle ones who make room for others.
 
 A visitor is an open websocket of Streamlit's. `HEADLIGHT_SESSIONS` sets the limit, 0 for none; the
-default of a public server is 200. `HEADLIGHT_IDLE_MINUTES` sets the idle time after which a visitor
-makes room, 0 for never.
+default of a public server is 200.
 """
 
 from __future__ import annotations
 
 import asyncio
-import math
 import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import Any
 
 from google.protobuf.message import DecodeError
@@ -25,22 +22,19 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 from ui.core.public import whole_number
 
 VARIABLE = "HEADLIGHT_SESSIONS"
-IDLE_VARIABLE = "HEADLIGHT_IDLE_MINUTES"
 
 #: Limit of a public server: a visitor takes about 13 MB, see docs/capacity.md.
 _PUBLIC = 200
 
-#: Idle minutes on a public server: longer than a teacher talks about one picture.
-_PUBLIC_IDLE = 30
+#: Minutes without a message after which a connection ends: longer than a teacher talks about one
+#: picture.
+IDLE = 30
 
 #: Seconds after which the page of a full server asks again.
 AGAIN = 20
 
-#: Seconds for which a place stays taken after an idle visitor left it: that browser asks first.
+#: Seconds for which the place of an idle visitor stays taken: that browser asks first.
 _KEPT = 5.0
-
-#: Seconds between checks of an idle visitor.
-_LOOK = 5.0
 
 #: Bytes of a message from a browser: three texts of as many characters as their boxes take, and the
 #: address. A widget without content takes 2 bytes, and 45 when it is parsed.
@@ -84,68 +78,39 @@ class Bucket:
         return max(0.0, -self._left / self._rate)
 
 
-@dataclass(eq=False)
-class Place:
-    """A visitor's place."""
-
-    acted: float  # time of the last action, by the clock of `Visitors`
-    until: float = math.inf  # time from which others may have it
-
-
 class Visitors:
-    """The visitors of this server, counted in the thread of its event loop."""
+    """The visitors of this server, counted in the thread of its event loop. Args: most: limit."""
 
-    def __init__(
-        self, most: int, idle: float = 0.0, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        """Args: most: limit.  idle: seconds without an action before a visitor makes room.
-
-        0 for none.
-        """
-        self.most, self.idle, self.clock = most, idle, clock
-        self._places: set[Place] = set()
-        self._refused = -math.inf  # time when somebody was turned away
+    def __init__(self, most: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self.most, self._clock = most, clock
+        self._present = 0
+        self._kept: list[float] = []  # times until which places stay taken
 
     @property
     def now(self) -> int:
         """Number of places taken."""
-        now = self.clock()
-        self._places = {each for each in self._places if each.until > now}
-        return len(self._places)
+        now = self._clock()
+        self._kept = [until for until in self._kept if until > now]
+        return self._present + len(self._kept)
 
     @property
     def full(self) -> bool:
         """True if no place is left."""
         return bool(self.most) and self.now >= self.most
 
-    def turn_away(self) -> None:
-        """Note that somebody waits for a place."""
-        self._refused = self.clock()
-
     @contextmanager
-    def place(self) -> Iterator[Place | None]:
-        """Hold a place within, None if none is left."""
-        if self.full:
-            self.turn_away()
-            yield None
-            return
-        place = Place(self.clock())
-        self._places.add(place)
+    def place(self) -> Iterator[bool]:
+        """Hold a place within. Yields: False if none is left."""
+        given = not self.full
+        self._present += given
         try:
-            yield place
+            yield given
         finally:
-            if place.until == math.inf:
-                place.until = self.clock()
+            self._present -= given
 
-    def gives_up(self, place: Place) -> bool:
-        """Return whether this visitor is idle while somebody waits, who then gets the place."""
-        now = self.clock()
-        waits = now - self._refused <= AGAIN + _LOOK
-        if not (self.idle and waits and self.full and now - place.acted >= self.idle):
-            return False
-        self._refused = -math.inf
-        place.until = now + _KEPT
-        return True
+    def keep(self) -> None:
+        """Take one more place for a few seconds."""
+        self._kept.append(self._clock() + _KEPT)
 
 
 def most_visitors() -> int:
@@ -153,21 +118,15 @@ def most_visitors() -> int:
     return whole_number(VARIABLE, 0, _PUBLIC)
 
 
-def idle_minutes() -> int:
-    """Return the idle minutes before a visitor makes room. Raises: `ValueError`, one line."""
-    return whole_number(IDLE_VARIABLE, 0, _PUBLIC_IDLE)
-
-
-#: Visitors of this server; the limits are read when it starts.
+#: Visitors of this server; the limit is read when it starts.
 VISITORS = Visitors(0)
 
 
 class Line:
     """A visitor's websocket, as the app reads and writes it."""
 
-    def __init__(self, visitors: Visitors, place: Place, receive: Receive, send: Send) -> None:
-        self._visitors, self._place = visitors, place
-        self._receive, self._send = receive, send
+    def __init__(self, visitors: Visitors, receive: Receive, send: Send) -> None:
+        self._visitors, self._receive, self._send = visitors, receive, send
         self._bytes = Bucket(_BYTES, _BYTES_AT_ONCE)
         self._sending = self._ended = False
 
@@ -185,16 +144,15 @@ class Line:
         """Return the next message for the app, as soon as the visitor has read all answers."""
         while True:
             try:
-                async with asyncio.timeout(_LOOK):
+                async with asyncio.timeout(60 * IDLE):
                     message = await self._receive()
             except TimeoutError:
-                if self._visitors.gives_up(self._place):
-                    # The browser opens the same address again, and waits there like others.
+                if self._visitors.full:  # open the same address again, and wait there like others
+                    self._visitors.keep()
                     again = ForwardMsg()
                     again.auth_redirect.url = ""
                     await self._try_to_send(type="websocket.send", bytes=again.SerializeToString())
-                    return await self._end(1001)
-                continue
+                return await self._end(1001)
             if message["type"] != "websocket.receive":
                 return message
             data = message.get("bytes")
@@ -211,8 +169,6 @@ class Line:
                 kind = said.backend_operation_request.WhichOneof("payload")
             if kind not in _HEARD:
                 continue
-            if kind != "app_heartbeat" and not said.rerun_script.is_auto_rerun:
-                self._place.acted = self._visitors.clock()
             while self._sending:
                 await asyncio.sleep(0.05)
             return message

@@ -24,7 +24,6 @@ def hosts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     [
         ("HEADLIGHT_SESSIONS", "many", "HEADLIGHT_SESSIONS=many: must be a whole number"),
         ("HEADLIGHT_SESSIONS", "-1", "must be a whole number"),
-        ("HEADLIGHT_IDLE_MINUTES", "0.5", "HEADLIGHT_IDLE_MINUTES=0.5: must be a whole number"),
         ("HEADLIGHT_BUDGET_SECONDS", "²", "HEADLIGHT_BUDGET_SECONDS=²: must be a whole"),
         ("HEADLIGHT_WORKERS", "many", "must be a whole number"),
         ("HEADLIGHT_FRAMES", "example.org", "must be origins"),

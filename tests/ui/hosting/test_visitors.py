@@ -33,25 +33,16 @@ def clock() -> Clock:
     return Clock()
 
 
-def test_an_idle_visitor_makes_room_only_for_one_who_waits(clock: Clock) -> None:
-    two = Visitors(2, 600, clock)
-    with two.place() as first, two.place() as second:
-        assert first and second and two.full and two.now == 2
-        clock.now += 600
-        assert not two.gives_up(first)  # nobody waits
-        with two.place() as third:
-            assert third is None
-        second.acted = clock.now
-        assert not two.gives_up(second) and two.gives_up(first)
-        assert not two.gives_up(first)  # one for each who waits
-    assert two.full is False and two.now == 1  # kept, so that the same browser does not get it
+def test_places_are_counted_and_kept(clock: Clock) -> None:
+    two, free = Visitors(2, clock), Visitors(0, clock)
+    with two.place() as first, two.place() as second, free.place() as third:
+        assert first and second and third and two.full and not free.full
+        with two.place() as other:
+            assert not other and two.now == 2
+        two.keep()
+    assert two.now == 1 and not two.full
     clock.now += 5
     assert two.now == 0
-    for other in (Visitors(0, 600, clock), Visitors(1, 0, clock)):  # without a limit, patient
-        with other.place() as place, other.place():
-            clock.now += 1e9
-            other.turn_away()
-            assert place and not other.gives_up(place)
 
 
 def test_a_bucket_lets_honest_rates_pass(clock: Clock) -> None:
@@ -74,19 +65,19 @@ def operation(**payload: Any) -> bytes:
 
 
 RERUN = message(rerun_script=ClientState(query_string="a=1"))
-TIMER = message(rerun_script=ClientState(is_auto_rerun=True))
 BEAT = message(app_heartbeat=True)
 
 
 class Ends:
     """The ends of a line within a running loop: what the browser says and reads."""
 
-    def __init__(self, few: Visitors, place: visitors.Place) -> None:
+    def __init__(self) -> None:
         self.said: asyncio.Queue[Any] = asyncio.Queue()
         self.read: list[Any] = []
         self.reads = asyncio.Event()
         self.reads.set()
-        self.line = Line(few, place, self.said.get, self._send)
+        self.visitors = Visitors(1)
+        self.line = Line(self.visitors, self.said.get, self._send)
 
     async def _send(self, sent: Any) -> None:
         await self.reads.wait()
@@ -97,52 +88,46 @@ class Ends:
             self.said.put_nowait({"type": "websocket.receive", "bytes": each})
 
 
-def on_a_line(scene: Callable[[Ends, Visitors, visitors.Place], Any], clock: Clock) -> None:
+def on_a_line(scene: Callable[[Ends], Any]) -> None:
     async def play() -> None:
-        few = Visitors(1, 600, clock)
-        with few.place() as place:
-            assert place
-            await scene(Ends(few, place), few, place)
+        await scene(Ends())
 
     run(play())
 
 
-def test_only_what_the_app_answers_is_heard_and_timers_are_no_action(clock: Clock) -> None:
-    async def scene(ends: Ends, few: Visitors, place: visitors.Place) -> None:
-        clock.now += 10
+def test_only_what_the_app_answers_is_heard() -> None:
+    async def scene(ends: Ends) -> None:
         ends.say(
             message(clear_cache=True), message(load_git_info=True), message(set_run_on_save=True),
             message(debug_shutdown_runtime=True), message(debug_disconnect_websocket=True),
             message(file_urls_request={"file_names": [""] * 1_000}), message(),
             operation(install_skills={}), operation(dismiss_skills_nudge={}),
-            operation(dataframe_chunk={}), BEAT, TIMER,
+            operation(dataframe_chunk={}),
         )  # fmt: skip
-        assert [(await ends.line.receive())["bytes"] for _ in range(2)] == [BEAT, TIMER]
-        assert place.acted == 1000
-        heard = [RERUN, message(stop_script=True), operation(deferred_file={"file_id": "x"})]
+        heard = [BEAT, RERUN, message(stop_script=True), operation(deferred_file={"file_id": "x"})]
         ends.say(*heard)
         assert [(await ends.line.receive())["bytes"] for _ in heard] == heard
-        assert place.acted == 1010 and not ends.read
+        assert not ends.read
 
-    on_a_line(scene, clock)
+    on_a_line(scene)
 
 
 @pytest.mark.parametrize("bad", [
     {"text": "hello"}, {"bytes": b"\xff"},
     {"bytes": message(rerun_script={"widget_states": {"widgets": [{}] * (MOST_WIDGETS + 1)}})},
 ])  # fmt: skip
-def test_a_bad_message_ends_the_line(bad: dict[str, Any], clock: Clock) -> None:
-    async def scene(ends: Ends, few: Visitors, place: visitors.Place) -> None:
+def test_a_bad_message_ends_the_line(bad: dict[str, Any]) -> None:
+    async def scene(ends: Ends) -> None:
         ends.said.put_nowait({"type": "websocket.receive", **bad})
         assert (await ends.line.receive())["type"] == "websocket.disconnect"
         await ends.line.send({"type": "websocket.send", "bytes": b"too late"})
         assert [each["type"] for each in ends.read] == ["websocket.close"]
 
-    on_a_line(scene, clock)
+    on_a_line(scene)
 
 
-def test_who_does_not_read_is_not_heard(clock: Clock) -> None:
-    async def scene(ends: Ends, few: Visitors, place: visitors.Place) -> None:
+def test_who_does_not_read_is_not_heard() -> None:
+    async def scene(ends: Ends) -> None:
         ends.reads.clear()
         sending = asyncio.create_task(ends.line.send({"type": "websocket.send", "bytes": b"long"}))
         await asyncio.sleep(0)
@@ -154,24 +139,28 @@ def test_who_does_not_read_is_not_heard(clock: Clock) -> None:
         assert (await hearing)["bytes"] == RERUN
         await sending
 
-    on_a_line(scene, clock)
+    on_a_line(scene)
 
 
-def test_an_idle_browser_opens_its_address_again(
-    clock: Clock, monkeypatch: pytest.MonkeyPatch
+def test_an_idle_line_ends_and_its_browser_waits_like_others(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(visitors, "_LOOK", 0.01)
+    monkeypatch.setattr(visitors, "IDLE", 0.001)
 
-    async def scene(ends: Ends, few: Visitors, place: visitors.Place) -> None:
-        hearing = asyncio.create_task(ends.line.receive())
-        clock.now += 600
-        few.turn_away()
-        assert (await hearing)["type"] == "websocket.disconnect"
+    async def scene(ends: Ends) -> None:
+        assert (await ends.line.receive())["type"] == "websocket.disconnect"
+        assert [each["type"] for each in ends.read] == ["websocket.close"]
+
+    async def scene_on_a_full_server(ends: Ends) -> None:
+        with ends.visitors.place():
+            assert (await ends.line.receive())["type"] == "websocket.disconnect"
+        assert ends.visitors.full  # when the browser asks
         again, closed = ends.read
         assert ForwardMsg.FromString(again["bytes"]).WhichOneof("type") == "auth_redirect"
         assert closed["type"] == "websocket.close"
 
-    on_a_line(scene, clock)
+    on_a_line(scene)
+    on_a_line(scene_on_a_full_server)
 
 
 @pytest.fixture(scope="module")

@@ -1,18 +1,16 @@
-"""Long work that is stopped, and a visitor whose place goes to one who waits."""
+"""Long work that is stopped."""
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from tests.servers import serving
 from tests.tiny_models import random_model, sentence_of
 from transformer.checkpoint.folder import save_checkpoint
 from transformer.config import ModelConfig
 from transformer.text.tokenizer import Tokenizer
-from ui.translate.opening import COOKIE, SEEN
 
 OpenPage = Callable[..., Page]
 
@@ -63,29 +61,3 @@ def test_work_in_a_fragment_stops(open_page: OpenPage, app: str, tiny_tokenizer:
     page.get_by_role("radio", name="All heads").click()
     page.get_by_role("gridcell").first.wait_for()
     expect(page.get_by_test_id("stProgress")).to_have_count(0)
-
-
-def test_who_gave_a_place_up_gets_it_back(browser: Browser, root: Path, tmp_path: Path) -> None:
-    command = ["-m", "tests.pages.altered_server", "haste", "-"]
-    few = {"HEADLIGHT_SESSIONS": "1"}
-    with serving(tmp_path / "log.txt", command, checkpoints=root, environment=few) as (address, _):
-        cookie = {"name": COOKIE, "value": SEEN, "url": address}
-        windows = [browser.new_context(), browser.new_context()]
-        for window in windows:
-            window.add_cookies([cookie])  # type: ignore[list-item]
-        first, second = (window.new_page() for window in windows)
-        full = "Every place is taken"
-
-        first.goto(f"{address}/glossary?sentence=A+dog+runs.&layer=1")
-        expect(first.get_by_text("vocabulary", exact=True)).to_be_visible()
-        view = first.url
-        second.goto(f"{address}/glossary")
-        expect(second.get_by_role("heading")).to_have_text(full)
-        expect(first.get_by_role("heading")).to_have_text(full)
-        assert first.url == view
-        expect(second.get_by_text("vocabulary", exact=True)).to_be_visible()
-        windows[1].close()
-        expect(first.get_by_text("vocabulary", exact=True)).to_be_visible()
-        assert first.url == view
-        windows[0].close()
-        assert "Traceback" not in (tmp_path / "log.txt").read_text()
