@@ -59,10 +59,11 @@ class Batches:
         with self._lock:
             batch = self._open.get(key)
             if batch is None or len(batch) >= MOST:
-                batch = self._open[key] = {}
+                batch = self._open[key] = {job: sentence}
                 work = (model, key, batch, arguments)
                 threading.Thread(target=self._run, args=work, daemon=True).start()
-            batch[job] = sentence
+            else:
+                batch[job] = sentence
         try:
             return job.result(report)
         except BatchError:

@@ -66,8 +66,9 @@ class Scheduler:
             insort(self._queue, turn, key=attrgetter("rank"))
             self._start_next()
         try:
-            while not turn.runs.wait(_EVERY):
+            while not turn.runs.is_set():
                 turn.waiting(self._ahead(turn))
+                turn.runs.wait(_EVERY)
         except BaseException:
             with self._lock:
                 if turn in self._queue:

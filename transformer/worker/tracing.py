@@ -16,6 +16,7 @@ from transformer.trace.records import Trace
 from transformer.trace.tracer import Tracer
 from transformer.translator import Translator
 from transformer.types import Report
+from transformer.worker.job import UNKNOWN
 from transformer.worker.scheduler import Scheduler
 
 #: Models of up to this many parameters are faster, and steadier under load, on one thread each.
@@ -69,6 +70,7 @@ def trace_in_turn(
     Raises: what `Tracer.trace` raises.
     """
     with scheduler.turn(lambda ahead: report(ahead, 0)) as turn:
+        report(*UNKNOWN)  # whoever has left meanwhile costs nothing
 
         def step(step: int, most: int) -> None:
             report(step, most)
