@@ -61,7 +61,7 @@ def test_limits_in_security_are_those_of_the_code(monkeypatch: pytest.MonkeyPatc
     memory = results.CACHE.limit // 2**20, cache.PICTURES.limit // 2**20
     rows = (
         f"| {budget.limit():.0f} s of work in ten minutes: ",
-        f"| {visitors.most_visitors()} at once; after {visitors.idle_minutes()} idle minutes one ",
+        f"| {visitors.most_visitors()} at once; {visitors.IDLE} minutes without a message end ",
         f"| {memory[0]} MB, and {memory[1]} MB of pictures |",
         f"| {visitors.MOST_BYTES // 1000} kB a message, {visitors.RATE:.0f} frames a second; ",
         f"| {start.MOST} lines a minute from one place in the code, each of {start.LONGEST:,} ",
