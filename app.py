@@ -60,7 +60,7 @@ def main() -> None:
             st.text(STARTING)
     # PyTorch takes seconds to import; by now the page's head is on screen.
     from ui.core import presenter
-    from ui.frame import through_time
+    from ui.frame import editing, through_time
     from ui.frame.pages import draw_not_offered, why_not
     from ui.frame.sidebar import draw_sidebar
     from ui.tours import guide
@@ -87,6 +87,7 @@ def main() -> None:
         guide.draw_bar(view, spec)
     if spec.model != "absent":
         through_time.draw_bar(view)
+        editing.draw_bar(view)
     why = why_not(view, spec)
     if spec.model == "needed" and not view.checkpoint:
         st.header("No checkpoint to look into")

@@ -14,6 +14,7 @@ from ui.core import url_state
 from ui.core.url_state import KIND
 from ui.core.view import View, current_view, said_next
 from ui.core.widgets import choose_one, draw_explained, draw_hint, units_control
+from ui.frame.editing import offer_switch
 from ui.frame.pages import require_frame
 from ui.work.cache import Plan, get_trace, prepare
 from ui.work.progress import fragment
@@ -68,6 +69,9 @@ def maps(view: View) -> None:
     ):
         draw_find(view, trace, choice)
     with asides:
+        layer, head = choice.cell
+        if layer is not None and head is not None and not choice.chosen:
+            offer_switch(view, choice.kind, layer, head)
         views.offer(view, choice, chosen_maps)
     # With several kinds, the grid has tabs and switches between them in the browser.
     if choice.display != "grid" or len(kinds_of(trace)) == 1:

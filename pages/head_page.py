@@ -16,6 +16,7 @@ from ui.core.url_state import HEAD, KIND, LAYER
 from ui.core.view import View, current_view
 from ui.core.widgets import draw_explained, numbered
 from ui.export.download import download_button, figure_for
+from ui.frame.editing import offer_switch
 from ui.frame.pages import require_frame
 from ui.head.choice import HeadSettings, chosen_now, keep, keep_chosen, place_now
 from ui.head.exhibits import (
@@ -91,6 +92,7 @@ def body(view: View) -> None:
             width="content",
         )
         draw_way_back(place)
+        offer_switch(view, place.kind, place.layer, place.head)
     draw_stages(Side(view, shown), place, chosen, keep_chosen)
     url_state.write_url()
 

@@ -105,7 +105,7 @@ def test_an_example_has_its_counterpart_and_the_same_differs_by_nothing(
     open_page: RunApp, query: dict[str, str], second: str
 ) -> None:
     app = open_page(beside="difference", **query)
-    assert [box.value for box in app.text_input] == [second] * bool(second)
+    assert [box.value for box in app.main.text_input] == [second] * bool(second)
     wanted = "`tired.` and `wide.`" if "wide" in second else "Every weight is the same on both"
     assert wanted in said(app)
 

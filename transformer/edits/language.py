@@ -96,6 +96,49 @@ class Edit:
         return KINDS[self.where]
 
     @property
+    def place(self) -> str:
+        """The heads, network or layers that are edited, in words."""
+        stack = {"encoder": "the encoder", "decoder": "the decoder", None: "the model"}
+        layer = "" if self.layer is None else f"layer {self.layer + 1}"
+        if self.of_heads:
+            kind = {"encoder": "encoder self-attention", "decoder": "decoder self-attention",
+                    "cross": "cross-attention", None: "attention"}[self.where]  # fmt: skip
+            head = "" if self.index is None else f"head {self.index + 1}"
+            return ", ".join(filter(None, (f"{kind} {layer}".strip(), head)))
+        neuron = "" if self.index is None else f"neuron {self.index + 1} of "
+        return neuron + (f"{self.where} {layer}" if layer else stack[self.where])
+
+    @property
+    def words(self) -> str:
+        """The edit in words, such as "cross-attention layer 3, head 5 off"."""
+        place, value = self.place, "" if self.value is None else f"{self.value:g}"
+        reads, read = ("source token", "source token") if self.where == "encoder" else (
+            "step", "source token" if self.where == "cross" else "target position"
+        )  # fmt: skip
+        query = "" if self.query is None else f"{reads} {self.query + 1}"
+        key = "" if self.key is None else f"{read} {self.key + 1}"
+        if query and key:
+            edge = f"{key} hidden from {query}"
+        else:
+            edge = f"{key} hidden" if key else f"{query} reads nothing"
+        return {
+            "off": f"{place} off",
+            "scale": f"{place} times {value}",
+            "mean": f"{place} at its mean",
+            "uniform": f"{place} looks everywhere alike",
+            "cut": f"{edge} in {place}",
+            "ffn off": f"feed-forward network of {place} off",
+            "neuron": f"{place} held at {value}",
+            "skip": f"{place} skipped",
+            "no positions": f"no positions in {place}",
+            "no scaling": f"{place} without the division by √d_k",
+            "no mask": f"{place} sees later tokens of a given translation",
+            "no residual": f"{place} without residual connections",
+            "shift positions": f"positions shifted by {value}",
+            "swap qk": f"queries and keys exchanged in {place}",
+        }[self.verb]
+
+    @property
     def of_heads(self) -> bool:
         """Whether the place is heads, not a stack's layers."""
         return self.verb not in _OF_STACKS and self.verb != "shift positions"

@@ -24,7 +24,9 @@ from ui.frame.twice import Setup
 from ui.models.rows import card_path
 from ui.work.cache import get_tracer
 
-_PAIRINGS = {"models": "Two checkpoints", "sentences": "Two sentences"}
+_PAIRINGS = {
+    "models": "Two checkpoints", "sentences": "Two sentences", "edits": "Original and edited",
+}  # fmt: skip
 
 
 def draw_choice(setup: Setup) -> None:
@@ -41,7 +43,10 @@ def draw_choice(setup: Setup) -> None:
     choose_one("Compare", CompareChoice.pairing, names, row, chosen=setup.pairing, wrap=False)
     if setup.pairing == "models":
         row.markdown(f"**A** {plain(shorten(title(setup.left.checkpoint), 40))}", width="content")
-    row.markdown("**B**", width="content")
+    if setup.pairing == "edits":
+        row.markdown("**A** the original · **B** the edited model", width="content")
+    else:
+        row.markdown("**B**", width="content")
     if setup.pairing == "models":
         binding = bound(CompareChoice.other)
         fill(binding["key"], setup.right.checkpoint)
@@ -49,7 +54,7 @@ def draw_choice(setup: Setup) -> None:
             "Second model", setup.others, format_func=title, label_visibility="collapsed",
             **binding,
         )  # fmt: skip
-    else:
+    elif setup.pairing == "sentences":
         binding = bound(CompareChoice.second)
         fill(binding["key"], setup.right.sentence)
         row.text_input(

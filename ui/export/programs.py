@@ -44,6 +44,7 @@ class Source:
     #: further arguments of `Tracer.trace`, by name and in order
     arguments: tuple[tuple[str, Any], ...] = ()
     alpha: float = 0.6  # the chosen exponent of the length penalty, even if it has no effect
+    edits: str = ""  # of the model
 
     def figure(self, made: Exhibit, function: Callable[..., Exhibit], **choice: Any) -> Exhibit:
         """Return a figure with its origin, and with the program that makes it.
@@ -53,7 +54,8 @@ class Source:
             choice: its other arguments.
         """
         traced = "trace" in signature(function).parameters
-        found = {"Checkpoint": self.checkpoint}
+        edited = f", edited: {self.edits}" if self.edits else ""
+        found = {"Checkpoint": f"{self.checkpoint}{edited}"}
         if traced and self.sentence:
             found["Sentence"] = f"“{self.sentence}”"
         facts = {**made.facts, **{name: fact for name, fact in found.items() if fact}}
@@ -67,7 +69,8 @@ class Source:
 
     def opened(self, model: str = "model") -> str:
         """Return the line that opens the model under a name."""
-        return f"{model} = open_tracer(path_of({self.checkpoint!r}), device={self.device!r})\n"
+        line = f"{model} = open_tracer(path_of({self.checkpoint!r}), device={self.device!r})"
+        return f"{line}.edited({self.edits!r})\n" if self.edits else f"{line}\n"
 
     def traced(self, model: str = "model", trace: str = "trace", **changed: object) -> str:
         """Return the line that makes the trace; `changed` are other arguments, as Python code."""

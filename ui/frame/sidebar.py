@@ -38,6 +38,7 @@ from ui.core.view import (
 )
 from ui.core.widgets import bound, fill
 from ui.frame.decoding import draw_decoding, restart
+from ui.frame.editing import draw_box, edited
 from ui.frame.steering import (
     PREFIX,
     TARGET,
@@ -70,7 +71,7 @@ def draw_sidebar(asks: bool) -> View:
     """
     found = entries()
     usable = {entry.name: entry for entry in found if entry.ok}
-    entry = _resolve_checkpoint(usable, found)
+    entry = edited(_resolve_checkpoint(usable, found))
     titles = by_title(usable.values())
     view = (
         _draw_archive(entry, titles)
@@ -238,6 +239,7 @@ def _draw_checkpoint(titles: Mapping[str, str], entry: Entry) -> None:
     elif entry.about:
         st.caption(plain(entry.about))
     draw_switch(entry)
+    draw_box(entry)
     _draw_models_link()
 
 

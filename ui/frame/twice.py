@@ -22,10 +22,11 @@ from ui.core.side import Side
 from ui.core.url_state import Param
 from ui.core.view import CHECKPOINT, SENTENCE, View
 from ui.core.widgets import raw_box
+from ui.frame.editing import EDITS
 from ui.frame.pages import PAGES, PageSpec, why_not
 from ui.frame.steering import PREFIX, TARGET
 
-PAIRINGS = ("models", "sentences")
+PAIRINGS = ("models", "sentences", "edits")
 
 #: Settings of a page that a link goes to.
 Changes = Mapping[Param[Any], Any]
@@ -59,11 +60,16 @@ class Setup:
     @property
     def pairings(self) -> tuple[str, ...]:
         """The pairings on offer; a file of arrays holds one sentence only."""
-        return PAIRINGS[:1] if self.left.kind == "archive" else PAIRINGS
+        if self.left.kind == "archive":
+            return PAIRINGS[:1]
+        edited = any(view.entry.ref.edits for view in self.views)
+        return PAIRINGS if edited else PAIRINGS[:2]
 
     @property
     def names(self) -> tuple[str, str]:
         """The names of the sides in text: their checkpoints, or A and B."""
+        if self.pairing == "edits":
+            return "the original", "the edited model"
         if self.pairing == "models" and self.left.checkpoint != self.right.checkpoint:
             return self.left.checkpoint, self.right.checkpoint
         return "A", "B"
@@ -74,6 +80,10 @@ class Setup:
         if self.pairing == "models":
             models = f"A is {self.left.checkpoint}, B is {self.right.checkpoint}"
             what = f"{models}; both read “{self.left.sentence}”."
+        elif self.pairing == "edits":
+            edits = self.right.entry.ref.edits
+            what = f"A is {self.left.checkpoint}, B is the same with the edits {edits}; both read "
+            what += f"“{self.left.sentence}”."
         else:
             texts = f"A reads “{self.left.sentence}”, B reads “{self.right.sentence}”"
             what = f"{texts}; checkpoint {self.left.checkpoint}."
@@ -146,6 +156,7 @@ class Pair:
             st.caption(plain(reason))
             return
         changes = {CHECKPOINT: view.checkpoint, SENTENCE: view.sentence, **settings}
+        changes[EDITS] = view.entry.ref.edits
         if side.letter == "B":
             changes |= {PREFIX: (), TARGET: view.target}
         st.page_link(
