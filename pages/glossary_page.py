@@ -18,13 +18,17 @@ require_frame()
 
 SEARCH: Param[str] = Param("word", url_state.text(80), "")
 SPEC_OF = {spec.url_path: spec for spec in PAGES}
+#: The first term of each letter.
+FIRST = {entry.name[0].upper(): entry for entry in reversed(TERMS)}
 
 
 def draw_term(entry: Term) -> None:
     """Draw one entry: the term, its meaning, its equation, and a link to its page."""
     with st.container(border=True, height="stretch", gap="xsmall", key=f"term_{entry.name}"):
         section = f" :gray[· section {entry.section}]" if entry.section else ""
-        st.markdown(f"**{entry.name}**{section}")
+        letter = entry.name[0].upper()
+        anchor = letter if FIRST.get(letter) is entry else None
+        st.subheader(f"{entry.name}{section}", anchor=anchor)
         st.markdown(entry.text)
         if entry.equation:
             st.latex(entry.equation)
@@ -61,6 +65,9 @@ if named is not None:
     draw_term(named)
 elif not found and not questions:
     st.info(f"No entry has {code(query)} in it. Try a shorter word.", icon=":material/search_off:")
+if not query:
+    with st.container(key="letters"):
+        st.markdown(" ".join(f"[{letter}](#{letter})" for letter in sorted(FIRST)))
 if questions:
     st.markdown("#### Questions")
     draw_terms(questions)

@@ -36,7 +36,8 @@ def draw_tour(tour: Tour, now: bool) -> None:
         "Again" if now else "Start", key=f"start_{tour.name}", width="stretch",
         on_click=guide.go_to, args=(tour.name, 1),
     )  # fmt: skip
-    st.caption(" · ".join(stop.title for stop in tour.stops))
+    with st.container(key=f"tour_stops_{tour.name}"):  # in one line, or on a large screen a list
+        st.caption("\n".join(f"1. {stop.title}" for stop in tour.stops))
 
 
 now = guide.current_stop()

@@ -228,7 +228,7 @@ def _draw_keep_one(run: Training, index: int, name: str, use: Callable[[str], No
 
 #: Seconds between checks while another's run is in progress.
 _LOOK = 2.0
-_EXAMPLES = 4
+_EXAMPLES = 10  # of which a small screen shows four
 
 
 def draw_form() -> None:
@@ -273,7 +273,7 @@ def _draw_examples() -> None:
     task = TASKS[url_state.get(ToyChoice.task)]
     rng = random.Random(url_state.get(ToyChoice.seed))
     sources = [task.probe, *(task.source(rng) for _ in range(_EXAMPLES - 1))]
-    st.markdown(
+    st.container(key="toy_examples").markdown(
         "#### What it learns\n\n| Source | Target |\n|:--|:--|\n"
         + "\n".join(f"| `{text}` | `{task.answer(text)}` |" for text in sources)
         + "\n\nThe first is held out of training; the run draws its attention maps after every few "
