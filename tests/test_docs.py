@@ -71,7 +71,7 @@ def test_limits_in_security_are_those_of_the_code(monkeypatch: pytest.MonkeyPatc
     assert [row for row in rows if row not in text] == []
     assert (budget.WINDOW, start.WINDOW) == (600, 60)
     monkeypatch.setattr(limits, "_memory", lambda: iter([(2**40, 2**40)]))
-    whole, each = (number // 2**30 for number in limits.model_memory())
+    whole, each = (share // 2**30 for share in limits.shares()[1:])
     assert f"| {whole} GiB, and {each} GiB in each process that traces; " in text
     sockets = re.findall(r"limit_conn \w+ (\d+);", (ROOT / "deploy/nginx.conf").read_text("utf-8"))
     assert [f"gives an address {number}, " in text for number in sockets] == [True]

@@ -2,12 +2,10 @@
 
 import json
 import re
-import socket
-import threading
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -117,7 +115,7 @@ def test_no_request_floods_the_log(public: str, log: Path) -> None:
                 asked = BackMsg(backend_operation_request={"session_id": session})
                 asked.backend_operation_request.deferred_file.file_id = f"{number}" * 9999
                 visitor.say(asked)
-        visitor.open("glossary")
+        visitor.open("attention")
         for _ in range(9):
             with suppress(AssertionError):  # the run ends in an error
                 visitor._run(WidgetState(id=visitor.ids["Sentence"], bool_value=True))
@@ -145,54 +143,6 @@ def test_a_visit_has_its_budget_and_no_right_to_import_or_train(public: str) -> 
         assert "Training in the app is switched off" in " ".join(str(e) for e in visitor.elements)
 
 
-Rewrite = Callable[[bytes], bytes]
-
-
-@contextmanager
-def forwarder(address: str, rewrite: Rewrite) -> Iterator[str]:
-    """A proxy that passes everything on, with the head of each request rewritten."""
-    host, _, port = address.removeprefix("http://").partition(":")
-
-    def pump(source: socket.socket, target: socket.socket) -> None:
-        with suppress(OSError):
-            while data := source.recv(65536):
-                target.sendall(data)
-            target.shutdown(socket.SHUT_WR)
-
-    def serve() -> None:
-        with suppress(OSError):
-            while True:
-                client, _ = listening.accept()
-                server = socket.create_connection((host, int(port)))
-                ends.callback(client.close)
-                ends.callback(server.close)
-                head = b""
-                while b"\r\n\r\n" not in head:
-                    head += client.recv(4096)
-                server.sendall(rewrite(head))
-                for pair in ((client, server), (server, client)):
-                    threading.Thread(target=pump, args=pair, daemon=True).start()
-
-    with ExitStack() as ends, socket.create_server(("127.0.0.1", 0)) as listening:
-        threading.Thread(target=serve, daemon=True).start()
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
-        listening.shutdown(socket.SHUT_RDWR)
-
-
-def host(name: bytes) -> Rewrite:
-    return lambda head: re.sub(rb"(?i)\r\nhost: [^\r]*", b"\r\nHost: " + name, head, count=1)
-
-
-SHAPES: dict[str, Rewrite] = {
-    "a browser of this machine": lambda head: head,
-    "a forwarder, and a forged Host": host(b"localhost"),
-    "a proxy that rewrites Host": host(b"127.0.0.1:8501"),
-    "a proxy that says for whom": lambda head: host(b"demo.example.org")(head).replace(
-        b"\r\n", b"\r\nX-Forwarded-For: 203.0.113.9\r\n", 1
-    ),
-}
-
-
 def may_import(session: Session) -> bool:
     """Return whether the form is shown, rather than the request for the token."""
     shown = " ".join(str(element) for element in session.elements)
@@ -200,19 +150,15 @@ def may_import(session: Session) -> bool:
     return "Name of the new checkpoint" in shown
 
 
-@pytest.mark.timeout(300)
 def test_only_the_token_counts(tmp_path: Path, random_checkpoints: Path) -> None:
     log = tmp_path / "log"
-    with ExitStack() as stack:
-        server = stack.enter_context(serving(log, checkpoints=random_checkpoints, importing=False))
+    with serving(log, checkpoints=random_checkpoints, importing=False) as (address, _):
         (token,) = re.findall(r"/models\?token=([\w-]{32})\n", log.read_text())
-        for shape, rewrite in SHAPES.items():
-            address = stack.enter_context(forwarder(server.address, rewrite))
-            with Session(address) as visitor:
-                for given, right in (("x" * 32, False), (token, True), ("", True)):
-                    visitor.open("models", token=given)  # once given, for as long as it lasts
-                    assert may_import(visitor) == right, shape
-                    assert not given or given.encode() not in visitor.received
+        with Session(address) as visitor:
+            for given, right in (("x" * 32, False), (token, True), ("", True)):
+                visitor.open("models", token=given)  # once given, for as long as it lasts
+                assert may_import(visitor) == right
+                assert not given or given.encode() not in visitor.received
 
 
 def test_a_setting_decides_without_a_token(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ from transformer.trace.tracer import Tracer
 from transformer.translator import Translator
 from transformer.types import Report
 from transformer.worker.job import STOP, Job, StoppedError
-from transformer.worker.limits import model_memory
+from transformer.worker.limits import shares
 from transformer.worker.scheduler import Scheduler
 from transformer.worker.tracing import checked, is_small, model_bytes, open_unchanged, trace_in_turn
 
@@ -26,7 +26,7 @@ from transformer.worker.tracing import checked, is_small, model_bytes, open_unch
 MOST, SHORT = 6, 200
 
 #: Limit in bytes for the models of a process; the least recently used are dropped first.
-MODEL_BYTES = model_memory()[1]
+MODEL_BYTES = shares().worker
 
 #: Arguments that sentences of a batch share; others are one sentence's own.
 _COMMON = {"beam_size", "alpha"}

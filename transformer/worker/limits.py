@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 _ROOT = Path("/")
 
@@ -19,11 +20,33 @@ SETTING = "HEADLIGHT_WORKERS"
 _MOST = 4
 
 #: Bytes of a server with its visitors and results, and of a process that traces, both without
-#: models (docs/capacity.md).
-_SERVER, _WORKER = 2**30, 320 * 2**20
+#: models (docs/capacity.md); least bytes for the models of such a process.
+_SERVER, _WORKER, _LEAST = 2**30, 320 * 2**20, 2**28
 
-#: Least and most bytes for the models of a process that traces, and most for those of the server.
-_LEAST, _OF_WORKER, _OF_SERVER = 2**28, 2**30, 2**31
+
+class Shares(NamedTuple):
+    """Shares of the memory; server and processes together stay within it."""
+
+    workers: int  # processes that trace sentences
+    server: int  # most bytes for the server's models
+    worker: int  # most bytes for the models of each process
+
+
+def shares() -> Shares:
+    """Return the shares of the server and of processes, of which one processor is left to it.
+
+    Raises: `ValueError`, one line, for a `SETTING` that is no number.
+    """
+    whole = min((limit for limit, _ in _memory()), default=2**50)
+    setting = os.environ.get(SETTING, "").strip()
+    if setting and not setting.isdecimal():
+        raise ValueError(f"{SETTING}={setting[:20]}: must be a whole number, 0 for none")
+    # The server keeps as many models as all processes.
+    fitting = max(0, whole - _SERVER) // (_WORKER + 2 * _LEAST)
+    workers = int(setting or min(_MOST, max(1, processors() - 1), fitting))
+    left = max(0, whole - _SERVER - workers * _WORKER)
+    server, worker = (left // 2, left // 2 // workers) if workers else (left, 0)
+    return Shares(workers, min(2**31, max(_LEAST, server)), min(2**30, max(_LEAST, worker)))
 
 
 def processors() -> int:
@@ -37,66 +60,26 @@ def processors() -> int:
     return max(1, found)
 
 
-def memory() -> int | None:
-    """Return the bytes of memory that this process and others of its groups may use, or None."""
-    return min((limit for limit, _ in _memory()), default=None)
-
-
 def free_memory() -> int | None:
     """Return the bytes of memory available to this process, or None if unknown."""
-    return max(0, min(left for _, left in found)) if (found := [*_memory()]) else None
-
-
-def most_workers() -> int:
-    """Return the number of processes that trace sentences.
-
-    By default one processor is left to the server, memory holds all of them, and at most four are
-    used.
-
-    Raises: `ValueError`, one line, for a setting that is no number.
-    """
-    if setting := os.environ.get(SETTING, "").strip():
-        if not setting.isdecimal():
-            raise ValueError(f"{SETTING}={setting[:20]}: must be a whole number, 0 for none")
-        return int(setting)
-    most = max(1, min(_MOST, processors() - 1))
-    # The server keeps as many models as all of them.
-    return most if (whole := memory()) is None else min(
-        most, max(0, whole - _SERVER) // (_WORKER + 2 * _LEAST)
-    )  # fmt: skip
-
-
-def model_memory() -> tuple[int, int]:
-    """Return the most bytes for models, of the server and of each process that traces.
-
-    Server and processes together stay within the memory.
-    """
-    if (whole := memory()) is None:
-        return _OF_SERVER, _OF_WORKER
-    workers = most_workers()
-    half = (whole - _SERVER - workers * _WORKER) // 2
-    return (
-        max(_LEAST, min(_OF_SERVER, half if workers else 2 * half)),
-        max(_LEAST, min(_OF_WORKER, half // max(1, workers))),
-    )
+    left = min((left for _, left in _memory()), default=None)
+    return None if left is None else max(0, left)
 
 
 def _memory() -> Iterator[tuple[int, int]]:
     """Yield limits and what is left of them, in bytes: the machine's and each group's."""
     machine = _numbers(_ROOT / "proc/meminfo")
-    if {"MemTotal:", "MemAvailable:"} <= machine.keys():
+    if "MemAvailable:" in machine:
         yield 1024 * machine["MemTotal:"], 1024 * machine["MemAvailable:"]
     for group in _groups("memory"):
         limit = _read(group, "memory.max", "memory.limit_in_bytes").strip()
         held = _read(group, "memory.current", "memory.usage_in_bytes").strip()
         if limit.isdecimal() and held.isdecimal():
-            held_by = _numbers(group / "memory.stat")
+            stat = _numbers(group / "memory.stat")
             # Cached pages of files count as free. Version 1 has the sums of inner groups, too.
-            pages = sum(
-                held_by.get(f"total_{name}", held_by.get(name, 0))
-                for name in ("inactive_file", "active_file")
-            )
-            yield int(limit), int(limit) - int(held) + pages
+            pages = (f"{state}_file" for state in ("inactive", "active"))
+            free = sum(stat.get(f"total_{name}", stat.get(name, 0)) for name in pages)
+            yield int(limit), int(limit) - int(held) + free
 
 
 def _groups(resource: str) -> Iterator[Path]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from streamlit import config
 
 from transformer.files.leftovers import RUNS, clear_away, remove_stages
-from transformer.worker.limits import most_workers, processors
+from transformer.worker.limits import processors, shares
 from ui.core import public
 from ui.hosting.headers import frames
 from ui.hosting.visitors import VISITORS, most_visitors
@@ -30,7 +30,7 @@ MOST, WINDOW, LONGEST = 5, 60.0, 4000
 def problems() -> list[str]:
     """Return the errors in this server's settings, one line each."""
     found = []
-    checks: list[Callable[[], object]] = [most_visitors, frames, most_workers, limit]
+    checks: list[Callable[[], object]] = [most_visitors, frames, shares, limit]
     for check in checks:
         try:
             check()

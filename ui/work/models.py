@@ -24,7 +24,7 @@ from transformer.trace.tracer import Tracer
 from transformer.translator import Translator
 from transformer.types import Report
 from transformer.worker import tracing
-from transformer.worker.limits import free_memory, model_memory
+from transformer.worker.limits import free_memory, shares
 from transformer.worker.scheduler import Scheduler
 from transformer.worker.tracing import COPIES, open_unchanged
 from ui.core.view import Request, View
@@ -169,7 +169,7 @@ def model_bytes(loaded: Tracer) -> int:
 
 
 #: The models in memory, by reference and device; the least recently used go first.
-MODELS = Lru(model_memory()[0], model_bytes)
+MODELS = Lru(shares().server, model_bytes)
 
 
 _frozen = threading.Event()

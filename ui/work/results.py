@@ -14,7 +14,7 @@ from transformer.trace.records import Trace
 from transformer.types import Report
 from transformer.worker.batches import MODEL_BYTES, trace_by_reference, warm_up
 from transformer.worker.job import UNKNOWN
-from transformer.worker.limits import most_workers
+from transformer.worker.limits import shares
 from transformer.worker.process import Pool
 from transformer.worker.scheduler import Scheduler
 from transformer.worker.tracing import is_small, model_bytes, trace_in_turn
@@ -42,7 +42,7 @@ DRAWINGS, FILES = Scheduler(patience=5.0), Scheduler(patience=5.0)
 SCHEDULES = SENTENCES, OTHERS, DRAWINGS, FILES
 
 #: Processes that trace sentences when several wait.
-WORKERS = Pool(most_workers(), warm_up)
+WORKERS = Pool(shares().workers, warm_up)
 
 
 class Computation(NamedTuple, Generic[T]):
