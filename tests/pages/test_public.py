@@ -151,6 +151,7 @@ def may_import(session: Session) -> bool:
 
 
 def test_only_the_token_counts(tmp_path: Path, random_checkpoints: Path) -> None:
+    """Also for a browser of this machine: a proxy on it would pass everyone on as one."""
     log = tmp_path / "log"
     with serving(log, checkpoints=random_checkpoints, importing=False) as (address, _):
         (token,) = re.findall(r"/models\?token=([\w-]{32})\n", log.read_text())
