@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from headlight.__main__ import main
 from headlight.page import trace_exhibit
 from tests.factories import make_trace
 from tests.forks import ROOT
-from transformer.arrays.trace_file import save_arrays
+from transformer.arrays.trace_file import save_arrays, trace_of
 from transformer.errors import CheckpointError
 from ui.export.html import to_html
 
@@ -137,3 +138,15 @@ def test_a_figure_saves_itself(ending: str, tmp_path: Path) -> None:
         assert path.stat().st_size == (tmp_path / f"same.{ending}").stat().st_size > 100
     with pytest.raises(ValueError, match="can be saved as"):
         figure.save(tmp_path / "a.docx")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [({"layer": 7}, "layer 7 is not a whole number from 0 to 1"), ({"head": -1}, "head -1"),
+     ({"heads": ((0, 9),)}, "head 9"), ({"kind": "self"}, "'self' is none of .*: encoder_self"),
+     ({"kind": "decoder_self"}, "'decoder_self' is none of")],
+)  # fmt: skip
+def test_a_head_that_is_not_there_is_no_figure(given: dict[str, Any], said: str) -> None:
+    maps = np.full((2, 3, 4, 4), 0.25, np.float32)
+    with pytest.raises(ValueError, match=said):
+        headlight.attention(trace_of({"encoder_self": maps}), **{"kind": "encoder_self"} | given)

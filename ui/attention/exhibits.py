@@ -8,8 +8,10 @@ from dataclasses import fields, replace
 import numpy as np
 
 from figures.exhibit import Exhibit, Offline, Panel, file_stem
+from transformer.errors import InputError
 from transformer.measures.heads import Head, How, kept_lines
 from transformer.measures.words import WORD_RULE
+from transformer.search.inputs import checked_whole
 from transformer.trace.records import Trace
 from transformer.types import AttentionKind, Floats
 from ui.attention.maps import (
@@ -78,7 +80,17 @@ def attention(
         mass: share of each query's weight that its lines hold.
         pin: the marked token, ("query", position) or ("key", position).
         queries, keys: positions whose weight is summed for each head.
+
+    Raises: `InputError` for a kind, layer or head that the trace does not have.
     """
+    if kind not in (kinds := kinds_of(trace)):
+        raise InputError(f"{kind!r} is none of the trace's kinds of attention: {', '.join(kinds)}")
+    n_layers, n_heads = trace.attention(kind).shape[:2]
+    for layer_at, head_at in ((layer, head), *heads):
+        if layer_at is not None:
+            checked_whole("layer", layer_at, n_layers - 1, 0)
+        if head_at is not None:
+            checked_whole("head", head_at, n_heads - 1, 0)
     cell = (layer, head)
     return _exhibit(trace, AttentionChoice(
         kind, display, units, how, dim, cell, chosen, heads, mass, pin, queries, keys
