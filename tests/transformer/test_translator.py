@@ -125,7 +125,7 @@ def test_too_much_text_is_refused(tiny_translator: Translator, tiny_tokenizer: T
         ([110], {}, "source token 110 cannot be used"),
         ([5, "x"], {}, "source token 'x' is not a whole number"),
         ([5] * 512, {}, "the sentence has 513 tokens"),
-        (b"A dog.", {}, "text, not bytes"),
+        (b"A dog.", {}, "ids, not bytes"),
     ],
 )
 def test_bad_input_is_named_and_what_is_allowed(
@@ -355,7 +355,7 @@ def test_arrays_that_are_no_ids_are_refused(tiny_translator: Translator) -> None
     for wrong, said in (
         (np.array([4.0, 5.0]), "source token .*4.0.* is not a whole number"),
         (torch.tensor([True, False]), "is not a whole number"),
-        (np.array([[4, 5]]), "text, not ndarray"), (torch.tensor(4), "text, not Tensor"),
+        (np.array([[4, 5]]), "ids, not ndarray"), (torch.tensor(4), "ids, not Tensor"),
     ):  # fmt: skip
         with pytest.raises(InputError, match=said):
             tiny_translator.translate([wrong])

@@ -263,7 +263,7 @@ class HuggingFaceModel:
     def trace(
         self,
         sentence: str | Ids,
-        target: str | None = None,
+        target: str | Ids | None = None,
         beam_size: int | None = None,
         alpha: float | None = None,
         top_k: int = 10,
@@ -288,7 +288,7 @@ class HuggingFaceModel:
         Args:
             sentence: the source, or the text of a model without an encoder; or its token ids, with
                 the special ones.
-            target: a translation to follow instead of searching for one.
+            target: a translation to follow instead of searching for one, as text or token ids.
             beam_size: 1 is greedy; default: the model's own (`decoding`), or the library's, 1.
             alpha: the library's `length_penalty`; default: the model's own. Scores are
                 log P / |Y|^alpha, not the paper's log P / ((5 + |Y|) / 6)^alpha, so the same
@@ -390,7 +390,7 @@ class HuggingFaceModel:
     def _translate(
         self,
         source: TokenizedText,
-        target: str | None,
+        target: str | Ids | None,
         max_length: int | None,
         tgt_lang: str | None,
         search: Search,
@@ -481,9 +481,14 @@ class HuggingFaceModel:
         change = {"start": token, "forced_first": None} if starts else {"forced_first": token}
         return replace(self._generation, **change)
 
-    def _target_ids(self, target: str, tgt_lang: str | None, first: int | None) -> tuple[int, ...]:
+    def _target_ids(
+        self, target: str | Ids, tgt_lang: str | None, first: int | None
+    ) -> tuple[int, ...]:
         """Return the tokens of a given translation that the decoder predicts."""
-        ids = self._text.cut(target, self.max_tokens, target=True, tgt_lang=tgt_lang).ids
+        if isinstance(target, str):
+            ids = self._text.cut(target, self.max_tokens, target=True, tgt_lang=tgt_lang).ids
+        else:
+            ids = self._text.given(target, self.max_tokens, target=True).ids
         if tgt_lang is not None:
             if ids[-1] == self._text.languages[tgt_lang]:
                 ids = ids[:-1]

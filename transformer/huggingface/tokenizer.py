@@ -134,7 +134,9 @@ class HubTokenizer:
         """
         what = "target" if target else "sentence"
         if not isinstance(text, str):
-            raise InputError(f"a {what} must be text, not {type(text).__name__}")
+            raise InputError(
+                f"a {what} must be text, or one row of token ids, not {type(text).__name__}"
+            )
         if len(text) > MAX_CHARACTERS:
             raise InputError(
                 f"the {what} has {len(text):,} characters; at most {MAX_CHARACTERS:,} are allowed"
@@ -193,17 +195,18 @@ class HubTokenizer:
             special=self.special(ids, source=not target),
         )
 
-    def given(self, ids: Iterable[Any], most: int) -> TokenizedText:
-        """Return a source given as token ids, special ones included, such as those of a trace."""
-        read = tuple(whole_ids("source", ids))
+    def given(self, ids: Iterable[Any], most: int, *, target: bool = False) -> TokenizedText:
+        """Return a text given as token ids, special ones included, such as those of a trace."""
+        pad, eos = (getattr(self._tokenizer, f"{each}_token_id", None) for each in ("pad", "eos"))
+        what, size = "target" if target else "source", self.sizes[target]
+        read = tuple(whole_ids(what, ids, None if pad == eos else pad))
         if not 0 < len(read) <= most:
-            raise InputError(f"the sentence has {len(read):,} tokens; allowed are 1 to {most}")
+            raise InputError(f"the {what} has {len(read):,} tokens; allowed are 1 to {most}")
         for each in read:
-            if not 0 <= each < self.sizes[0]:
-                raise InputError(
-                    f"source token {each} cannot be used; allowed are 0 to {self.sizes[0] - 1}"
-                )
-        pieces, special = self.shown(read, source=True), self.special(read, source=True)
+            if not 0 <= each < size:
+                raise InputError(f"{what} token {each} cannot be used; allowed are 0 to {size - 1}")
+        pieces = self.shown(read, source=not target)
+        special = self.special(read, source=not target)
         words = (piece for at, piece in enumerate(pieces) if at not in special)
         return TokenizedText(
             "".join(words).replace(START, " ").strip(), read, pieces,
@@ -345,6 +348,8 @@ def checked_tokenizer(
     where: str, tokenizer: Any, sizes: tuple[int, int], special: Sequence[int]
 ) -> HubTokenizer:
     """Wrap one of the library's tokenizers. Raises `CheckpointError` if it is another model's."""
+    if not hasattr(tokenizer, "convert_ids_to_tokens"):
+        raise InputError(f"not a tokenizer of the transformers library: {tokenizer!r:.80}")
     found = HubTokenizer(tokenizer, sizes, special)
     n_pieces = int(tokenizer.vocab_size)
     counts = tuple(map(len, found.tables)) if found.tables else (n_pieces, n_pieces)

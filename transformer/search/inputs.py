@@ -60,9 +60,7 @@ def checked_ids(
     """
     size = config.target_vocab_size if size is None else size
     banned = (config.pad_id, config.bos_id, config.eos_id)
-    found = whole_ids(what, ids)
-    while hasattr(ids, "tolist") and found[-1:] == [config.pad_id]:  # a row of a padded array
-        del found[-1]
+    found = whole_ids(what, ids, config.pad_id)
     found = found[1:] if found[:1] == [config.bos_id] else found
     found = found[:-1] if ended and found[-1:] == [config.eos_id] else found
     for token in found:
@@ -74,9 +72,16 @@ def checked_ids(
     return found
 
 
-def whole_ids(what: str, ids: Iterable[Any]) -> list[int]:
-    """Return ids from Python, NumPy or PyTorch as integers, else raise `InputError`."""
-    return [_whole(what, each) for each in (ids.tolist() if hasattr(ids, "tolist") else ids)]
+def whole_ids(what: str, ids: Iterable[Any], pad: int | None = None) -> list[int]:
+    """Return ids from Python, NumPy or PyTorch as integers, else raise `InputError`.
+
+    Args: pad: the id with which a row of an array may be padded, at its end.
+    """
+    array = hasattr(ids, "tolist")
+    found = [_whole(what, each) for each in (ids.tolist() if array else ids)]
+    while array and found and found[-1] == pad:
+        del found[-1]
+    return found
 
 
 def _whole(what: str, token: object) -> int:

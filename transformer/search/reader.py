@@ -43,7 +43,9 @@ class Reader:
         Args: tokenizer: None is the source's.
         """
         if not isinstance(sentence, str):
-            raise InputError(f"a sentence must be text, not {type(sentence).__name__}")
+            raise InputError(
+                f"a sentence must be text, or one row of token ids, not {type(sentence).__name__}"
+            )
         if len(sentence) > MAX_CHARACTERS:
             raise InputError(
                 f"the sentence has {len(sentence):,} characters; "

@@ -865,6 +865,8 @@ def test_what_is_no_model_with_its_tokenizer_is_refused(made: dict[str, Pair]) -
         HuggingFaceModel.of(gpt.theirs.base_model, gpt.cut, "cpu")
     with pytest.raises(InputError, match=r"a model of the transformers library, not .*Linear"):
         HuggingFaceModel.of(torch.nn.Linear(2, 2), gpt.cut, "cpu")
+    with pytest.raises(InputError, match="not a tokenizer of the transformers library: 'bart'"):
+        HuggingFaceModel.of(bart.theirs, "bart", "cpu")
     small = copy.deepcopy(bart.theirs)
     small.resize_token_embeddings(20)
     with pytest.raises(CheckpointError, match=r"mine: the tokenizer has .* pieces, but the model"):
@@ -884,6 +886,13 @@ def test_a_traces_own_ids_can_be_passed_back(pair: Pair) -> None:
         )  # fmt: skip
         for kind in ATTENTION_KINDS:
             np.testing.assert_array_equal(again.attention(kind), trace.attention(kind))
+    if trace.src_ids and trace.tgt_ids:
+        followed = pair.ours.trace(SENTENCE, np.array(trace.predicted_ids), **options(pair))
+        assert followed.predicted_ids[: len(trace.predicted_ids)] == trace.predicted_ids
+        np.testing.assert_allclose(followed.cross[:, :, :5], trace.cross, atol=1e-6)
+    if (pad := pair.cut.pad_token_id) not in (None, pair.cut.eos_token_id):  # a batch's row
+        padded = pair.ours.trace(torch.tensor([*ids, pad, pad]), **given)
+        assert (padded.src_ids or padded.tgt_ids) == ids
     for wrong, said in (([], "0 tokens"), ([10**6], "token 1000000 cannot"), ([0.5], "token 0.5")):
         with pytest.raises(InputError, match=said):
             pair.ours.trace(wrong)
