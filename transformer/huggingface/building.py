@@ -98,7 +98,8 @@ def architecture(path: Path, values: dict[str, Any]) -> tuple[Any, Any, Family]:
         ) from None
     except Exception as error:  # noqa: BLE001 - the library may raise anything
         raise CheckpointError(f"{path}: {one_line(error)}") from None
-    for name in ("attention_window", "local_radius"):
+    blocks = ("block_size",) if model_type == "pegasus_x" else ()
+    for name in ("attention_window", "local_radius", *blocks):
         if (value := getattr(config, name, None)) is not None:
             raise CheckpointError(
                 f"{path}: {name}={value!r:.40} is attention in windows, which has no map of all "

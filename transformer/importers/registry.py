@@ -146,18 +146,50 @@ def code(text: str) -> str:
     return f"`{text.replace('`', ' ')}`"
 
 
-def unusable(folder: Path) -> str | None:
-    """Return what a folder holds that neither opens nor imports, and the way out; else None."""
-    if any(folder.glob("adapter_model.*")):
-        return (
-            "holds a LoRA adapter, which is a part of a model; merge it in Python by "
-            "PeftModel.from_pretrained(...).merge_and_unload().save_pretrained(DIR), and open DIR"
-        )
-    if any(folder.glob("*.npz")) and any(folder.glob("*decoder.yml")):
-        return (
-            "holds a model in Marian's own format; convert it by convert_marian_to_pytorch.py of "
-            "the transformers library, and import the result"
-        )
+#: Files that neither open nor import: a pattern for each file, and what they are with the way out.
+UNUSABLE: tuple[tuple[tuple[str, ...], str], ...] = (
+    (
+        ("adapter_model.*",),
+        "holds a LoRA adapter, which is a part of a model; merge it in Python by "
+        "PeftModel.from_pretrained(...).merge_and_unload().save_pretrained(DIR), and open DIR",
+    ),
+    (
+        ("*.npz", "*decoder.yml"),
+        "holds a model in Marian's own format; convert it with transformers 4, python -m "
+        "transformers.models.marian.convert_marian_to_pytorch --src DIR --dest OUT, which keeps "
+        "the beam size of decoder.yml, and import OUT",
+    ),
+)
+#: Files of the same sort, where no weights that can be read lie beside them.
+WITHOUT_WEIGHTS: tuple[tuple[tuple[str, ...], str], ...] = (
+    (
+        ("model.bin", "*vocabulary.*"),
+        "holds a model of CTranslate2, which has no attention by head; import the model that it "
+        "was converted from",
+    ),
+    (
+        ("tf_model.h5",),
+        "holds weights of TensorFlow; save them with transformers 4 as safetensors, by "
+        "from_pretrained(DIR, from_tf=True).save_pretrained(OUT), and open OUT",
+    ),
+    (("*.gguf",), "holds a model of llama.cpp (GGUF); open the folder that it was made from"),
+    (("*.onnx",), "holds a model as ONNX; open the folder that it was exported from"),
+)
+_WEIGHTS = ("*.safetensors", "pytorch_model*.bin", "*.index.json", "*.ckpt", "*.pt")
+
+
+def unusable(path: Path) -> str | None:
+    """Return what a folder or file holds that neither opens nor imports, and the way out, or None.
+
+    Args: path: of a file, what lies beside it counts if it matches a first pattern itself.
+    """
+    folder = path.parent if path.is_file() else path
+    more = () if any(any(folder.glob(each)) for each in _WEIGHTS) else WITHOUT_WEIGHTS
+    for patterns, reason in (*UNUSABLE, *more):
+        if path != folder and not path.match(patterns[0]):
+            continue
+        if all(any(folder.glob(pattern)) for pattern in patterns):
+            return reason
     return None
 
 

@@ -46,10 +46,9 @@ def open(ref: ModelRef, device: str) -> Tracer:
 
 
 def _reason(ref: ModelRef) -> str | None:
-    """Return why a folder, or the one that a file is in, neither opens nor imports."""
-    path = ref.folder
+    """Return why a folder or file neither opens nor imports."""
     try:
-        return unusable(path.parent if path.is_file() else path)
+        return unusable(ref.folder)
     except (OSError, ValueError):
         return None
 

@@ -24,6 +24,12 @@ def describe(ref: ModelRef) -> Entry:
     n_numbers = files.check_folder(folder)
     values = files.read_values(folder)
     about = f"A model of the transformers library ({values['model_type'][:40]})."
+    sizes = [each.get("vocab_size") for name in ("encoder", "decoder")
+             if isinstance(each := values.get(name), dict)]  # fmt: skip
+    if len(sizes) == 2 and sizes[0] == sizes[1]:
+        about += (
+            " Its two vocabularies have one size, so its tokenizer is taken to name both sides."
+        )
     try:
         decoding = library_decoding(files.generation_values(folder, values))
     except InputError as error:

@@ -434,6 +434,7 @@ def test_a_model_of_two_others(made: dict[str, Pair], tmp_path: Path) -> None:
     trace = HuggingFaceModel.load(tmp_path / "both", "cpu").trace(SENTENCE, "A dog runs.")
     assert [trace.attention(kind).shape[0] for kind in ATTENTION_KINDS] == [3, 2, 2]
     assert trace.predicted_tokens[-1] == "[SEP]"
+    assert "two vocabularies have one size" in inspect_entry(tmp_path / "both").about
 
 
 @pytest.mark.parametrize("sizes", [(0, -23), (0, 40), (-23, 0), (40, 0)])
@@ -458,6 +459,7 @@ def test_a_tokenizer_that_fits_one_side(
             HuggingFaceModel.load(tmp_path, "cpu")
         return
     ours = HuggingFaceModel.load(tmp_path, "cpu")
+    assert "one size" not in inspect_entry(tmp_path).about
     trace = ours.trace(SENTENCE, max_length=4)
     assert trace.src_tokens[:2] == ("[CLS]", "▁The")
     numbers = [token.removeprefix("▁") for token in trace.predicted_tokens]
@@ -796,7 +798,7 @@ def test_commands_work_with_the_librarys_models_or_say_what_does(
     ("kind", "more"),
     [
         ("led", {"attention_window": [4, 4, 4]}), ("longformer", {"attention_window": 8}),
-        ("longt5", {"local_radius": 5}),
+        ("longt5", {"local_radius": 5}), ("pegasus_x", {"block_size": 8}),
     ],
 )  # fmt: skip
 def test_attention_in_windows_is_refused_by_name(

@@ -12,9 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
+from tests.factories import make_trace
 from tests.transformer.conftest import Command
 from tests.transformer.huggingface.models import make_folder
 from tests.transformer.importers.foreign import MODELS, written
+from transformer.arrays.trace_file import save_arrays
 from transformer.catalogue import inspect_entry, open_tracer
 from transformer.errors import CheckpointError
 from transformer.importers.pieces import restrict
@@ -147,8 +149,11 @@ def test_only_ordinary_pieces_outside_the_vocabulary_become_unused() -> None:
     [
         (("adapter_config.json", "adapter_model.safetensors"), "merge_and_unload"),
         (("config.json", "adapter_config.json", "adapter_model.bin"), "merge_and_unload"),
-        (("model.npz", "decoder.yml", "vocab.spm"), "convert_marian_to_pytorch.py"),
-        (("m.npz", "m.npz.decoder.yml"), "convert_marian_to_pytorch.py"),
+        (("model.npz", "decoder.yml", "vocab.spm"), "convert_marian_to_pytorch"),
+        (("m.npz", "m.npz.decoder.yml"), "convert_marian_to_pytorch --src DIR"),
+        (("model.bin", "config.json", "shared_vocabulary.json"), "CTranslate2"),
+        (("config.json", "tf_model.h5"), "from_tf=True"), (("q4.gguf",), "llama.cpp"),
+        (("config.json", "encoder_model.onnx"), "ONNX"),
     ],
 )
 def test_files_that_are_no_model_yet_say_how_to_make_one(
@@ -159,5 +164,7 @@ def test_files_that_are_no_model_yet_say_how_to_make_one(
     for path in (tmp_path, *tmp_path.glob("*.npz")):
         with pytest.raises(CheckpointError, match=reason):
             open_tracer(path)
+    if "convert_marian" not in reason:  # a file of maps beside them opens
+        assert open_tracer(save_arrays(make_trace(), tmp_path / "maps.npz")).kinds
     with pytest.raises(CheckpointError, match=reason):
         FORMATS["marian"].convert(tmp_path, tmp_path / "out")
