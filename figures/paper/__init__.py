@@ -115,8 +115,8 @@ def save(exhibit: Exhibit, path: str | Path) -> Path:
     write = ENDINGS.get(path.suffix.lower())
     if write is None:
         raise ValueError(
-            f"{path.name!r} ends in {path.suffix!r}; a figure can be saved as {', '.join(ENDINGS)}, "
-            "and by headlight.save as .html"
+            f"{path.name!r} ends in {path.suffix!r}; a figure can be saved as {', '.join(ENDINGS)}"
+            ", and by headlight.save as .html"
         )
     path.write_bytes(write(exhibit))
     return path

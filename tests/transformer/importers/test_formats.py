@@ -152,7 +152,8 @@ def test_only_ordinary_pieces_outside_the_vocabulary_become_unused() -> None:
         (("model.npz", "decoder.yml", "vocab.spm"), "convert_marian_to_pytorch"),
         (("m.npz", "m.npz.decoder.yml"), "convert_marian_to_pytorch --src DIR"),
         (("model.bin", "config.json", "shared_vocabulary.json"), "CTranslate2"),
-        (("config.json", "tf_model.h5"), "from_tf=True"), (("q4.gguf",), "llama.cpp"),
+        (("config.json", "tf_model.h5"), "from_tf=True"),
+        (("q4.gguf",), "llama.cpp"),
         (("config.json", "encoder_model.onnx"), "ONNX"),
     ],
 )
