@@ -77,9 +77,8 @@ def whole_ids(what: str, ids: Iterable[Any], pad: int | None = None) -> list[int
 
     Args: pad: the id with which a row of an array may be padded, at its end.
     """
-    array = hasattr(ids, "tolist")
-    found = [_whole(what, each) for each in (ids.tolist() if array else ids)]
-    while array and found and found[-1] == pad:
+    found = [_whole(what, each) for each in (ids.tolist() if hasattr(ids, "tolist") else ids)]
+    while hasattr(ids, "tolist") and found and found[-1] == pad:
         del found[-1]
     return found
 
