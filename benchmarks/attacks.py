@@ -25,6 +25,9 @@ from transformer.checkpoint.snapshots import read_history
 
 ROOT = Path(__file__).resolve().parents[1]
 
+#: The attacker's address.
+_SOURCE = "127.0.0.2"
+
 _CUT_OFF = (WebSocketException, OSError, AssertionError, EOFError)
 
 
@@ -99,7 +102,7 @@ def _unknown_files(session: Session, number: int) -> None:
 
 def _half_open(session: Session, _: int) -> None:
     address = session.socket.remote_address
-    sockets = [socket.create_connection(address) for _ in range(100)]
+    sockets = [socket.create_connection(address, None, (_SOURCE, 0)) for _ in range(100)]
     for letter in "GET /_stcore/stream HTTP/1.1\r\nHost: " + "a" * 10_000:
         for each in sockets:
             each.sendall(letter.encode())
@@ -149,7 +152,7 @@ def _run(name: str, address: str, seconds: float, begin: Any, ended: Any) -> Non
 
     def again(number: int) -> None:
         while True:
-            with suppress(*_CUT_OFF), Session(address) as session:
+            with suppress(*_CUT_OFF), Session(address, _SOURCE) as session:
                 attack(session, number)
             with ended.get_lock():
                 ended.value += 1

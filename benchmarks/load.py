@@ -106,7 +106,8 @@ def gather(
     def visit(number: int) -> None:
         rng = random.Random(1000 * seed + number)
         try:
-            with Session(addresses[number % len(addresses)]) as session:
+            source = f"127.0.1.{1 + number}" if number < 250 else ""
+            with Session(addresses[number % len(addresses)], source) as session:
                 session.open()
                 start.wait()
                 began.append(time.perf_counter())

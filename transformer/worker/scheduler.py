@@ -47,12 +47,14 @@ class Scheduler:
         return len(self._queue)
 
     @contextmanager
-    def turn(self, waiting: Waiting = lambda ahead: None, behind: float = 0.0) -> Iterator[Turn]:
+    def turn(
+        self, waiting: Waiting = lambda ahead: None, behind: float = 0.0, late: float = 0.0
+    ) -> Iterator[Turn]:
         """Wait for a turn and hold it within; offer it to others between steps.
 
-        Args: behind: seconds of `Turn.fall_back`.
+        Args: behind: seconds of `Turn.fall_back`.  late: seconds added to the time of arrival.
         """
-        turn = Turn(self, waiting)
+        turn = Turn(self, waiting, late)
         turn.fall_back(behind)
         self.acquire(turn)
         try:
@@ -120,10 +122,10 @@ class Turn:
         rank: key of the queue's order.
     """
 
-    def __init__(self, scheduler: Scheduler, waiting: Waiting) -> None:
+    def __init__(self, scheduler: Scheduler, waiting: Waiting, late: float = 0.0) -> None:
         self.runs = threading.Event()
         self.waiting = waiting
-        self.rank = self._arrived = time.monotonic()
+        self.rank = self._arrived = time.monotonic() + late
         self._scheduler = scheduler
         self._seconds = self._since = self._behind = 0.0
         self._pieces = 1

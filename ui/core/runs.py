@@ -4,15 +4,18 @@ Python runs one thread at a time and switches between computing threads every fe
 run passes on the interpreter lock with each of its hundred messages and then waits for all other
 runs, so a run of 20 ms would take a second in a crowd. One after the other, each ends soon. A run
 that waits, for a translation say, lets others go on. Most runs redraw what is on screen; one that
-opens a page or draws another translation takes longer and falls back behind them.
+opens a page or draws another translation takes longer and falls back behind them. An address that
+asks for many runs at once, by one socket or by hundreds, falls back behind others.
 """
 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from transformer.worker.scheduler import Scheduler, Turn
@@ -24,12 +27,18 @@ _LONG = 0.3
 #: Seconds by which a run with much to draw falls back.
 _BEHIND = 3.0
 
+#: Seconds by which an address's next run comes late after each, and the most after all.
+_SHARE, _LATEST = 0.2, 30.0
+
+#: Times from which the next run of each address is not late.
+_taken: dict[str | None, float] = {}
+
 #: Widgets of no page that a session keeps: more than a browser brings after a reload.
 _MOST_UNKNOWN = 2_000
 
 RUNS = Scheduler(_LONG)
 
-_here = threading.local()
+_here, _lock = threading.local(), threading.Lock()
 
 
 @contextmanager
@@ -40,12 +49,23 @@ def in_turn() -> Iterator[None]:
         return
     _drop_unknown_widgets()
     behind, _here.behind = getattr(_here, "behind", 0.0), 0.0
-    with RUNS.turn(behind=behind) as turn:
+    with RUNS.turn(behind=behind, late=_lateness()) as turn:
         _here.turn = turn
         try:
             yield
         finally:
             _here.turn = None
+
+
+def _lateness() -> float:
+    """Return the seconds by which the next run of this visitor's address comes late."""
+    now, address = time.monotonic(), st.context.ip_address
+    with _lock:
+        for each in [each for each, until in _taken.items() if until <= now]:
+            del _taken[each]
+        late = min(_taken.get(address, now) - now, _LATEST)
+        _taken[address] = now + late + _SHARE
+    return late
 
 
 def offer_turn() -> None:

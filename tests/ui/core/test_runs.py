@@ -51,6 +51,17 @@ def test_widgets_of_no_page_do_not_fill_a_session(monkeypatch: pytest.MonkeyPatc
             assert "known" in kept.states and len(kept.states) <= 2_001
 
 
+def test_an_address_that_asks_for_much_comes_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    def lateness(address: str) -> float:
+        monkeypatch.setattr(runs.st, "context", SimpleNamespace(ip_address=address))
+        return runs._lateness()
+
+    assert lateness("a class") == lateness("an attacker") == 0
+    many = [lateness("an attacker") for _ in range(400)]
+    assert many == sorted(many) and 20 < many[-1] <= 30
+    assert lateness("a class") < 1 and lateness("a new visitor") == 0
+
+
 def test_a_fragment_runs_in_the_turn_of_its_page() -> None:
     with in_turn(), in_turn():
         assert RUNS.waiting == 0
