@@ -20,10 +20,17 @@ from transformer.types import Report
 from transformer.worker.job import STOP, Job, StoppedError
 from transformer.worker.limits import shares
 from transformer.worker.scheduler import Scheduler
-from transformer.worker.tracing import checked, is_small, model_bytes, open_unchanged, trace_in_turn
+from transformer.worker.tracing import (
+    SHORT,
+    checked,
+    is_small,
+    model_bytes,
+    open_unchanged,
+    trace_in_turn,
+)
 
-#: Most sentences of a batch, and most characters of each: nobody waits long for the others.
-MOST, SHORT = 6, 200
+#: Most sentences of a batch, each a short one: nobody waits long for the others.
+MOST = 6
 
 #: Limit in bytes for the models of a process; the least recently used are dropped first.
 MODEL_BYTES = shares().worker

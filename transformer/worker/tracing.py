@@ -22,6 +22,10 @@ from transformer.worker.scheduler import Scheduler
 #: Models of up to this many parameters are faster, and steadier under load, on one thread each.
 ONE_THREAD_PARAMETERS = 100_000_000
 
+#: Characters of a short sentence. Each further `_LONGER` put one behind what arrives up to a second
+#: later: its first step takes long, too.
+SHORT, _LONGER = 200, 100
+
 #: Copies of the weights in memory: as the model holds them, and for decoding on the CPU in up to
 #: three other layouts, for one row, for few and for more (`transformer.fast.products`).
 COPIES = 4
@@ -69,7 +73,8 @@ def trace_in_turn(
 
     Raises: what `Tracer.trace` raises.
     """
-    with scheduler.turn(lambda ahead: report(ahead, 0)) as turn:
+    behind = max(0, len(sentence) - SHORT) / _LONGER
+    with scheduler.turn(lambda ahead: report(ahead, 0), behind) as turn:
         report(*UNKNOWN)  # whoever has left meanwhile costs nothing
 
         def step(step: int, most: int) -> None:

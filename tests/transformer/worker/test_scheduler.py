@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,9 @@ from transformer.trace.records import Trace
 from transformer.translator import Translator
 from transformer.types import Report
 from transformer.worker import batches, scheduler
-from transformer.worker.batches import MOST, SHORT, Batches
+from transformer.worker.batches import MOST, Batches
 from transformer.worker.scheduler import Scheduler, Turn
-from transformer.worker.tracing import trace_in_turn
+from transformer.worker.tracing import SHORT, trace_in_turn
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -91,6 +92,21 @@ def test_long_work_yields_to_short_work_at_its_next_step(spend: Callable[[float]
         turn.offer()
         others.order.append("long")
     assert others.join() == ["short", "first", "long"]
+
+
+def test_a_long_sentence_begins_after_short_ones() -> None:
+    schedule, order = Scheduler(), list[int]()
+
+    def trace(sentence: str, **_: object) -> Any:
+        order.append(len(sentence))
+        return SimpleNamespace(search=None)
+
+    model: Any = SimpleNamespace(trace=trace)
+    with ThreadPoolExecutor(2) as threads, schedule.turn():
+        for length in (9_000, 9):
+            threads.submit(trace_in_turn, model, "x" * length, {}, schedule, silent)
+            assert wait_until(lambda many=(length < 10) + 1: schedule.waiting == many)
+    assert order == [9, 9_000]
 
 
 def test_long_works_alternate(spend: Callable[[float], None]) -> None:

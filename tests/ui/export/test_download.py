@@ -2,7 +2,7 @@
 
 import ast
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -25,7 +25,7 @@ from tests.figures.exhibits import exhibit
 from tests.views import make_view
 from tests.waiting import wait_until
 from transformer.search.sampling import Sampling
-from transformer.worker.job import Job, StoppedError
+from transformer.worker.job import StoppedError
 from transformer.worker.scheduler import Scheduler
 from ui.export import download
 from ui.export.download import FORMATS, source_of
@@ -170,73 +170,58 @@ def test_a_file_outlives_the_runs_of_other_sessions(monkeypatch: pytest.MonkeyPa
     assert not files._file_metadata
 
 
-class Visit(Budget):
-    """A budget that counts the files asked for."""
-
-    asked = 0
-
-    def file(self) -> Job[None]:
-        self.asked += 1
-        return super().file()
-
-
 @pytest.fixture
-def here(monkeypatch: pytest.MonkeyPatch) -> set[str]:
-    """Sessions whose visitors are there."""
-    found = {"mine"}
-    holder = SimpleNamespace(is_active_session=found.__contains__)
-    monkeypatch.setattr(download.runtime, "get_instance", lambda: holder)
-    return found
+def ask(monkeypatch: pytest.MonkeyPatch) -> Callable[..., "Future[None]"]:
+    """Asks for a file as a click does; returns its outcome."""
 
+    def ask(
+        schedule: Scheduler, visit: Budget, make: Callable[[], object], here: Sequence[str] = "m",
+        say: Callable[[str], None] = pytest.fail,
+    ) -> "Future[None]":  # fmt: skip
+        holder = SimpleNamespace(is_active_session=here.__contains__)
+        monkeypatch.setattr(download.runtime, "get_instance", lambda: holder)
+        context: Any = SimpleNamespace(session_id="m")
 
-def ask(
-    schedule: Scheduler, visit: Budget, make: Callable[[], None],
-    say: Callable[[str], None] = lambda line: None,
-) -> "Future[None]":  # fmt: skip
-    """Ask for a file as a click does; return its outcome."""
-    context: Any = SimpleNamespace(session_id="mine")
+        def data() -> None:
+            with download._turn(schedule, context, visit, say):
+                make()
 
-    def data() -> None:
-        with download._turn(schedule, context, visit, say):
-            make()
+        return ThreadPoolExecutor(1).submit(data)
 
-    return ThreadPoolExecutor(1).submit(data)
+    return ask
 
 
 @pytest.mark.parametrize("leaves", [False, True])
-def test_only_the_last_file_of_a_visitor_who_stays_is_made(leaves: bool, here: set[str]) -> None:
-    schedule, visit, made = Scheduler(), Visit(60), list[int]()
+def test_only_the_last_file_of_a_visitor_who_stays_is_made(
+    leaves: bool, ask: Callable[..., "Future[None]"]
+) -> None:
+    schedule, visit, made, here = Scheduler(), Budget(60), list[int](), ["m"]
     asked: list[Future[None]] = []
     with schedule.turn():  # another's file is being made
-        for number in range(10):
-            asked.append(ask(schedule, visit, partial(made.append, number)))
-            assert wait_until(lambda count=number: visit.asked > count)
-        if leaves:
-            here.clear()
-        assert wait_until(lambda: schedule.waiting == (not leaves))
+        for number in range(5):
+            asked.append(ask(schedule, visit, partial(made.append, number), here))
+            assert wait_until(lambda: schedule.waiting == 1 and all(e.done() for e in asked[:-1]))
+        del here[: int(leaves)]
+        assert wait_until(lambda: asked[-1].done() == leaves)
     outcomes = [each.exception() for each in asked]
-    assert made == ([] if leaves else [9])
-    assert [isinstance(each, StoppedError) for each in outcomes] == [True] * 9 + [leaves]
+    assert made == [4][leaves:]
+    assert [isinstance(each, StoppedError) for each in outcomes] == [True] * 4 + [leaves]
 
 
-def test_what_a_figure_asks_for_ends_with_it(here: set[str]) -> None:
-    visit = Visit(60)
+def test_a_file_counts_and_ends_with_the_budget_or_the_next_file(
+    ask: Callable[..., "Future[None]"], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, said = [0.0], list[str]()
+    visit = Budget(60, lambda: now[0])
 
-    def make() -> None:
-        unreported(1, 2)  # as a trace does while it is made
+    def interrupted() -> None:
+        unreported(1, 2)  # as a trace does that the file needs
         visit.file()
         unreported(2, 2)
 
-    assert isinstance(ask(Scheduler(), visit, make).exception(), StoppedError)
-
-
-def test_a_file_counts_and_is_refused_without_budget(
-    here: set[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now = [0.0]
+    assert isinstance(ask(Scheduler(), visit, interrupted).exception(), StoppedError)
     monkeypatch.setattr(budget.time, "monotonic", lambda: now[0])
-    visit, said = Budget(60, lambda: now[0]), list[str]()
     ask(Scheduler(), visit, lambda: now.__setitem__(0, 61.0)).result()
-    refused = ask(Scheduler(), visit, pytest.fail, said.append)
+    refused = ask(Scheduler(), visit, pytest.fail, say=said.append)
     assert isinstance(refused.exception(), OverBudgetError)
     assert said[0].startswith("Compute quota used up; try again in")
