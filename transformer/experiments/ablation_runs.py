@@ -16,7 +16,6 @@ from transformer.evaluation.records import MEASURED, stamped
 from transformer.evaluation.scores import score
 from transformer.experiments.ablations import BASE, Results, Run, Variation
 from transformer.files.atomic import write_atomic
-from transformer.files.safe import parse_json
 from transformer.search.decoding import PAPER_DECODING
 from transformer.training.corpus import load_held_out
 from transformer.training.distributed import wants_bfloat16
@@ -37,7 +36,7 @@ def finished(out: Path) -> Iterator[Run]:
     """Read the results under `out`. Raises `InputError` naming an invalid file."""
     for file in sorted(out.glob(f"*/{RESULT}")):
         try:
-            yield Run.from_dict(parse_json(file.read_text("utf-8")))
+            yield Run.from_dict(json.loads(file.read_text("utf-8")))
         except ValueError as error:
             raise InputError(f"{file}: {error}") from None
 

@@ -149,11 +149,6 @@ class Pool:
         self._lock = threading.Lock()
         self._rest_until = 0.0
 
-    @property
-    def workers(self) -> tuple[Process, ...]:
-        """Running and starting processes."""
-        return tuple(self._workers)
-
     def free(self, waiting: int) -> Process | None:
         """Return the process with the fewest jobs, None if none is ready; start one if needed.
 

@@ -134,9 +134,9 @@ def test_a_process_ends_with_its_job_and_with_its_server(monkeypatch: pytest.Mon
 
 def test_a_killed_process_is_replaced_later(monkeypatch: pytest.MonkeyPatch) -> None:
     workers = Pool(1, attrgetter("phase"))  # type: ignore[arg-type]
-    assert workers.free(waiting=1) is None and not workers.workers  # nobody has to wait yet
+    assert workers.free(waiting=1) is None and not workers._workers  # nobody has to wait yet
     assert workers.free(waiting=2) is None  # it starts
-    (first,) = workers.workers
+    (first,) = workers._workers
     assert wait_until(lambda: workers.free(waiting=0) is first)
     job = first.start(methodcaller("ended", 60.0))  # waits
     os.kill(first.pid, signal.SIGKILL)
@@ -145,10 +145,10 @@ def test_a_killed_process_is_replaced_later(monkeypatch: pytest.MonkeyPatch) -> 
     with pytest.raises(LostError):
         first.start(warm_up)
     for _ in range(2):
-        assert workers.free(waiting=5) is None and workers.workers == ()  # it pauses
+        assert workers.free(waiting=5) is None and not workers._workers  # it pauses
     monkeypatch.setattr(workers, "_rest_until", 0.0)
     assert workers.free(waiting=5) is None
-    (second,) = workers.workers
+    (second,) = workers._workers
     workers.close()
     assert wait_until(lambda: second.ended)
 
