@@ -70,11 +70,11 @@ def main() -> None:
     url_state.enter("" if spec is home else spec.url_path)
     if url_state.entered():
         fall_back()
-    asked, turned = asked_for_page(), presenter.wanted_step("page")
+    (asked, values), turned = asked_for_page(), presenter.wanted_step("page")
     if turned:
         asked = PAGES[(PAGES.index(spec) + turned) % len(PAGES)].url_path
     if asked and asked != spec.url_path:
-        st.switch_page(pages[asked])
+        st.switch_page(pages[asked], query_params=values)  # as a link, so all of it counts
     view = draw_sidebar(asks=spec.model != "absent" or guide.current_stop() is not None)
     draw_door(spec, view)
     guided = view.kind == "checkpoint"  # tours ask the model what only our own can tell

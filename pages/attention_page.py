@@ -7,7 +7,14 @@ import streamlit as st
 from transformer.measures.words import WORD_RULE
 from transformer.trace.records import Trace
 from ui.attention import views
-from ui.attention.choice import AttentionSettings, ensure_kind, get_maps, plan_of, read_choice
+from ui.attention.choice import (
+    AttentionSettings,
+    ensure_kind,
+    get_maps,
+    plan_of,
+    read_choice,
+    toggle_find,
+)
 from ui.attention.find import draw_find
 from ui.attention.maps import kind_text_of, kinds_of
 from ui.core import url_state
@@ -62,12 +69,13 @@ def maps(view: View) -> None:
     if choice.display != "heads":
         with asides, st.popover("Combine", icon=":material/stacks:", type="tertiary"):
             views.draw_aggregate(choice, chosen_maps)
-    with (
-        find,
-        st.popover("Find heads", icon=":material/search:", type="tertiary"),
-        st.container(width=300),  # beside the map that it opens
-    ):
-        draw_find(view, trace, choice)
+    find.button(
+        "Find heads", key="finder", icon=":material/search:", type="tertiary",
+        on_click=toggle_find,
+    )  # fmt: skip
+    if url_state.stored(AttentionSettings.find):
+        with st.container(border=True, gap="small"):
+            draw_find(view, trace, choice)
     with asides:
         layer, head = choice.cell
         if layer is not None and head is not None and not choice.chosen:

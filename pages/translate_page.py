@@ -6,6 +6,7 @@ from functools import partial
 
 import streamlit as st
 
+from figures.labels import shorten
 from transformer.trace.records import Trace
 from ui.core import url_state
 from ui.core.glossary import word_start
@@ -14,10 +15,10 @@ from ui.core.side import Side
 from ui.core.view import View, current_view, said_next
 from ui.core.widgets import UNITS, draw_explained, units_control
 from ui.frame.decoding import decoded_text
-from ui.frame.pages import require_frame
+from ui.frame.pages import leaves, require_frame
 from ui.frame.steering import draw_steer_form, out_of_date
 from ui.translate.exhibits import why_no_player
-from ui.translate.opening import draw_opening, follow_opening, offer_opening, opening_plays
+from ui.translate.opening import draw_opening, offer_opening, opening_plays
 from ui.translate.player import (
     PLACE,
     draw_player,
@@ -39,12 +40,12 @@ require_frame()
 @fragment
 def body(view: View) -> None:
     """Draw the page; a fragment, which the player reruns without being moved itself."""
-    if out_of_date(view):
+    if out_of_date(view) or leaves():
         st.rerun()
     trace = get_trace(view)
     sentence, asides = st.columns([5, 4], vertical_alignment="center")
     with sentence.container(key="source"):
-        st.text(" ".join(trace.source.split()))
+        st.text(shorten(" ".join(trace.source.split()), 140))
     with asides.container(horizontal=True, horizontal_alignment="right", gap="xsmall"):
         if view.kind == "checkpoint":
             with st.popover("Steer", type="tertiary", icon=":material/alt_route:"):
@@ -85,7 +86,6 @@ def prepare_player(side: Side) -> None:
     remember(within(place_now(side), side.trace), side)
 
 
-follow_opening()
 url_state.show(*PLACE)
 read_link()
 draw_explained("translate")

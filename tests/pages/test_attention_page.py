@@ -42,7 +42,7 @@ def test_a_link_reopens_any_view_and_its_hidden_mass_is_true(
     # The source ends in </s>, the decoder's input starts with <s>.
     column, token = (0, "<s>") if kind == "decoder_self" else (-1, "</s>")
     hidden = chosen.mean(axis=(0, 1))[:, column].mean()
-    assert f"dimming `{token}` hides {hidden:.1%} of the attention" in name(app)
+    assert f"dimming `{token}` hides {hidden:.2f} of the attention" in name(app)
     expected = {"kind": kind, "layer": layer, "head": head, "dim": "on"}
     assert expected.items() <= app.query_params.items()
 
@@ -67,7 +67,7 @@ def test_chosen_heads_are_combined_under_the_lens(open_page: RunApp, trace: Trac
     mean = (trace.cross[0, 2] + trace.cross[2, 0]) / 2
     hidden = mean[:, -1].mean()
     assert name(app).startswith("**Mean of heads 1")
-    assert f"hides {hidden:.1%} of the attention" in name(app)
+    assert f"hides {hidden:.2f} of the attention" in name(app)
     assert query.items() <= app.query_params.items()
     app.multiselect(key="heads_widget").set_value([]).run()
     assert name(app).startswith("**Mean over all layers and heads**")
@@ -99,13 +99,13 @@ def test_heads_are_found_by_where_they_look_and_open(open_page: RunApp, trace: T
     (part, layer, head), share = max(all_of_them.items(), key=lambda each: each[1])
     found = [button for button in app.button if str(button.key).startswith("find_")]
     assert len(found) == 10
-    assert found[0].label == f"**{share:.1%}** · {part}, layer {layer + 1}, head {head + 1}"
+    assert found[0].label == f"**{share:.2f}** · {part} {layer + 1}.{head + 1}"
     app.selectbox(key="find_widget").set_value("next").run()
     assert app.query_params["find"] == "next"
     best = next(button for button in app.button if str(button.key).startswith("find_"))
-    _, place = best.label.split("layer ")
+    layer, head = best.label.split(" ")[-1].split(".")
     best.click().run()
-    assert name(app) == f"**Layer {place}**"
+    assert name(app) == f"**Layer {layer}, head {head}**"
     assert app.query_params["kind"] == "encoder_self"
 
 
@@ -113,7 +113,7 @@ def test_a_chosen_token_is_found_from_a_chosen_token(open_page: RunApp, trace: T
     app = open_page(kind="cross", display="heads", find="pair", queries="4", keys="2")
     best = divmod(int(trace.cross[:, :, 3, 1].argmax()), trace.cross.shape[1])
     found = next(button for button in app.button if str(button.key).startswith("find_"))
-    assert found.label.endswith(f"layer {best[0] + 1}, head {best[1] + 1}")
+    assert found.label.endswith(f" {best[0] + 1}.{best[1] + 1}")
     found.click().run()
     assert app.query_params["heads"] == f"{best[0] + 1}.{best[1] + 1}"
     key = app.selectbox(key="find_key_box")

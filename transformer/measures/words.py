@@ -88,6 +88,20 @@ def group_labels(tokens: Sequence[str], groups: Groups) -> tuple[str, ...]:
     return tuple(_join([tokens[position] for position in group]) for group in groups)
 
 
+def predicted_words(predicted: Sequence[str], rows: Groups, end: bool = True) -> tuple[str, ...]:
+    """Return, for each word that a decoder reads, the whole word to which its last piece leads.
+
+    Args:
+        predicted: the token predicted at each position.
+        rows: positions of the pieces of each word read.
+        end: whether the last token ends the text.
+    """
+    words = word_groups(predicted, {len(predicted) - 1} if end else ())
+    labels = group_labels(predicted, words)
+    leads = {at: label for word, label in zip(words, labels, strict=True) for at in word}
+    return tuple(leads[row[-1]] for row in rows)
+
+
 @dataclass(frozen=True, eq=False)
 class WordMaps:
     """All maps of one kind between whole words."""

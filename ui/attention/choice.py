@@ -24,6 +24,7 @@ from ui.attention.maps import (
     sheet_of,
     special_keys,
     tab_of,
+    to_pieces,
 )
 from ui.components.grid import MOST_AT_ONCE, Cell, Sheet, Tab
 from ui.components.lens import Selection
@@ -91,7 +92,8 @@ class AttentionSettings(Choice):
     """The URL parameters; `read_choice` limits them to a trace.
 
     `pin`, `queries` and `keys` belong to the tokens of one sentence and kind. The heads with the
-    pattern `find` are looked for in `find_in`; none is the kind on screen.
+    pattern `find` are looked for in `find_in`; none is the kind on screen. If `find` is stored, the
+    finder is open.
     """
 
     kind: Param[str] = KIND
@@ -221,6 +223,21 @@ def choose_selection(selection: Selection) -> None:
     """Store the tokens whose weight is summed, as positions of pieces."""
     url_state.put(AttentionSettings.queries, selection[0])
     url_state.put(AttentionSettings.keys, selection[1])
+
+
+def ask_pair(choice: AttentionChoice, maps: Maps, query: int, key: int) -> None:
+    """Have the finder rank heads by how much they look from a query at a key, as units."""
+    url_state.put(KIND, choice.kind)
+    choose_selection((to_pieces((query,), maps.query_groups), to_pieces((key,), maps.key_groups)))
+    url_state.put(AttentionSettings.find, "pair")
+
+
+def toggle_find() -> None:
+    """Open or close the finder."""
+    if url_state.stored(AttentionSettings.find):
+        url_state.forget(AttentionSettings.find, AttentionSettings.find_in)
+    else:
+        url_state.put(AttentionSettings.find, AttentionSettings.find.default)
 
 
 def get_maps(view: View, trace: Trace, choice: AttentionChoice) -> Maps:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
-from figures.labels import percent, plain_token
+from figures.labels import plain_token
 from transformer.measures.heads import (
     Head,
     Pattern,
@@ -28,7 +29,7 @@ from ui.attention.choice import (
 from ui.attention.maps import AttentionChoice, Maps, kind_text_of, kinds_of, to_pieces, to_units
 from ui.core import url_state
 from ui.core.view import View
-from ui.core.widgets import bound, fill, refill
+from ui.core.widgets import bound, fill
 
 _MOST = 10  # heads listed
 
@@ -47,21 +48,22 @@ _SIDES = ("query", "key")
 
 
 def draw_find(view: View, trace: Trace, choice: AttentionChoice) -> None:
-    """Draw the pattern, the parts to search and the ranking; meant for a popover."""
-    refill("find_widget", "find_in_widget", *(f"find_{side}_box" for side in _SIDES))
+    """Draw the pattern, the parts to search and the ranking, above the map that it opens."""
     pattern = next(each for each in NAMES if each == url_state.get(AttentionSettings.find))
-    st.selectbox(
+    row = st.container(horizontal=True, vertical_alignment="bottom")
+    row.selectbox(
         "Heads that look at", list(NAMES), **bound(AttentionSettings.find),
-        format_func=lambda each: NAMES[each].replace("`", ""),
+        format_func=lambda each: NAMES[each].replace("`", ""), width=280,
         help="Heads are ranked by the weight on these keys, averaged over the rows that have one. "
         "Rows that see a single key are left out. The diagonal is the line from the first query "
         "and key to the last ones, and one key to either side.",
     )  # fmt: skip
     if pattern == "pair":
         kinds: tuple[AttentionKind, ...] = (choice.kind,)  # tokens are of this kind's axes
-        _draw_tokens(get_maps(view, trace, choice), choice)
+        _draw_tokens(get_maps(view, trace, choice), choice, row)
     else:
-        kinds = _draw_kinds(trace, choice, pattern)
+        with row:
+            kinds = _draw_kinds(trace, choice, pattern)
     found: list[tuple[float, AttentionKind, Head]] = []
     notes = []
     for kind in kinds:
@@ -72,16 +74,16 @@ def draw_find(view: View, trace: Trace, choice: AttentionChoice) -> None:
         if shares is None:
             notes.append(f"{name}: {_why(pattern, kind)}")
             continue
-        even = percent(even_share(mask, causal=maps.causal))
-        notes.append(f"{name}: {even} if a head looked at all keys alike.")
+        even = even_share(mask, causal=maps.causal)
+        notes.append(f"{name}: an even spread would give {even:.2f}.")
         found += [(share, kind, head) for head, share in ranked(shares)[:_MOST]]
-    st.caption("  \n".join(notes))
+    row.caption("  \n".join(["Weight · layer.head", *notes]))
     found.sort(key=lambda each: -each[0])
-    with st.container(gap=None):
+    with st.container(horizontal=True, gap="small"):
         for share, kind, head in found[:_MOST]:
-            part = f"{kind_text_of(trace, kind).short}, " if len(kinds) > 1 else ""
+            part = f"{kind_text_of(trace, kind).short} " if len(kinds) > 1 else ""
             st.button(
-                f"**{percent(share)}** · {part}layer {head[0] + 1}, head {head[1] + 1}",
+                f"**{share:.2f}** · {part}{head[0] + 1}.{head[1] + 1}",
                 key=f"find_{kind}_{head[0]}_{head[1]}", type="tertiary", on_click=open_head,
                 args=(kind, head, choice.display),
             )  # fmt: skip
@@ -121,15 +123,15 @@ def _take_kinds() -> None:
     url_state.put(AttentionSettings.find_in, tuple(st.session_state["find_in_widget"]))
 
 
-def _draw_tokens(maps: Maps, choice: AttentionChoice) -> None:
+def _draw_tokens(maps: Maps, choice: AttentionChoice, where: DeltaGenerator) -> None:
     """Draw the two lists of a pair; the choice is the one that the matrix adds up."""
     chosen = _pair(maps, choice)
     for side, labels, at in zip(_SIDES, (maps.queries, maps.keys), chosen, strict=True):
         named = [f"{i + 1} {plain_token(label)}" for i, label in enumerate(labels)]
         fill(f"find_{side}_box", named[at])
-        st.selectbox(
+        where.selectbox(
             "From the query" if side == "query" else "to the key", named, key=f"find_{side}_box",
-            on_change=_take_pair, args=(maps,),
+            on_change=_take_pair, args=(maps,), width=200,
         )  # fmt: skip
 
 

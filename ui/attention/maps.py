@@ -21,7 +21,7 @@ from transformer.measures.heads import (
     mass_by_head,
     mutual_information,
 )
-from transformer.measures.words import Groups, group_labels, maps_by_words
+from transformer.measures.words import Groups, maps_by_words, predicted_words
 from transformer.trace.records import Trace
 from transformer.types import ATTENTION_KINDS, AttentionKind, Floats
 from ui.components.grid import Cell, Sheet, Tab, grid_sheet
@@ -188,8 +188,10 @@ def maps_of(trace: Trace, kind: AttentionKind, units: str) -> Maps:
     words = maps_by_words(trace, kind)
     rows, columns = words.query_groups, words.key_groups
     predicts = () if kind == "encoder_self" else trace.predicted_tokens
+    ended = trace.complete or trace.forced_end
     return Maps(
-        words.weights, row_labels(words.queries, predicts and group_labels(predicts, rows)),
+        words.weights,
+        row_labels(words.queries, predicts and predicted_words(predicts, rows, ended)),
         words.keys, rows, columns, to_units(special, columns), kind_text, causal,
     )  # fmt: skip
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from figures.attention import head_table, mass_on
 from figures.labels import code, plain_token
-from transformer.measures.heads import Head
+from transformer.measures.heads import Head, combine_chosen
 from transformer.types import Floats
 from ui.attention.choice import (
     AttentionSettings,
+    ask_pair,
     choose_cell,
     choose_heads,
     choose_selection,
@@ -40,6 +42,7 @@ from ui.components.grid import GridChoice, grid_component
 from ui.components.lens import Map, Selection
 from ui.components.lines import Drawing, Pin
 from ui.components.mount import show
+from ui.components.packing import index_pair
 from ui.core import url_state
 from ui.core.glossary import term, word_start
 from ui.core.layout import current_theme, draw_chart, draw_map
@@ -90,7 +93,18 @@ def draw_grid(view: View, choice: AttentionChoice, maps: Maps) -> None:
         st.caption(f"{about(maps)} {_NOT_AN_EXPLANATION}" if several else _NOT_AN_EXPLANATION)
     with lens.container():
         _say_name(view, shown, choice)
-        show(shown.lens(390 if beside else 900), key="lens")
+        height = 390 if beside else 900
+        show(
+            shown.lens(height, asks=True), key="lens",
+            on_pair_change=partial(_ask, "lens", choice, maps),
+        )  # fmt: skip
+
+
+def _ask(key: str, choice: AttentionChoice, maps: Maps) -> None:
+    """Ask for the heads that look as the cell does that a lens has reported."""
+    pair = index_pair(st.session_state[key].get("pair"), maps.weights.shape[2:])
+    if pair is not None:
+        ask_pair(choice, maps, *pair)
 
 
 def _take(chosen: GridChoice) -> None:
@@ -115,13 +129,28 @@ def draw_heads(view: View, choice: AttentionChoice, maps: Maps) -> None:
         opens_on = _OPENS_ON if clearest else ""
         heads = "1 head" if len(choice.heads) == 1 else f"{len(choice.heads)} heads"
         summary.caption(
-            f"{drawn.lines:,} lines hold {drawn.share:.1%} of the attention of {heads}{left_out}. "
+            f"{drawn.lines:,} lines hold {drawn.share:.2f} of the attention of {heads}{left_out}. "
             f"A thicker line means a larger weight.{opens_on}"
         )
+        with summary:
+            _offer_pair(choice, maps)
     draw_lines(drawn, choice, maps, "lines")
     if choice.heads:
         _draw_way_inside(view, choice)
     st.caption(_NOT_AN_EXPLANATION)
+
+
+def _offer_pair(choice: AttentionChoice, maps: Maps) -> None:
+    """Offer to find the heads that look from the pinned query to the key that is most lit."""
+    if choice.pin is None or choice.pin[0] != "query":
+        return
+    (query,) = to_units((choice.pin[1],), maps.query_groups)
+    key = int(combine_chosen(maps.weights, choice.heads)[query].argmax())
+    st.button(
+        f"Which heads look from {code(maps.queries[query])} to {code(maps.keys[key])}?",
+        key="ask_pair", type="tertiary", icon=":material/search:", on_click=ask_pair,
+        args=(choice, maps, query, key),
+    )  # fmt: skip
 
 
 def draw_mass(where: DeltaGenerator) -> None:
@@ -184,7 +213,7 @@ def draw_matrix(view: View, choice: AttentionChoice, maps: Maps) -> None:
         )  # fmt: skip
         draw_map(
             shown, "matrix", max_height=900 if wide else 470, selected=selected,
-            on_choose=_as_pieces(maps),
+            on_choose=_as_pieces(maps), on_pair=partial(_ask, "matrix", choice, maps),
         )  # fmt: skip
     with sums.container():
         _draw_sums(choice, maps)
@@ -311,7 +340,7 @@ def _say_name(view: View, shown: Map, choice: AttentionChoice) -> None:
 def _share(weights: Floats, keys: Sequence[int]) -> str:
     total = float(weights.sum(dtype="f8"))
     share = float(mass_on(weights, keys)) * len(weights) / total if total else 0.0
-    return f"{share:.1%} of the attention in this map"
+    return f"{share:.2f} of the attention in this map"
 
 
 def _as_pieces(maps: Maps) -> Callable[[Selection], None]:

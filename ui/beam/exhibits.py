@@ -18,7 +18,7 @@ from transformer.measures.beam import (
 )
 from transformer.measures.finish import ALPHAS, score_at
 from transformer.measures.heads import combine
-from transformer.measures.words import group_labels, merge, word_groups
+from transformer.measures.words import group_labels, merge, predicted_words, word_groups
 from transformer.search.records import SearchRecord
 from transformer.trace.records import Trace
 from transformer.types import Floats
@@ -260,7 +260,9 @@ def _in_units(
     if len(reads) == 1:
         return merge(weights, None, columns), row_labels(reads, predicts), labels
     rows = word_groups(reads, (0,))
-    names = row_labels(group_labels(reads, rows), group_labels(predicts, rows))
+    names = row_labels(
+        group_labels(reads, rows), predicted_words(predicts, rows, predicts[-1] == "</s>")
+    )
     return merge(weights, rows, columns), names, labels
 
 

@@ -109,6 +109,7 @@ def draw_map(
     max_height: int = 420,
     selected: Selection | None = None,
     on_choose: Callable[[Selection], None] | None = None,
+    on_pair: Callable[[], None] | None = None,
     **layout: Any,
 ) -> None:
     """Draw one map: in the lens if it fits, otherwise as a zoomable chart.
@@ -116,10 +117,13 @@ def draw_map(
     Args:
         max_height: of the lens, px.
         selected, on_choose: tokens chosen in the lens.
+        on_pair: called once the lens has reported a cell, see `Map.lens`.
         layout: of the chart.
     """
     if max(shown.weights.shape) <= MOST_TOKENS:
-        show(shown.lens(max_height, selected), key=key, on_choose=on_choose)
+        events: dict[str, Any] = {} if on_pair is None else {"on_pair_change": on_pair}
+        lens = shown.lens(max_height, selected, asks=on_pair is not None)
+        show(lens, key=key, on_choose=on_choose, **events)
         return
     axes = shown.weights, shown.query_tokens, shown.key_tokens
     figure = heatmap(

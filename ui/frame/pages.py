@@ -229,11 +229,11 @@ def draw_door(on: PageSpec, view: View) -> None:
             fill("door_entry", here)
             st.segmented_control(
                 "Pages", list(DOORS[door]), key="door_entry", required=True, wrap=True,
-                on_change=lambda: _open(*DOORS[door][st.session_state["door_entry"]]),
+                on_change=lambda: open_page(*DOORS[door][st.session_state["door_entry"]]),
                 label_visibility="collapsed",
             )  # fmt: skip
         if door == "Experiments":
-            draw_switch(view.entry, "door_time", then=_open)
+            draw_switch(view.entry, "door_time", then=open_page)
         elif door == "Beyond translation":
             _draw_toy()
         st.space("stretch")
@@ -246,7 +246,7 @@ def draw_door(on: PageSpec, view: View) -> None:
 def _draw_toy() -> None:
     def take(name: str) -> None:
         use_checkpoint(name)
-        _open()
+        open_page()
 
     for entry in current_entries():
         if entry.ok and examples_for(entry.name, entry.metrics).kind == "letters":
@@ -258,15 +258,23 @@ def _draw_toy() -> None:
             return
 
 
-def _open(path: str = PAGES[0].url_path, values: Mapping[str, str] = MappingProxyType({})) -> None:
+def open_page(
+    path: str = PAGES[0].url_path, values: Mapping[str, str] = MappingProxyType({})
+) -> None:
     """Have the next run show a page with these settings. A callback."""
     url_state.bring(values)
-    st.session_state[_ASKED] = path
+    st.session_state[_ASKED] = path, dict(values)
 
 
-def asked_for_page() -> str:
-    """Return and forget the address of the page that was chosen in the row of a door, or ""."""
-    return str(st.session_state.pop(_ASKED, ""))
+def leaves() -> bool:
+    """Return whether the next run shows another page: a fragment then has to rerun the app."""
+    return _ASKED in st.session_state
+
+
+def asked_for_page() -> tuple[str, dict[str, str]]:
+    """Return and forget the address and settings given to `open_page`; "" for none."""
+    asked: tuple[str, dict[str, str]] = st.session_state.pop(_ASKED, ("", {}))
+    return asked
 
 
 def other_addresses() -> dict[str, tuple[StreamlitPage, PageSpec]]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import streamlit as st
 
@@ -23,8 +23,9 @@ from ui.components.opening import Runs, Scene, Script, opening_component
 from ui.core import url_state
 from ui.core.examples import Act, Riddle, languages_of_training
 from ui.core.languages import name_of
-from ui.core.url_state import HEAD, KIND, LAYER, STEP, Param
-from ui.core.view import SENTENCE, View, say_next, times_asked
+from ui.core.url_state import Param
+from ui.core.view import View, ask_for, say_next, times_asked
+from ui.frame.pages import open_page
 from ui.work.cache import get_trace
 
 #: In a link: 1 plays the opening, 0 leaves it out, as does any other setting.
@@ -86,7 +87,7 @@ def draw_opening(view: View) -> bool:
         key="opening_play",
         on_covers_change=partial(_put, _COVERS, True),
         on_over_change=partial(_put, _PLAYS, ""),
-        on_explore_change=partial(_explore, view.checkpoint, riddle, staged),
+        on_explore_change=partial(_explore, riddle, staged),
     )
     return not covers
 
@@ -106,15 +107,6 @@ def _languages(view: View) -> tuple[str, str]:
 
 def _put(key: str, value: object) -> None:
     st.session_state[key] = value
-
-
-_GOES = "headlight_opening_goes"
-
-
-def follow_opening() -> None:
-    """Go where the opening's last click leads."""
-    if goes := st.session_state.pop(_GOES, None):
-        st.switch_page(goes[0], query_params=goes[1])
 
 
 class Staged(NamedTuple):
@@ -138,26 +130,24 @@ class Staged(NamedTuple):
         return self.trace.predicted_tokens[self.referent.step].lstrip("\u2581")
 
 
-def _explore(checkpoint: str, riddle: Riddle, staged: Sequence[Staged]) -> None:
+def _explore(riddle: Riddle, staged: Sequence[Staged]) -> None:
     """Have the sentence on screen opened with its head lit, where such a head is shown."""
     at = st.session_state["opening_play"].get("explore")
     st.session_state[_PLAYS] = ""
     if type(at) is not int or not 0 <= at < len(staged):
         return
     act, _, referent, look = staged[at]
-    link: dict[Param[Any], Any] = {SENTENCE: act.sentence, STEP: referent.step + 1}
-    page, more = "translate", {}
+    page, link = "translate", {"step": str(referent.step + 1)}
     if look is not None:
-        link |= {KIND: look.kind, LAYER: look.layer + 1, HEAD: look.head + 1}
+        link |= {"kind": look.kind, "layer": str(look.layer + 1), "head": str(look.head + 1)}
         if look.kind == "encoder_self":  # the player shows the decoder's heads
             word = referent.words[referent.pronoun][0]
-            page, more = "attention", {"display": "heads", "units": "words", "pin": f"q{word + 1}"}
-    query = {param.name: param.write(value) for param, value in link.items()}
-    st.session_state[_GOES] = (
-        f"pages/{page}_page.py", {"checkpoint": checkpoint, **query, **more},
-    )  # fmt: skip
-    light = f"the light from {code(riddle.pronoun)}"
-    say_next(act.sentence, f"This is {light}. Next: try other heads, or ask which ones do this.")
+            page, link["pin"] = "attention", f"q{word + 1}"
+            link |= {"display": "heads", "units": "words"}
+    ask_for(act.sentence)
+    open_page(page, link)
+    light = f"This is the light from {code(riddle.pronoun)} in one head"
+    say_next(act.sentence, f"{light}. Next: try other heads, or ask which ones do this.")
 
 
 LEAD = "A small Transformer translates, token by token. Light falls on the words it looks at."

@@ -24,6 +24,7 @@ from ui.core.view import View
 from ui.core.widgets import UNITS, units_control
 from ui.export.download import download_button, source_of, trace_for
 from ui.frame.decoding import decoded_text
+from ui.frame.pages import open_page
 from ui.frame.steering import begin_with, undo
 from ui.frame.twice import Download, Pair, Twice
 from ui.translate.exhibits import origin_of, player_exhibit, stem, why_no_player
@@ -99,7 +100,7 @@ def player_of(side: Side, *, words: bool, follows: bool = False) -> Computation[
         "player", (words, alpha, never, origin, group, follows),
         lambda _, trace: player_component(
             trace, PlayerPlace(1), of=of, words=words, alpha=alpha, never=never,
-            steerable=steerable, origin=origin, group=group, follows=follows,
+            steerable=steerable, origin=origin, group=group, follows=follows, asks=not group,
         ),
     )  # fmt: skip
 
@@ -118,8 +119,14 @@ def draw_player(side: Side, *, words: bool, follows: bool = False) -> None:
     """Show the player, store the places it reports, and steer when another token is chosen."""
     never = _never_taken(side)
 
-    def steer(move: Move) -> None:
+    def follow(move: Move) -> None:
         remember(move.place, side)
+        if move.ask is not None:
+            pair = {"queries": str(move.place.step), "keys": str(move.ask + 1)}
+            open_page("attention", {"kind": move.of, "display": "grid", "find": "pair", **pair})
+
+    def steer(move: Move) -> None:
+        follow(move)
         if move.take == "undo":
             undo()
         elif (prefix := prefix_of(side.trace, move, never)) is not None:
@@ -130,7 +137,7 @@ def draw_player(side: Side, *, words: bool, follows: bool = False) -> None:
         computed(side.view, player_of(side, words=words, follows=follows)),
         key=side.key("player"),
         choice=asdict(place_now(side)),
-        on_choose=steer if _steerable(side) else lambda move: remember(move.place, side),
+        on_choose=steer if _steerable(side) else follow,
         together=[f"player_{letter}" for letter in LETTERS if side.letter],
     )
 

@@ -6,13 +6,15 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import streamlit as st
 
 from figures.labels import code
 from transformer.checkpoint.folder import COVERED, training_text
+from transformer.measures.words import word_groups
 from transformer.trace.records import Trace
 from ui.core.loops import cut_notice
-from ui.core.view import View
+from ui.core.view import View, ask_for
 
 #: The piece that replaces anything missing from the vocabulary.
 UNKNOWN = "<unk>"
@@ -65,28 +67,62 @@ def length_warning(metrics: Mapping[str, Any], trace: Trace) -> str:
     )
 
 
-def draw_warnings(view: View, trace: Trace) -> None:
-    """Warn of what makes a translation doubtful: length, unknown pieces, a cut or a loop."""
-    if long := length_warning(view.entry.metrics, trace):
-        st.warning(long, icon=":material/straighten:")
+#: A sentence lies outside what a model learned if at least this share of its words is cut into
+#: three pieces or more: common words of the training text have a piece of their own.
+RARE = 0.25
+#: ... or if its own tokens had less than this probability (geometric mean).
+DOUBTED = 0.6
+
+
+def outside(trace: Trace) -> str:
+    """Return a sentence if the source seems to lie outside what the model learned, else ""."""
+    words = [
+        len(word) for word in word_groups(trace.src_tokens, trace.src_special)
+        if word[0] not in trace.src_special
+        and not any(c.isdigit() for at in word for c in trace.src_tokens[at])
+    ]  # fmt: skip
+    rare = sum(length > 2 for length in words)
+    if rare > 1 and rare >= RARE * len(words):
+        why = (
+            f"{rare} of its {len(words)} words are cut into three or more pieces, as rare words are"
+        )
+    elif not trace.n_forced and (sure := float(np.exp(trace.log_probs.mean()))) < DOUBTED:
+        why = f"the model gave its own tokens a probability of {sure:.0%} on average"
+    else:
+        return ""
+    return f"This seems to lie outside what the model learned: {why}."
+
+
+def doubts(view: View, trace: Trace) -> list[str]:
+    """Return what makes a translation doubtful, in Markdown: unknown pieces, length, a cut."""
+    said = [length_warning(view.entry.metrics, trace)]
     if trace.src_unknown:
         pieces = unknown_pieces(trace)
-        named = ", ".join(code(piece, 20) for piece in pieces[:12])
-        more = " and more" if len(pieces) > 12 else ""
+        named = ", ".join(code(piece, 20) for piece in pieces[:6])
+        more = " and more" if len(pieces) > 6 else ""
         known = set(range(len(trace.src_tokens))) - {*trace.src_unknown, *trace.src_special}
         if all(trace.src_tokens[position] == "▁" for position in known):
-            problem, advice = "knows nothing of this sentence", "The translation is made up."
-        else:
-            count = "one piece of this sentence" if len(pieces) == 1 else f"{len(pieces)} pieces"
-            problem, advice = f"does not know {count}", "Do not trust the translation there."
-        st.warning(
-            f"This checkpoint {problem}: {named}{more}. {advice}", icon=":material/question_mark:"
-        )
+            return [f"The model has never seen these characters: {named}{more}. The translation "
+                    "is made up."]  # fmt: skip
+        count = "one piece of this sentence" if len(pieces) == 1 else f"{len(pieces)} pieces"
+        said.append(f"The model does not know {count}: {named}{more}.")
+    elif not (
+        said[0] or view.sampling or view.kind != "checkpoint" or view.examples.kind == "letters"
+    ):
+        said.append(outside(trace))
     if UNKNOWN in map(_bare, trace.predicted_tokens[: trace.n_forced]):
-        st.warning(
-            "This checkpoint does not know every piece of the given target; unknown ones are read "
-            f"as {code(UNKNOWN)}.",
-            icon=":material/question_mark:",
-        )
-    if cut := cut_notice(trace):
-        st.warning(cut, icon=":material/content_cut:")
+        said.append(f"Unknown pieces of the given target are read as {code(UNKNOWN)}.")
+    return [*filter(None, said), cut_notice(trace)]
+
+
+def draw_warnings(view: View, trace: Trace) -> None:
+    """Say in one quiet line what makes a translation doubtful; offer a long text's sentences."""
+    if said := " ".join(filter(None, doubts(view, trace))):
+        st.caption(f":material/info: {said}")
+    parts = re.split(r"(?<=[.!?…])\s+", view.sentence.strip())
+    if len(parts) > 1 and length_warning(view.entry.metrics, trace):
+        st.selectbox(
+            "A sentence of it", parts, index=None, key="part_box", label_visibility="collapsed",
+            placeholder=f"Translate one of its {len(parts)} sentences",
+            on_change=lambda: ask_for(st.session_state["part_box"]),
+        )  # fmt: skip

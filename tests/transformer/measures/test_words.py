@@ -15,6 +15,7 @@ from transformer.measures.words import (
     group_labels,
     links,
     merge,
+    predicted_words,
     word_groups,
 )
 
@@ -50,6 +51,13 @@ def test_a_word_starts_at_its_mark_and_takes_in_what_follows() -> None:
     assert word_groups(tokens) == ((0, 1, 2, 3, 4, 5, 6), (7,))
     assert group_labels(tokens, word_groups(tokens)) == ("😀!�", "a")
     assert group_labels(("▁", "▁a"), ((0,), (1,))) == ("▁", "a")
+
+
+def test_a_word_that_is_read_leads_to_a_whole_word() -> None:
+    predicted = ("▁Ka", "tze", ",", "▁weil", "▁müde", ".", "</s>")
+    rows = word_groups(("<s>", *predicted[:-1]), (0,))
+    assert predicted_words(predicted, rows) == ("Katze,", "weil", "müde.", "</s>")
+    assert predicted_words(predicted[:-1], (*rows[:-1], (5,)), end=False)[-1] == "müde."
 
 
 @given(tokens_and_specials)

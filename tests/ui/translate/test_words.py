@@ -10,7 +10,7 @@ from tests.forks import ROOT
 from transformer.translator import Translator
 from ui.core.examples import Example, examples_for
 from ui.translate.player import default_step
-from ui.translate.words import length_warning, unknown_pieces
+from ui.translate.words import length_warning, outside, unknown_pieces
 
 TOY = ROOT / "checkpoints/reverse-toy"
 TRACE = make_trace()
@@ -42,6 +42,17 @@ def test_a_source_longer_than_the_training_text_is_warned_of() -> None:
     assert warning(length) == warning("1") == length_warning({}, TRACE) == ""
     assert f"has {length} tokens" in warning(length - 1)
     assert f"have at most {length - 1}." in warning(length - 1)
+
+
+def test_a_sentence_of_rare_words_or_of_doubt_lies_outside_what_was_learned() -> None:
+    common = ("▁a", "▁b", "▁20", "0", "9", "▁c", "s")
+    sure = dataclasses.replace(make_trace(S=8, src_tokens=common), log_probs=np.full(6, -0.1, "f4"))
+    assert outside(sure) == ""
+    rare = ("▁a", "▁b", "i", "t", "▁c", "o", "n")
+    assert "2 of its 3 words" in outside(dataclasses.replace(sure, src_tokens=(*rare, "</s>")))
+    doubted = dataclasses.replace(sure, log_probs=np.full(6, -1.0, "f4"))
+    assert "a probability of 37% on average" in outside(doubted)
+    assert outside(dataclasses.replace(doubted, n_forced=2)) == ""
 
 
 def test_an_example_opens_on_a_telling_step() -> None:

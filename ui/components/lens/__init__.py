@@ -49,13 +49,14 @@ class Map:
         check_map(self.weights, self.query_tokens, self.key_tokens)
 
     def lens(
-        self, max_height: int = 640, selected: Selection | None = None
+        self, max_height: int = 640, selected: Selection | None = None, *, asks: bool = False
     ) -> Component[Selection]:
         """Return the map as a component.
 
         Args:
             max_height: largest height of labels and cells together, in pixels.
             selected: tokens whose labels are marked; None makes labels inactive.
+            asks: whether a click on a cell reports its "pair", [query, key].
         """
         tell = describe_difference if self.signed else describe
         described = tell(self.weights, self.query_tokens, self.key_tokens)
@@ -72,6 +73,7 @@ class Map:
             "ends": self.signed or [],
             **attention_look(signed=self.signed is not None),
             "selectable": selected is not None,
+            "asks": asks,
         }
         body = floats([self.weights])
         if selected is None:

@@ -21,9 +21,11 @@ function component({ root, header, body }, host) {
   const parts = build(root, map, syncChoice(host, map));
   let cursor = null; // [row, column] under the pointer or the keyboard's cursor
 
+  const hidden = ([row, column]) => map.causal && column > row;
   cellCursor(parts.plot, [parts], {
     rows: map.queries,
     columns: map.keys,
+    choose: map.asks ? (at) => hidden(at) || host.setTriggerValue("pair", at) : undefined,
     show(at) {
       cursor = at;
       point(map, parts, cursor);
@@ -57,7 +59,8 @@ function makeLabel(map, choice, axis, token, at) {
 function build(root, map, choice) {
   const [pointAt, click] = touching() ? ["Tap", "tap"] : ["Point at", "click"];
   const hint = `${pointAt} a cell to read its exact ${map.limit ? "difference" : "weight"}`;
-  map.hint = map.selectable ? `${hint}; ${click} tokens to add them up.` : `${hint}.`;
+  const ask = map.asks ? `; ${click} it: which heads do this?` : "";
+  map.hint = `${hint}${ask}${map.selectable ? ` ${click} tokens to add them up.` : ""}`;
   const parts = {
     keyTitle: make("div", "key-title", map.key_title),
     queryTitle: make("div", "query-title", map.query_title),

@@ -52,6 +52,9 @@ class Move:
     place: PlayerPlace  # where it is
     #: id of a token to take at this step instead of the model's, or "undo" for the last one taken
     take: int | Literal["undo"] | None = None
+    #: ask, of: the position of a key, and the part in which to find the heads that look at it
+    ask: int | None = None
+    of: str = "cross"
 
 
 def parse_move(reported: Any) -> Move | None:
@@ -59,9 +62,12 @@ def parse_move(reported: Any) -> Move | None:
     number = (None, _NUMBER)
     found = fields(
         reported, step=_NUMBER, layer=number, head=number, shifted=(False, True), kind=PARTS,
-        take=(None, "undo", _ID),
+        take=(None, "undo", _ID), ask=(None, _ID), of=(None, *PARTS[:2]),
     )  # fmt: skip
-    return None if found is None else Move(take=found.pop("take"), place=PlayerPlace(**found))
+    if found is None:
+        return None
+    take, ask, of = (found.pop(name) for name in ("take", "ask", "of"))
+    return Move(PlayerPlace(**found), take, ask, of or "cross")
 
 
 def prefix_of(trace: Trace, move: Move, never: Collection[int] = ()) -> tuple[int, ...] | None:
@@ -88,6 +94,7 @@ def player_component(
     origin: str = "Recorded live",
     group: str = "",
     follows: bool = False,
+    asks: bool = False,
 ) -> Component[Move]:
     """Return the player of a trace as a component.
 
@@ -100,6 +107,7 @@ def player_component(
         steerable: whether another token can be taken.
         origin: the source of the maps, shown if they were not compared with teacher forcing.
         group: players of one group move together; "" moves alone.
+        asks: whether a weight below a token asks which heads look so.
         follows: whether another player of the group has the step buttons.
 
     The body is unsigned integers, the largest one meaning 1: 16 bits each, or 8 bits for more than
@@ -126,6 +134,7 @@ def player_component(
         "nForced": trace.n_forced,
         "never": list(never),
         "steerable": steerable,
+        "asks": asks,
         "alpha": alpha,
         "origin": origin,
         "gap": None if trace.forcing_gap is None else decimal(trace.forcing_gap),

@@ -3,8 +3,8 @@
 
 Object.assign(Player.prototype, {
   fillLanes() {
-    const { source, predicted, input, rows, unknown, special, laneSpans, ended, nForced, forced } =
-      this.message.header;
+    const { source, predicted, input, rows, unknown, special, laneSpans, sourceSpans, ended, nForced,
+      forced } = this.message.header;
     const T = predicted.length;
     this.source.replaceChildren(
       ...source.map((text, s) => {
@@ -12,7 +12,7 @@ Object.assign(Player.prototype, {
         write(chip, text);
         chip.classList.toggle("unknown", unknown.includes(s));
         chip.classList.toggle("special", special.includes(s));
-        const item = make("li", "", chip, make("span", "weight"));
+        const item = make("li", "", chip, this.askOf("cross", sourceSpans[s][0]));
         this.explainOn(item, chip, () => ({ kind: "cross", column: s }));
         return item;
       }),
@@ -39,11 +39,18 @@ Object.assign(Player.prototype, {
     this.target.replaceChildren(
       ...laneSpans.map(([first, end], c) => {
         const pieces = make("span", "pieces", chips.slice(first, end));
-        const item = make("li", end - first > 1 ? "word" : "", pieces, make("span", "weight"));
+        const item = make("li", end - first > 1 ? "word" : "", pieces, this.askOf("decoder_self", first));
         this.explainOn(item, pieces, () => (first <= this.step ? { kind: "own", column: c } : null));
         return item;
       }),
     );
+  },
+
+  /** The weight of a lane's item: a button that asks which heads look so at the key. */
+  askOf(of, ask) {
+    if (!this.message.header.asks) return make("span", "weight");
+    const onclick = () => this.choice.set(this.place(), { ...this.place(), of, ask });
+    return make("button", "weight", { title: "Which heads do this?", onclick });
   },
 
   /** Show the weight of a lane's item while the pointer is on it. */
