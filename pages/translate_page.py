@@ -63,8 +63,8 @@ def body(view: View) -> None:
         words = units_control() == "words"
     draw_player(Side(view, trace), words=words)
     st.caption(
-        f"{len(trace.src_tokens)} source and {len(trace.predicted_tokens)} target tokens, "
-        f"{decoded_text(view, trace)}. {word_start(trace.src_tokens)} "
+        f"{len(trace.src_tokens)} source and {len(trace.predicted_tokens)} target tokens, pieces "
+        f"and `</s>`; {decoded_text(view, trace)}. {word_start(trace.src_tokens)} "
         "Attention is not by itself an explanation." + missing_search_note(view, trace)
     )
     with download:

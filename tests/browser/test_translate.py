@@ -272,7 +272,7 @@ def check_step(page: Page, trace: Trace, step: int) -> None:
         row = np.pad(weights[step - 1], (0, lane == "Target"))
         np.testing.assert_allclose(found, np.where(row < 0.05, 0, row), atol=0.0051)
     facts = page.locator(".player .facts").inner_text().replace("−", "-")
-    said = re.search(r"entropy (\S+) bit\s+log P (\S+)", facts)
+    said = re.search(r"entropy (\S+) bit\s+log p so far (\S+)", facts)
     assert said is not None, facts
     expected = [trace.entropy[step - 1] / np.log(2), trace.log_probs[:step].sum()]
     np.testing.assert_allclose([float(each) for each in said.groups()], expected, atol=0.0051)

@@ -162,6 +162,6 @@ def how_decoded(view: View, trace: Trace) -> str:
 
 def decoded_text(view: View, trace: Trace) -> str:
     """Return the score and how the translation was produced, terms linked to the glossary."""
-    score = "no score" if math.isnan(trace.score) else f"score {signed(trace.score)} nats"
+    score = "no score" if math.isnan(trace.score) else f"final score {signed(trace.score)} nats"
     text = f"{score} ({how_decoded(view, trace)})"
     return linked(text, "score", "nats", "α", "temperature", "top k", "top p", "teacher forcing")

@@ -77,9 +77,9 @@ Object.assign(Player.prototype, {
     const parts = [
       fact("entropy", "entropy", entropy[t].toFixed(2), " bit",
         "How uncertain the choice is: 0 bits if one token is certain, 1 bit for a fair coin"),
-      fact("log P", "log-probability", signed(running[t]), "",
+      fact("log p so far", "log-probability", signed(running[t]), "",
         `Natural logarithm of the probability of the first ${t + 1} tokens, in nats`),
-      fact("score", "score", signed(penalised), "",
+      fact("score so far", "score", signed(penalised), "",
         `log P / ((5 + ${t + 1}) / 6)^${alpha}: what a beam search compares`),
     ];
     if (drawn) {
