@@ -111,15 +111,17 @@ def check_links(page: Page) -> None:
 
 def by_menu(page: Page, spec: PageSpec) -> None:
     """Go on to the next page: through its door if that one opens on it, else from beside it."""
-    link = "All models, and your own"
-    for door, entries in DOORS.items():
-        for number, (entry, (path, _)) in enumerate(entries.items()):
-            if path == spec.url_path and number:
-                page.get_by_role("radio", name=entry, exact=True).click()
-                until_at(page, f"/{spec.url_path}")
-                return
-            link = door if path == spec.url_path else link
-    page.get_by_role("link", name=link, exact=True).first.dispatch_event("click")
+    found = [
+        (door if path == next(iter(entries.values()))[0] else "", entry)
+        for door, entries in DOORS.items()
+        for entry, (path, _) in entries.items()
+        if path == spec.url_path
+    ]
+    link, entry = found[0] if found else ("All models, and your own", "")
+    if link:
+        page.get_by_role("link", name=link, exact=True).first.dispatch_event("click")
+    else:
+        page.get_by_role("radio", name=entry, exact=True).click()
     until_at(page, f"/{spec.url_path}")
 
 

@@ -1,11 +1,9 @@
 """Cost: the stored measurement, a walk, bytes of maps, and measuring on the server."""
 
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -49,23 +47,6 @@ def test_the_page_shows_what_the_file_holds(run_app: RunApp) -> None:
     app = run_app(at="complexity", width=str(made.widths[0]), quantity="memory")
     assert app.query_params["width"] == str(made.widths[0])
     assert table(app)["time in n"].tolist() != shown
-
-
-def test_two_exponents_of_memory_are_of_the_same_lengths(run_app: RunApp) -> None:
-    made = shipped()
-    app = run_app(at="complexity", width="512")
-    (text,) = (each.value for each in app.caption if "fused kernel" in each.value)
-    first, last, fused, kept = re.search(  # type: ignore[union-attr]
-        r"Over n = ([\d,]+) to ([\d,]+) .* exponent ([\d.]+) instead of ([\d.]+)\.", text
-    ).groups()
-    lengths = [n for n in made.lengths if int(first) <= n <= int(last.replace(",", ""))]
-    assert len(lengths) == 3
-    for kind, shown in (("attention", fused), ("explicit", kept)):
-        held = [next(c.bytes for c in made.cells if (c.kind, c.n, c.d) == (kind, n, 512))
-                for n in lengths]  # fmt: skip
-        assert float(shown) == pytest.approx(
-            np.polyfit(np.log(lengths), np.log(held), 1)[0], abs=0.005
-        )
 
 
 def test_lengths_of_one_machine_are_said_to_be_its_own(run_app: RunApp) -> None:

@@ -39,7 +39,9 @@ WITHOUT = {"family", "tours"}
 
 #: Views of a page whose controls cannot be reached from its first view.
 INSIDE: dict[str, tuple[dict[str, str], ...]] = {
-    "compare": ({"topic": "head"}, {"topic": "tokens"}, {"topic": "positions"}, {"topic": "heads"})
+    "attention": ({"display": "heads"}, {"display": "matrix"}),
+    "training": ({"training_view": "watch"}, {"training_view": "table3"}),
+    "compare": ({"topic": "head"}, {"topic": "tokens"}, {"topic": "positions"}, {"topic": "heads"}),
 }
 
 SENTENCE = "The cat sat on the mat."

@@ -8,8 +8,6 @@ import streamlit as st
 
 from figures.labels import code, plain, shorten
 from transformer.catalogue import find
-from transformer.errors import CheckpointError
-from transformer.files.safe import read_small
 from transformer.measures.compare import SIMILARITY_RULE
 from transformer.measures.words import WORD_RULE
 from transformer.trace.records import Trace
@@ -21,7 +19,6 @@ from ui.core.view import MAX_CHARACTERS, View, current_entries, is_blank
 from ui.core.widgets import bound, choose_one, draw_explained, fill
 from ui.frame.through_time import finished_in_words
 from ui.frame.twice import Setup
-from ui.models.rows import card_path
 from ui.work.cache import get_tracer
 
 _PAIRINGS = {
@@ -85,12 +82,6 @@ def read_right(setup: Setup, left: Trace) -> Setup:
 #: A language in a recipe or a name: "de", "deu", "de_DE", "deu_Latn".
 _CODE = re.compile(r"([a-z]{2,3})(?:[_-][A-Za-z]{2,4})?")
 
-#: The first line of a card of this project, "en to de: 4+4 layers".
-_CARD = re.compile(r"^An encoder-decoder Transformer, \S{2,8} to (\S{2,8}):", re.MULTILINE)
-
-#: Characters read of a card.
-_MOST_CHARACTERS = 2_000
-
 
 def target_language(view: View) -> str | None:
     """Return the language that the view's model writes, such as "de"; None if unknown."""
@@ -98,22 +89,8 @@ def target_language(view: View) -> str | None:
         return None
     if view.examples.kind == "letters":
         return None
-    for said in (languages_of_training(view.entry.whole, view.entry.metrics)[1], _of_card(view)):
-        if found := _CODE.fullmatch(said):
-            return found[1]
-    return None
-
-
-def _of_card(view: View) -> str:
-    path = card_path(view.entry)
-    if path is None:
-        return ""
-    try:
-        text = read_small(path)[:_MOST_CHARACTERS].decode("utf-8", "replace")
-    except CheckpointError:
-        return ""
-    found = _CARD.search(text)
-    return found[1] if found else ""
+    found = _CODE.fullmatch(languages_of_training(view.entry.whole, view.entry.metrics)[1])
+    return found[1] if found else None
 
 
 def warning(setup: Setup) -> str:

@@ -18,7 +18,6 @@ from transformer.experiments.maps import map_bytes, time_maps
 from transformer.experiments.records import (
     COMPARED,
     Measurement,
-    Row,
     crossings,
     exponents,
     shipped,
@@ -163,24 +162,6 @@ def _draw_table(made: Measurement, d: int) -> None:
             "time in d": [_interval(row.in_d) for row in rows],
         },
         hide_index=True,
-    )
-    st.caption(_fused_against_kept(made, rows, d))
-
-
-def _fused_against_kept(made: Measurement, rows: list[Row], d: int) -> str:
-    lengths = next(row.lengths for row in rows if row.kind == "explicit")
-    memory = {row.kind: row.memory for row in exponents(made, d, lengths)}  # over the same lengths
-    n = max((n for n in made.lengths if made.cell("explicit", n, d).seconds), default=None)
-    if n is None:
-        return ""
-    kept, fused = (made.cell(kind, n, d) for kind in ("explicit", "attention"))
-    times = [1e3 * float(np.median(each.seconds)) for each in (fused, kept)]
-    return (
-        f"A fused kernel makes the map in pieces and keeps none: at n = {n:,} it holds "
-        f"{fused.bytes / 1e6:,.0f} MB, where keeping the maps takes {kept.bytes / 1e6:,.0f} MB. "
-        f"Over n = {_range(lengths)} its memory grows with exponent "
-        f"{_or_dash(memory['attention'])} instead of {_or_dash(memory['explicit'])}. In this "
-        f"measurement the two take {times[0]:,.0f} and {times[1]:,.0f} ms."
     )
 
 

@@ -40,13 +40,6 @@ from ui.frame.steering import use_checkpoint
 from ui.work.cache import Plan, computed, get_trace
 from ui.work.results import Computation
 
-_TITLES = {
-    "continue": "Decoder only, as GPT (2018)",
-    "fill": "Encoder only, as BERT (2018)",
-    "translate": "One stack that translates",
-}
-
-
 #: The guesses of a model that fills in, at each place.
 GUESSES: Computation[tuple[Guesses, ...]] = Computation(
     "guesses", TOP, lambda model, trace: model.guesses(trace, TOP)
@@ -227,9 +220,8 @@ def draw_changes(view: View, entries: Sequence[Entry]) -> None:
 
 
 def _draw_entry(place: DeltaGenerator, view: View, entry: Entry) -> None:
-    title = _TITLES[entry.stack.task] if entry.stack else "Encoder and decoder, as T5 (2019)"
     head, button = place.columns([6, 1], vertical_alignment="center")
-    head.markdown(f"**{title}**: {plain(title_of(entry))}")
+    head.markdown(f"**{plain(title_of(entry))}**")
     with button.container(horizontal=True, horizontal_alignment="right"):
         if entry.name == view.entry.whole:
             st.button("In use", icon=":material/check:", disabled=True, key=f"use_{entry.name}")

@@ -199,10 +199,11 @@ def menu(on: PageSpec) -> dict[str, StreamlitPage]:
 
     It is `on` where that is behind the door, so that its door is marked, else the door's first.
     """
-    doors = {next(iter(entries.values()))[0]: door for door, entries in DOORS.items()}
     opened = _place_of(on)[0]
-    doors = {path: door for path, door in doors.items() if door != opened}
-    doors |= {on.url_path: opened} if opened else {}
+    doors = {
+        on.url_path if door == opened else next(iter(entries.values()))[0]: door
+        for door, entries in DOORS.items()
+    }
     return {spec.url_path: copy(_page(spec, doors.get(spec.url_path, ""))) for spec in PAGES}
 
 

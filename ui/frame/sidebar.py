@@ -51,15 +51,11 @@ from ui.frame.steering import (
 from ui.frame.through_time import draw_switch
 from ui.work.languages import languages_of
 from ui.work.models import default_name, entries, fresh, recorded_sentence, writes
-from ui.work.roots import without_root
 
 #: Largest number of parameters of a "small model": half of the paper's base.
 SMALL = 30_000_000
 #: The entry when there is no checkpoint.
 _NOTHING = Entry("", ModelRef(Path()))
-
-#: Most broken checkpoints listed in the sidebar; the Models page lists all.
-_MOST_BROKEN = 20
 
 _KIND = "headlight_kind"
 
@@ -78,8 +74,6 @@ def draw_sidebar(asks: bool) -> View:
         if entry.kind == "archive"
         else _draw_model(entry, titles, asks)
     )
-    with st.sidebar:
-        _draw_broken([each for each in found if not each.ok])
     keep_view(view, found)
     return view
 
@@ -262,23 +256,8 @@ def _draw_models_link() -> None:
     )  # fmt: skip
 
 
-def _draw_broken(broken: Sequence[Entry]) -> None:
-    """List the checkpoints that cannot be used, and why."""
-    if not broken:
-        return
-    count = "1 checkpoint" if len(broken) == 1 else f"{len(broken)} checkpoints"
-    with st.expander(f"{count} cannot be used", icon=":material/warning:"):
-        for entry in broken[:_MOST_BROKEN]:
-            st.caption(plain(without_root(str(entry.error))))
-        if len(broken) > _MOST_BROKEN:
-            st.caption(f"And {len(broken) - _MOST_BROKEN} more, all listed on the Models page.")
-
-
 def _draw_device(available: tuple[str, ...]) -> str:
     if len(available) == 1:
-        st.caption(
-            ":material/memory: Runs on the CPU; this machine has no GPU that PyTorch can use."
-        )
         return available[0]
     device = url_state.get(DEVICE)
     if device not in available:

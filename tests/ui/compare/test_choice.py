@@ -56,7 +56,6 @@ def test_sentences_to_match_over_are_the_examples_of_both_sides_once_each() -> N
 
 
 SHIPPED = ROOT / "checkpoints"
-CARD = "# x\n\nAn encoder-decoder Transformer, en to fr: 4+4 layers"
 
 
 @pytest.fixture
@@ -68,19 +67,16 @@ def bare(tmp_path: Path, tiny_checkpoint: Path, monkeypatch: pytest.MonkeyPatch)
     return folder
 
 
-@pytest.mark.parametrize(("metrics", "card", "language"), [
-    (None, CARD, "fr"),
-    ({"imported": {"format": "marian", "source": "models/opus-mt-en-fi"}}, "", "fi"),
-    (None, "", None),
-    ({"training": 3}, "", None),
-    ({"imported": {"source": ["x"]}}, "", None),
-    ({"training": {"recipe": {"data": {"src": "en", "tgt": "<b>"}}}}, "", None),
+@pytest.mark.parametrize(("metrics", "language"), [
+    ({"imported": {"format": "marian", "source": "models/opus-mt-en-fi"}}, "fi"),
+    (None, None),
+    ({"training": 3}, None),
+    ({"imported": {"source": ["x"]}}, None),
+    ({"training": {"recipe": {"data": {"src": "en", "tgt": "<b>"}}}}, None),
 ])  # fmt: skip
-def test_a_card_or_name_says_it(bare: Path, metrics: Any, card: str, language: str | None) -> None:
+def test_a_record_or_name_says_it(bare: Path, metrics: Any, language: str | None) -> None:
     if metrics:
         (bare / "metrics.json").write_text(json.dumps(metrics))
-    if card:
-        (bare / "README.md").write_text(card)
     found = make_view(bare)
     assert target_language(found) == language
     french = make_view(SHIPPED / "everyday-en-fr")
