@@ -75,7 +75,8 @@ def test_attention_offers_its_kinds(open_page: RunApp, name: str, offered: list[
     app = open_page(name, kind="cross", display="matrix", units="words", dim="on", pin="q1")
     assert offered_kinds(app) == offered and app.get("download_button")
     assert not app.error and not app.warning
-    assert bool(app.sidebar.get("slider")) == (name == "t5")  # only one of them decodes
+    groups = [each.key for each in app.sidebar.get("button_group")]
+    assert ("search_box" in groups) == (name == "t5")  # only one of them decodes
     assert bool(app.sidebar.text_area) == (not name.endswith(".npz"))
 
 
