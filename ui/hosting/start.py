@@ -50,9 +50,8 @@ def problems() -> list[str]:
 def prepare() -> None:
     """Set limits, and remove leftovers of a killed server."""
     VISITORS.most = most_visitors()
-    limit_lines()
-    # Read by PyTorch, here and in processes that train.
-    os.environ.setdefault("OMP_NUM_THREADS", str(processors()))
+    if (count := processors()) < (os.cpu_count() or 1):  # PyTorch knows the machine's only
+        os.environ.setdefault("OMP_NUM_THREADS", str(count))
     with suppress(ImportError, ValueError, OSError):
         import resource
 
@@ -65,6 +64,7 @@ def prepare() -> None:
             lines.append("Removed training runs of a killed process")
     for line in lines:
         log.warning("Headlight: %s", line)
+    limit_lines()
 
 
 class Sparse(logging.Filter):

@@ -55,11 +55,15 @@ def test_a_start_needs_no_place_for_temporary_files(
     monkeypatch.setattr(tempfile, "tempdir", None)
     monkeypatch.setattr(tempfile, "_candidate_tempdir_list", list)
     monkeypatch.setattr(start, "limit_lines", lambda: None)  # of this process
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    monkeypatch.setenv("OMP_NUM_THREADS", "")
+    monkeypatch.delenv("OMP_NUM_THREADS")
+    monkeypatch.setattr(start, "processors", lambda: 2)
+    monkeypatch.setattr(start.os, "cpu_count", lambda: 64)
     monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(tmp_path))
     (tmp_path / f"{own_prefix('.importing.')}x").mkdir()
     start.prepare()
     assert [*tmp_path.iterdir()] == []  # the rest of the start went on
+    assert start.os.environ["OMP_NUM_THREADS"] == "2"  # in a container with two of 64 processors
 
 
 def record(line: int, text: str, error: Exception | None = None) -> logging.LogRecord:
