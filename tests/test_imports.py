@@ -49,7 +49,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("ui.frame",),
     (
         "ui.attention", "ui.beam", "ui.complexity", "ui.family", "ui.head", "ui.models",
-        "ui.parsing", "ui.positions", "ui.tokens", "ui.translate",
+        "ui.parsing", "ui.positions", "ui.removals", "ui.tokens", "ui.translate",
     ),
     ("ui.compare", "ui.floor", "ui.tours", "ui.training"),
     ("headlight",),

@@ -2,12 +2,15 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from figures.labels import signed
 from tests.pages.conftest import RunApp
 from tests.pages.links import press, said, trace_of
 from tests.pages.test_translate import translation
+from transformer.trace.removals import Head, needs
 from transformer.translator import Translator
 
 CAT = "The cat sat on the mat."
@@ -81,3 +84,25 @@ def test_compare_sets_the_original_beside_the_edited_model(
     assert "**A** the original · **B** the edited model" in text
     for each in (whole, whole.edited("off cross")):
         assert each.trace(CAT).text.split()[0] in text
+
+
+def test_heads_off_says_what_a_translation_needs(
+    open_page: RunApp, random_checkpoints: Path
+) -> None:
+    app = open_page("removals")
+    whole = Translator.load(random_checkpoints / "alpha", "cpu")
+    found = needs(whole.model, whole.trace(CAT))
+    heads = {kind: each.sum(-1) for kind, each in found.heads.items()}
+    kind = min(heads, key=lambda each: heads[each].min())
+    layer, head = np.unravel_index(heads[kind].argmin(), heads[kind].shape)
+    first = Head(kind, int(layer), int(head)).off
+    text = said(app).replace("\\", "")
+    assert f"Most needed: **{first.place}**, {signed(heads[kind].min())} nats" in text
+    press(app, f"needs {first}")
+    assert edits(app) == str(first)
+    other = whole.edited(str(first)).trace(CAT)
+    text = said(app).replace("\\", "")
+    assert "They differ from token" in text or "The same words" in text
+    assert other.text in text or other.text == whole.trace(CAT).text
+    app.selectbox(key="needs_of").set_value(2).run()
+    assert app.query_params["step"] in ("3", ["3"])

@@ -10,6 +10,7 @@ so are rows that see a single key, whose weight there says nothing.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Literal, get_args
 
@@ -211,3 +212,26 @@ def _seen(mask: Bools, causal: bool) -> NDArray[np.int64]:
 def _rows(mask: Bools, causal: bool) -> Bools:
     rows: Bools = mask.any(axis=-1) & (_seen(mask, causal) > 1)
     return rows
+
+
+def largest_weights(maps: Floats, row: int | None = None) -> Floats:
+    """Return each head's largest weight [L, H], of one row or as the mean over all rows."""
+    largest: Floats = maps.max(-1)  # [L, H, n]
+    return largest.mean(-1) if row is None else largest[..., row]
+
+
+def rank_correlation(one: Floats, other: Floats) -> float:
+    """Return Spearman's rank correlation of two arrays of one size; nan if one is constant.
+
+    Equal values share the mean of their ranks.
+    """
+
+    def ranks(values: Floats) -> Floats:
+        _, place, counts = np.unique(values.ravel(), return_inverse=True, return_counts=True)
+        ends = counts.cumsum()
+        mean: Floats = (ends - (counts - 1) / 2).astype(np.float32)[place.ravel()]
+        return mean
+
+    a, b = (each - each.mean() for each in (ranks(one), ranks(other)))
+    scale = math.sqrt(float(a @ a) * float(b @ b))
+    return float(a @ b) / scale if scale else math.nan

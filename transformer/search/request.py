@@ -96,6 +96,16 @@ def refuse_unknown(options: Mapping[str, object]) -> None:
         raise TypeError(f"unexpected keyword argument {min(unknown)!r}")
 
 
+def never_generated(config: ModelConfig) -> set[int]:
+    """Return the ids that are never generated: padding, `<s>`, and the config's suppressed ids."""
+    return {config.pad_id, config.bos_id, *config.suppressed_ids} - {config.eos_id}
+
+
+def excluded(config: ModelConfig) -> tuple[int, ...]:
+    """Return the ids that get no probability, ascending."""
+    return tuple(sorted(never_generated(config))) if config.renormalise else ()
+
+
 def search_settings(
     config: ModelConfig,
     beam_size: int,
@@ -114,7 +124,7 @@ def search_settings(
         raise InputError(f"sampling must be a Sampling, not {type(sampling).__name__}")
     if sampling is not None and size != 1:
         raise InputError(f"beam size {size} cannot be sampled with; allowed is 1")
-    never = {config.pad_id, config.bos_id, *config.suppressed_ids} - {config.eos_id}
+    never = never_generated(config)
     unknown = set() if options.get("allow_unknown") else {config.unk_id}
     rule = options.get("rule", PAPER)
     return SearchSettings(
@@ -124,7 +134,7 @@ def search_settings(
         bos_id=config.bos_id,
         eos_id=config.eos_id,
         suppressed=tuple(sorted(never | unknown)),
-        excluded=tuple(sorted(never)) if config.renormalise else (),
+        excluded=excluded(config),
         forced_eos=config.forced_eos,
         n_best=1 if top_k is None and rule == PAPER else None,
         record=top_k is not None,

@@ -279,3 +279,22 @@ class LogitShares:
         arrays = (*self.heads.values(), self.feed_forward)
         parts = sum(float(each.sum(dtype=np.float64)) for each in arrays)
         return parts + self.embedding + self.position + self.bias
+
+
+@dataclass(frozen=True, eq=False)
+class Needs:
+    """The change of a translation's log-probabilities without single parts of the model.
+
+    Values are in nats for each of the T tokens, negative where a token becomes less likely.
+    """
+
+    log_probs: Floats  # [T], with all parts
+    heads: dict[AttentionKind, Floats]  # [L, H, T]
+    words: Floats  # [S, T], without the edges from any step to a source token
+    networks: dict[StackName, Floats]  # [L, T], without a feed-forward network
+    layers: dict[StackName, Floats]  # [L, T], without a whole layer
+
+    def of(self, changes: Floats, step: int | None) -> Floats:
+        """Return changes [..., T] of one step, or of the whole translation for None: [...]."""
+        chosen: Floats = changes.sum(-1) if step is None else changes[..., step]
+        return chosen

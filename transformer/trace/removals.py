@@ -13,13 +13,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from transformer.edits.language import KINDS, Edit
+from transformer.edits.language import KINDS, Edit, Verb
 from transformer.edits.model import Means, edited
 from transformer.hooks import HeadGates
 from transformer.model import Transformer
 from transformer.search.scoring import normalised
 from transformer.trace.building import to_array
-from transformer.trace.records import Trace
+from transformer.trace.records import Needs, StackName, Trace
 from transformer.types import ATTENTION_KINDS, AttentionKind, Floats, Report
 
 #: Numbers that the log-probabilities of one batch hold at most: 64 MB.
@@ -120,6 +120,31 @@ def with_edits(
         if progress is not None:
             progress(done, len(edits))
     return np.stack(rows) if rows else np.zeros((0, len(before)), np.float32)
+
+
+def needs(model: Transformer, trace: Trace, *, excluded: Sequence[int] = ()) -> Needs:
+    """Return what a trace's translation needs: single heads, source words, networks, layers."""
+    config = model.config
+    depths: dict[StackName, int] = {
+        "encoder": config.n_encoder_layers, "decoder": config.n_decoder_layers,
+    }  # fmt: skip
+
+    def without(edits: Sequence[Edit]) -> Floats:
+        return with_edits(model, trace, [[edit] for edit in edits], excluded=excluded)
+
+    def each_layer(verb: Verb) -> dict[StackName, Floats]:
+        return {
+            name: without([Edit(verb, name, layer) for layer in range(n)])
+            for name, n in depths.items()
+        }
+
+    return Needs(
+        log_probs(model, trace, excluded=excluded),
+        without_heads(model, trace, excluded=excluded),
+        without([Edit("cut", "cross", key=key) for key in range(len(trace.src_ids))]),
+        each_layer("ffn off"),
+        each_layer("skip"),
+    )
 
 
 class Pruned(NamedTuple):

@@ -88,7 +88,7 @@ def read_setup(view: View) -> Setup:
     if view.entry.ref.edits and not url_state.stored(CompareChoice.pairing):
         pairing = "edits"
     if pairing == "edits" and view.entry.ref.edits:
-        return Setup(pairing, original(view), view, others)
+        return Setup(pairing, view.original, view, others)
     if pairing == "sentences" and view.kind != "archive":
         return Setup(pairing, view, replace(view, sentence=second_sentence(view)), others)
     refused, entry = "", find(found, asked)
@@ -100,11 +100,6 @@ def read_setup(view: View) -> Setup:
     elif asked not in others:  # a moment of another checkpoint's training, by a link
         others = (asked, *others)
     return Setup("models", view, beside(view, entry), others, refused)
-
-
-def original(view: View) -> View:
-    """Return the view of the model without its edits."""
-    return replace(view, entry=replace(view.entry, ref=view.entry.ref.edited("")))
 
 
 def beside(view: View, entry: Entry) -> View:

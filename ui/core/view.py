@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -142,6 +142,11 @@ class View:
     def kind(self) -> Kind:
         """The kind of model; some pages do not work with all kinds."""
         return self.entry.kind
+
+    @property
+    def original(self) -> View:
+        """The view of the model without its edits."""
+        return replace(self, entry=replace(self.entry, ref=self.entry.ref.edited("")))
 
     @property
     def examples(self) -> Examples:

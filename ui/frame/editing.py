@@ -120,19 +120,25 @@ def add(text: str) -> None:
         _put([*chosen, edit])
 
 
+def toggle(edit: Edit) -> None:
+    """Take a part out, or bring it back."""
+    chosen = _chosen()
+    _put([each for each in chosen if each != edit] if edit in chosen else [*chosen, edit])
+
+
 def offer_switch(view: View, kind: AttentionKind, layer: int, head: int) -> None:
     """Draw the button that takes a head out, or brings it back; in a fragment or not."""
     if view.kind != "checkpoint":
         return
     where = next(name for name, each in KINDS.items() if each == kind)
-    chosen, edit = _chosen(), Edit("off", where, layer, head)
-    out = edit in chosen
+    edit = Edit("off", where, layer, head)
+    out = edit in _chosen()
     if st.button(
         "Bring this head back" if out else "Take this head out", key="edit_switch",
         type="tertiary", icon=":material/undo:" if out else ":material/content_cut:",
         help=f"Translate {'with' if out else 'without'} {edit.place}, on every page.",
     ):  # fmt: skip
-        _put([each for each in chosen if each != edit] if out else [*chosen, edit])
+        toggle(edit)
         st.rerun()
 
 

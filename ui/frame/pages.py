@@ -117,8 +117,9 @@ PAGES: tuple[PageSpec, ...] = (
     PageSpec("attention", "Attention", ":material/grid_view:"),
     PageSpec("head", "Inside a head", ":material/center_focus_strong:", ("heads",)),
     PageSpec("floor", "Floor plan", ":material/floor:", ("internals",)),
-    PageSpec("tokens", "Tokens", ":material/content_cut:", ("vocabulary",)),
+    PageSpec("tokens", "Tokens", ":material/segment:", ("vocabulary",)),
     PageSpec("positions", "Positions", ":material/waves:", model="shown"),
+    PageSpec("removals", "Heads off", ":material/content_cut:", ("internals",)),
     PageSpec("compare", "Compare", ":material/compare:"),
     PageSpec("training", "Train a toy", ":material/model_training:", model="absent"),
     PageSpec("family", "Family", ":material/family_history:", model="shown"),
@@ -144,6 +145,7 @@ DOORS: dict[str, dict[str, tuple[str, dict[str, str]]]] = {
         "Floor plan": ("floor", {}), "Tokens": ("tokens", {}), "Positions": ("positions", {}),
     },
     "Experiments": {
+        "Heads off": ("removals", {}),
         "Compare": ("compare", {}),
         "Train a toy": ("training", {"training_view": "toy"}),
         "Watch a run": ("training", {"training_view": "watch"}),

@@ -23,10 +23,12 @@ from transformer.measures.heads import (
     even_share,
     information,
     kept_lines,
+    largest_weights,
     mass_by_head,
     mutual_information,
     pattern_mask,
     pattern_share,
+    rank_correlation,
     ranked,
     widen,
 )
@@ -300,3 +302,22 @@ def test_what_is_not_in_the_sentence_or_not_translated_is_not_found() -> None:
     assert find_referent(ends, "it", NOUNS) is None
     without = dataclasses.replace(trace, encoder_self=np.zeros((0, 0, 0, 0), np.float32))
     assert find_referent(without, "it", NOUNS) is None
+
+
+@given(hnp.arrays(np.float32, (2, 12), elements=st.integers(-3, 3)))
+def test_rank_correlation_is_that_of_ranks_counted_one_by_one(pair: np.ndarray) -> None:
+    def ranks(values: np.ndarray) -> list[float]:
+        return [sum(v < x for v in values) + (sum(v == x for v in values) + 1) / 2 for x in values]
+
+    if len(set(pair[0])) == 1 or len(set(pair[1])) == 1:
+        assert math.isnan(rank_correlation(*pair))
+        return
+    expected = np.corrcoef(ranks(pair[0]), ranks(pair[1]))[0, 1]
+    assert rank_correlation(*pair) == pytest.approx(expected, abs=1e-5)
+    assert rank_correlation(pair[0], np.exp(pair[0])) == pytest.approx(1)
+
+
+def test_largest_weights_of_a_row_and_on_average() -> None:
+    maps = make_trace(S=6, T=4).cross
+    assert np.array_equal(largest_weights(maps, 2), maps[:, :, 2].max(-1))
+    np.testing.assert_allclose(largest_weights(maps)[1, 2], np.mean([max(r) for r in maps[1, 2]]))

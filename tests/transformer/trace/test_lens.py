@@ -18,6 +18,7 @@ from transformer.trace.removals import (
     Head,
     heads_of,
     log_probs,
+    needs,
     pruned,
     with_edits,
     without_heads,
@@ -93,6 +94,20 @@ def test_the_batch_of_removals_is_a_loop_of_edits(model: Transformer, trace: Tra
     np.testing.assert_allclose(loop[-1], change, atol=1e-5)
     out = without_heads(model, trace, removed=heads[:1])
     assert not out[heads[0].kind][heads[0].layer, heads[0].head].any()
+
+
+def test_needs_are_single_edits(model: Transformer, trace: Trace) -> None:
+    found = needs(model, trace)
+    own = log_probs(model, trace)
+    for changes, edit in (
+        (found.words[1], "cut cross k2"),
+        (found.networks["encoder"][0], "ffn off encoder.1"),
+        (found.layers["decoder"][-1], f"skip decoder.{model.config.n_decoder_layers}"),
+    ):
+        other = log_probs(edited(model, edit), trace)
+        np.testing.assert_allclose(changes, other - own, atol=1e-6)
+    assert found.of(found.words, None) == pytest.approx(found.words.sum(1))
+    assert np.array_equal(found.of(found.heads["cross"], 2), found.heads["cross"][..., 2])
 
 
 def test_pruning_takes_every_head_least_harmful_first(trace: Trace) -> None:

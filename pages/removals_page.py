@@ -1,0 +1,40 @@
+"""Heads off: each part of the model taken out in turn, and what a translation needs."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import streamlit as st
+
+from transformer.trace.records import Trace
+from ui.core import url_state
+from ui.core.url_state import STEP
+from ui.core.view import View, current_view
+from ui.core.widgets import draw_explained
+from ui.frame.pages import require_frame
+from ui.removals.views import NEEDS, draw_change, draw_choice, draw_heads, draw_parts
+from ui.work.cache import Plan, get_trace
+
+require_frame()
+
+
+def opening(view: View, trace: Trace) -> Plan:
+    """Compute the needs, and the original's translation, in the same job as the trace."""
+    yield NEEDS
+    if view.entry.ref.edits:
+        yield view.original.request
+
+
+url_state.show(STEP)
+draw_explained("removals")
+now = current_view()
+trace = get_trace(now, partial(opening, now))
+st.markdown(
+    "Which parts does this translation need? Each is taken out in turn. **Click a head to take it "
+    "out.**"
+)
+if now.entry.ref.edits:
+    draw_change(now, trace, get_trace(now.original))
+step = draw_choice(trace)
+draw_heads(now, trace, step)
+draw_parts(now, trace, step)

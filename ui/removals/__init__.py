@@ -1,0 +1,1 @@
+"""Heads off: what a translation needs."""
