@@ -13,7 +13,9 @@ import pytest
 from streamlit.testing.v1 import AppTest, element_tree
 from streamlit.testing.v1.element_tree import Button, DownloadButton, Widget
 
+from figures.removals import selection_of
 from tests.pages.conftest import RunApp
+from transformer.types import ATTENTION_KINDS as KINDS
 from ui.frame.pages import PAGES, PageSpec
 
 Name = tuple[str, str]
@@ -87,9 +89,11 @@ def widgets(app: AppTest) -> dict[Name, Any]:
     for node in nodes(app):
         if isinstance(node, element_tree.UnknownElement):
             assert node.type in STATELESS, f"a {node.type} that this test does not know"
-            # A clickable chart needs an id and a place in the URL, like a widget.
+            # A clickable chart needs an id and a place in the URL, like a widget; a click on a
+            # head is an edit, as from the buttons below.
             proto = getattr(node, "proto", None)
-            assert node.type == "bidi_component" or not getattr(proto, "selection_mode", ())
+            picked = set(getattr(proto, "selection_mode", ())) - set(map(selection_of, KINDS))
+            assert node.type == "bidi_component" or not picked
         if not isinstance(node, Widget) or isinstance(
             node, Button | DownloadButton | element_tree.MenuButton
         ):
