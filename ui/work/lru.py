@@ -108,12 +108,6 @@ class Lru:
             if self._results:
                 self._bytes -= self._results.popitem(last=False)[1][1]
 
-    def clear(self) -> None:
-        """Remove all results."""
-        with self._lock:
-            self._results.clear()
-            self._bytes = 0
-
 
 def seal(record: Any) -> int:
     """Make every array in a record read-only.

@@ -2,6 +2,7 @@
 
 import dataclasses
 import threading
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from transformer.types import Floats
 from ui.core.layout import sized
 from ui.core.view import View
 from ui.work import cache, results
-from ui.work.cache import PICTURES, drawn
+from ui.work.cache import drawn
 from ui.work.lru import Lru
 
 MADE: list[str] = []
@@ -41,7 +42,7 @@ def figure(values: Floats, *, title: str) -> go.Figure:
 @pytest.fixture(autouse=True)
 def _nothing_made(monkeypatch: pytest.MonkeyPatch) -> None:
     MADE.clear()
-    PICTURES.clear()
+    monkeypatch.setattr(cache, "PICTURES", Lru(2**20, attrgetter("nbytes")))
     monkeypatch.setattr(results, "CACHE", Lru(64 * 2**20))
 
 
@@ -69,9 +70,9 @@ def test_it_is_sent_as_it_would_be_without() -> None:
     plain = spec_of(sized(chart(values[0], "a")))
     del ready.to_dict()["datasets"]  # of a copy
     assert spec_of(ready) == plain == spec_of(ready)
-    before = PICTURES.nbytes
+    before = cache.PICTURES.nbytes
     kept = drawn(figure, values, title="b")
-    assert PICTURES.nbytes > before + 8 * values.size
+    assert cache.PICTURES.nbytes > before + 8 * values.size
     assert to_json(kept.to_dict()) == to_json(figure(values, title="b").to_dict())
     assert sized(kept) is kept
 

@@ -38,7 +38,7 @@ def test_the_bound_holds_and_the_least_recently_used_goes_first() -> None:
     assert list(cache) == ["c", "a", "d"]
     cache.put("large", np.zeros(size))
     assert list(cache) == ["large"]
-    cache.clear()
+    cache.forget()
     assert (len(cache), cache.nbytes) == (0, 0)
 
 
