@@ -137,7 +137,7 @@ def test_hover_reads_the_exact_weight_tokens_are_text_and_dimmed_columns_are_gre
     eventually(page, lambda: waiting.texts(labels), [plain(token) for token in trace.src_tokens])
     assert page.locator(".lens b, .lens script").count() == 0
     hidden = trace.cross[1, 2][:, -1].mean()
-    expect(page.get_by_text(f"hides {hidden:.1%} of the attention")).to_be_visible()
+    expect(page.get_by_text(f"hides {hidden:.2f} of the attention")).to_be_visible()
     until_passes(
         page,
         lambda: np.testing.assert_array_equal(

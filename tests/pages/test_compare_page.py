@@ -305,7 +305,7 @@ SAME: dict[str, tuple[str, dict[str, str]]] = {
 
 #: Keys that depend on where a component is: on a page alone, or beside another.
 PLACE = {
-    "follows", "group", "label", "max_height", "never", "session", "single", "steerable",
+    "asks", "follows", "group", "label", "max_height", "never", "session", "single", "steerable",
 }  # fmt: skip
 
 

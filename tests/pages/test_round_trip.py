@@ -184,8 +184,7 @@ def in_sidebar(app: AppTest, node: Any) -> bool:
 IN_POPOVERS: dict[str, tuple[dict[str, str], int]] = {
     "": ({"prefix": "4.5"}, 3),
     "attention": (
-        {"combine": "max", "map": "heads", "heads": "1.2-2.3", "display": "matrix",
-         "find": "first", "find_in": "encoder_self-cross"}, 6,
+        {"combine": "max", "map": "heads", "heads": "1.2-2.3", "display": "matrix"}, 4,
     ),
     "compare": ({"topic": "maps", "units": "words", "dim": "on", "combine": "max"}, 9),
 }  # fmt: skip
