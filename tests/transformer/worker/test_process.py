@@ -173,27 +173,6 @@ def test_an_outcome_is_returned_or_raised() -> None:
     assert failed.phase == "failed" and failed.error.endswith("'first\\nsecond'")
 
 
-def test_progress_and_requests_pass_between_threads() -> None:
-    asked = threading.Event()
-
-    def work(job: Job[object]) -> object:
-        job(1, 2)
-        asked.wait(60)
-        return job.request
-
-    seen: list[tuple[int, int]] = []
-
-    def waiting(*progress: int) -> None:
-        seen.append(progress)
-        job.ask("faster")
-        asked.set()
-
-    job: Job[object] = Job()
-    assert job.progress == UNKNOWN
-    assert job.start(work).result(waiting) == "faster"
-    assert seen[-1] == (1, 2)
-
-
 def test_work_ends_at_its_next_report_once_the_caller_has_left() -> None:
     left = threading.Event()
 
