@@ -1,9 +1,10 @@
 """Every page, light on a screen and dark on a phone: no error in the console, no request that
 fails, nothing too wide, nothing under the keys' hint, no menu cut off, nothing that axe finds
-serious."""
+serious; and in windows of six widths no control cut off, no tiny text, no label on a label."""
 
 from functools import partial
 from importlib.resources import files
+from pathlib import Path
 from typing import Literal
 
 from playwright.sync_api import BrowserContext, Page, expect
@@ -11,7 +12,7 @@ from playwright.sync_api import BrowserContext, Page, expect
 from tests.browser.waiting import eventually, until_at, until_passes, until_settled
 from ui.frame.pages import DOORS, PAGES, PageSpec
 
-QUERY = "checkpoint=reverse-toy&sentence=abcde"
+QUERY = "checkpoint=everyday-en-de&beam=2&sentence=She was reading a book when I came home."
 
 #: Deque's checker of what readers with a screen reader or a keyboard alone meet.
 AXE = (files("axe_playwright_python") / "axe.min.js").read_text("utf-8")
@@ -53,6 +54,37 @@ IN_THE_WAY = """() => {
         && box(each).top < at.bottom && box(each).bottom > at.top);
     return [...out, ...below].map((each) => each.outerHTML.slice(0, 120));
 }"""
+
+#: What a window spoils, and a script that notes for it what is written on a canvas: each text with
+#: its size, middle, width and angle.
+SPOILT = (Path(__file__).parent / "boxes.js").read_text("utf-8")
+NOTE = """(() => {
+    const { prototype: pen } = CanvasRenderingContext2D, { fillText, fillRect } = pen;
+    pen.fillRect = function (x, y, w, h) { // may cover what was written
+        const { a, d, e, f } = this.getTransform();
+        this.canvas.written = this.canvas.written?.filter(([, , u, v, wide]) =>
+            u + wide / 2 < a * x + e || u - wide / 2 > a * (x + w) + e
+            || v < d * y + f || v > d * (y + h) + f);
+        return fillRect.call(this, x, y, w, h);
+    };
+    pen.fillText = function (text, x, y, ...more) {
+        const { a, b, c, d, e, f } = this.getTransform(), wide = this.measureText(text);
+        const along = { center: 0, right: -0.5, end: -0.5 }[this.textAlign] ?? 0.5;
+        const u = x + along * wide.width;
+        const v = y + (wide.actualBoundingBoxDescent - wide.actualBoundingBoxAscent) / 2;
+        const size = parseFloat(/[\\d.]+px/.exec(this.font)[0]) * Math.hypot(b, d);
+        (this.canvas.written ??= []).push([text, size, a * u + c * v + e, b * u + d * v + f,
+            wide.width * Math.hypot(a, b), Math.atan2(b, a)]);
+        return fillText.call(this, text, x, y, ...more);
+    };
+    const canvas = HTMLCanvasElement.prototype;
+    const { set, ...about } = Object.getOwnPropertyDescriptor(canvas, "width");
+    Object.defineProperty(canvas, "width", { ...about, set(to) {
+        this.written = [];
+        set.call(this, to);
+    } });
+})()"""
+SIZES = ((820, 1180), (1024, 768), (1120, 700), (1920, 1080))  # beside those of the looks
 
 #: Pictures on the page, in shadow roots too, that a screen reader would meet without a name.
 UNNAMED = """() => {
@@ -129,6 +161,7 @@ def test_no_page_says_anything_wrong_or_is_too_wide(app: str, window: BrowserCon
     """All are seen in both themes and sizes; in which of them a page is opened takes turns."""
     wrong: list[str] = []
     page = window.new_page()
+    page.add_init_script(NOTE)
     looks: list[Look] = [("light", 1280, 720), ("dark", 390, 844)]
     where = ""
 
@@ -161,10 +194,15 @@ def test_no_page_says_anything_wrong_or_is_too_wide(app: str, window: BrowserCon
                 settled(page)
             expect(page.get_by_test_id("stException")).to_have_count(0)
             until_passes(page, partial(check_places, page, f"{where}, {look}"))
+            wrong += [f"{where}, {look}: {each}" for each in page.evaluate(SPOILT)]
         page.keyboard.press("Tab")  # makes what scrolls reachable
         # What stands around every page is looked at once in each theme.
         part = "document" if spec in PAGES[:2] else "document.querySelector('[data-testid=stMain]')"
         wrong += [f"{where}, {looks[1]}: {each}" for each in page.evaluate(SERIOUS % part)]
+        for width, height in SIZES:
+            page.set_viewport_size({"width": width, "height": height})
+            settled(page)
+            wrong += [f"{where}, {width} px: {each}" for each in page.evaluate(SPOILT)]
         looks.reverse()
     page.close()
     # A page that is left takes its unfinished requests with it.
