@@ -24,7 +24,7 @@ from ui.core import url_state
 from ui.core.examples import Act, Riddle, languages_of_training
 from ui.core.languages import name_of
 from ui.core.url_state import Param
-from ui.core.view import View, ask_for, say_next, times_asked
+from ui.core.view import View, say_next, times_asked
 from ui.frame.pages import open_page
 from ui.work.cache import get_trace
 
@@ -137,14 +137,13 @@ def _explore(riddle: Riddle, staged: Sequence[Staged]) -> None:
     if type(at) is not int or not 0 <= at < len(staged):
         return
     act, _, referent, look = staged[at]
-    page, link = "translate", {"step": str(referent.step + 1)}
+    page, link = "translate", {"sentence": act.sentence, "step": str(referent.step + 1)}
     if look is not None:
         link |= {"kind": look.kind, "layer": str(look.layer + 1), "head": str(look.head + 1)}
         if look.kind == "encoder_self":  # the player shows the decoder's heads
             word = referent.words[referent.pronoun][0]
             page, link["pin"] = "attention", f"q{word + 1}"
             link |= {"display": "heads", "units": "words"}
-    ask_for(act.sentence)
     open_page(page, link)
     light = f"This is the light from {code(riddle.pronoun)} in one head"
     say_next(act.sentence, f"{light}. Next: try other heads, or ask which ones do this.")
