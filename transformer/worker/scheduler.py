@@ -110,7 +110,8 @@ class Scheduler:
         """Return the number of jobs ahead of a turn, after ending one that runs for too long."""
         with self._lock:
             if self._running and time.monotonic() - self._since > self._patience:
-                self._end(self._running)
+                self._running = None  # its turn stays set: it may not have noticed yet
+                self._start_next()
             return self._queue.index(turn) if turn in self._queue else 0
 
 
