@@ -173,10 +173,10 @@ def test_a_key_is_followed_through_all_stages(
     query = f"sentence={quote(waiting.SENTENCE)}&kind=cross&layer=2&head=3&query=2&key=1"
     page = open_page(f"{address}/head?{query}", "dark")
     view = page.locator(".stages")
-    expect(view.locator("section.stage")).to_have_count(9)  # the softmax and its divisor come first
-    expect(view.locator("canvas")).to_have_count(8)  # cross-attention has no mask to draw
-    for part in ("input.divisor", ".bench canvas", ".bench .facts"):  # on the first screen
-        expect(view.locator(part)).to_be_in_viewport(ratio=1)
+    expect(view.locator("section.stage")).to_have_count(8)
+    expect(view.locator("canvas")).to_have_count(7)  # cross-attention has no mask to draw
+    expect(view.locator("h3").first).to_be_in_viewport()
+    expect(view.locator("h3").first).to_have_text("1  Three views of a token")
     expect(view.locator("math").first).to_be_visible()
     assert view.locator("b").count() == 0  # tokens are text
 
@@ -217,10 +217,9 @@ def test_a_key_is_followed_through_all_stages(
     expect(page).to_have_url(re.compile("scaling=1(&|$)"))
     expect(slider).to_be_focused()
     assert waiting.at_rest(page, lambda: view.locator("section.stage").evaluate_all(tops)) == before
-    for place in (".bench", ".softmax"):
-        used = view.locator(f"{place} .facts td.used")
-        for row, value in enumerate(vars(spread(stages.unscaled.weights)).values()):
-            expect(used.nth(row)).to_contain_text(text_of(value))
+    used = view.locator(".facts td.used")
+    for row, value in enumerate(vars(spread(stages.unscaled.weights)).values()):
+        expect(used.nth(row)).to_contain_text(text_of(value))
     reads("softmax", f"weight {text_of(float(stages.unscaled.weights[3]))}")
     length = text_of(float(np.linalg.norm(stages.unscaled.contribution)))
     reads("output", f"contribution {length}")
@@ -237,7 +236,7 @@ def test_a_key_is_followed_through_all_stages(
         at = float(view.locator(".divide-by output").inner_text())
         assert root < at < 2 * root
         largest = text_of(float(divided(stages.dots, stages.mask, at).max()))
-        assert view.locator(".bench .facts td.used").nth(1).inner_text().strip() == largest
+        assert used.nth(1).inner_text().strip() == largest
 
     until_passes(page, check_divisor)
     # Near the model's own a drag stays on it, and the address says nothing of it.

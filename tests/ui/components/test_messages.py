@@ -163,7 +163,6 @@ def test_the_message_holds_every_number_in_order() -> None:
     assert shown.choice == {"key": 4, "divisor": 1.0}
     assert (header["mask"], header["difference"]) == (stages.mask.tolist(), 2e-8)
     assert [each["id"] for each in header["stages"]] == [
-        "bench",
         "project", "compare", "dots", "divide", "mask", "softmax", "values", "output",
     ]  # fmt: skip
     assert all("section 3.2" in stage["section"] for stage in WORDS["stage"])

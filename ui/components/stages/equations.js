@@ -16,7 +16,6 @@ function equations(stage, header) {
   const shape = (n, m) => word(`\u2003${n} × ${m}`);
   const e = sub("e", "j");
   const lines = {
-    bench: [],
     project: [
       ["q", "=", "x", sup("W", "Q"), ...bias("Q"), shape(model, k)],
       [sub("k", "j"), "=", sub("x", "j"), sup("W", "K"), ...bias("K"), shape(model, k)],

@@ -116,6 +116,7 @@ const pens = {
       series: [...(at.divisor === 1 ? [] : [ghost]), { values: used, colour: signedBar(at) }],
       ...range([...numbers.dots, ...used]),
     });
+    facts(row.picture.querySelector(".facts"), at);
     row.describe = (hit) => {
       const j = hit ? hit.column : at.key;
       const start = `key ${j + 1} ${header.keys[j]}: ${fourDigits(numbers.dots[j])}`;
@@ -146,7 +147,6 @@ const pens = {
     const used = { values: at.used.weights, colour: strong };
     const series = at.own ? [used] : [{ values: numbers.weights, colour: quiet }, used];
     keyBars(row, at, { series, low: 0, high: 1, ticks: [0, 0.5, 1] });
-    facts(row.picture.querySelector(".facts"), at);
     row.describe = (hit) => {
       const j = hit ? hit.column : at.key;
       const start = `key ${j + 1} ${header.keys[j]}: weight ${fourDigits(at.used.weights[j])}`;
@@ -213,8 +213,6 @@ const pens = {
     };
   },
 };
-
-pens.bench = pens.softmax;
 
 // How sharp the softmax is now, and beside it as the model has it, or without the division.
 function facts(table, at) {

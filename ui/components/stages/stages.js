@@ -27,7 +27,7 @@ function component({ root, header, body }, host) {
   view.chooseKey = (key) => {
     if (key !== view.key && key >= 0 && key < header.keys.length) choose({ key });
   };
-  const slider = divisorSlider(root.querySelector(".bench .divide-by"), view, {
+  const slider = divisorSlider(root.querySelector(".divide-by"), view, {
     move: (divisor) => { // on the way: drawn here, reported once it is let go
       view.divisor = divisor;
       draw();
@@ -77,16 +77,16 @@ function build(root, view) {
   const rows = [];
   const sections = header.stages.map((stage, i) => {
     const skipped = stage.id === "mask" && header.unmasked;
-    const words = make("div", "words", make("h3", "", i ? `${i}  ${stage.title}` : stage.title),
+    const words = make("div", "words", make("h3", "", `${i + 1}  ${stage.title}`),
       skipped || !header.group ? make("p", "", skipped ? header.unmasked : stage.text) : [],
-      equations(stage.id, header), stage.id === "bench" ? make("div", "divide-by") : [],
+      equations(stage.id, header), stage.id === "divide" ? make("div", "divide-by") : [],
       header.group ? [] : make("p", "source", stage.section));
     const picture = make("div", "picture");
     if (!skipped) {
       const canvas = make("canvas", "", { role: "img" });
       const readout = make("p", "readout");
       const cursor = make("div", "cursor", { hidden: "" });
-      const table = ["bench", "softmax"].includes(stage.id) ? make("table", "facts") : [];
+      const table = stage.id === "divide" ? make("table", "facts") : [];
       extend(picture, canvas, cursor, readout, table);
       const row = { view, stage: stage.id, canvas, cursor, readout, picture, areas: [] };
       listen(row);
