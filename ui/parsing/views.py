@@ -7,7 +7,7 @@ from functools import partial
 
 import streamlit as st
 
-from figures.labels import plain
+from figures.labels import code, plain
 from transformer.catalogue import Entry
 from transformer.parsing.reading import Reading, read_parse
 from transformer.trace.records import Trace
@@ -19,7 +19,7 @@ from ui.core.widgets import layer_and_head
 from ui.export.download import download_button, figure_for
 from ui.frame.steering import use_checkpoint
 from ui.parsing.choice import ParsingChoice, chosen_node, writes_trees
-from ui.parsing.exhibits import drawing, parse
+from ui.parsing.exhibits import GLOSSES, drawing, parse
 from ui.work.results import Computation
 
 
@@ -50,13 +50,15 @@ def draw_parse(view: View, trace: Trace, reading: Reading, words: tuple[str, ...
         if repairs
         else "The model wrote a whole tree; nothing had to be repaired."
     )
+    labels = dict.fromkeys(node.label for node in reading.nodes)
+    st.caption(" · ".join(f"{code(each)} {GLOSSES[each]}" for each in labels if each in GLOSSES))
 
 
 def offer_parsers(view: View, entries: Sequence[Entry]) -> None:
     """Explain that this model does not parse, and offer parsers."""
     parsers = [entry for entry in entries if entry.error is None and writes_trees(entry)]
     st.info(
-        f"**{plain(view.title)}** translates. A parser writes a tree instead: take one of these."
+        f"**{plain(view.title)}** translates. A parser writes a tree instead: choose one."
         if parsers
         else f"**{plain(view.title)}** translates, and no model here is a parser. "
         "`python -m transformer train recipes/parsing-gum.toml` makes one.",
