@@ -17,6 +17,7 @@ from ui.core.widgets import UNITS, draw_explained, units_control
 from ui.frame.decoding import decoded_text
 from ui.frame.pages import leaves, require_frame
 from ui.frame.steering import draw_steer_form, out_of_date
+from ui.frame.through_time import draw_switch
 from ui.translate.exhibits import why_no_player
 from ui.translate.opening import draw_opening, offer_opening, opening_plays
 from ui.translate.player import (
@@ -97,7 +98,9 @@ if missing is None:
     if not waits:
         with st.container(key="translate_page"):
             body(view)
-            offer_opening(view)
+            with st.container(horizontal=True, gap="small"):
+                offer_opening(view)
+                draw_switch(view.entry, "translate_time")
 else:
     st.info(missing, icon=":material/translate:")
     st.page_link("pages/attention_page.py", label="Attention", icon=":material/grid_view:")

@@ -40,14 +40,14 @@ def root(random_checkpoints: Path, tmp_path_factory: pytest.TempPathFactory) -> 
     return found
 
 
-UNRELATED = "another run. A head there and the head with its number here are unrelated"
+UNRELATED = "another run: heads with the same number are unrelated"
 
 #: What the bar says of the finished model, and of what the run began with.
 SAID = {
     "alpha": ("20 updates, from random weights.", f"{UNRELATED} (cosine of their weights 0.00)."),
     "own": ("20 updates, from random weights.", "This run ends in the finished model."),
     "like": ("20 updates, from the weights of `` runs/`first` ``.",
-             "here are related (cosine of their weights 0.50)."),
+             "are related (cosine of their weights 0.50)."),
     "later": ("20 updates, from the weights of `` runs/`first` ``.",
               "The finished model was trained further from the end of this run."),
     "replaced": ("20 updates, from random weights.",
@@ -68,12 +68,12 @@ def slider(app: AppTest) -> Any:
     return found
 
 
-def test_the_bar_opens_on_the_last_and_leads_to_each(open_page: RunApp, root: Path) -> None:
+def test_the_bar_opens_on_the_first_and_leads_to_each(open_page: RunApp, root: Path) -> None:
     app = open_page()
     assert not app.main.select_slider
     press(app, "open_time")
     assert slider(app).options == ["untrained", "3 updates", "20 updates"]
-    assert slider(app).value == 20 and app.query_params["checkpoint"] == "alpha@20"
+    assert slider(app).value == 0 and app.query_params["checkpoint"] == "alpha@0"
     slider(app).set_value(3).run()
     assert app.query_params["checkpoint"] == "alpha@3"
     assert "After 3 of 20 updates, from" in said(app) and "0.7%" in said(app)  # exp(-5)

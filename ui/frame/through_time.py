@@ -19,7 +19,9 @@ from transformer.checkpoint.reference import at, split_name
 from transformer.checkpoint.snapshots import History
 from transformer.trace.records import Trace
 from ui.core import url_state
+from ui.core.examples import languages_of_training
 from ui.core.glossary import linked
+from ui.core.languages import name_of
 from ui.core.view import CHECKPOINT, View, is_blank
 from ui.core.widgets import fill
 from ui.frame.steering import follow_target
@@ -41,14 +43,17 @@ def draw_switch(
     """Draw the button that opens the bar and does `then`, if the checkpoint has snapshots."""
 
     def go() -> None:
-        url_state.put(CHECKPOINT, at(entry.name, moments(entry)[-1]))
+        url_state.put(CHECKPOINT, at(entry.name, moments(entry)[0]))
         then()
 
     if entry.history.snapshots and entry.updates is None:
+        target = languages_of_training(entry.name, entry.metrics)[1]
+        language = name_of(target) if name_of(target) != target else "words"
+        label = f"From noise to {language}" if entry.history.began == "" else "From its first steps"
         st.button(
-            "Through its training", icon=":material/history:", type="tertiary", key=key,
-            on_click=go,
-            help="Show snapshots of a training run, its last one first.",
+            label + ": watch it learn" * (key != "open_time"), icon=":material/history:",
+            type="tertiary", key=key, on_click=go,
+            help="Snapshots of its training: press Play, or move the slider.",
         )  # fmt: skip
 
 
@@ -85,14 +90,14 @@ def draw_bar(view: View) -> None:
         )  # fmt: skip
         if entry.stack is None and view.target is None and not is_blank(view.sentence):
             row.button(
-                "Hold translation", icon=":material/lock:", type="tertiary", key="hold_time",
+                "Keep this translation", icon=":material/lock:", type="tertiary", key="hold_time",
                 on_click=_hold, args=(view,),
-                help="Feed the translation on screen to every snapshot, so that maps can be "
+                help="Every snapshot reads the translation on screen, so that maps can be "
                 "compared row by row.",
             )  # fmt: skip
         row.button(
-            "Finished model", icon=":material/close:", type="tertiary", key="close_time",
-            on_click=show, args=(None,), help="Leave the run and close this bar.",
+            "Close", icon=":material/close:", type="tertiary", key="close_time",
+            on_click=show, args=(None,), help="Go back to the finished model.",
         )  # fmt: skip
         st.caption(_about(entry, now))
         if playing:
@@ -142,8 +147,8 @@ def finished_in_words(entry: Entry) -> str:
     return {
         "end": "This run ends in the finished model.",
         "further": "The finished model was trained further from the end of this run.",
-        "other": "The finished model comes from another run. A head there and the head with its "
-        f"number here are {related} (cosine of their weights {cosine:.2f}).",
+        "other": "The finished model comes from another run: heads with the same number are "
+        f"{related} (cosine of their weights {cosine:.2f}).",
         "": "How the finished model relates to this run is not recorded.",
     }[entry.relation]
 
