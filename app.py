@@ -90,7 +90,7 @@ def main() -> None:
         editing.draw_bar(view)
     why = why_not(view, spec)
     if spec.model == "needed" and not view.checkpoint:
-        st.header("No checkpoint to look into")
+        st.header("No model to look into")
         st.text(
             f"Nothing in {checkpoints_root().name}/ can be loaded.\n"
             "Train a model (python -m transformer train --help), "

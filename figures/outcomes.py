@@ -150,7 +150,7 @@ def _why_greedy(tree: Tree, winner: Node) -> str:
     return (
         f"{start} The closest call was step {taken.step + 1}: {code(taken.token)} "
         f"{probability(taken.log_prob)} before {code(other.token)} {probability(other.log_prob)}. "
-        "What follows from the other one, this search never saw."
+        "This search never followed the other one."
     )
 
 
@@ -209,7 +209,7 @@ def why_it_went(tree: Tree, node: Node) -> str:
 def _why_passed(tree: Tree, node: Node) -> str:
     taken = tree.last_in_beam(node.step)
     if node.log_prob > taken.log_prob:
-        why = "this one may never be written"
+        why = "the model is not allowed to write this one"
         if node.step < tree.n_forced:
             why = "that one was given"
         elif tree.sampled:

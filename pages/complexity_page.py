@@ -26,7 +26,7 @@ elif config is not None:
     draw_maps(view, config)
 else:
     st.info(
-        "Counting maps needs a Headlight checkpoint."
+        "Counting maps needs a Headlight model."
         if view.checkpoint
-        else "No checkpoint is loaded, so there are no maps to count."
+        else "No model is loaded, so there are no maps to count."
     )

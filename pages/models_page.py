@@ -20,7 +20,7 @@ entries = current_entries()
 st.subheader("Installed models", anchor=False)
 if not entries:
     roots = ", ".join(f"{root.name}/" for root in checkpoint_roots())
-    st.text(f"There is no checkpoint in {roots} yet.")
+    st.text(f"There is no model in {roots} yet.")
 draw_rows(entries, current_view().entry.whole, use_checkpoint, bring)
 
 st.subheader("Import a model", anchor=False)

@@ -47,7 +47,7 @@ def draw_encoding(view: View, config: ModelConfig | None, trained: int | None) -
     inputs = st.columns([2, 3, 3], gap="large", vertical_alignment="top")
     width = inputs[0].number_input(
         "Width d_model", 2, 2048, step=2, **bound(width_param),
-        help=term("d_model") + "\n\nOpens at the checkpoint's own width.",
+        help=term("d_model") + "\n\nOpens at the model's own width.",
     )  # fmt: skip
     n_positions = inputs[1].slider(
         "Positions", 8, 512, help=term("positional encoding"), **bound(PositionsChoice.length)
@@ -106,9 +106,9 @@ if choose_one("Part", PART, PARTS) == "encoding":
     draw_encoding(view, config, trained)
 elif config is None:
     st.info(
-        "Position vectors need a Headlight checkpoint."
+        "Position vectors need a Headlight model."
         if view.checkpoint
-        else "No checkpoint is loaded, so there is no layer to look into."
+        else "No model is loaded, so there is no layer to look into."
     )
 else:
     url_state.show(SPLIT, KIND, LAYER, HEAD)

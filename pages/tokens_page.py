@@ -126,7 +126,7 @@ TokensChoice.show()
 draw_explained("tokens")
 st.markdown(
     "The model never sees letters. **Choose a piece and follow it** to its number, its vector and "
-    "its place."
+    "its position."
 )
 now = current_view()
 get_trace(now, partial(opening, now))  # here, where its progress and messages replace the page

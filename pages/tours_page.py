@@ -16,9 +16,9 @@ require_frame()
 def draw_tours() -> None:
     """Draw all tours, in the paper's order."""
     st.markdown(
-        "Short walks through the paper, on the checkpoint and the pages of this app. Each stop "
-        "sets the controls and asks for a prediction; **the answer comes from the model on the "
-        "left**, not from a book. Every stop has an address of its own to hand out."
+        "Short lessons on the paper, in the pages of this app. Each stop sets the controls and asks"
+        " you for a prediction; **the answer comes from the model on the left**, not from a book. "
+        "Every stop has a link to hand out."
     )
     here = guide.current_stop()
     for start in range(0, len(guide.TOURS), 2):

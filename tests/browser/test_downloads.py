@@ -23,7 +23,7 @@ from ui.beam.exhibits import search_tree
 #: Its tokens want to be markup, a formula, or to turn the line around.
 SENTENCE = "<script>document.title='run'</script> =1+1 \"a\" שלום e\u0301 The cat " + "l" * 24
 
-FORMATS = {"svg": "Drawing, SVG", "csv": "Numbers, CSV", "html": "Page, HTML"}
+FORMATS = {"svg": "SVG drawing", "csv": "CSV table", "html": "HTML page"}
 
 #: What is taken from which page: a click brings every format alike.
 TO_TRY = {"attention": ("svg", "html", "csv"), "translate": ("svg", "html")}

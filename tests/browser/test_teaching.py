@@ -72,7 +72,7 @@ def test_a_stop_can_be_linked_answered_and_left_by_keys(app: str, open_page: Ope
     until_at(page, "/attention")
     bar = page.locator(".st-key-tour")
     expect(bar).to_contain_text("Half the map is missing")
-    expect(bar).to_contain_text("The page shows when you have answered.")
+    expect(bar).to_contain_text("The page appears once you answer.")
     grid = page.get_by_role("grid", include_hidden=True).first
     expect(grid).to_be_attached()
     expect(grid).not_to_be_visible()  # not before a prediction
@@ -82,7 +82,7 @@ def test_a_stop_can_be_linked_answered_and_left_by_keys(app: str, open_page: Ope
     # The page is there all the time, and the answer leaves it as it is.
     grid.evaluate("(grid) => { grid.dataset.before = 'the answer'; }")
     bar.get_by_role("radio", name=str(n * (n - 1) // 2), exact=True).click()
-    expect(bar).to_contain_text("as you said")
+    expect(bar).to_contain_text("Your answer is right")
     expect(grid).to_be_visible()
     expect(grid).to_have_attribute("data-before", "the answer")
     until_settled(page)

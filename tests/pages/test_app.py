@@ -25,7 +25,7 @@ def test_broken_checkpoints_are_named_with_what_is_wrong(run_app: RunApp) -> Non
 
 def test_no_checkpoint_at_all_is_a_state_of_its_own(run_app: RunApp, tmp_path: Path) -> None:
     app = run_app(root=tmp_path / "none")
-    assert "No checkpoint" in app.header[0].value
+    assert "No model" in app.header[0].value
     app.switch_page("pages/positions_page.py").run()
     assert not app.header
 
@@ -86,7 +86,7 @@ def test_decoding_has_defaults(run_app: RunApp, random_checkpoints: Path, tmp_pa
     app = run_app(root=root)
     assert decoding(view_of(app)) == (10, 0.5)
     own = "own decoding is beam 12, alpha 0.5; here it is at most beam 10, alpha 0.5"
-    said = f"This checkpoint's {own}."
+    said = f"This model's {own}."
     assert said in [each.value for each in app.sidebar.caption]
 
 

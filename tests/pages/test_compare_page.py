@@ -188,7 +188,7 @@ def test_numbers_are_those_of_both_models(open_page: RunApp, root: Path) -> None
 
 @pytest.mark.parametrize(("name", "why"), [
     ("cut", "`cut` cannot be used; B is `beta`"), ("gone", "`gone` is not here; B is `beta`"),
-    ("nan", "Choose another checkpoint for B"),  # seen only while it is loaded
+    ("nan", "Choose another model for B"),  # seen only while it is loaded
 ])  # fmt: skip
 def test_a_broken_checkpoint_leaves_the_page_usable(open_page: RunApp, name: str, why: str) -> None:
     app = open_page(other=name)
@@ -355,7 +355,7 @@ def test_models_of_other_libraries_are_compared_or_say_why(
     query = {"checkpoint": left, "other": right, "sentence": SHORT, "beam": "2"}
     app = run_app(kinds, at="compare", **query)
     if left.endswith(".npz"):
-        assert app.segmented_control(key="pairing_widget").options == ["Two checkpoints"]
+        assert app.segmented_control(key="pairing_widget").options == ["Two models"]
     foreign = ["AB"[side] for side, name in enumerate((left, right)) if name != "alpha"]
     components = {"beam": "tree", "head": "stages", "tokens": "cut"}
     for topic in TOPICS:

@@ -97,7 +97,7 @@ def test_heads_off_says_what_a_translation_needs(
     layer, head = np.unravel_index(heads[kind].argmin(), heads[kind].shape)
     first = Head(kind, int(layer), int(head)).off
     text = said(app).replace("\\", "")
-    assert f"Most needed: **{first.place}**, {signed(heads[kind].min())} nats" in text
+    assert f"**{first.place}** (log-probability {signed(heads[kind].min())} nats)" in text
     press(app, f"needs {first}")
     assert edits(app) == str(first)
     other = whole.edited(str(first)).trace(CAT)

@@ -129,7 +129,7 @@ def test_a_tag_is_put_in_front_whole(open_app: RunApp) -> None:
     assert box.disabled and box.value == "deu"
     assert trace_of(app).src_tokens == other.src_tokens
     captions = "\n".join(each.value for each in app.sidebar.caption).replace("\\", "")
-    assert "The sentence says it itself: `>>fra<<`" in captions
+    assert "Set by the sentence's own tag: `>>fra<<`" in captions
 
 
 @pytest.mark.usefixtures("nothing_cached")

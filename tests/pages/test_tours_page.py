@@ -53,7 +53,7 @@ def test_a_walk_through_all_tours(run_app: RunApp) -> None:
         assert f"{number} of {len(tour.stops)}" in messages_in(app)
         if number == 1:  # see an answer, too
             app.button(key="tour_show").click().run()
-            assert "It is **" in messages_in(app)
+            assert "Answer: **" in messages_in(app)
             assert "tour_show" not in [button.key for button in app.button]
         if (tour, number) != places[-1]:
             app.button(key="tour_next").click().run()
@@ -67,7 +67,7 @@ def test_a_stop_may_be_linked_with_a_view_of_its_own(run_app: RunApp) -> None:
     assert [app.query_params[name] for name in ("layer", "head", "stop")] == ["1", "3", "2"]
     assert app.session_state["headlight_view"].sentence == "A dog runs."
     said = messages_in(app)
-    assert ":material/check:" in said or ":material/close: You said" in said
+    assert ":material/check:" in said or ":material/close: Your answer" in said
     # Another sentence is another question.
     ask(app, "The cat sat on the mat.")
     assert app.button(key="tour_show")

@@ -62,8 +62,8 @@ _NOT_AN_EXPLANATION = (
 
 
 _OPENS_ON = (
-    " This is the head whose queries tell most about their keys (mutual information); the legend "
-    "adds others."
+    " This head is the most selective: its query tells most about its key (mutual information). "
+    "The legend adds others."
 )
 
 
@@ -312,7 +312,7 @@ def _draw_way_inside(view: View, choice: AttentionChoice) -> None:
     query = choice.queries[0] if choice.queries else None
     if choice.display == "heads" and choice.pin is not None and choice.pin[0] == "query":
         query = choice.pin[1]
-    label, which = "Open a head", "a head with much to see"
+    label, which = "Open a head", "a head with a clear pattern"
     if layer is not None and head is not None:
         label, which = f"Open layer {layer + 1}, head {head + 1}", "this head"
     layer, head, query = (None if at is None else at + 1 for at in (layer, head, query))

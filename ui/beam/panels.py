@@ -113,7 +113,7 @@ def _draw_go_on_button(search: Search, node: Node) -> None:
         return
     ids = [each.token_id for each in search.tree.prefix(node.index)]
     st.button(
-        "Go on from here", icon=":material/alt_route:", key="beam_go_on",
+        "Continue from here", icon=":material/alt_route:", key="beam_go_on",
         on_click=begin_with, args=(ids,),
         help="Search again, with every hypothesis starting with the tokens up to this one.",
     )  # fmt: skip
@@ -142,8 +142,8 @@ def numbers_of(tree: Tree, node: Node) -> dict[str, list[str]]:
 
 def _node_maps(search: Search, node: Node, cell: Cell) -> None:
     st.caption(
-        "Where the model looked while it predicted this token. Its siblings come from the same "
-        "query, so they share this picture. "
+        "Where the model looked while it predicted this token. Other candidates for this "
+        "step have the same query, so they share this picture. "
         + linked("Self-attention looks at the token's own prefix. ", "prefix")
         + word_start(search.trace.src_tokens)
     )
@@ -224,7 +224,7 @@ def _parting(both: Comparison) -> str:
         if len(both.a) == len(both.b):
             return "A and B are the same node."
         shorter = "A" if len(both.a) < len(both.b) else "B"
-        return f"{shorter} is the beginning of the other branch: they never part."
+        return f"{shorter} is the beginning of the other branch: they never diverge."
     at = both.shared
     a, b = both.a[at], both.b[at]
     return (

@@ -132,7 +132,7 @@ def _positions(pair: Pair) -> Download | None:
         st.markdown(f"**A − B:** they differ by up to {most:.3g}.")
         draw_positions(
             st.container(), apart, "positions_difference",
-            f"What A adds less what B adds, by up to {most:.3g}.", height=330, limit=most,
+            f"What A adds minus what B adds, by up to {most:.3g}.", height=330, limit=most,
         )  # fmt: skip
     return download
 
@@ -162,7 +162,7 @@ def _figure(make: Maker, *, apart: bool) -> Exhibit:
 def _lacks(side: Side) -> str | None:
     if side.view.kind == "checkpoint":
         return None
-    return f"Position vectors need a Headlight checkpoint; {side.view.checkpoint} is none."
+    return f"Position vectors need a Headlight model; {side.view.checkpoint} is none."
 
 
 PIECES: Twice = replace(panels.TWICE, draw=_pieces)

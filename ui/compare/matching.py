@@ -110,14 +110,14 @@ def _greedy(view: View, sentence: str) -> View:
 
 def _get_matching(setup: Setup, kind: AttentionKind) -> Matching | None:
     work = work_of(setup)
-    end_where_stopped(work, "Go on matching")
+    end_where_stopped(work, "Continue matching")
     for view in setup.views:
         get_tracer(view)
     progress = Progress(work, "Comparing sentence {step} of {most}")
     with errors_on_page():
         found = attended(lambda report: matching(setup, kind, report), progress)
     if found is None:
-        st.info("In no sentence do both models see the same words, so no heads compare.")
+        st.info("The models read no sentence as the same words, so their heads cannot be compared.")
     return found
 
 
@@ -126,9 +126,7 @@ def _draw(pair: Pair) -> Download | None:
     if both is None:
         return None
     if setup.pairing == "sentences":
-        st.info(
-            "Matching is between two models. Choose two checkpoints above.", icon=":material/info:"
-        )
+        st.info("Matching is between two models. Choose two models above.", icon=":material/info:")
         return None
     found = _get_matching(setup, both.kind)
     if found is None:

@@ -138,7 +138,7 @@ def _draw_published(setup: Setup) -> None:
     st.markdown("**Published scores**")
     rows = list(dict.fromkeys((*figures[0], *figures[1])))[:_MOST_ROWS]
     if not rows:
-        st.caption("Neither checkpoint comes with scores (metrics.json).")
+        st.caption("Neither model comes with scores (metrics.json).")
         return
     table = {
         "test set": [plain(test) for test, _ in rows],
@@ -148,7 +148,7 @@ def _draw_published(setup: Setup) -> None:
         table[f"{letter} {code(view.checkpoint, 30)}"] = [side.get(row, "–") for row in rows]
     st.table(table, border="horizontal", hide_index=True)
     st.caption(
-        "From each checkpoint's metrics.json, with the setting of each. Only scores on the same "
+        "From each model's metrics.json, with the setting of each. Only scores on the same "
         "test set by the same measure can be compared."
     )
 

@@ -102,7 +102,7 @@ def changed_places(left: Maps, right: Maps) -> str:
         return ""
     named = [f"{code(one, 24)} and {code(other, 24)}" for one, other in list(pairs)[:3]]
     more = f" and {len(pairs) - 3} more" if len(pairs) > 3 else ""
-    return f"{'; '.join(named)}{more} stand in the same place and are taken for each other."
+    return f"{'; '.join(named)}{more} stand in the same place and are compared as equal."
 
 
 def difference_map(
@@ -144,8 +144,8 @@ def without_partner(left: Maps, right: Maps) -> str:
         for letter, (layers, heads) in zip(LETTERS, shapes, strict=True)
     )
     return (
-        f"{sizes} heads: those that only one side has, have no cell, but count in its combined "
-        "row and column."
+        f"{sizes} heads: those of one side only have no cell, but count in its combined row "
+        "and column."
     )
 
 

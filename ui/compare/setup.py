@@ -22,7 +22,7 @@ from ui.frame.twice import Setup
 from ui.work.cache import get_tracer
 
 _PAIRINGS = {
-    "models": "Two checkpoints", "sentences": "Two sentences", "edits": "Original and edited",
+    "models": "Two models", "sentences": "Two sentences", "edits": "Original and edited",
 }  # fmt: skip
 
 
@@ -61,7 +61,7 @@ def draw_choice(setup: Setup) -> None:
     draw_explained("compare", f"**Whole words.** {WORD_RULE}", f"**Alike.** {SIMILARITY_RULE}")
     if setup.refused:
         st.warning(
-            f"The checkpoint {code(url_state.get(CompareChoice.other))} {setup.refused}; B is "
+            f"The model {code(url_state.get(CompareChoice.other))} {setup.refused}; B is "
             f"{code(setup.right.checkpoint)}.",
             icon=":material/info:",
         )
@@ -72,7 +72,7 @@ def draw_choice(setup: Setup) -> None:
 def read_right(setup: Setup, left: Trace) -> Setup:
     """Return the setup, B's trace being made. If it cannot be, say why and end the run."""
     if setup.pairing == "sentences" and is_blank(setup.right.sentence):
-        st.info("Type a second sentence above; it stands beside the one in the sidebar.")
+        st.info("Type a second sentence above; it is compared with the one in the sidebar.")
         url_state.write_url()
         st.stop()
     get_tracer(setup.right, "for B above")

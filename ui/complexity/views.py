@@ -375,7 +375,7 @@ def draw_maps(view: View, config: ModelConfig) -> None:
     place = section(
         "Bytes of all maps",
         "The app shows the weight of every pair of tokens, so it has to keep them. With "
-        f"{LENGTHS[-1]} tokens on either side, this checkpoint has\n\n"
+        f"{LENGTHS[-1]} tokens on either side, this model has\n\n"
         f"- {config.n_encoder_layers} × {config.n_heads} maps of the source, "
         f"{most['encoder'] / 1e6:,.1f} MB\n"
         f"- {config.n_decoder_layers} × {heads} maps of the translation, "
@@ -403,7 +403,7 @@ def draw_maps(view: View, config: ModelConfig) -> None:
 def _draw_times(view: View, config: ModelConfig) -> None:
     place = section(
         "Seconds",
-        "One reading of random tokens by this checkpoint, source and translation of n tokens each, "
+        "One reading of random tokens by this model, source and translation of n tokens each, "
         "with every map recorded and with fused attention, which makes none. Maps grow with n², "
         "projections and feed-forward networks with n.",
     )
@@ -411,8 +411,8 @@ def _draw_times(view: View, config: ModelConfig) -> None:
     found: tuple[Reals, Reals] | None = CACHE.get(key)
     if found is None:
         if not place.button(
-            "Time this checkpoint", icon=":material/timer:", key="time_maps",
-            help="A few seconds; others' work on this machine adds to it.",
+            "Time this model", icon=":material/timer:", key="time_maps",
+            help="Takes a few seconds; other work on this machine slows it down.",
         ) and not st.session_state.pop(_ASKED, False):  # fmt: skip
             return
         found = _timed(view, config, key)
@@ -436,7 +436,7 @@ def _timed(view: View, config: ModelConfig, key: tuple[str, ...]) -> tuple[Reals
     st.session_state[_ASKED] = True  # so that a rerun for another reason goes on with it
     made = made_in_turn(
         key, lambda report: time_maps(model, _reached(config), report=report),
-        "Timing: pass {step} of {most}", "Time this checkpoint",
+        "Timing: pass {step} of {most}", "Time this model",
     )  # fmt: skip
     st.session_state.pop(_ASKED, None)
     return made

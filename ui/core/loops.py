@@ -42,7 +42,7 @@ def cut_notice(trace: Trace) -> str:
     loop, why = loop_in(trace), "the model did not finish the sentence by itself."
     if loop is not None:
         why = f"the model writes {code(loop.repeated, 60)} {loop.times} times. "
-        why += "The text above has it once, the pictures every token."
+        why += "Shown once above; the maps show every repeat."
     return f"Cut at the length limit of {len(trace.predicted_tokens)} tokens: {why}"
 
 

@@ -28,7 +28,7 @@ KEYS: tuple[tuple[str, str, str, str], ...] = (
     ("Shift+ArrowRight", "Shift →", "next page", "next-page"),
     ("Shift+ArrowLeft", "Shift ←", "previous page", "previous-page"),
     ("n", "N", "next stop of the tour", "next-stop"),
-    ("b", "B", "back one stop of the tour", "previous-stop"),
+    ("b", "B", "previous stop of the tour", "previous-stop"),
 )
 
 #: Shortcuts that components handle themselves, for the list on screen.

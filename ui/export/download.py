@@ -72,31 +72,31 @@ _SIZE = "figure_size"
 #: The formats, in the order of the popover.
 FORMATS: tuple[Format, ...] = (
     Format(
-        "Picture, PNG", "300 dots per inch.", "png", "image/png",
+        "PNG image", "An image, 300 dots per inch.", "png", "image/png",
         ":material/image:", to_png, sized=True,
     ),
     Format(
-        "Drawing, SVG", "For papers and slides; text stays text.", "svg", "image/svg+xml",
+        "SVG drawing", "A drawing for papers and slides; text stays text.", "svg", "image/svg+xml",
         ":material/draw:", to_svg, sized=True,
     ),
     Format(
-        "Paper, PDF", "For LaTeX; one page as large as the figure.", "pdf", "application/pdf",
+        "PDF", "For LaTeX; one page as large as the figure.", "pdf", "application/pdf",
         ":material/picture_as_pdf:", to_pdf, sized=True,
     ),
     Format(
-        "Numbers, CSV", "One line for each number, for spreadsheets.", "csv", "text/csv",
+        "CSV table", "The numbers for spreadsheets, one a line.", "csv", "text/csv",
         ":material/table:", to_csv,
     ),
     Format(
-        "Arrays, NPZ", "Exact arrays for numpy.load.", "npz", "application/octet-stream",
+        "NPZ arrays", "Exact arrays for numpy.load.", "npz", "application/octet-stream",
         ":material/dataset:", to_npz,
     ),
     Format(
-        "Page, HTML", "Opens offline, with the interactive view where there is one.", "html",
+        "HTML page", "A page that opens offline, interactive where the view is.", "html",
         "text/html", ":material/web:", to_html,
     ),
     Format(
-        "Program, Python", "Makes the same numbers through the public API.", "py", "text/x-python",
+        "Python program", "A program that computes the same numbers.", "py", "text/x-python",
         ":material/code:", to_python,
     ),
 )  # fmt: skip
@@ -129,7 +129,7 @@ def _offer(make: Callable[[], Exhibit], key: str, name: str, n_numbers: int) -> 
     refill(widget)
     fill(widget, st.session_state.get(_SIZE, DEFAULT.name))
     st.segmented_control(
-        "Size of picture, drawing and paper", list(PRESETS), required=True, key=widget,
+        "Figure size", list(PRESETS), required=True, key=widget,
         format_func=lambda size: PRESETS[size].label, on_change=store,
     )  # fmt: skip
     preset = PRESETS[st.session_state[widget]]
@@ -162,7 +162,7 @@ def _button(
         key=f"{key}_{each.ending}",
         on_click="ignore",
         icon=each.icon,
-        help="More numbers than a table should hold; take the NPZ." if large else each.help,
+        help="Too many numbers for a table; use the NPZ." if large else each.help,
         disabled=large,
         type="tertiary",
         width="stretch",

@@ -22,7 +22,7 @@ LENGTHS = (0, 5, 10, 20)
 
 @dataclass(frozen=True)
 class ExpectsChoice(Choice):
-    """The URL parameters of "What it expects"."""
+    """The URL parameters of GPT and BERT."""
 
     #: name of the model that continues or fills in; "" is the page's choice
     member: Param[str] = Param("member", url_state.text(100), "")

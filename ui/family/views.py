@@ -142,7 +142,7 @@ def _draw_continued(view: View) -> None:
         st.button(
             "Most probable", icon=":material/first_page:", on_click=url_state.forget,
             args=(ExpectsChoice.seed,), disabled=not (n and seed),
-            help="Chooses the most probable token each time, as without drawing.",
+            help="Chooses the most probable token each time, without drawing.",
         )  # fmt: skip
     if n:
         given = trace.n_forced + 1
@@ -265,7 +265,7 @@ def changes(entry: Entry) -> list[tuple[str, str, str]]:
     if config is None:
         return []
     if config.norm == "pre":
-        now = "in front of each block, which leaves the stream a plain sum"
+        now = "before each block, so the stream stays a plain sum"
         found.append(("LayerNorm", "after each residual sum", now))
     if config.positions != "sinusoidal":
         added = "sinusoids, added to the embeddings"

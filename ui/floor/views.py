@@ -105,7 +105,7 @@ def _draw_network(view: View, trace: Trace, stream: Stream, chosen: PlanChoice) 
     if reading.promoted is None:
         place_for = section(
             f"Neurons of {where}",
-            f"{words}\n\nIn the encoder a neuron has no reading in words: its row of $W_2$ goes to "
+            f"{words}\n\nIn the encoder a neuron cannot be read as words: its row of $W_2$ goes to "
             "the layers above, never to the output matrix. So there are activations only.",
         )
     else:

@@ -69,7 +69,7 @@ def draw_decoding(default: Decoding, samples: bool = True, shown: bool = True) -
         else:
             st.caption("The most probable token is taken at every step.")
         if default != own:
-            st.caption(f"This checkpoint's own decoding is {own}; here it is at most {default}.")
+            st.caption(f"This model's own decoding is {own}; here it is at most {default}.")
 
 
 def _fill_in(default: Decoding) -> None:
@@ -111,7 +111,7 @@ def _draw_beam(default: Decoding) -> None:
     if (choice.beam, choice.alpha) != (default.beam_size, default.alpha):
         st.button(
             f"Back to {default}", icon=":material/undo:", key="default_decoding_button",
-            on_click=take_defaults, width="stretch", help="This checkpoint's default decoding.",
+            on_click=take_defaults, width="stretch", help="This model's default decoding.",
         )  # fmt: skip
 
 

@@ -43,8 +43,8 @@ EXAMPLES = {
     "uniform cross": "let cross-attention look at every word alike",
     "cut cross k2": "hide the second source token from the decoder",
     "ffn off decoder.2": "take a feed-forward network out",
-    "skip decoder.2": "let a layer pass its input on",
-    "no positions": "leave out the order of the words",
+    "skip decoder.2": "skip a layer: it passes its input on unchanged",
+    "no positions": "hide the order of the words (no positions)",
 }
 
 

@@ -64,7 +64,7 @@ def draw_not_offered(view: View, spec: PageSpec, why: str) -> None:
         for each in PAGES:
             if why_not(view, each) is None:
                 st.page_link(each.file, label=each.title, icon=each.icon)
-    st.caption("Or choose another checkpoint on the left.")
+    st.caption("Or choose another model on the left.")
 
 
 def _listed(kinds: tuple[AttentionKind, ...] | list[AttentionKind]) -> str:

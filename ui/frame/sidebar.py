@@ -152,7 +152,7 @@ def _resolve_checkpoint(usable: Mapping[str, Entry], found: Sequence[Entry]) -> 
     if asked and fallback:
         why = "cannot be used" if broken else "is not here"
         st.toast(
-            f"The checkpoint {code(asked)} {why}; this is {code(fallback)}.",
+            f"The model {code(asked)} {why}; this is {code(fallback)}.",
             icon=":material/info:",
         )
     if fallback:
@@ -274,10 +274,7 @@ def _draw_device(available: tuple[str, ...]) -> str:
 def _draw_languages(found: Languages, sentence: str) -> None:
     """Draw the choices of languages, and store those that the model knows."""
     reads = "This model reads several languages. A token beside the sentence says which it is."
-    writes = (
-        "This model writes several languages. The decoder is given the token of this one before it "
-        "writes anything."
-    )
+    writes = "This model writes several languages. The decoder starts with the token of this one."
     if found.tagged:
         writes = (
             "This model translates into several languages. A tag in front of the sentence, one "
@@ -298,7 +295,7 @@ def _draw_languages(found: Languages, sentence: str) -> None:
             **bound(param, key=f"{param.name}_box", then=_take_language),
         )  # fmt: skip
         if typed:
-            st.caption(f"The sentence says it itself: {code(typed)}.")
+            st.caption(f"Set by the sentence's own tag: {code(typed)}.")
 
 
 def _resolve_language(param: Param[str], codes: Sequence[str], default: str) -> None:

@@ -122,7 +122,7 @@ def draw_steering() -> None:
     steered = bool(prefix) or target is not None
     if not steered and not st.session_state.get(_STEERS):
         return
-    said = "Not steered any more."
+    said = "Steering is off."
     if target is not None:
         said = "The translation is given (teacher forcing)."
     elif prefix:
@@ -133,7 +133,7 @@ def draw_steering() -> None:
         with st.container(horizontal=True, gap="small"):
             st.button(
                 "Undo", icon=":material/undo:", key="steer_undo", on_click=undo,
-                help="Take the last steer back.",
+                help="Undo the last change.",
             )  # fmt: skip
             st.button(
                 "Start over", icon=":material/restart_alt:", key="steer_over", on_click=start_over,

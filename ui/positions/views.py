@@ -235,9 +235,9 @@ def draw_beyond(
     waves = position_vectors.wavelengths(d_model)
     slow = int((waves > limit).sum())
     known = (
-        f"The longest sentence in this checkpoint's training had {trained} positions."
+        f"The longest sentence in this model's training had {trained} positions."
         if trained
-        else "This checkpoint does not say how long its training sentences were; this shows what "
+        else "This model does not say how long its training sentences were; this shows what "
         f"lies beyond {limit} positions."
     )
     ends = "".join(f" after position {len(rows) - 1}" for rows in list(tables.values())[:1])
@@ -264,8 +264,8 @@ def say_nothing_learned(view: View) -> None:
     """Say why no learned table is shown."""
     name = view.checkpoint
     st.caption(
-        (f"The checkpoint {code(name)} computes its positions by the formula" if name
-         else "No checkpoint is loaded")
+        (f"The model {code(name)} computes its positions by the formula" if name
+         else "No model is loaded")
         + ", so there is no learned table to compare. The paper tried one: 25.7 BLEU against "
         "25.8 (table 3, row E)."
     )  # fmt: skip
@@ -275,7 +275,7 @@ def draw_learned(view: View, learned: dict[str, Floats]) -> None:
     """Draw a learned table beside the formula."""
     place = section(
         "Learned instead of computed",
-        f"The checkpoint {code(view.checkpoint)} learned a vector for each position (table 3, row "
+        f"The model {code(view.checkpoint)} learned a vector for each position (table 3, row "
         "E). If it learned that near positions are alike, there is a band along the diagonal. "
         "Cosine similarity compares directions only, so both pictures share one scale.",
     )
@@ -301,7 +301,7 @@ def draw_distances(view: View, model: Transformer) -> None:
     """Draw what each head adds for each distance."""
     place = section(
         "Distances instead of positions",
-        f"In {code(view.checkpoint)} a token's place is nowhere in its vector. Each head adds a "
+        f"In {code(view.checkpoint)} a vector holds no position. Each head adds a "
         "number to a logit, by how far the key stands before (left) or after (right) the query; "
         "far distances share one. All layers of a stack use the same numbers, which began at 0 "
         "(as in T5, Raffel et al. 2020). **A warm colour is a distance that the head prefers**, "
@@ -328,7 +328,7 @@ def draw_stored(view: View, model: Transformer) -> None:
     tables, note = position_vectors.tables_of(model), position_vectors.stored_note(model)
     place = section(
         "The table that this model adds",
-        f"The formula's sinusoids are computed; the checkpoint {code(view.checkpoint)} keeps its "
+        f"The formula's sinusoids are computed; the model {code(view.checkpoint)} keeps its "
         "positions as numbers, and every page computes with these.\n\n"
         f"**{note}**\n\nThe lower picture has a scale of its own.",
     )
@@ -339,7 +339,7 @@ def draw_stored(view: View, model: Transformer) -> None:
     most = float(np.abs(apart).max())
     stack = side.lower()
     draw_positions(place, rows, "stored", f"The {stack}'s stored table, {len(rows)} positions.")
-    place.caption(f"Stored less formula: at most {most:.1e} in these {len(rows)} positions")
+    place.caption(f"Stored minus formula: at most {most:.1e} in these {len(rows)} positions")
     if most:
         alt = f"The {stack}'s stored table less the formula, by up to {most:.1e}."
         draw_positions(place, apart, "stored_apart", alt, limit=most)

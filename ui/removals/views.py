@@ -17,6 +17,7 @@ from transformer.trace.records import Needs, Trace
 from transformer.trace.removals import Head, needs
 from transformer.types import AttentionKind, Floats
 from ui.core import url_state
+from ui.core.glossary import linked
 from ui.core.layout import current_theme, draw_chart, sized
 from ui.core.url_state import STEP
 from ui.core.view import View
@@ -77,7 +78,7 @@ def draw_heads(view: View, trace: Trace, step: int | None) -> None:
         if picked := event["selection"].get(selection_of(kind)):
             toggle(Head(kind, picked[0]["layer"] - 1, picked[0]["number"] - 1).off)
             st.rerun()
-    st.markdown(in_words(heads))
+    st.markdown(linked(in_words(heads), "nats"))
     st.markdown(_agreement(trace, heads, step))
     with st.container(horizontal=True, gap="small"):
         for head in ranked(heads)[:MOST]:
@@ -95,7 +96,7 @@ def draw_parts(view: View, trace: Trace, step: int | None) -> None:
     found, theme = computed(view, NEEDS), current_theme()
     tokens = [f"{n} {plain_token(token)}" for n, token in enumerate(trace.src_tokens, 1)]
     columns = [("Source token hidden from the decoder", tokens, found.of(found.words, step))]
-    for title, parts in (("Network out", found.networks), ("Layer skipped", found.layers)):
+    for title, parts in (("Feed-forward out", found.networks), ("Layer skipped", found.layers)):
         changes = {stack: found.of(each, step) for stack, each in parts.items()}
         names = [
             f"{stack} layer {n + 1}" for stack, each in changes.items() for n in range(len(each))
@@ -143,8 +144,8 @@ def in_words(heads: Mapping[AttentionKind, Floats]) -> str:
     little = int((np.abs(changes) < SMALL).sum())
     place = first.off.place
     return (
-        f"Most needed: **{place}**, {signed(value)} nats. Alone, {little} of {len(changes)} heads "
-        f"change less than {SMALL} nats."
+        f"Most needed: **{place}** (log-probability {signed(value)} nats). {little} of "
+        f"{len(changes)} heads, each out alone, change it by less than {SMALL} nats."
     )
 
 
@@ -159,8 +160,8 @@ def _agreement(trace: Trace, heads: Mapping[AttentionKind, Floats], step: int | 
     )
     if math.isnan(found):
         return ""
-    verdict = "are not those that matter most" if found < 0.5 else "tend to be those that matter"
-    return f"The heads that look most sharply {verdict}: rank correlation {signed(found)}."
+    verdict = "are not the most needed ones" if found < 0.5 else "tend to be the most needed ones"
+    return f"The heads that look most sharply {verdict} (rank correlation {signed(found)})."
 
 
 def _out(view: View) -> list[tuple[AttentionKind, int, int]]:

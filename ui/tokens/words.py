@@ -78,7 +78,7 @@ def about_neighbours(piece: str, n_matrices: int) -> str:
     shared = (
         "One matrix serves as source, target and output embedding here (section 3.4)."
         if n_matrices == 1
-        else "This checkpoint has separate matrices; a token may have different neighbours in each."
+        else "This model has separate matrices; a token may have different neighbours in each."
     )
     return (
         "The id selects a row of the embedding matrix, learned in training. Rows near that of "

@@ -15,9 +15,9 @@ from ui.tours.training_facts import PAPER_PART, how_long, training_facts, whose
 
 #: Notes before a question if the picture is not of the checkpoint's positions.
 _NOTES = {
-    "learned": "This checkpoint learned its positions (table 3, row E); take the paper's sines. ",
-    "stored": "This checkpoint keeps its positions as a table of numbers; take the paper's sines. ",
-    "relative": "This checkpoint adds no positions to its embeddings; take the paper's sines. ",
+    "learned": "This model learned its positions (table 3, row E); take the paper's sines. ",
+    "stored": "This model keeps its positions as a table of numbers; take the paper's sines. ",
+    "relative": "This model adds no positions to its embeddings; take the paper's sines. ",
 }
 
 
@@ -108,7 +108,7 @@ def batch(scene: Scene) -> Found:
     room, length = facts.recipe.batch_tokens, length_of(scene)
     right = max(room // length, 1)
     said = {
-        "whose": "this checkpoint" if facts.own else "the paper’s base model",
+        "whose": "this model" if facts.own else "the paper’s base model",
         "room": room, "length": length, "right": right,
         "longest": f", and {max(room // facts.longest, 1):,} of the longest"
         if facts.longest else "",

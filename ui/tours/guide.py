@@ -170,7 +170,7 @@ def draw_bar(view: View, on: PageSpec) -> None:
         body = st.container(key="tour_waiting" if waiting else "tour_answered", gap="xsmall")
         question = body.container(gap="xsmall")
         if waiting:
-            body.container(key="tour_veil").caption("The page shows when you have answered.")
+            body.container(key="tour_veil").caption("The page appears once you answer.")
         scene = scene_of(view)  # may end the run with a message, below the bar's head
         show_subject(here, view, scene)
         with question:
@@ -250,11 +250,12 @@ def _draw_question(question: Question) -> None:
         return
     right = f"**{plain(question.options[question.answer])}**"
     if not 1 <= guess <= len(question.options):
-        said = f"It is {right}."
+        said = f"Answer: {right}."
     elif guess - 1 == question.answer:
-        said = f":material/check: {right}, as you said."
+        said = f":material/check: Your answer is right: {right}."
     else:
-        said = f":material/close: You said {plain(question.options[guess - 1])}; it is {right}."
+        yours = plain(question.options[guess - 1])
+        said = f":material/close: Your answer: “{yours}”. Right answer: {right}."
     st.markdown(f"{said} {_glossed(question.because)}")
 
 

@@ -183,8 +183,8 @@ def _tests(tests: Mapping[str, Any]) -> dict[str, float]:
 def whose(facts: TrainingFacts) -> str:
     """Return whose numbers these are, as the start of a sentence."""
     if facts.continued:
-        return "The last part of this checkpoint's training"
-    return "This checkpoint" if facts.own else "The paper's base model"
+        return "The last part of this model's training"
+    return "This model" if facts.own else "The paper's base model"
 
 
 def how_long(hours: float) -> str:

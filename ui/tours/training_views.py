@@ -85,10 +85,10 @@ def _draw_read(facts: TrainingFacts) -> None:
     for column, (label, value) in zip(st.columns(len(shown)), shown.items(), strict=True):
         column.metric(label, value, help=_GLOSSES.get(label))
     st.caption(
-        "From the checkpoint's metrics.json."
+        "From the model's metrics.json."
         + (" The numbers are of the last part of its training." if facts.continued else "")
         if facts.own
-        else "This checkpoint does not say how it was trained; these are the paper's numbers."
+        else "This model does not say how it was trained; these are the paper's numbers."
     )
     if facts.continued and len(facts.parts) > 1:
         st.markdown("##### Its training, part by part")

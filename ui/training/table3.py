@@ -60,7 +60,7 @@ def _count(lines: list[Line], measure: str) -> str:
 
 def _cells(lines: list[Line], measure: str) -> dict[str, list[str]]:
     name = "PPL" if measure == "nll" else "BLEU"
-    columns = ("", "change", "in the paper", "parameters", "runs", name, f"paper's {name}",
+    columns = ("", "change", "in the paper", "parameters", "runs", name, f"{name} in the paper",
                AXES[measure])  # fmt: skip
     rows = [
         ["" if row.group == "base" else row.group, row.change, row.theirs, *each.cells(measure)]

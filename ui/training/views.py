@@ -139,7 +139,7 @@ def _draw_controls(run: Training) -> None:
         if "rate_training" not in st.session_state:
             st.session_state.rate_training = asked.factor
         st.select_slider(
-            "Learning rate, times the schedule's", _FACTORS, key="rate_training", width=260,
+            "Learning rate (× schedule)", _FACTORS, key="rate_training", width=260,
             on_change=lambda: run.job.ask(
                 replace(run.control, factor=float(st.session_state.rate_training))
             ),
@@ -245,7 +245,7 @@ def draw_form() -> None:
         st.selectbox(
             "Second run beside it", tuple(CHANGES), **bound(ToyChoice.change),
             format_func=lambda name: name if name == "none" else CHANGES[name].capitalize(),
-            help="A second model, the same but for one change, with the same text and batches.",
+            help="A second model that differs in one setting; text and batches are the same.",
         )  # fmt: skip
     with st.expander("Model and settings", icon=":material/tune:"):
         _draw_settings()

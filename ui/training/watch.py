@@ -40,7 +40,7 @@ def draw_watch() -> None:
     url_state.show(WATCHED)
     st.markdown(
         "A real run takes hours. Whatever `python -m transformer train` writes to its folder is "
-        "drawn here as it comes; **choose several to compare their recipes.**"
+        "drawn here as it arrives; **choose several to compare their recipes.**"
     )
     roots = folders_in(VARIABLE, "runs")
     runs = list_runs(roots)

@@ -148,7 +148,7 @@ def prepare(view: View, wanted: Iterable[Computation[Any]]) -> list[Any]:
     wanted = list(wanted)
     request = view.request
     work = tuple(each.key(request) for each in wanted)
-    end_where_stopped(work, "Go on")
+    end_where_stopped(work, "Continue")
     found = [results.CACHE.get(key, _MISSING) for key in work]
     if not any(each is _MISSING for each in found):
         return found
@@ -163,7 +163,7 @@ def prepare(view: View, wanted: Iterable[Computation[Any]]) -> list[Any]:
 
 
 def made_in_turn(
-    work: Hashable, make: Callable[[Report], T], doing: str, again: str = "Go on"
+    work: Hashable, make: Callable[[Report], T], doing: str, again: str = "Continue"
 ) -> T:
     """Return the result of `make` for the key `work`, cached or made now among other computations.
 
@@ -233,7 +233,7 @@ def errors_on_page(where: str = "on the left") -> Iterator[None]:
         st.warning(plain(f"{text[:1].upper()}{text[1:]}."), icon=":material/short_text:")
     except CheckpointError as error:
         st.error(
-            plain(f"{without_root(str(error))}. Choose another checkpoint {where}."),
+            plain(f"{without_root(str(error))}. Choose another model {where}."),
             icon=":material/error:",
         )
     except (MemoryError, torch.OutOfMemoryError):

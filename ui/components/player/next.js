@@ -5,7 +5,7 @@ Object.assign(Player.prototype, {
   buildNext() {
     this.nextTitle = make("h3");
     // Beside what was clicked; the sidebar, which has it too, is folded up on a phone.
-    const about = { title: "Take the last steer back", onclick: () => this.send("undo") };
+    const about = { title: "Undo the last change", onclick: () => this.send("undo") };
     this.undo = make("button", "undo", "Undo", about);
     this.bars = make("ol", "bars");
     this.facts = make("p", "note facts");
@@ -23,8 +23,8 @@ Object.assign(Player.prototype, {
     const token = make("span", "quote");
     write(token, input[t]);
     const given = t < nForced;
-    const how = !given ? "" : forced ? " (as given)" : " (given)";
-    this.nextTitle.replaceChildren("After ", token, ` comes${how}`);
+    const how = !given ? " comes" : forced ? ", as given:" : ", you chose:";
+    this.nextTitle.replaceChildren("After ", token, how);
     const rows = top[t].map(([text, probability, id, cut], k) => ({
       text, probability, id, cut, taken: k === chosen[t].rank,
     }));

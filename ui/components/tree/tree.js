@@ -31,10 +31,10 @@ class TreeView {
       make("button", className, text, { title, "aria-label": title, onclick });
     const second = touching() ? "" : " (key B, or shift and click)";
     this.slots = {
-      a: button("A", "What is chosen becomes A (key A)", () => this.use("a"), "slot slot-a"),
-      b: button("B", `What is chosen becomes B${second}`, () => this.use("b"), "slot slot-b"),
+      a: button("A", "Make the chosen node A (key A)", () => this.use("a"), "slot slot-a"),
+      b: button("B", `Make the chosen node B${second}`, () => this.use("b"), "slot slot-b"),
     };
-    this.clear = button("Clear B", "Compare no more (Escape)", () => this.choose("b", null));
+    this.clear = button("Clear B", "Stop comparing (Escape)", () => this.choose("b", null));
     this.toggle = button("", "Show or hide what the search dropped (key D)",
       () => this.setDropped(!this.state.dropped));
     const sample = (name, text) =>
