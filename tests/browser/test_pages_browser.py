@@ -124,7 +124,7 @@ def test_blocks_show_their_numbers_play_and_open_their_views(
     expect(page.get_by_text("How much each block of the decoder adds")).to_be_visible()
     expect(page).to_have_url(re.compile("block=decoder_stream"))
     plan.get_by_role("button", name="Decoder, layer 1").click()
-    expect(page).to_have_url(re.compile("layer=1"))
+    expect(page).to_have_url(re.compile("floor=1"))
     plan.locator(".tokens.source button").nth(2).click()
     expect(page).to_have_url(re.compile("source=3"))
     # The drawing grows with the window and ends inside it.

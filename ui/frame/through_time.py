@@ -125,7 +125,7 @@ def _about(entry: Entry, now: int) -> str:
     if math.isfinite(here.val_nll):
         asked = "hidden token" if entry.stack and entry.stack.task == "fill" else "next token"
         text += (
-            f" On validation text it gives the right {asked} a probability of "
+            f" In text it was not trained on, the right {asked} gets a probability of "
             f"{probability(-here.val_nll)} (geometric mean; loss {here.val_nll:.2f} nats)."
         )
     return linked(f"{text}  \n{finished_in_words(entry)}", "nats")
