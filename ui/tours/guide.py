@@ -7,8 +7,10 @@ the reader is free to change them.
 
 from __future__ import annotations
 
+import re
 import tomllib
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -67,6 +69,7 @@ TERMS_OF_TOURS = (
 _AT = "headlight_tour_at"
 _LOOKED = "headlight_tour_looked"
 _GIVEN = "headlight_tour_given"
+_RESULTS = "headlight_tour_results"  # by a stop's tour and number, whether it was answered right
 _KEEP = frozenset(param.name for param in (CHECKPOINT, DEVICE, PRESENT, TOUR, STOP))
 
 
@@ -174,7 +177,9 @@ def draw_bar(view: View, on: PageSpec) -> None:
         scene = scene_of(view)  # may end the run with a message, below the bar's head
         show_subject(here, view, scene)
         with question:
-            _draw_question(stop.question(scene))
+            _draw_question(here, stop.question(scene))
+            if not waiting and here.number == len(here.tour.stops):
+                _draw_end(here.tour, scene)
 
 
 def scene_of(view: View) -> Scene:
@@ -233,7 +238,36 @@ def _draw_head(here: TourStop) -> None:
         )
 
 
-def _draw_question(question: Question) -> None:
+def _draw_end(tour: Tour, scene: Scene) -> None:
+    """Draw how many answers were right, and the sheet of the tour's questions to print."""
+    found = [right for (name, _), right in st.session_state[_RESULTS].items() if name == tour.name]
+    if found:
+        st.markdown(f"**{sum(found)} of your {len(found)} answers in this tour were right.**")
+    st.download_button(
+        "Questions and answers to print", lambda: sheet(tour, scene), f"tour-{tour.name}.html",
+        "text/html", key="tour_sheet", on_click="ignore", icon=":material/print:", type="tertiary",
+    )  # fmt: skip
+
+
+def sheet(tour: Tour, scene: Scene) -> str:
+    """Return a page of a tour's questions about a scene, and of the answers on a second sheet."""
+    asked = [stop.question(scene) for stop in tour.stops]
+    lists = (
+        "".join(f"<li>{_printed(each.ask)}<p>{' □ '.join(('', *map(escape, each.options)))}</li>"
+                for each in asked),
+        "".join(f"<li><b>{escape(each.options[each.answer])}</b> {_printed(each.because)}</li>"
+                for each in asked),
+    )  # fmt: skip
+    body = "<hr style='break-after: page; border: 0'>".join(f"<ol>{each}</ol>" for each in lists)
+    return f"<!doctype html><meta charset=utf-8><h1>{escape(tour.title)}</h1>{body}"
+
+
+def _printed(text: str) -> str:
+    """Return a tour's Markdown as plain HTML."""
+    return escape(re.sub(r"\\(.)|[*`]", r"\1", text))
+
+
+def _draw_question(here: TourStop, question: Question) -> None:
     guess = url_state.get(GUESS)
     if guess is None:
         ask = question.ask if "**" in question.ask else f"**{question.ask}**"
@@ -249,6 +283,9 @@ def _draw_question(question: Question) -> None:
             )
         return
     right = f"**{plain(question.options[question.answer])}**"
+    results = st.session_state.setdefault(_RESULTS, {})
+    if guess:
+        results[here.tour.name, here.number] = guess - 1 == question.answer
     if not 1 <= guess <= len(question.options):
         said = f"Answer: {right}."
     elif guess - 1 == question.answer:

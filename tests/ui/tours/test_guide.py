@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from transformer.translator import Translator
 from ui.core.examples import examples_for
 from ui.frame.pages import PAGES
 from ui.tours.checkpoint_facts import AGE, length_of
-from ui.tours.guide import TOURS
+from ui.tours.guide import TOURS, sheet
 from ui.tours.stops import Question, Scene, Tour, counts, names, numbers, quarters, shown
 from ui.tours.trace_facts import offset_shares, unscaled
 from ui.tours.training_facts import PAPER_UPDATES, how_long, training_facts, whose
@@ -70,6 +71,17 @@ def test_every_stop_asks_something_of_the_shipped_models(shipped: Scene) -> None
             assert not re.search(r"\de[+-]?\d|\b1 \w+s \(", said), "numbers as people write them"
         for name in most.keys() & looked.keys():
             assert looked[name] == "mean" or 1 <= int(looked[name]) <= most[name], stop.title
+
+
+@pytest.mark.parametrize("tour", TOURS, ids=lambda tour: tour.name)
+def test_the_sheet_to_print_asks_all_and_answers_on_a_page_of_its_own(
+    shipped: Scene, tour: Tour
+) -> None:
+    asked, answered = sheet(tour, shipped).split("break-after: page")
+    assert asked.count("<li>") == answered.count("<li>") == len(tour.stops)
+    for number in range(1, len(tour.stops) + 1):
+        assert escape(right(tour, number, shipped)) in answered
+    assert "**" not in asked + answered and "\\" not in asked + answered
 
 
 @given(st.integers(1, 6), st.integers(1, 6), st.integers(1, 5), st.integers(0, 99))
