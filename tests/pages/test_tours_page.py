@@ -59,7 +59,7 @@ def test_a_walk_through_all_tours(run_app: RunApp) -> None:
             app.button(key="tour_next").click().run()
     assert "tour_next" not in [button.key for button in app.button]
     app = run_app(root=CHECKPOINTS, checkpoint="reverse-toy", tour="masks", stop="4", guess="1")
-    assert re.search(r"\*\*[01] of your 1 answers in this tour were right", messages_in(app))
+    assert re.search(r"Right answers in this tour: [01] of 1\.", messages_in(app))
     assert sum(len(places_below(tour.stops[number - 1])) for tour, number in places) == 4
 
 

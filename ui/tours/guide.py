@@ -242,7 +242,7 @@ def _draw_end(tour: Tour, scene: Scene) -> None:
     """Draw how many answers were right, and the sheet of the tour's questions to print."""
     found = [right for (name, _), right in st.session_state[_RESULTS].items() if name == tour.name]
     if found:
-        st.markdown(f"**{sum(found)} of your {len(found)} answers in this tour were right.**")
+        st.markdown(f"**Right answers in this tour: {sum(found)} of {len(found)}.**")
     st.download_button(
         "Questions and answers to print", lambda: sheet(tour, scene), f"tour-{tour.name}.html",
         "text/html", key="tour_sheet", on_click="ignore", icon=":material/print:", type="tertiary",

@@ -91,8 +91,9 @@ class Stop:
         """Return the question about a scene."""
         found = self.facts(scene)
         ask, because = (
-            self.texts.get(f"{name}_{found.form}", self.texts[name]).format(**found.values)
+            (self.texts[name] + own[1:] if own.startswith("+") else own).format(**found.values)
             for name in ("ask", "because")
+            for own in (self.texts.get(f"{name}_{found.form}", self.texts[name]),)
         )
         return Question(ask, found.options, found.answer, because)
 

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from figures.labels import plain_token, query_labels
+from figures.labels import count, plain_token, query_labels
 from transformer.measures.entropy import entropy_bits, nats_to_bits
 from transformer.trace.records import Trace
 from transformer.types import Floats
@@ -102,9 +102,13 @@ def how_many_places(scene: Scene) -> Found:
     different = [len(set(tops[:, i])) for i in range(tops.shape[1])]
     token, labels = int(np.argmax(different)), names(trace.src_tokens)
     looks = ", ".join(quoted(labels[top]) for top in dict.fromkeys(tops[:, token].tolist()))
-    said = {"n_heads": n_heads, "token": quoted(labels[token]), "source": quoted(trace.source)}
-    form = "one_head" if n_heads == 1 else ""
-    return Found(*counts(different[token], 1, n_heads), {**said, "looks": looks}, form=form)
+    said = {
+        "heads": count(n_heads, "head"), "token": quoted(labels[token]),
+        "source": quoted(trace.source), "looks": looks,
+    }  # fmt: skip
+    return Found(
+        *counts(different[token], 1, n_heads), said, form="one_head" if n_heads == 1 else ""
+    )
 
 
 def offset_shares(maps: Floats) -> Floats:

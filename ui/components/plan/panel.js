@@ -75,7 +75,7 @@ function factsOf(view, block) {
       tensor,
       length("length in", norm(block.step)),
       length("length added", numberOf(view, block, "added")),
-      ["share of the sum", `${(100 * numberOf(view, block, "shares")).toFixed(1)}%`],
+      ["share added", `${(100 * numberOf(view, block, "shares")).toFixed(1)}%`],
       length("length out", norm(block.step + 1)),
       block.kind === undefined
         ? ["neurons above 0", `${numberOf(view, block, "fired")} of ${header.neurons[block.stack]}`]
