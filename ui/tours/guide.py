@@ -251,13 +251,12 @@ def _draw_end(tour: Tour, scene: Scene) -> None:
 
 def sheet(tour: Tour, scene: Scene) -> str:
     """Return a page of a tour's questions about a scene, and of the answers on a second sheet."""
-    asked = [stop.question(scene) for stop in tour.stops]
-    lists = (
-        "".join(f"<li>{_printed(each.ask)}<p>{' □ '.join(('', *map(escape, each.options)))}</li>"
-                for each in asked),
-        "".join(f"<li><b>{escape(each.options[each.answer])}</b> {_printed(each.because)}</li>"
-                for each in asked),
-    )  # fmt: skip
+    lists = ["", ""]
+    for asked in (stop.question(scene) for stop in tour.stops):
+        boxes = "".join(f" &emsp;□ {escape(option)}" for option in asked.options)
+        right = escape(asked.options[asked.answer])
+        lists[0] += f"<li>{_printed(asked.ask)}<p>{boxes}</li>"
+        lists[1] += f"<li><b>{right}</b>. {_printed(asked.because)}</li>"
     body = "<hr style='break-after: page; border: 0'>".join(f"<ol>{each}</ol>" for each in lists)
     return f"<!doctype html><meta charset=utf-8><h1>{escape(tour.title)}</h1>{body}"
 
