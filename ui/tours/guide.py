@@ -253,7 +253,7 @@ def sheet(tour: Tour, scene: Scene) -> str:
     """Return a page of a tour's questions about a scene, and of the answers on a second sheet."""
     lists = ["", ""]
     for asked in (stop.question(scene) for stop in tour.stops):
-        boxes = "".join(f" &emsp;□ {escape(option)}" for option in asked.options)
+        boxes = "".join(f" \u2003□ {escape(option)}" for option in asked.options)
         right = escape(asked.options[asked.answer])
         lists[0] += f"<li>{_printed(asked.ask)}<p>{boxes}</li>"
         lists[1] += f"<li><b>{right}</b>. {_printed(asked.because)}</li>"
