@@ -12,7 +12,7 @@ from tests.house import ROOT, arrows, modules
 SUFFIXES = (".py", ".js", ".css")
 #: Largest sizes that the project allows itself.
 LIMITS = {
-    "source lines": 62_000,
+    "source lines": 66_500,
     "lines of tests": 32_000,
     "decisions, files": 50,
     "README, bytes": 9_216,
