@@ -31,7 +31,7 @@ now = current_view()
 trace = get_trace(now, partial(opening, now))
 st.markdown(
     "Which parts does this translation need? Each is taken out in turn: the stronger the blue, the "
-    "more it is needed. **Click a head to take it out.**"
+    "more it is needed. **Choose a head to take it out.**"
 )
 if now.entry.ref.edits:
     draw_change(now, trace, get_trace(now.original))

@@ -90,7 +90,7 @@ def test_the_numbers_are_those_of_the_file(open_page: RunApp, kinds: Path) -> No
     maps = load_arrays(kinds / "read.npz").encoder_self
     app = open_page("read.npz", layer="2", head="5", dim="on")
     hidden = maps[1, 4][:, [0, -1]].sum(-1).mean()
-    assert f"dimming `[CLS]` and `[SEP]` hides {hidden:.1%}" in messages_in(app)
+    assert f"dimming `[CLS]` and `[SEP]` hides {hidden:.2f}" in messages_in(app)
 
 
 def test_a_recorded_translation_plays_as_it_is(open_page: RunApp, kinds: Path) -> None:

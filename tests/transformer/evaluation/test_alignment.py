@@ -82,7 +82,7 @@ def test_both_kinds_of_translators_are_scored_alike(
         layer, head, said = best_aligner(found)
         least = min(np.min(found["reading"]), np.min(found["predicting"]))
         assert least in (found["reading"][layer][head], found["predicting"][layer][head])
-        assert f"error of {least:.1%}" in said
+        assert f"agree by {1 - least:.1%}" in said
         trace = model.trace(*aligned.pairs[0])
         for row in ("reading", "predicting"):
             maps = word_maps(trace, row)  # type: ignore[arg-type]
@@ -152,7 +152,8 @@ def test_only_a_head_beyond_the_interval_aligns(row: str) -> None:
         *place, said = best_aligner(table)
         assert place == [0, 1]
         assert said.startswith("Layer 1, head 2 aligns words" if error < 0.55 else "No head aligns")
-        for part in (f"{error:.1%} in the row that {row[:4]}", "60.0%", "55.0% to 66.0%"):
+        agree = f"agree by {1 - error:.1%} with those that people drew, in the row that {row[:4]}"
+        for part in (agree, "40.0%", "34.0% to 45.0%"):
             assert part in said
 
 

@@ -197,7 +197,7 @@ def test_earlier_parts_are_listed_oldest_first(shipped: Path, tmp_path: Path) ->
     ({"typed": {"right": 7, "sentences": 9}}, "7 of 9 typed sentences right"),
     ({"typed": {"right": 7, "sentences": 9, "measured": 3}}, "7 of 9 typed sentences right"),
     ({"parsing_baselines": [1], "other_decodings": {"tests": 1}}, "nothing measured"),
-    ({"parsing": {"f1": 1.0, "sentences": 2}}, "GUM dev: labelled F1 1.0"),
+    ({"parsing": {"f1": 1.0, "sentences": 2}}, "GUM, English trees: labelled F1 1.0"),
 ])  # fmt: skip
 def test_metrics_of_any_kind_make_a_table(copied: Path, metrics: object, said: str) -> None:
     (copied / "metrics.json").write_text(json.dumps(metrics))
@@ -357,8 +357,8 @@ def test_an_invalid_record_of_the_training_text_is_none(record: object) -> None:
 
 
 @pytest.mark.parametrize("options", [["--beam", "0"], ["--alpha", "nan"]])
-def test_a_wrong_grid_is_refused(tmp_path: Path, command: Command, options: list[str]) -> None:
-    line = command("measure", tmp_path, "--data", ".", *options).refused
+def test_a_wrong_grid_is_refused(shipped: Path, command: Command, options: list[str]) -> None:
+    line = command("measure", shipped, "--data", ".", *options).refused
     assert " ".join(options)[2:] in line.replace("size ", "")
 
 

@@ -192,7 +192,10 @@ def test_publishing_scores_the_parser_and_its_baselines(
         assert stamps[-1]["setting"] == f"beam {beam}, alpha 0.3"
         row = f"| beam {beam}, alpha 0.3 | {scored['f1']:.1f} | {scored['precision']:.1f} |"
         assert f"| this model {row}" in card
-        assert f"| beam {beam}, alpha 0.3 | GUM dev: labelled F1 {scored['f1']:.1f} |" in table
+        assert (
+            f"| beam {beam}, alpha 0.3 | GUM, English trees: labelled F1 {scored['f1']:.1f} |"
+            in table
+        )
     stamps.append(metrics["parsing_baselines"]["random weights"]["measured"])
     assert len({stamp["model"] for stamp in stamps}) == 2
     assert {stamp["sha256"] for stamp in stamps} == {digest(text.read_bytes())}
