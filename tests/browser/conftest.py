@@ -152,8 +152,12 @@ class Tab:
         return self.page
 
     def leave(self) -> None:
-        """Forget what the browser keeps for the app, whose page stays if it is the same."""
-        stays = self.page.url.partition("?")[0] == self.at
+        """Forget what the browser keeps for the app, whose page stays if it is the same.
+
+        One that was as narrow as a phone's does not: its sidebar keeps covering it.
+        """
+        wide = (self.page.viewport_size or {"width": 0})["width"] > 900
+        stays = wide and self.page.url.partition("?")[0] == self.at
         self.page.mouse.move(0, 0)
         with suppress(Error):  # it may be on its way elsewhere
             self.page.evaluate("localStorage.clear(), sessionStorage.clear()")

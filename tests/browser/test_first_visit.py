@@ -34,7 +34,7 @@ def test_a_fresh_server_says_that_it_starts_and_takes_a_page_by_any_of_its_names
         # Clicked before the first run is through.
         page = open_page(f"{app}/attention?{query}")
         page.get_by_test_id("stTopNavLink").filter(has_text="Experiments").click()
-        until_at(page, "/compare")
+        until_at(page, "/removals")
         until_the_url_says(page, sentence="abcde", checkpoint="reverse-toy", beam="2")
         expect(page.get_by_role("dialog")).to_have_count(0)  # Streamlit's: there is no such page
         first.bring_to_front()

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.waiting import PATIENCE_MS, eventually, until_the_url_says
+from tests.browser.waiting import PATIENCE_MS, eventually, until_idle, until_the_url_says
 from transformer.translator import Translator
 from ui.core.examples import examples_for
 from ui.translate.opening import stage
@@ -105,6 +105,9 @@ def test_with_reduced_motion_every_stage_stands_at_once(app: str, new_visitor: N
     page = new_visitor(f"{app}/?opening=1", reduced_motion="reduce")
     first = page.wait_for_function(SEEN).json_value()
     assert first["asked"] and first["written"] > 3
+    # The page behind it comes with the light; until then a click waits.
+    expect(page.locator(".player .count")).to_be_attached()
+    until_idle(page)
     # As soon as it is clicked, before any frame.
     seen = page.get_by_role("button", name="house", exact=True).evaluate(
         """(button) => {

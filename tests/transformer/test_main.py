@@ -310,7 +310,6 @@ def test_an_import_that_is_interrupted_is_no_failure(
     ("lacks", "arguments"),
     [
         ("sacrebleu", "evaluate --checkpoint x --src x --ref x"),
-        ("sacremoses", "measure checkpoints/everyday-en-de --data x"),
         ("sacrebleu", "publish x --data x --out x"),
         ("sacrebleu", "ablations --data x --out x"),
     ],

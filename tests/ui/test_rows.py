@@ -53,8 +53,8 @@ def test_words_are_rows_by_what_they_read_on_every_page(trace: Trace) -> None:
         **{**vars(trace), "tgt_tokens": pieces, "predicted_tokens": (*pieces[1:], "</s>")}
     )
     maps = maps_of(held, "cross", "words")
-    assert maps.queries[0] == "<s> → 1"
-    assert maps.queries[1] == "12 → 2▁3"
+    assert maps.queries[0] == "<s> → 12"
+    assert maps.queries[1] == "12 → 34"
     np.testing.assert_allclose(maps.weights.sum(axis=-1), 1, atol=1e-5)
     winner = beam_tree(trace).winner[-1]
     both = search_branches(trace, winner, winner, units="words")
