@@ -319,6 +319,9 @@ def test_a_command_that_scores_asks_for_its_extra(
 ) -> None:
     for name in list(sys.modules):
         if name.startswith((lacks, "transformer.evaluation.", "transformer.experiments.")):
+            package, _, module = name.rpartition(".")
+            if package in sys.modules:  # which holds the module too, and gets it back
+                monkeypatch.delattr(sys.modules[package], module, raising=False)
             monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, lacks, None)
     said = f"needs {lacks}: pip install .[evaluate]\n"
