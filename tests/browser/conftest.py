@@ -120,6 +120,10 @@ def spare_port() -> int:
     return free_port()
 
 
+HIDDEN_DOORS = """[...document.querySelectorAll("[data-testid=stTopNavLink]")]
+    .some((each) => each.closest("[inert]"))"""
+
+
 class Tab:
     """A tab that several tests use in turn; what goes wrong in it is written down.
 
@@ -154,12 +158,14 @@ class Tab:
     def leave(self) -> None:
         """Forget what the browser keeps for the app, whose page stays if it is the same.
 
-        One that was as narrow as a phone's does not: its sidebar keeps covering it.
+        One that was as narrow as a phone's does not: its sidebar keeps covering it. Nor does one
+        whose type was so large that doors went into the menu's rest, where they stay.
         """
         wide = (self.page.viewport_size or {"width": 0})["width"] > 900
         stays = wide and self.page.url.partition("?")[0] == self.at
         self.page.mouse.move(0, 0)
         with suppress(Error):  # it may be on its way elsewhere
+            stays = stays and not self.page.evaluate(HIDDEN_DOORS)
             self.page.evaluate("localStorage.clear(), sessionStorage.clear()")
             self.page.evaluate("document.activeElement.blur()")
         if not stays:

@@ -138,6 +138,12 @@ def test_a_head_is_of_one_part_and_older_links_show_it_in_both(run_app: RunApp) 
     assert opens_on(kind="decoder_self", layer="1", head="2") == ("decoder_self", 1, 2)
     assert opens_on(layer="1", head="2") == ("both", 1, 2)
     assert opens_on(layer="mean", head="mean") == ("cross", None, None)
+    # The same session follows a link to another head of the part that it shows already.
+    app = run_app(sentence=CAT, kind="cross", layer="1", head="2")
+    app.query_params["layer"] = "2"
+    app.run()
+    choice = messages(app, "player")[0][0]["choice"]
+    assert (choice["kind"], choice["layer"], choice["head"]) == ("cross", 2, 2)
 
 
 CAT = "The cat sat on the mat."

@@ -67,7 +67,7 @@ def remember(place: PlayerPlace, side: Side | None = None) -> None:
 
 def read_link() -> None:
     """Have a link that names a head without its part show it in both, as such links did."""
-    named = url_state.arrived(LAYER, HEAD) and not url_state.arrived(KIND)
+    named = url_state.arrived(LAYER, HEAD) and KIND.name not in st.query_params
     if named and {url_state.get(LAYER), url_state.get(HEAD)} != {None}:
         url_state.put(KIND, "both")
 
