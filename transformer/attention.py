@@ -89,10 +89,16 @@ class MultiHeadAttention(nn.Module):
         """
         k, v = at.keys_values(self.keys_values, source)
         q, k, v = at("q", self.queries(x)), at("k", k), at("v", v)
-        dropout = self.dropout if self.training else 0.0
-        heads = at("heads", attend(q, k, v, mask, at, causal=causal, dropout=dropout))
+        heads = at("heads", self.heads(q, k, v, mask, at, causal=causal))
         output: Tensor = self.w_o(heads.transpose(1, 2).flatten(2))  # from [B, H, T, d_v]
         return output
+
+    def heads(
+        self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, at: Context, *, causal: bool
+    ) -> Tensor:
+        """Return the heads' outputs [B, H, T, d_v]; see `attend`."""
+        dropout = self.dropout if self.training else 0.0
+        return attend(q, k, v, mask, at, causal=causal, dropout=dropout)
 
     def queries(self, x: Tensor) -> Tensor:
         """Project [B, T, d_model] to queries [B, H, T, d_k]."""

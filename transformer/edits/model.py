@@ -40,25 +40,17 @@ class EditedAttention(MultiHeadAttention):
     is_held: Tensor | None = None  # [H] bool
     blind = True  # whether it sees no later tokens where it is causal
 
-    def forward(
-        self,
-        x: Tensor,
-        source: Tensor,
-        mask: Tensor | None = None,
-        at: Context = PLAIN,
-        *,
-        causal: bool = False,
+    def heads(
+        self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, at: Context, *, causal: bool
     ) -> Tensor:
         """See `MultiHeadAttention`."""
-        k, v = at.keys_values(self.keys_values, source)
-        q, k, v = at("q", self.queries(x)), at("k", k), at("v", v)
         scores = q @ k.mT / math.sqrt(self.d_k)  # [B, H, T, S]
         if at.relative is not None:
             scores = scores + (at.relative if self.even is None else at.relative * self.even)
         scores = at("scores", scores)
-        allowed = self._uncut(q.size(2), k.size(2), at.start, x.device)
+        allowed = self._uncut(q.size(2), k.size(2), at.start, q.device)
         if causal and self.blind:
-            allowed = allowed & causal_mask(q.size(2), k.size(2), x.device)
+            allowed = allowed & causal_mask(q.size(2), k.size(2), q.device)
         if mask is not None:
             allowed = allowed & mask
         nothing = ~allowed.any(-1, keepdim=True)
@@ -66,8 +58,7 @@ class EditedAttention(MultiHeadAttention):
         heads = at("weights", weights.masked_fill(nothing, 0)) @ v
         if self.held is not None and self.is_held is not None:
             heads = torch.where(self.is_held[:, None, None], self.held[:, None], heads)
-        output: Tensor = self.w_o(at("heads", heads).transpose(1, 2).flatten(2))
-        return output
+        return heads
 
     def _uncut(self, n_queries: int, n_keys: int, start: int, device: torch.device) -> Tensor:
         """Return which edges are left [1, H, T, S], the queries being positions from `start` on."""
