@@ -38,7 +38,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("transformer.catalogue", "transformer.training"),
     ("transformer.parsing", "transformer.worker"),
     ("transformer.evaluation", "transformer.toys"),
-    ("transformer.experiments",),
+    ("transformer.experiments", "transformer.study"),
     ("transformer.commands",),
     ("transformer.__main__",),
     ("figures",),

@@ -1,0 +1,334 @@
+"""A study as a record and as a folder of plain files.
+
+    study = Study.load("checkpoints/everyday-en-de/studies/gum")
+    study.findings(study.heads[0])[0]  # what the first head does most
+
+    study.json      JSON: `schema`, the settings, roles and heads
+    sentences.json  JSON: the sentences kept as examples, a list of the fields of `Kept`
+    scores.npz      score, low, high, p, ... [R, N]: of R roles and N heads; NaN where a role does
+                    not apply to a head. importance.NAME.KIND [L, H]
+    looks.npz       KIND.keys, KIND.weights, KIND.own [L, H, W]: the word that each head looks at,
+                    from each of the W words of the sentences kept; or, where they are large,
+    KIND.keys.npy   the same arrays, each in a file that is mapped into memory rather than read
+
+Everything is about words. A word is what the corpus calls one (plain text is split into words,
+punctuation and clitics), and in a translation text between spaces. Weights are summed over
+the tokens of a key word and averaged over those of a query word (Clark et al. 2019). Special
+tokens are no words: what a head gives `</s>` is what the words of a row lack to 1.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transformer.checkpoint.reference import ModelRef
+from transformer.checkpoint.weights import weights_digest
+from transformer.errors import CheckpointError
+from transformer.files.atomic import write_atomic
+from transformer.files.folders import replaced_folder
+from transformer.files.npz import read_npz
+from transformer.files.safe import json_object
+from transformer.trace.removals import Head
+from transformer.types import ATTENTION_KINDS, AttentionKind, Floats
+
+#: Version of the files' layout; others are not read.
+SCHEMA = 1
+#: Folder of a checkpoint's studies, and the file whose presence makes a folder a study.
+FOLDER, FILE = "studies", "study.json"
+_SENTENCES = "sentences.json"
+#: Largest JSON of a study, and largest arrays of looks in one compressed file, in bytes.
+_MOST_JSON, _MOST_PACKED = 512 << 20, 32 << 20
+
+#: What a role is measured against: nothing, dependencies, or coreference.
+Needs = Literal["text", "dependencies", "coreference"]
+
+
+@dataclass(frozen=True)
+class Role:
+    """Something that a head may do: each query has the words that it should look at."""
+
+    name: str  # "previous", "up:det" (word to its head), "down:nsubj" (head to its dependent), ...
+    title: str  # for people: "determiner to noun"
+    needs: Needs = "text"
+
+
+class Finding(NamedTuple):
+    """One role and one head: a score, and what it is held against. Shares are 0 to 1."""
+
+    role: Role
+    head: Head
+    score: float  # share of the pairs where the head looks at the right word
+    pairs: int  # number of pairs; for a role without annotation, of queries
+    low: float  # 95% interval of the score, by bootstrap over documents
+    high: float
+    offset: int  # best fixed offset of the same pairs, key minus query; 0 where there is none
+    offset_score: float  # its score; NaN for a role without annotation
+    word_score: float  # score of the nearest occurrence of one fixed word, the best; NaN likewise
+    random: float  # score of the best head of this kind under random weights
+    bar: float  # the highest control: these three, and 0.5 for a role without annotation
+    p: float  # of the paired test, after Holm's correction over all roles and heads
+    named: bool  # `low` above `bar`, and `p` < 0.05
+
+    @property
+    def margin(self) -> float:
+        """Score minus the highest control."""
+        return self.score - self.bar
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A sentence of the corpus that the study keeps as an example.
+
+    The annotation has an entry for each word; it is empty for plain text.
+    """
+
+    document: str
+    words: tuple[str, ...]  # [n], what encoder heads and the keys of cross-attention count
+    tags: tuple[str, ...] = ()  # [n], parts of speech
+    parents: tuple[int, ...] = ()  # [n], the word's head, 0-based; -1 for the root
+    relations: tuple[str, ...] = ()  # [n], its relation to the head: "nsubj", "det", ...
+    antecedents: tuple[int, ...] = ()  # [n], the word that a pronoun stands for; -1 for none
+    #: words of the greedy translation: what decoder heads and the queries of cross-attention count
+    target: tuple[str, ...] = ()
+    text: str = ""  # as the model read it
+
+    def queries(self, kind: AttentionKind) -> tuple[str, ...]:
+        """Return the query words of one kind of attention: the target's if there is one."""
+        return self.target if kind != "encoder_self" and self.target else self.words
+
+    def keys(self, kind: AttentionKind) -> tuple[str, ...]:
+        """Return the key words of one kind of attention."""
+        return self.target if kind == "decoder_self" and self.target else self.words
+
+
+@dataclass(frozen=True, eq=False)
+class Looks:
+    """The word that every head looks at, from every query word of the sentences kept.
+
+    Sentence i has the columns starts[i] to starts[i + 1]. Itself is another matter: in
+    self-attention `keys` is the word with the most weight among the *others*, and `own` the weight
+    that a word gives itself. A word that sees no other has its own number and the weight 0.
+    """
+
+    starts: NDArray[np.int64]  # [sentences + 1]
+    keys: NDArray[Any]  # [L, H, W] unsigned, the key word's number in its sentence
+    weights: NDArray[np.uint8]  # [L, H, W], the weight on it in 255ths
+    own: NDArray[np.uint8] | None  # [L, H, W], the weight on itself in 255ths; None for cross
+
+    def of(self, head: Head, sentence: int) -> tuple[NDArray[Any], Floats]:
+        """Return a head's key words [n] in one sentence, and the weights [n] on them."""
+        place = head.layer, head.head, slice(*self.starts[sentence : sentence + 2])
+        weights: Floats = np.divide(self.weights[place], 255, dtype=np.float32)
+        return self.keys[place], weights
+
+
+_SCORES = ("score", "pairs", "low", "high", "offset", "offset_score", "word_score", "random", "bar",
+           "p", "named")  # fmt: skip
+_LOOKS = ("keys", "weights", "own")
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """What the heads of one model do over one corpus."""
+
+    checkpoint: str  # its name, with the updates of a snapshot
+    weights: str  # digest of its weight file
+    edits: str  # of the model, as `transformer.edits.language.text_of` writes them
+    corpus: str  # its name
+    corpus_digest: str  # of its text
+    source: str  # its source and terms, "" if unknown
+    n_sentences: int  # read
+    n_words: int
+    n_documents: int
+    n_skipped: int  # sentences too long for the model
+    control: str  # what its random weights are, in words
+    roles: tuple[Role, ...]  # [R]
+    heads: tuple[Head, ...]  # [N], by kind, layer and number
+    scores: Mapping[str, NDArray[Any]]  # by field of `Finding`, [R, N]
+    sentences: tuple[Kept, ...] = ()  # a part of the corpus
+    looks: Mapping[AttentionKind, Looks] = field(default_factory=dict)
+    #: by name of a measure and kind, [L, H]; empty where it was not measured
+    importance: Mapping[str, Mapping[AttentionKind, Floats]] = field(default_factory=dict)
+    notes: Mapping[str, Any] = field(default_factory=dict)  # JSON of whoever measured importance
+
+    @property
+    def kinds(self) -> tuple[AttentionKind, ...]:
+        """Kinds of attention that the model has."""
+        return tuple(kind for kind in ATTENTION_KINDS if any(h.kind == kind for h in self.heads))
+
+    def shape(self, kind: AttentionKind) -> tuple[int, int]:
+        """Return the number of layers and heads of one kind."""
+        last = max(head for head in self.heads if head.kind == kind)
+        return last.layer + 1, last.head + 1
+
+    def role(self, name: str) -> Role | None:
+        """Return the role of this name."""
+        return next((role for role in self.roles if role.name == name), None)
+
+    def finding(self, role: Role, head: Head) -> Finding | None:
+        """Return the numbers of a role and a head; None if it does not apply to the head."""
+        at = self.roles.index(role), self.heads.index(head)
+        values = {name: self.scores[name][at].item() for name in _SCORES}
+        return Finding(role, head, **values) if values["pairs"] else None
+
+    def findings(self, head: Head) -> list[Finding]:
+        """Return all that is known of a head: what is named first, then by score minus control."""
+        found = [each for role in self.roles if (each := self.finding(role, head))]
+        return sorted(found, key=lambda each: (each.named, each.margin), reverse=True)
+
+    def grid(self, role: Role, kind: AttentionKind, name: str = "score") -> NDArray[Any]:
+        """Return one number of a role for the heads of a kind, [L, H]; see `Finding`."""
+        row = self.scores[name][self.roles.index(role)]
+        chosen = [value for head, value in zip(self.heads, row, strict=True) if head.kind == kind]
+        return np.array(chosen).reshape(self.shape(kind))
+
+    def save(self, folder: str | Path) -> None:
+        """Write the study; what was in the folder is replaced at once. Raises `OSError`."""
+        about = {each.name: getattr(self, each.name) for each in fields(self)}
+        for name in ("scores", "looks", "sentences"):
+            del about[name]
+        about["roles"] = [asdict(role) for role in self.roles]
+        about["importance"] = {name: list(kinds) for name, kinds in self.importance.items()}
+        sentences = {
+            "sentences": [asdict(sentence) for sentence in self.sentences],
+            "starts": {kind: each.starts.tolist() for kind, each in self.looks.items()},
+        }
+        scores = {**self.scores, **{
+            f"importance.{name}.{kind}": array
+            for name, kinds in self.importance.items()
+            for kind, array in kinds.items()
+        }}  # fmt: skip
+        looks = {
+            f"{kind}.{name}": array
+            for kind, each in self.looks.items()
+            for name in _LOOKS
+            if (array := getattr(each, name)) is not None
+        }
+        old = [f"{kind}.{name}.npy" for kind in ATTENTION_KINDS for name in _LOOKS]
+        with replaced_folder(Path(folder), dropped=["looks.npz", *old]) as new:
+            write_atomic(new / "scores.npz", _packed(scores))
+            if sum(array.nbytes for array in looks.values()) <= _MOST_PACKED:
+                write_atomic(new / "looks.npz", _packed(looks))
+            else:
+                for name, array in looks.items():
+                    np.save(new / f"{name}.npy", array)
+            write_atomic(new / _SENTENCES, _json(sentences))
+            write_atomic(new / FILE, _json({"schema": SCHEMA, **about}))
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Study:
+        """Open the study in a folder. Raises `CheckpointError`, one line naming the file."""
+        folder = Path(folder)
+        path = folder / FILE
+        about = json_object(path)
+        if about.pop("schema", None) != SCHEMA:
+            raise CheckpointError(f"{path}: not a study of schema {SCHEMA}")
+        try:
+            measured = about.pop("importance")
+            about["roles"] = tuple(Role(**role) for role in about["roles"])
+            about["heads"] = tuple(Head(*head) for head in about["heads"])
+            study = cls(**about, scores={})
+            scores, importance = _scores(folder, study, measured)
+            path = folder / _SENTENCES
+            examples = json_object(path, _MOST_JSON)
+            sentences = tuple(map(_kept, examples["sentences"]))
+            looks = _looks(folder, study, examples["starts"])
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            if isinstance(error, CheckpointError):
+                raise
+            raise CheckpointError(f"{path}: not a whole study ({error})") from None
+        return replace(
+            study, scores=scores, importance=importance, sentences=sentences, looks=looks
+        )
+
+
+def _kept(values: Mapping[str, Any]) -> Kept:
+    lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
+    return Kept(**{**values, **lists})
+
+
+def _json(values: Mapping[str, Any]) -> bytes:
+    return json.dumps(values, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def _packed(arrays: Mapping[str, NDArray[Any]]) -> bytes:
+    file = io.BytesIO()
+    np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
+    return file.getvalue()
+
+
+def _scores(
+    folder: Path, study: Study, measured: Mapping[str, Sequence[AttentionKind]]
+) -> tuple[dict[str, NDArray[Any]], dict[str, dict[AttentionKind, Floats]]]:
+    path, shape = folder / "scores.npz", (len(study.roles), len(study.heads))
+    stored = {
+        (name, kind): f"importance.{name}.{kind}" for name in measured for kind in measured[name]
+    }
+    found = read_npz(path, [*_SCORES, *stored.values()])
+    for name in _SCORES:
+        _check(path, name, found[name], shape)
+    importance: dict[str, dict[AttentionKind, Floats]] = {name: {} for name in measured}
+    for (name, kind), member in stored.items():
+        _check(path, member, found[member], study.shape(kind))
+        importance[name][kind] = found[member]
+    return {name: found[name] for name in _SCORES}, importance
+
+
+def _looks(
+    folder: Path, study: Study, starts: Mapping[str, Sequence[int]]
+) -> dict[AttentionKind, Looks]:
+    path, found = folder / "looks.npz", {}
+    wanted = [f"{kind}.{name}" for kind in starts for name in _LOOKS]
+    packed = read_npz(path, wanted) if path.exists() else None
+    for kind in get_args(AttentionKind):
+        if kind not in starts:
+            continue
+        places = np.array(starts[kind], np.int64)
+        arrays: dict[str, Any] = dict.fromkeys(_LOOKS)
+        for name in _LOOKS[: 2 if kind == "cross" else 3]:
+            if packed is not None:
+                arrays[name] = packed[f"{kind}.{name}"]
+            else:
+                path = folder / f"{kind}.{name}.npy"
+                arrays[name] = np.load(path, mmap_mode="r", allow_pickle=False)
+            _check(path, name, arrays[name], (*study.shape(kind), int(places[-1])))
+        found[kind] = Looks(places, **arrays)
+    return found
+
+
+def _check(path: Path, name: str, array: NDArray[Any], shape: tuple[int, ...]) -> None:
+    if array.shape != shape:
+        raise CheckpointError(f"{path}: {name} is {list(array.shape)}; expected {list(shape)}")
+
+
+def cache_folder() -> Path:
+    """Return the folder of studies whose checkpoint's folder is read-only."""
+    root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(root) / "headlight" / FOLDER
+
+
+def studies_of(ref: ModelRef, *, any_weights: bool = False) -> list[Path]:
+    """Return the folders of finished studies of a model as it is now, its edits included.
+
+    Args: any_weights: also those of other moments and edits, as for a curve through training.
+    """
+    digest, found = weights_digest(ref.folder), []
+    roots = (ref.folder / FOLDER, cache_folder())
+    for path in (each for root in roots if root.is_dir() for each in sorted(root.iterdir())):
+        try:
+            about = json_object(path / FILE)
+        except CheckpointError:
+            continue
+        same = any_weights or (about.get("checkpoint"), about.get("edits")) == (ref.name, ref.edits)
+        if same and about.get("weights") == digest and about.get("schema") == SCHEMA:
+            found.append(path)
+    return found
