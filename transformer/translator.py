@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Unpack
 
 import torch
-from torch.nn.utils.rnn import pad_sequence
 
 from transformer.checkpoint.folder import Checkpoint, check_pieces, load_checkpoint
 from transformer.checkpoint.reference import ModelRef
 from transformer.device import Device, available_devices, resolve_device
-from transformer.edits.language import Edit, parse_edits
+from transformer.edits.language import Edit, Edits, parse_edits
 from transformer.edits.means import head_means
 from transformer.edits.model import Means, edited
 from transformer.errors import CheckpointError, InputError
 from transformer.execution import Begin, EachLayer, Execution, Executions
-from transformer.hooks import Chain, Hook
+from transformer.hooks import Chain, Hook, as_hooks
 from transformer.model import Encoded, Transformer
 from transformer.search.beam import Found, search
 from transformer.search.decoding import (
@@ -30,6 +30,8 @@ from transformer.search.decoding import (
 from transformer.search.reader import EXTRA_LENGTH, Ids, Reader, Source
 from transformer.search.records import NO_TRANSLATION, Translation
 from transformer.search.request import (
+    BATCH_TOKENS,
+    MOST_LOGITS,
     Progress,
     SearchOptions,
     SearchRequest,
@@ -39,14 +41,16 @@ from transformer.search.request import (
 )
 from transformer.search.sampling import Sampling
 from transformer.text.tokenizer import Tokenized, Tokenizer
-from transformer.trace.building import ForcingGap, trace_search, trace_target
+from transformer.trace.building import ForcingGap, padded, trace_search, trace_targets
 from transformer.trace.records import Stream, Trace
-from transformer.trace.stream import record_stream
+from transformer.trace.stream import record_stream, with_states
 from transformer.trace.tracer import Ability
 from transformer.trees.grammar import TreeGrammar, symbols_of
 from transformer.types import ATTENTION_KINDS, AttentionKind
 
 __all__ = ["CheckpointError", "InputError", "Sampling", "Translator", "available_devices"]
+
+States = str | Iterable[str]
 
 
 class Translator:
@@ -209,6 +213,7 @@ class Translator:
         beam_size: int | None = None,
         alpha: float | None = None,
         *,
+        edits: Edits = (),
         hooks: Hook | None = None,
         on_translated: Progress | None = None,
         **options: Unpack[SearchOptions],
@@ -220,6 +225,7 @@ class Translator:
                 similar length share a batch. A blank one gives an empty translation.
             beam_size, alpha: hypotheses kept, and exponent of the length penalty; None is the
                 checkpoint's default (`decoding`), and a beam of 1 for sampling.
+            edits: what is taken out of the model for this call, see `edited`.
             hooks: read or replace values inside the model (`transformer.hooks`). In a batch they
                 see the rows of all its sentences; what is given by row has one for each of
                 `sentences`, in their order.
@@ -231,23 +237,45 @@ class Translator:
 
         Raises: `InputError` for a bad sentence (counted from 1) or setting, before any work.
         """
-        request = self._request(beam_size, alpha, options)
-        sources = self._reader.sources(sentences)
+        of = self._with(edits)
+        request = of._request(beam_size, alpha, options)
+        sources = of._reader.sources(sentences)
         for source in sources:  # of which none may be too short for the prefix
             request.limit(source)
         decode = self.tokenizer.target.decode
 
         def run(batch: Sequence[int]) -> list[Translation]:
-            execution = self._executions.choose(hooks, batch, len(sources))
+            execution = of._executions.choose(hooks, batch, len(sources))
             chosen = [sources[index] for index in batch]
-            _, found = self._search(execution, chosen, request)
+            _, found = of._search(execution, chosen, request)
             return [
                 Translation.of(each.hypotheses[0], decode, source.unknown_text)
                 for source, each in zip(chosen, found, strict=True)
             ]
 
-        beam_size = request.settings.beam_size
-        return by_batches(sources, beam_size, run, on_translated, blank=NO_TRANSLATION)
+        lengths, n_rows = [len(each.ids) for each in sources], request.settings.beam_size
+        return by_batches(lengths, n_rows, run, on_translated, blank=NO_TRANSLATION)
+
+    def score(
+        self,
+        sentences: Iterable[str | Ids],
+        targets: Iterable[str | Ids],
+        alpha: float | None = None,
+        *,
+        edits: Edits = (),
+        hooks: Hook | None = None,
+        on_scored: Progress | None = None,
+        **options: Unpack[SearchOptions],
+    ) -> list[Translation]:
+        """Return given translations with the log-probabilities of their tokens, without attention.
+
+        Args: see `traces`; `on_scored` is called like `on_traced`.
+
+        Returns: one translation per sentence, in order, its `</s>` scored last.
+        """
+        of, made = self._with(edits), attrgetter("translation")
+        request = of._request(1, alpha, options, 1, maps=False)
+        return of._each(sentences, targets, request, hooks, on_scored, made)
 
     def trace(
         self,
@@ -257,6 +285,9 @@ class Translator:
         alpha: float | None = None,
         top_k: int = 10,
         *,
+        maps: bool = True,
+        states: States = (),
+        edits: Edits = (),
         hooks: Hook | None = None,
         **options: Unpack[SearchOptions],
     ) -> Trace:
@@ -266,8 +297,11 @@ class Translator:
             sentence: the source, as text or token ids (see `read`).
             target: a translation to follow (teacher forcing, one pass) instead of searching;
                 `progress` is then called with (layer, layers).
-            beam_size, alpha, options: see `translate`.
+            beam_size, alpha, edits, options: see `translate`.
             top_k: alternatives recorded for every step, at most the vocabulary.
+            maps: False records no attention.
+            states: "hidden", "heads" and "value_norms", of one more pass over the tokens, for the
+                trace's `states`.
             hooks: read or replace values inside the model (`transformer.hooks`). Without a target
                 the decoder runs step by step, with a row for each hypothesis.
 
@@ -275,17 +309,10 @@ class Translator:
 
         Raises: `InputError` for a blank or too long sentence or target, or a bad setting.
         """
-        request = self._request(beam_size, alpha, options, top_k)
-        source = self.read(sentence)
-        if not source.ids:
-            raise InputError("the sentence is blank; type at least one character")
-        execution = self._executions.choose(hooks)
-        if target is not None:
-            if options.get("prefix") is not None:
-                raise InputError("give a target or a prefix, not both")
-            return self._followed(execution, source, self._reader.target(target), request)
-        request.check_record([source])
-        return self._traced(execution, [source], request)[0]
+        of, targets = self._with(edits), None if target is None else [target]
+        request = of._request(beam_size, alpha, options, top_k, maps=maps, states=states)
+        found: Trace = of._each([sentence], targets, request, hooks, None)[0]
+        return found
 
     def traces(
         self,
@@ -294,28 +321,88 @@ class Translator:
         alpha: float | None = None,
         top_k: int = 10,
         *,
+        targets: Iterable[str | Ids] | None = None,
+        maps: bool = True,
+        states: States = (),
+        edits: Edits = (),
         hooks: Hook | None = None,
         on_traced: Progress | None = None,
         **options: Unpack[SearchOptions],
     ) -> list[Trace]:
         """Trace many sentences, in batches of similar length.
 
-        Args: see `translate` and `trace`; `on_traced` is called like `on_translated`.
+        Args: see `translate` and `trace`; `on_traced` is called like `on_translated`. `targets` has
+            a translation for each sentence.
 
         Returns: one trace per sentence, in order.
 
         Raises: `InputError` for a blank or bad sentence (counted from 1), a bad setting, or more
-            sentences than can be recorded at once.
+            than can be recorded at once (`trace_bytes`).
         """
-        request = self._request(beam_size, alpha, options, top_k)
+        of = self._with(edits)
+        request = of._request(beam_size, alpha, options, top_k, maps=maps, states=states)
+        return of._each(sentences, targets, request, hooks, on_traced)
+
+    def trace_bytes(
+        self,
+        sentences: Iterable[str | Ids],
+        beam_size: int | None = None,
+        alpha: float | None = None,
+        top_k: int = 10,
+        *,
+        targets: Iterable[str | Ids] | None = None,
+        maps: bool = True,
+        states: States = (),
+        **options: Unpack[SearchOptions],
+    ) -> int:
+        """Return the most bytes that `traces` of these arguments could record; no model runs."""
+        request = self._request(beam_size, alpha, options, top_k, maps=maps, states=states)
+        return request.record_bytes(*self._pairs(sentences, targets, request))
+
+    def _pairs(
+        self,
+        sentences: Iterable[str | Ids],
+        targets: Iterable[str | Ids] | None,
+        request: SearchRequest,
+    ) -> tuple[list[Source], list[list[int]] | None]:
+        """Read sentences, and their targets if there are any."""
         sources = self._reader.sources(sentences, blank=False)
-        request.check_record(sources)
+        if targets is None:
+            return sources, None
+        if request.forced:
+            raise InputError("give a target or a prefix, not both")
+        return sources, self._reader.targets(targets, len(sources))
 
-        def run(batch: Sequence[int]) -> list[Trace]:
+    def _each(
+        self,
+        sentences: Iterable[str | Ids],
+        targets: Iterable[str | Ids] | None,
+        request: SearchRequest,
+        hooks: Hook | None,
+        progress: Progress | None,
+        made: Callable[[Trace], Any] = lambda trace: trace,
+    ) -> list[Any]:
+        """Trace sentences batch by batch, and return what `made` makes of each trace."""
+        sources, given = self._pairs(sentences, targets, request)
+        request.check_record(sources, given)
+
+        def run(batch: Sequence[int]) -> list[Any]:
             execution = self._executions.choose(hooks, batch, len(sources))
-            return self._traced(execution, [sources[index] for index in batch], request)
+            chosen = [sources[index] for index in batch]
+            if given is None:
+                found = self._traced(execution, chosen, request)
+            else:
+                found = self._followed(execution, chosen, [given[n] for n in batch], request)
+            if request.states:
+                own = None if hooks is None else as_hooks(hooks).for_rows(batch)
+                found = with_states(self.model, found, request.states, own)
+            return list(map(made, found))
 
-        return by_batches(sources, request.settings.beam_size, run, on_traced)
+        lengths, n_rows = [len(each.ids) for each in sources], request.settings.beam_size
+        if given is not None:
+            lengths = list(map(max, lengths, map(len, given)))
+            n_rows = -(-BATCH_TOKENS * self.config.target_vocab_size // MOST_LOGITS)
+        return by_batches(lengths, n_rows, run, progress)
 
     def forcing_gap(
         self, trace: Trace, *, hooks: Hook | None = None, progress: Progress | None = None
@@ -345,29 +432,38 @@ class Translator:
         """
         return record_stream(self.model, trace, hooks=hooks)
 
+    def _with(self, edits: Edits) -> Translator:
+        """Return the translator of a call with these edits."""
+        chosen = parse_edits(edits)
+        return self.edited(*chosen) if chosen else self
+
     def _request(
         self,
         beam_size: int | None,
         alpha: float | None,
         options: SearchOptions,
         top_k: int | None = None,
+        **record: Any,
     ) -> SearchRequest:
         drawn = options.get("sampling") is not None
         decoding = self.decoding.resolve(beam_size, alpha, drawn=drawn)
         options = {"rule": decoding.rule, **options}
         return search_request(
-            self._reader, decoding.beam_size, decoding.alpha, options, top_k=top_k
+            self._reader, decoding.beam_size, decoding.alpha, options, top_k=top_k, **record
         )
 
     def _followed(
-        self, execution: Execution, source: Source, target: Sequence[int], request: SearchRequest
-    ) -> Trace:
+        self,
+        execution: Execution,
+        sources: Sequence[Source],
+        targets: Sequence[Sequence[int]],
+        request: SearchRequest,
+    ) -> list[Trace]:
         n_layers = self.config.n_encoder_layers + self.config.n_decoder_layers
-        begin = layer_progress(request.progress, n_layers)
+        begin, target = layer_progress(request.progress, n_layers), self.tokenizer.target
         with torch.inference_mode():
-            encoded = self._encode(execution, [source], begin, need_weights=True)
-            tokenizer, settings = self.tokenizer.target, request.settings
-            return trace_target(execution, source, encoded, target, settings, tokenizer, begin)
+            encoded = self._encode(execution, sources, begin, need_weights=request.maps)
+            return list(trace_targets(execution, sources, encoded, targets, request, target, begin))
 
     def _traced(
         self, execution: Execution, sources: Sequence[Source], request: SearchRequest
@@ -383,7 +479,7 @@ class Translator:
         self, execution: Execution, sources: Sequence[Source], request: SearchRequest
     ) -> tuple[Encoded, list[Found]]:
         """Search a batch, with attention if the request records it."""
-        record, progress = request.settings.record, request.progress
+        record, progress = request.settings.record and request.maps, request.progress
         limits = [request.limit(source) for source in sources]
 
         def begin() -> None:
@@ -411,7 +507,7 @@ class Translator:
         self, execution: Execution, sources: Sequence[Source], begin: Begin, *, need_weights: bool
     ) -> Encoded:
         rows = [torch.tensor(source.ids) for source in sources]
-        src = pad_sequence(rows, True, self.config.pad_id).to(self.device)  # [B, S]
+        src = padded(rows, self.config.pad_id).to(self.device)  # [B, S]
         return execution.encode(src, need_weights=need_weights, begin=begin)
 
     def _piece(self, token: int, before: int) -> str:

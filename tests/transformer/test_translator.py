@@ -316,7 +316,7 @@ def test_records_fit_memory(tiny_translator: Translator, monkeypatch: pytest.Mon
     assert tiny_translator.traces([]) == []
     with pytest.raises(InputError, match=r"^sentence 2: the sentence is blank"):
         tiny_translator.traces(["A dog.", "  "])
-    monkeypatch.setattr("transformer.search.request.MAX_RECORD_BYTES", 1_000_000)
+    monkeypatch.setattr("transformer.search.request.MAX_RECORD_BYTES", 1_500_000)
     tiny_translator.trace(SENTENCES[0])
     with pytest.raises(InputError, match="fewer sentences at once"):
         tiny_translator.traces(SENTENCES)

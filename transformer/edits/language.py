@@ -29,7 +29,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Literal, NoReturn, get_args
+from typing import Literal, NoReturn, Union, get_args
 
 from transformer.config import ModelConfig
 from transformer.errors import InputError
@@ -40,6 +40,9 @@ Verb = Literal[
     "no scaling", "no mask", "no residual", "shift positions", "swap qk",
 ]  # fmt: skip
 VERBS: tuple[Verb, ...] = get_args(Verb)
+
+#: Edits as calls take them: one text of several, or any number of texts and edits.
+Edits = Union[str, "Edit", Iterable[Union[str, "Edit"]]]
 
 Where = Literal["encoder", "decoder", "cross"]
 KINDS: dict[Where, AttentionKind] = {
@@ -189,7 +192,7 @@ def parse_edit(text: str) -> Edit:
     return edit
 
 
-def parse_edits(edits: str | Iterable[str | Edit]) -> tuple[Edit, ...]:
+def parse_edits(edits: Edits) -> tuple[Edit, ...]:
     """Read edits; one text may hold several, with “;” between them.
 
     Returns: each once, in an order of their own, so that equal sets are equal tuples.
@@ -197,9 +200,12 @@ def parse_edits(edits: str | Iterable[str | Edit]) -> tuple[Edit, ...]:
     Raises: `InputError` for a bad edit, two values for one thing, or too many.
     """
     found: set[Edit] = set()
-    for given in [edits] if isinstance(edits, str) else edits:
+    for given in edits if isinstance(edits, Iterable) and not isinstance(edits, str) else [edits]:
         if isinstance(given, Edit):
             found.add(given)
+        elif not isinstance(given, str):
+            raise InputError(f"edit {given!r:.80} is neither text, such as “off cross.3.5”, nor an "
+                             "Edit")  # fmt: skip
         else:
             found.update(parse_edit(each) for each in given.split(";") if each.strip())
     if len(found) > MAX_EDITS:

@@ -260,9 +260,14 @@ class PackedDecoder:
         return list(zip(keys.unbind(2), values.unbind(2), strict=True))
 
     def read(
-        self, tgt_in: Tensor, encoded: Encoded, begin: Callable[[], None] | None = None
+        self,
+        tgt_in: Tensor,
+        encoded: Encoded,
+        begin: Callable[[], None] | None = None,
+        *,
+        need_weights: bool = True,
     ) -> tuple[Decoded, Tensor]:
-        """Teacher forcing, like `Transformer.decode` with all attention, without cache and hooks.
+        """Teacher forcing, like `Transformer.decode` without cache and hooks.
 
         Args: tgt_in: [B, T].  begin: called before each layer.
 
@@ -275,14 +280,16 @@ class PackedDecoder:
         for layer, cross, (k, v) in zip(self.layers, self.crosses, sources, strict=True):
             if begin is not None:
                 begin()
-            x, own = layer.self_attend(x, shape, ahead, need_weights=True)
+            x, own = layer.self_attend(x, shape, ahead, need_weights=need_weights)
             q = cross.project(cross.around.enter(x)).view(*shape, cross.n_heads, -1)
-            joined, weights = cross.attend(q, k, v, encoded.src_mask, need_weights=True)
+            joined, weights = cross.attend(
+                q, k, v, encoded.src_mask, need_weights=need_weights
+            )  # fmt: skip
             x = layer.feed(cross.leave(joined, x))
-            assert own is not None and weights is not None
-            own_maps.append(own)
-            cross_maps.append(weights)
+            if own is not None and weights is not None:
+                own_maps.append(own)
+                cross_maps.append(weights)
         hidden = self.model.decoder_norm(x)
         logits = self.generator(hidden).view(*shape, -1)
-        decoded = Decoded(hidden.view(*shape, -1), torch.stack(own_maps), torch.stack(cross_maps))
-        return decoded, logits
+        maps = (torch.stack(each) if need_weights else None for each in (own_maps, cross_maps))
+        return Decoded(hidden.view(*shape, -1), *maps), logits

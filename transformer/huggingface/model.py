@@ -68,15 +68,6 @@ READS_ONLY = {
 }  # fmt: skip
 
 
-def _translation(trace: Trace) -> Translation:
-    n = trace.n_words
-    return Translation(
-        trace.text, trace.predicted_tokens[:n], trace.predicted_ids[:n], trace.score,
-        tuple(trace.log_probs.tolist()), trace.complete,
-        tuple(trace.src_tokens[at] for at in trace.src_unknown),
-    )  # fmt: skip
-
-
 class HuggingFaceModel(Tracing):
     """A model of the `transformers` library as a tracer (`transformer.trace.tracer.Tracer`).
 
@@ -237,8 +228,8 @@ class HuggingFaceModel(Tracing):
         every = list(sentences)
         blank = [isinstance(each, str) and not clean(each) for each in every]
         written = [each for each, empty in zip(every, blank, strict=True) if not empty]
-        found = map(_translation, self.traces(written, *settings, **options, top_k=1))
-        return [NO_TRANSLATION if empty else next(found) for empty in blank]
+        found = iter(self.traces(written, *settings, **options, top_k=1))
+        return [NO_TRANSLATION if empty else next(found).translation for empty in blank]
 
     def traces(self, sentences: Iterable[str | Ids], *settings: Any, **options: Any) -> list[Trace]:
         """Trace sentences, one after another.

@@ -213,7 +213,8 @@ class StackModel:
             ]
 
         sources = self._reader.sources(sentences)
-        return by_batches(sources, decoding.beam_size, run, on_translated, blank=NO_TRANSLATION)
+        lengths = [len(source.ids) for source in sources]
+        return by_batches(lengths, decoding.beam_size, run, on_translated, blank=NO_TRANSLATION)
 
     def guesses(self, trace: Trace, top_k: int = 10) -> tuple[Guesses, ...]:
         """Return predictions for every hidden place of a trace, by a model that fills in.

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from transformer.config import ModelConfig
 from transformer.errors import InputError
@@ -20,6 +20,8 @@ MAX_CHARACTERS = 10_000
 #: Token ids: a sequence of integers, or an array of NumPy or PyTorch with one axis.
 Ids = Collection[Any]
 Prefix = str | Ids | None
+
+Read = TypeVar("Read")
 
 
 class Reader:
@@ -87,17 +89,20 @@ class Reader:
 
         Args: blank: whether blank sentences are allowed.
         """
-        if isinstance(sentences, str):
-            raise InputError("translate takes a list of sentences, not one text")
-        read, sentences = [], list(sentences)
-        for index, sentence in enumerate(sentences):
-            try:
-                read.append(self.source(sentence))
-                if not blank and not read[-1].ids:
-                    raise InputError("the sentence is blank; type at least one character")
-            except InputError as error:
-                where = f"sentence {index + 1}: " if len(sentences) > 1 else ""
-                raise InputError(f"{where}{error}") from None
+
+        def read(sentence: str | Ids) -> Source:
+            source = self.source(sentence)
+            if not blank and not source.ids:
+                raise InputError("the sentence is blank; type at least one character")
+            return source
+
+        return _each("sentence", sentences, read)
+
+    def targets(self, targets: Iterable[str | Ids], n_sources: int) -> list[list[int]]:
+        """Read a translation of each source with `target`; an error names which one."""
+        read = _each("target", targets, self.target)
+        if len(read) != n_sources:
+            raise InputError(f"{len(read)} targets for {n_sources} sentences; give each one target")
         return read
 
     def target(self, target: str | Ids) -> list[int]:
@@ -145,6 +150,20 @@ class Source:
     pieces: tuple[str, ...]
     unknown: tuple[int, ...]  # positions in `pieces` that the vocabulary does not hold
     unknown_text: tuple[str, ...]  # what stands there
+
+
+def _each(what: str, given: Iterable[str | Ids], read: Callable[[str | Ids], Read]) -> list[Read]:
+    """Read all of `given`; an error names which one, counted from 1."""
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        kind = "one text" if isinstance(given, str) else type(given).__name__
+        raise InputError(f"the {what}s must be a list of {what}s, not {kind}")
+    found, every = [], list(given)
+    for index, each in enumerate(every, 1):
+        try:
+            found.append(read(each))
+        except InputError as error:
+            raise InputError(f"{what} {index}: {error}" if len(every) > 1 else error) from None
+    return found
 
 
 def unknown_text(tokenized: Tokenized) -> tuple[str, ...]:

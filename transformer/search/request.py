@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypedDict, TypeVar
+from typing import Literal, TypedDict, TypeVar, get_args
 
 from transformer.config import ModelConfig
 from transformer.errors import InputError
 from transformer.search.inputs import MAX_TOP_K, checked_alpha, checked_beam, checked_whole
-from transformer.search.reader import Prefix, Reader, Source
+from transformer.search.reader import Ids, Prefix, Reader, Source
 from transformer.search.rules import PAPER, BeamRule, SearchSettings
 from transformer.search.sampling import Sampling
 
 Progress = Callable[[int, int], None]
+
+#: Values that a record may hold besides attention (`transformer.trace.records.States`).
+StateName = Literal["hidden", "heads", "value_norms"]
 
 #: Traces whose record might need more memory than this are refused.
 MAX_RECORD_BYTES = 2 * 2**30
@@ -41,30 +44,60 @@ class SearchOptions(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class SearchRequest:
-    """The checked settings of a search."""
+    """The checked settings of a search, or of a pass over given translations."""
 
     settings: SearchSettings  # of the search
     reader: Reader  # checks lengths
     forced: list[int]  # ids that translations begin with
     max_length: int | None  # see `SearchOptions`
     progress: Progress | None  # see `SearchOptions`
+    maps: bool = True  # whether a record holds attention
+    states: tuple[StateName, ...] = ()  # what else it holds
 
     def limit(self, source: Source) -> int:
         """Return the longest translation of a source, both including `</s>` (`Reader.limit`)."""
         return self.reader.limit(len(source.ids), self.max_length, self.forced)
 
-    def check_record(self, sources: Sequence[Source]) -> None:
+    def record_bytes(self, sources: Sequence[Source], targets: Sequence[Ids] | None = None) -> int:
+        """Return the most bytes that records of these sentences could take.
+
+        Args: targets: translations that are given, each with `</s>`; None if they are searched for.
+        """
+        config, total = self.reader.config, 0
+        stacks = [
+            (config.n_encoder_layers, config.n_heads),
+            (config.n_decoder_layers, config.decoder_heads),
+        ]
+        encoder, decoder = (layers * heads for layers, heads in stacks)
+        widths = [config.d_v or config.d_model // heads for _, heads in stacks]
+        for index, source in enumerate(sources):
+            n, t = len(source.ids), self.limit(source) if targets is None else len(targets[index])
+            numbers = 5 * t * self.settings.top_k  # ids have 8 bytes, and tokens a reference
+            if self.maps:
+                numbers += encoder * n * n + decoder * t * (t + n)
+                if targets is None:  # each row of each step
+                    numbers += self.settings.beam_size * decoder * t * (n + t // 2)
+            if "hidden" in self.states:
+                layers = 1 + config.n_encoder_layers, 1 + config.n_decoder_layers
+                numbers += config.d_model * (layers[0] * n + layers[1] * t)
+            if "heads" in self.states:
+                numbers += encoder * n * widths[0] + 2 * decoder * t * widths[1]
+            if "value_norms" in self.states:
+                numbers += encoder * n + decoder * (n + t)
+            total += 4 * numbers
+        return total
+
+    def check_record(self, sources: Sequence[Source], targets: Sequence[Ids] | None = None) -> None:
         """Raise `InputError` for records that together could exceed `MAX_RECORD_BYTES`."""
-        config, beam_size = self.reader.config, self.settings.beam_size
-        heads = config.n_decoder_layers * config.decoder_heads
-        pairs = [(len(source.ids), self.limit(source)) for source in sources]
-        n_bytes = sum(4 * beam_size * heads * most * (n + most // 2) for n, most in pairs)
-        if n_bytes > MAX_RECORD_BYTES:
-            less = "a shorter sentence" if len(sources) == 1 else "fewer sentences at once"
+        if (n_bytes := self.record_bytes(sources, targets)) > MAX_RECORD_BYTES:
+            searched = targets is None
+            beam = f"beam size {self.settings.beam_size} over " if searched else ""
+            less = ["a smaller beam"] * searched + ["maps=False"] * self.maps
+            less += ["a shorter sentence" if len(sources) == 1 else "fewer sentences at once"]
             raise InputError(
-                f"recording beam size {beam_size} over {sum(n for n, _ in pairs)} tokens could "
-                f"take {n_bytes / 2**30:.1f} GiB; at most {MAX_RECORD_BYTES / 2**30:g} GiB are "
-                f"allowed, so take a smaller beam or {less}"
+                f"recording {beam}{sum(len(source.ids) for source in sources):,} source tokens "
+                f"could take {n_bytes / 2**30:.1f} GiB; at most {MAX_RECORD_BYTES / 2**30:g} GiB "
+                f"are allowed, so take {' or '.join(less)}"
             )
 
 
@@ -75,19 +108,29 @@ def search_request(
     options: SearchOptions,
     *,
     top_k: int | None = None,
+    maps: bool = True,
+    states: str | Iterable[str] = (),
 ) -> SearchRequest:
     """Check the settings of a search.
 
-    Args: top_k: alternatives to record a step; None records nothing.
+    Args:
+        top_k: alternatives to record a step; None records nothing.
+        maps, states: see `SearchRequest`.
 
     Raises: `InputError` for a bad value, `TypeError` for an option that does not exist.
     """
     refuse_unknown(options)
     settings = search_settings(reader.config, beam_size, alpha, options, top_k=top_k)
     forced = reader.prefix(options.get("prefix"))
+    named = [states] if isinstance(states, str) else list(states)
+    known: tuple[StateName, ...] = get_args(StateName)
+    for state in named:
+        if state not in known:
+            raise InputError(f"state {state!r} is not one of: {', '.join(known)}")
     return SearchRequest(
-        settings, reader, forced, options.get("max_length"), options.get("progress")
-    )
+        settings, reader, forced, options.get("max_length"), options.get("progress"), maps,
+        tuple(name for name in known if name in named),
+    )  # fmt: skip
 
 
 def refuse_unknown(options: Mapping[str, object]) -> None:
@@ -156,13 +199,13 @@ def layer_progress(progress: Progress | None, n_layers: int) -> Callable[[], Non
 
 Result = TypeVar("Result")
 
-#: Most rows times source tokens in a batch.
-BATCH_TOKENS = 6_000
+#: Most rows times source tokens in a batch, and numbers in the logits of one pass over targets.
+BATCH_TOKENS, MOST_LOGITS = 6_000, 16_000_000
 
 
 def by_batches(
-    sources: Sequence[Source],
-    beam_size: int,
+    lengths: Sequence[int],
+    n_rows: int,
     run: Callable[[list[int]], Sequence[Result]],
     progress: Callable[[int, int], None] | None = None,
     *,
@@ -173,24 +216,25 @@ def by_batches(
     The longest come first so that a batch that is too large for the machine fails at once.
 
     Args:
-        run: returns one result for each of the sources whose indices it is given.
+        lengths: of the sentences, in tokens.
+        n_rows: rows of a batch for each sentence.
+        run: returns one result for each of the sentences whose indices it is given.
         progress: called with (sentences done, sentences in all) after each batch.
-        blank: the result of a source without tokens, which is not run.
+        blank: the result of a sentence without tokens, which is not run.
     """
-    lengths = [len(source.ids) for source in sources]
     results = {index: blank for index, length in enumerate(lengths) if not length}
     batches: list[list[int]] = []
-    for index in sorted(range(len(sources)), key=lambda index: -lengths[index]):
+    for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
         # The first sentence of a batch is its longest.
         widest = lengths[batches[-1][0]] if batches else 0
         if index in results:
             continue
-        if batches and (len(batches[-1]) + 1) * widest * beam_size <= BATCH_TOKENS:
+        if batches and (len(batches[-1]) + 1) * widest * n_rows <= BATCH_TOKENS:
             batches[-1].append(index)
         else:
             batches.append([index])
     for batch in batches:
         results |= zip(batch, run(batch), strict=True)
         if progress is not None:
-            progress(len(results), len(sources))
-    return [results[index] for index in range(len(sources))]  # type: ignore[misc]
+            progress(len(results), len(lengths))
+    return [results[index] for index in range(len(lengths))]  # type: ignore[misc]

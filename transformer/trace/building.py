@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from transformer.execution import Begin, Execution
 from transformer.hooks import Hooks, Site
@@ -17,7 +18,6 @@ from transformer.search.beam import Found
 from transformer.search.reader import Source
 from transformer.search.records import SearchRecord, path_attention
 from transformer.search.request import SearchRequest
-from transformer.search.rules import SearchSettings
 from transformer.search.scoring import best, entropy_nats, normalised
 from transformer.text.tokenizer import Tokenizer
 from transformer.trace.records import Trace
@@ -95,7 +95,8 @@ def build_trace(
         rest: further attributes of the trace; missing ones of the source are empty.
     """
     source: dict[str, Any] = {"source": "", "text": "", "src_tokens": (), "src_ids": ()} | rest
-    n, m, n_heads = len(tgt_ids), len(source["src_ids"]), next(iter(maps.values())).shape[1]
+    n, m = len(tgt_ids), len(source["src_ids"])
+    n_heads = next((each.shape[1] for each in maps.values()), 0)
     shapes = {"encoder_self": (m, m), "decoder_self": (n, n), "cross": (n, m)}
     every: dict[str, Any] = {
         kind: maps.get(kind, np.zeros((0, n_heads, *shapes[kind]), np.float32))
@@ -134,11 +135,14 @@ def trace_search(
     """Join the recorded maps of a search along its best hypothesis.
 
     Args:
-        encoded: with attention.  found: of a recording search.
+        encoded: with attention if the search recorded it.  found: of a recording search.
         index: of the sentence in `encoded`.
     """
     first, steps, settings = found.hypotheses[0], found.steps, request.settings
-    attention, n_forced = path_attention(steps, first.rows), len(request.forced)
+    n_forced = len(request.forced)
+    maps: dict[AttentionKind, Floats] = {}
+    if request.maps:
+        maps["cross"], maps["decoder_self"] = path_attention(steps, first.rows)
     names = ["top_ids", "top_log_probs", "entropy"]
     names += ["allowed", "n_allowed"] if settings.sampling else []
     along = {
@@ -155,8 +159,7 @@ def trace_search(
         encoded,
         tokenizer,
         Predictions(first.ids, np.array(first.log_probs, dtype=np.float32), *tops),
-        attention.decoder_self,
-        attention.cross,
+        maps,
         index,
         score=first.score,
         complete=first.complete,
@@ -167,36 +170,49 @@ def trace_search(
     )
 
 
-def trace_target(
+def trace_targets(
     execution: Execution,
-    source: Source,
+    sources: Sequence[Source],
     encoded: Encoded,
-    target: Sequence[int],
-    settings: SearchSettings,
+    targets: Sequence[Sequence[int]],
+    request: SearchRequest,
     tokenizer: Tokenizer,
     begin: Begin | None = None,
-) -> Trace:
-    """Teacher forcing: the decoder reads `target` in one pass, shifted right (section 3.1).
+) -> Iterator[Trace]:
+    """Teacher forcing: the decoder reads targets in one pass, shifted right (section 3.1).
 
     Args:
-        encoded: one sentence, with attention.  target: [T] ids, ending in `</s>`.
+        encoded: the sources, with attention if the request has maps.
+        targets: [B][T] ids, each ending in `</s>`.
         begin: called before each layer.
     """
-    shifted = torch.tensor([[settings.bos_id, *target[:-1]]], device=encoded.memory.device)
-    decoded, logits = execution.read(shifted, encoded, begin)
-    assert decoded.self_attention is not None and decoded.cross_attention is not None
-    predicted = predictions(normalised(logits[0], settings.excluded), target, settings.top_k)
-    return _trace(
-        source,
-        encoded,
-        tokenizer,
-        predicted,
-        to_array(decoded.self_attention[:, 0]),
-        to_array(decoded.cross_attention[:, 0]),
-        score=predicted.log_prob() / settings.penalty(len(target)),
-        forced=True,
-        n_forced=len(target),
-    )
+    settings = request.settings
+    rows = [torch.tensor([settings.bos_id, *target[:-1]]) for target in targets]
+    tgt_in = padded(rows, request.reader.config.pad_id).to(encoded.memory.device)  # [B, T]
+    decoded, logits = execution.read(tgt_in, encoded, begin, need_weights=request.maps)
+    for index, (source, target) in enumerate(zip(sources, targets, strict=True)):
+        n, m, maps = len(target), len(source.ids), dict[AttentionKind, Floats]()
+        if decoded.self_attention is not None and decoded.cross_attention is not None:
+            maps["decoder_self"] = to_array(decoded.self_attention[:, index, :, :n, :n])
+            maps["cross"] = to_array(decoded.cross_attention[:, index, :, :n, :m])
+        log_probs = normalised(logits[index, :n], settings.excluded)
+        predicted = predictions(log_probs, target, settings.top_k)
+        yield _trace(
+            source,
+            encoded,
+            tokenizer,
+            predicted,
+            maps,
+            index,
+            score=predicted.log_prob() / settings.penalty(n),
+            forced=True,
+            n_forced=n,
+        )
+
+
+def padded(rows: Sequence[Tensor], pad_id: int) -> Tensor:
+    """Return rows of ids as [B, n], padded at the end."""
+    return pad_sequence(list(rows), batch_first=True, padding_value=pad_id)
 
 
 def _trace(
@@ -204,17 +220,16 @@ def _trace(
     encoded: Encoded,
     tokenizer: Tokenizer,
     predicted: Predictions,
-    decoder_self: Floats,
-    cross: Floats,
-    index: int = 0,
+    maps: dict[AttentionKind, Floats],
+    index: int,
     **rest: Any,
 ) -> Trace:
-    assert encoded.attention is not None
     n_source = len(source.ids)
-    encoder_self = to_array(encoded.attention[:, index, :, :n_source, :n_source])
+    if encoded.attention is not None:
+        maps["encoder_self"] = to_array(encoded.attention[:, index, :, :n_source, :n_source])
     return build_trace(
         tokenizer,
-        {"encoder_self": encoder_self, "decoder_self": decoder_self, "cross": cross},
+        maps,
         (tokenizer.bos_id, *predicted.ids[:-1]),
         predicted,
         source=source.text,

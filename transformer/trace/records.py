@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from transformer.search.records import SearchRecord
+from transformer.search.records import SearchRecord, Translation
 from transformer.types import AttentionKind, Bools, Floats, Ints, checked_kind
 
 
@@ -55,11 +55,22 @@ class Trace:
     # Largest difference of a weight to one pass over the whole translation, if measured.
     forcing_gap: float | None = None
     forced_end: bool = False  # True if the length limit forced `</s>`; `complete` is then False
+    states: States | None = field(default=None, repr=False)  # None unless asked for
 
     @property
     def n_words(self) -> int:
         """Number of predicted tokens without `</s>`."""
         return max(len(self.predicted_tokens) - (self.complete or self.forced_end), 0)
+
+    @property
+    def translation(self) -> Translation:
+        """The translation alone."""
+        n = self.n_words
+        return Translation(
+            self.text, self.predicted_tokens[:n], self.predicted_ids[:n], self.score,
+            tuple(self.log_probs.tolist()), self.complete,
+            tuple(self.src_tokens[at] for at in self.src_unknown),
+        )  # fmt: skip
 
     def attention(self, kind: AttentionKind) -> Floats:
         """Return the maps of one kind, [L, H, queries, keys]; `ValueError` for other names."""
@@ -70,6 +81,18 @@ class Trace:
         """Return the (query tokens, key tokens) of one kind: labels of its rows and columns."""
         queries = self.src_tokens if checked_kind(kind) == "encoder_self" else self.tgt_tokens
         return queries, self.tgt_tokens if kind == "decoder_self" else self.src_tokens
+
+
+@dataclass(frozen=True, eq=False)
+class States:
+    """Values inside the model for one sentence; what was not asked for is empty."""
+
+    #: [1 + L, n, d_model], the residual stream in front of the first layer and behind each
+    hidden: dict[StackName, Floats] = field(default_factory=dict)
+    #: [L, H, n, d_v], the outputs of heads, before W_O
+    heads: dict[AttentionKind, Floats] = field(default_factory=dict)
+    #: [L, H, m], the lengths of the keys' value vectors
+    value_norms: dict[AttentionKind, Floats] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)

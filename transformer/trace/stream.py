@@ -8,27 +8,29 @@ lowers others.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from transformer.hooks import BLOCKS, Chain, Hook, Name, Record, Site
+from transformer.hooks import BLOCKS, Chain, Hook, Hooks, Name, Record, Site
 from transformer.layers import FeedForward
 from transformer.model import Transformer
+from transformer.search.request import StateName
 from transformer.text.tokenizer import Tokenizer
-from transformer.trace.building import to_array
+from transformer.trace.building import padded, to_array
 from transformer.trace.inspection import check_place
 from transformer.trace.records import (
     FeedForwardReading,
     Promoted,
     StackName,
     StackStream,
+    States,
     Stream,
     Trace,
 )
-from transformer.types import Floats
+from transformer.types import ATTENTION_KINDS, Floats
 
 
 def record_stream(model: Transformer, trace: Trace, *, hooks: Hook | None = None) -> Stream:
@@ -48,6 +50,56 @@ def record_stream(model: Transformer, trace: Trace, *, hooks: Hook | None = None
         decoder=_stack(record, "decoder", config.n_decoder_layers, trace.tgt_tokens),
         pre_norm=config.norm == "pre",
     )
+
+
+def with_states(
+    model: Transformer,
+    traces: Sequence[Trace],
+    names: Collection[StateName],
+    hooks: Hooks | None = None,
+) -> list[Trace]:
+    """Return traces with values of one more pass over their tokens, all in one batch.
+
+    Args: hooks: those that the traces were made with, for these rows.
+    """
+    if not names or not traces:
+        return list(traces)
+    wanted = {"hidden", *("heads" for name in names if name == "heads"),
+              *("v" for name in names if name == "value_norms")}  # fmt: skip
+    record = Record(lambda site: site.name in wanted)
+    every, device = Chain(hooks, record), model.generator.weight.device
+
+    def rows(ids: Iterable[Sequence[int]]) -> Tensor:
+        return padded([torch.tensor(each) for each in ids], model.config.pad_id).to(device)
+
+    with torch.inference_mode():
+        encoded = model.encode(rows(trace.src_ids for trace in traces), hooks=every)
+        model.decode(rows(trace.tgt_ids for trace in traces), encoded, hooks=every)
+    return [
+        dataclasses.replace(trace, states=_states(record, row, trace, names))
+        for row, trace in enumerate(traces)
+    ]
+
+
+def _states(record: Record, row: int, trace: Trace, names: Collection[StateName]) -> States:
+    """Return the values of one row without its padding."""
+    lengths: dict[StackName, int] = {
+        "encoder": len(trace.src_ids), "decoder": len(trace.tgt_ids),
+    }  # fmt: skip
+    found = States()
+    for stack, n in lengths.items() if "hidden" in names else ():
+        sites = [site for site in record.values if site.name == "hidden" and site.stack == stack
+                 and site.block in ("embedding", "feed_forward")]  # fmt: skip
+        found.hidden[stack] = np.stack([to_array(record[site][row, :n]) for site in sites])
+    for kind in ATTENTION_KINDS:
+        n = lengths["encoder" if kind == "encoder_self" else "decoder"]
+        m = lengths["decoder" if kind == "decoder_self" else "encoder"]
+        if "heads" in names:
+            found.heads[kind] = to_array(record.layers(kind, "heads")[:, row, :, :n])
+        if "value_norms" in names:
+            norms = record.layers(kind, "v")[:, row, :, :m].norm(dim=-1)
+            found.value_norms[kind] = to_array(norms)
+    return found
 
 
 def read_feed_forward(
