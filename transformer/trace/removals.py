@@ -7,20 +7,20 @@ of the batch for each; whatever else an edit can say takes a pass of its own.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from transformer.edits.language import KINDS, Edit, Verb
 from transformer.edits.model import Means, edited
-from transformer.hooks import HeadGates, Hook
+from transformer.hooks import HeadGates
 from transformer.model import Transformer
 from transformer.search.scoring import normalised
 from transformer.trace.building import to_array
 from transformer.trace.records import Needs, StackName, Trace
-from transformer.types import AttentionKind, Floats, Report
+from transformer.types import ATTENTION_KINDS, AttentionKind, Floats, Report
 
 #: Numbers that the log-probabilities of one batch hold at most: 64 MB.
 _MOST_NUMBERS = 16_000_000
@@ -40,43 +40,19 @@ class Head(NamedTuple):
         return Edit("off", where, self.layer, self.head)
 
 
-class Reading(NamedTuple):
-    """A text as a model predicts it in one pass: the fields of a `Trace` that this takes."""
-
-    src_ids: Sequence[int]  # may be empty for a model of one stack
-    tgt_ids: Sequence[int]  # [T], what is read
-    predicted_ids: Sequence[int]  # [T], what follows each; the padding token where none counts
-
-
-class Gated(Protocol):
-    """A model of one or two stacks whose heads gates can scale."""
-
-    config: Any
-    generator: nn.Linear
-
-    def __call__(self, src: Tensor, tgt_in: Tensor, hooks: Hook | None = None) -> Tensor:
-        """Return the logits [B, T, V] of tokens [B, S] and [B, T]."""
-
-
-def head_shapes(model: Gated) -> dict[AttentionKind, tuple[int, int]]:
-    """Return the layers and heads of each kind of attention of a model."""
-    config = getattr(model.config, "blocks", model.config)
-    shapes: dict[AttentionKind, tuple[int, int]] = {
+def heads_of(model: Transformer) -> tuple[Head, ...]:
+    """Return all heads of a model, by kind, layer and number."""
+    config = model.config
+    shapes = {
         "encoder_self": (config.n_encoder_layers, config.n_heads),
         "decoder_self": (config.n_decoder_layers, config.decoder_heads),
         "cross": (config.n_decoder_layers, config.decoder_heads),
     }
-    only: AttentionKind | None = getattr(model.config, "kind", None)  # of one stack
-    return shapes if only is None else {only: shapes[only]}
-
-
-def heads_of(model: Gated) -> tuple[Head, ...]:
-    """Return all heads of a model, by kind, layer and number."""
     return tuple(
         Head(kind, layer, head)
-        for kind, (n_layers, n_heads) in head_shapes(model).items()
-        for layer in range(n_layers)
-        for head in range(n_heads)
+        for kind in ATTENTION_KINDS
+        for layer in range(shapes[kind][0])
+        for head in range(shapes[kind][1])
     )
 
 
@@ -87,8 +63,8 @@ def log_probs(model: Transformer, trace: Trace, *, excluded: Sequence[int] = ())
 
 
 def without_heads(
-    model: Gated,
-    trace: Trace | Reading,
+    model: Transformer,
+    trace: Trace,
     *,
     excluded: Sequence[int] = (),
     removed: Collection[Head] = (),
@@ -116,9 +92,9 @@ def without_heads(
     return {
         kind: np.stack([
             np.stack([rows[head] for head in heads if head[:2] == (kind, layer)])
-            for layer in range(n_layers)
+            for layer in dict.fromkeys(head.layer for head in heads if head.kind == kind)
         ])
-        for kind, (n_layers, _) in head_shapes(model).items()
+        for kind in ATTENTION_KINDS
     }  # fmt: skip
 
 
@@ -179,8 +155,8 @@ class Pruned(NamedTuple):
 
 
 def pruned(
-    model: Gated,
-    traces: Sequence[Trace | Reading],
+    model: Transformer,
+    traces: Sequence[Trace],
     *,
     removed: Sequence[Head] = (),
     excluded: Sequence[int] = (),
@@ -214,51 +190,34 @@ def pruned(
 
 
 def _batches(
-    heads: Sequence[Head], model: Gated, trace: Trace | Reading
+    heads: Sequence[Head], model: Transformer, trace: Trace
 ) -> Iterator[Sequence[Head]]:  # fmt: skip
-    each = len(trace.tgt_ids) * len(model.generator.weight)
+    each = len(trace.tgt_ids) * model.config.target_vocab_size
     size = min(64, max(1, _MOST_NUMBERS // each))
     return (heads[start : start + size] for start in range(0, len(heads), size))
 
 
 def _log_probs(
-    model: Gated, trace: Trace | Reading, out: Sequence[Collection[Head]], excluded: Sequence[int]
+    model: Transformer, trace: Trace, out: Sequence[Collection[Head]], excluded: Sequence[int]
 ) -> Floats:
     """Return log-probabilities [R, T]; row r without the heads out[r]."""
-    n, gates = len(out), {}
+    device, n = model.generator.weight.device, len(out)
+    config, gates = model.config, {}
     if any(out):
-        for kind, (n_layers, n_heads) in head_shapes(model).items():
-            gates[kind] = torch.ones(n_layers, n, n_heads)
+        encoder = (config.n_encoder_layers, n, config.n_heads)
+        decoder = (config.n_decoder_layers, n, config.decoder_heads)
+        for kind in ATTENTION_KINDS:
+            gates[kind] = torch.ones(encoder if kind == "encoder_self" else decoder)
         for row, heads in enumerate(out):
             for kind, layer, head in heads:
                 gates[kind][layer, row, head] = 0
+
+    def rows(ids: Sequence[int]) -> Tensor:
+        return torch.tensor([list(ids)], device=device).expand(n, -1)
+
     with torch.inference_mode():
         hooks = HeadGates(**gates) if gates else None
-        return to_array(predicted(model, trace, hooks, n_rows=n, excluded=excluded))
-
-
-def predicted(
-    model: Gated,
-    trace: Trace | Reading,
-    hooks: Hook | None = None,
-    *,
-    n_rows: int = 1,
-    excluded: Sequence[int] = (),
-) -> Tensor:
-    """Return the log-probability of each predicted token, in nats; 0 where none counts.
-
-    Args: n_rows: copies of the text in the batch, for hooks that treat each in another way.
-
-    Returns: [n_rows, T].
-    """
-    device, ids = model.generator.weight.device, list(trace.predicted_ids)
-
-    def rows(each: Sequence[int]) -> Tensor:
-        return torch.tensor([list(each)], dtype=torch.long, device=device).expand(n_rows, -1)
-
-    logits = model(rows(trace.src_ids), rows(trace.tgt_ids), hooks=hooks)  # [R, T, V]
-    right = torch.tensor(ids, device=device)
-    found = torch.stack([
-        normalised(each, excluded).gather(1, right[:, None])[:, 0] for each in logits
-    ])  # fmt: skip
-    return found.masked_fill(right == model.config.pad_id, 0)
+        logits = model(rows(trace.src_ids), rows(trace.tgt_ids), hooks=hooks)  # [R, T, V]
+        found = [normalised(each, excluded) for each in logits]
+        ids = torch.tensor(trace.predicted_ids, device=device)[:, None]
+        return to_array(torch.stack([each.gather(1, ids)[:, 0] for each in found]))
