@@ -7,13 +7,13 @@ of the batch for each; whatever else an edit can say takes a pass of its own.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from transformer.edits.language import KINDS, Edit, Verb
+from transformer.edits.language import KINDS, Edit, Edits, Verb, parse_edits
 from transformer.edits.model import Means, edited
 from transformer.hooks import HeadGates
 from transformer.model import Transformer
@@ -22,8 +22,10 @@ from transformer.trace.building import to_array
 from transformer.trace.records import Needs, StackName, Trace
 from transformer.types import ATTENTION_KINDS, AttentionKind, Floats, Report
 
-#: Numbers that the log-probabilities of one batch hold at most: 64 MB.
+#: Numbers in the largest values inside the model for one batch, at most: 64 MB.
 _MOST_NUMBERS = 16_000_000
+
+Row = TypeVar("Row")
 
 
 class Head(NamedTuple):
@@ -101,7 +103,7 @@ def without_heads(
 def with_edits(
     model: Transformer,
     trace: Trace,
-    edits: Sequence[Sequence[Edit]],
+    edits: Sequence[Edits],
     *,
     means: Means | None = None,
     excluded: Sequence[int] = (),
@@ -109,17 +111,44 @@ def with_edits(
 ) -> Floats:
     """Return the change of each token's log-probability under each of several sets of edits.
 
+    Sets that take heads out or scale them share a pass; each of the others has one of its own.
+
     Args: see `without_heads` and `transformer.edits.model.edited`.
 
     Returns: [sets, T], in nats.
     """
-    before, rows = log_probs(model, trace, excluded=excluded), []
-    for done, chosen in enumerate(edits, 1):
-        other = edited(model, chosen, means)
-        rows.append(log_probs(other, trace, excluded=excluded) - before)
+    before, sets, done = log_probs(model, trace, excluded=excluded), [*map(parse_edits, edits)], 0
+    rows = np.zeros((len(sets), len(before)), np.float32)
+    alike = [n for n, chosen in enumerate(sets) if all(e.verb in ("off", "scale") for e in chosen)]
+    rest = [[n] for n in range(len(sets)) if n not in set(alike)]
+    for some in (*_batches(alike, model, trace), *rest):
+        if some in rest:
+            rows[some] = log_probs(edited(model, sets[some[0]], means), trace, excluded=excluded)
+        else:
+            gates = gates_of(model, [sets[n] for n in some])
+            rows[some] = _gated(model, trace, gates, len(some), excluded)
+        done += len(some)
         if progress is not None:
-            progress(done, len(edits))
-    return np.stack(rows) if rows else np.zeros((0, len(before)), np.float32)
+            progress(done, len(sets))
+    return rows - before
+
+
+def gates_of(model: Transformer, edits: Sequence[Sequence[Edit]]) -> HeadGates:
+    """Return gates [L, sets, H] that compute what each of several sets of `off` and `scale` does.
+
+    Raises: `InputError` for an edit that the model cannot take.
+    """
+    gates: dict[AttentionKind, Tensor] = {}
+    for kind in ATTENTION_KINDS:
+        layers = len(model.encoder if kind == "encoder_self" else model.decoder)
+        n_heads = model.attention_block(kind, 0).n_heads
+        gates[kind] = torch.ones(layers, len(edits), n_heads)
+    for row, chosen in enumerate(edits):
+        for edit in chosen:
+            edit.check(model.config)
+            layer, head = (slice(None) if at is None else at for at in (edit.layer, edit.index))
+            gates[edit.kind][layer, row, head] *= edit.value or 0.0
+    return HeadGates(**gates)
 
 
 def needs(model: Transformer, trace: Trace, *, excluded: Sequence[int] = ()) -> Needs:
@@ -190,34 +219,32 @@ def pruned(
 
 
 def _batches(
-    heads: Sequence[Head], model: Transformer, trace: Trace
-) -> Iterator[Sequence[Head]]:  # fmt: skip
-    each = len(trace.tgt_ids) * model.config.target_vocab_size
-    size = min(64, max(1, _MOST_NUMBERS // each))
-    return (heads[start : start + size] for start in range(0, len(heads), size))
+    rows: Sequence[Row], model: Transformer, trace: Trace
+) -> Iterator[Sequence[Row]]:  # fmt: skip
+    config, n = model.config, max(len(trace.src_ids), len(trace.tgt_ids))
+    size = min(64, max(1, _MOST_NUMBERS // (n * max(config.d_ff, config.n_heads * n))))
+    return (rows[start : start + size] for start in range(0, len(rows), size))
 
 
 def _log_probs(
     model: Transformer, trace: Trace, out: Sequence[Collection[Head]], excluded: Sequence[int]
 ) -> Floats:
     """Return log-probabilities [R, T]; row r without the heads out[r]."""
-    device, n = model.generator.weight.device, len(out)
-    config, gates = model.config, {}
-    if any(out):
-        encoder = (config.n_encoder_layers, n, config.n_heads)
-        decoder = (config.n_decoder_layers, n, config.decoder_heads)
-        for kind in ATTENTION_KINDS:
-            gates[kind] = torch.ones(encoder if kind == "encoder_self" else decoder)
-        for row, heads in enumerate(out):
-            for kind, layer, head in heads:
-                gates[kind][layer, row, head] = 0
+    gates = gates_of(model, [[head.off for head in heads] for heads in out]) if any(out) else None
+    return _gated(model, trace, gates, len(out), excluded)
+
+
+def _gated(
+    model: Transformer, trace: Trace, gates: HeadGates | None, n: int, excluded: Sequence[int]
+) -> Floats:
+    """Return log-probabilities [n, T] of `n` rows that gates may tell apart."""
+    device = model.generator.weight.device
 
     def rows(ids: Sequence[int]) -> Tensor:
         return torch.tensor([list(ids)], device=device).expand(n, -1)
 
     with torch.inference_mode():
-        hooks = HeadGates(**gates) if gates else None
-        logits = model(rows(trace.src_ids), rows(trace.tgt_ids), hooks=hooks)  # [R, T, V]
-        found = [normalised(each, excluded) for each in logits]
+        states = model.hidden(rows(trace.src_ids), rows(trace.tgt_ids), gates)  # [R, T, d_model]
+        found = [normalised(model.logits(each), excluded) for each in states]
         ids = torch.tensor(trace.predicted_ids, device=device)[:, None]
         return to_array(torch.stack([each.gather(1, ids)[:, 0] for each in found]))
