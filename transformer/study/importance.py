@@ -1,0 +1,352 @@
+"""The importance of each head to what a model predicts, by several measures that often disagree.
+
+    gradient   |dL/dgate|, the slope of the loss when a head's output is scaled (Michel et al. 2019)
+    removal    the loss of log-probability when it alone is taken out, per token
+    bleu       the loss of BLEU when it alone is taken out
+    order      its place when heads are taken out one after the other, least harmful first
+    sharpness  the largest weight of its queries, which says nothing of importance: a comparison
+
+Larger always means more important. L is the negative log-probability per token, in nats.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from importlib.util import find_spec
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from transformer.errors import InputError
+from transformer.hooks import HeadGates, Hook, Record, matching
+from transformer.measures.heads import rank_correlation
+from transformer.model import Transformer
+from transformer.one_stack.files import mask_id
+from transformer.one_stack.model import OneStack
+from transformer.one_stack.tracer import StackModel
+from transformer.search.request import excluded
+from transformer.search.scoring import normalised
+from transformer.trace.records import Trace
+from transformer.trace.removals import Head, pruned
+from transformer.trace.tracer import Tracer
+from transformer.translator import Translator
+from transformer.types import AttentionKind, Floats, Report
+
+Measure = Literal["gradient", "removal", "bleu", "order", "sharpness"]
+MEASURES: tuple[Measure, ...] = get_args(Measure)
+
+#: [L, H] by kind of attention.
+ByKind = dict[AttentionKind, Floats]
+
+Model = Translator | StackModel
+Network = Transformer | OneStack
+
+
+class Reading(NamedTuple):
+    """A text as a model predicts it in one pass."""
+
+    src_ids: Sequence[int]  # empty for a model of one stack
+    tgt_ids: Sequence[int]  # [T], what is read
+    predicted_ids: Sequence[int]  # [T], what follows each; the padding token where none counts
+
+
+#: A model that fills in reads each text so many times, with every such token hidden: a token of
+#: seven, about the share that its training hides.
+_EVERY = 7
+
+#: Numbers that the log-probabilities of one batch hold at most: 32 MB.
+_MOST_NUMBERS = 8_000_000
+
+#: Texts on which heads are taken out one after the other: the time grows with the square of heads.
+FOR_ORDER = 12
+
+
+def refusal(tracer: Tracer) -> str | None:
+    """Return why a model's heads cannot be taken out, or None."""
+    if isinstance(tracer, Translator | StackModel):
+        return None
+    return f"{tracer.name} has no gates: only models in this project's format can lose a head"
+
+
+def importance(
+    tracer: Model,
+    sentences: Sequence[str],
+    references: Sequence[str] = (),
+    *,
+    wanted: Sequence[Measure] = MEASURES,
+    report: Report | None = None,
+) -> Iterator[tuple[Measure, ByKind]]:
+    """Measure the heads of a model, one measure after the other.
+
+    Args:
+        sentences: some hundred; blank ones and those that are too long are left out.
+        references: their translations, which "bleu" needs; without them the loss is that of the
+            model's own translations.
+        wanted: those that a stopped call has not yielded. A model of one stack has neither "bleu"
+            nor "order"; "bleu" also needs references, and sacreBLEU.
+        report: called with (texts read, texts to read); may raise to stop.
+
+    Raises: `InputError` if the model can read none of the sentences.
+    """
+    kept = [row for row, each in enumerate(sentences) if _fits(tracer, each)]
+    sentences = [sentences[row] for row in kept]
+    references = [references[row] for row in kept] if references else ()
+    measures = [
+        each for each in MEASURES
+        if each in wanted
+        and (each != "order" or isinstance(tracer, Translator))
+        and (each != "bleu" or _has_bleu(tracer, references))
+    ]  # fmt: skip
+    texts, model = readings(tracer, sentences, references), tracer.model
+    few = texts[:: max(1, len(texts) // FOR_ORDER)][:FOR_ORDER]
+    n, n_heads = len(texts), len(heads_of(model))
+    work: dict[Measure, int] = {
+        "gradient": n, "removal": n * n_heads, "bleu": len(sentences) * n_heads,
+        "order": len(few) * n_heads * (n_heads + 1) // 2, "sharpness": n,
+    }  # fmt: skip
+    most, before = sum(work[each] for each in measures), 0
+    banned = () if isinstance(tracer, StackModel) else excluded(tracer.config)
+
+    def done(read: int) -> None:
+        if report is not None:
+            report(before + read, most)
+
+    for measure in measures:
+        if measure == "gradient":
+            found = _slopes(model, texts, banned, done)
+        elif measure == "removal":
+            found = _losses(model, texts, banned, done)
+        elif measure == "bleu":
+            assert isinstance(tracer, Translator)
+            found = _bleu_lost(tracer, sentences, references, done)
+        elif measure == "order":
+            assert isinstance(model, Transformer)
+            found = _order(model, few, banned, done)
+        else:
+            found = _sharpness(model, texts, done)
+        before += work[measure]
+        yield measure, found
+
+
+def agreement(measures: Mapping[str, ByKind]) -> dict[tuple[str, str], float]:
+    """Return Spearman's rank correlation of each two measures over all heads; NaN if undefined."""
+    joined = {
+        name: np.concatenate([each.ravel() for each in found.values()])
+        for name, found in measures.items()
+    }
+    return {
+        (one, other): rank_correlation(joined[one], joined[other])
+        for one, other in itertools.combinations(joined, 2)
+    }
+
+
+def head_shapes(model: Network) -> dict[AttentionKind, tuple[int, int]]:
+    """Return the layers and heads of each kind of attention of a model."""
+    if isinstance(model, OneStack):
+        return {model.config.kind: (model.config.n_layers, model.config.blocks.n_heads)}
+    config = model.config
+    decoder = config.n_decoder_layers, config.decoder_heads
+    encoder = config.n_encoder_layers, config.n_heads
+    return {"encoder_self": encoder, "decoder_self": decoder, "cross": decoder}
+
+
+def heads_of(model: Network) -> tuple[Head, ...]:
+    """Return all heads of a model, by kind, layer and number."""
+    return tuple(
+        Head(kind, layer, head)
+        for kind, (n_layers, n_heads) in head_shapes(model).items()
+        for layer in range(n_layers)
+        for head in range(n_heads)
+    )
+
+
+def readings(tracer: Model, sentences: Sequence[str], targets: Sequence[str] = ()) -> list[Reading]:
+    """Return texts as a model predicts them.
+
+    A translator predicts `targets`, by default its own translations, found greedily; a model that
+    continues, each token from those before; one that fills in, hidden tokens from the others.
+
+    Raises: `InputError` if there is none.
+    """
+    task = getattr(tracer.config, "task", "translate")
+    if task == "translate" and not targets:
+        targets = [each.text for each in tracer.translate(sentences, 1)]
+    found: list[Reading] = []
+    for row, sentence in enumerate(sentences):
+        with suppress(InputError):  # a translation may be blank
+            target = targets[row] if task == "translate" else None
+            trace = tracer.trace(sentence, target, top_k=1)
+            if isinstance(tracer, Translator):
+                found.append(Reading(trace.src_ids, trace.tgt_ids, trace.predicted_ids))
+            else:
+                found += _of_one_stack(tracer, trace)
+    if not found:
+        raise InputError("the model can read none of these sentences")
+    return found
+
+
+def _of_one_stack(tracer: StackModel, trace: Trace) -> Iterator[Reading]:
+    pad, bos = tracer.config.pad_id, tracer.config.blocks.bos_id
+    if tracer.config.task != "fill":
+        # The last prediction of a model that continues is its own; a source is not predicted.
+        right, start = [*trace.tgt_ids[1:], pad], 0
+        if tracer.config.task == "translate":
+            right, start = list(trace.predicted_ids), trace.tgt_ids.index(bos)
+        yield Reading((), trace.tgt_ids, [pad] * start + right[start:])
+        return
+    hidden, ids = mask_id(tracer.tokenizer), trace.src_ids
+    for first in range(1, min(_EVERY, len(ids) - 2) + 1):
+        places = range(first, len(ids) - 1, _EVERY)
+        yield Reading(
+            (), [hidden if place in places else each for place, each in enumerate(ids)],
+            [each if place in places else pad for place, each in enumerate(ids)],
+        )  # fmt: skip
+
+
+def _fits(tracer: Model, sentence: str) -> bool:
+    try:
+        return bool(tracer.tokenize(sentence).ids)
+    except InputError:
+        return False
+
+
+def _has_bleu(tracer: Model, references: Sequence[str]) -> bool:
+    known = find_spec("sacrebleu") is not None and find_spec("sacremoses") is not None
+    return known and bool(references) and isinstance(tracer, Translator)
+
+
+def _slopes(
+    model: Network, texts: Sequence[Reading], banned: Sequence[int], done: Callable[[int], None]
+) -> ByKind:
+    """Return |dL/dgate|, mean over texts."""
+    shapes = head_shapes(model)
+    sums = {kind: torch.zeros(shape, dtype=torch.float64) for kind, shape in shapes.items()}
+    for read, text in enumerate(texts, 1):
+        gates = {kind: torch.ones(shape, requires_grad=True) for kind, shape in shapes.items()}
+        with torch.enable_grad():
+            found = predicted(model, text, HeadGates(**gates), excluded=banned)
+            slopes = torch.autograd.grad(-found.sum() / _count(model, text), list(gates.values()))
+        for kind, slope in zip(gates, slopes, strict=True):
+            sums[kind] += slope.abs()
+        done(read)
+    return {kind: _as_floats((each / len(texts)).numpy()) for kind, each in sums.items()}
+
+
+def _losses(
+    model: Network, texts: Sequence[Reading], banned: Sequence[int], done: Callable[[int], None]
+) -> ByKind:
+    """Return the log-probability lost without each head, in nats per token."""
+    heads, sums, count = heads_of(model), _zeros(model), 0
+    for read, text in enumerate(texts):
+        each = len(text.tgt_ids) * len(model.generator.weight)
+        size = max(1, min(64, _MOST_NUMBERS // each))
+        with torch.inference_mode():
+            before = float(predicted(model, text, excluded=banned).sum())
+            for start in range(0, len(heads), size):
+                some = heads[start : start + size]
+                gates = {
+                    kind: torch.ones(n_layers, len(some), n_heads)
+                    for kind, (n_layers, n_heads) in head_shapes(model).items()
+                }
+                for row, (kind, layer, head) in enumerate(some):
+                    gates[kind][layer, row, head] = 0
+                hooks = HeadGates(**gates)
+                found = predicted(model, text, hooks, n_rows=len(some), excluded=banned)
+                for (kind, layer, head), after in zip(some, found.sum(1).tolist(), strict=True):
+                    sums[kind][layer, head] += before - after
+                done(read * len(heads) + start + len(some))
+        count += _count(model, text)
+    return {kind: _as_floats(each / count) for kind, each in sums.items()}
+
+
+def _bleu_lost(
+    translator: Translator, sentences: Sequence[str], references: Sequence[str],
+    done: Callable[[int], None],
+) -> ByKind:  # fmt: skip
+    """Return the BLEU lost without each head, decoding greedily."""
+    from transformer.evaluation.scores import score  # of the extra `evaluate`
+
+    def bleu(model: Translator, before: int = 0) -> float:
+        found = model.translate(
+            sentences, 1, on_translated=lambda translated, _: done(before + translated)
+        )
+        return score([each.text for each in found], references).bleu
+
+    whole, found = bleu(translator), _zeros(translator.model)
+    for number, head in enumerate(heads_of(translator.model)):
+        lost = whole - bleu(translator.edited(head.off), number * len(sentences))
+        found[head.kind][head.layer, head.head] = lost
+    return {kind: _as_floats(each) for kind, each in found.items()}
+
+
+def _order(
+    model: Transformer, texts: Sequence[Reading], banned: Sequence[int], done: Callable[[int], None]
+) -> ByKind:
+    """Return the place of each head, from 1, when the least harmful one is taken out each time."""
+    found, read, left = _zeros(model), 0, len(heads_of(model))
+    traces: Any = texts
+    for place, (head, *_) in enumerate(pruned(model, traces, excluded=banned), 1):
+        found[head.kind][head.layer, head.head] = place
+        read += len(texts) * left
+        left -= 1
+        done(read)
+    return {kind: _as_floats(each) for kind, each in found.items()}
+
+
+def _sharpness(model: Network, texts: Sequence[Reading], done: Callable[[int], None]) -> ByKind:
+    """Return the largest weight of a query, mean over the queries of all texts."""
+    sums, counts = _zeros(model), Counter[AttentionKind]()
+    for read, text in enumerate(texts, 1):
+        record = Record(matching(name="weights"))
+        with torch.inference_mode():
+            predicted(model, text, record)
+        for kind, each in sums.items():
+            weights = record.layers(kind)[:, 0]  # [L, H, n, m]
+            each += weights.amax(-1).sum(-1).cpu().numpy()
+            counts[kind] += weights.size(-2)
+        done(read)
+    return {kind: _as_floats(each / counts[kind]) for kind, each in sums.items()}
+
+
+def predicted(
+    model: Network,
+    text: Reading,
+    hooks: Hook | None = None,
+    *,
+    n_rows: int = 1,
+    excluded: Sequence[int] = (),
+) -> Tensor:
+    """Return the log-probability of each predicted token, in nats; 0 where none counts.
+
+    Args: n_rows: copies of the text in the batch, for hooks that treat each in another way.
+
+    Returns: [n_rows, T].
+    """
+    device = model.generator.weight.device
+
+    def rows(ids: Sequence[int]) -> Tensor:
+        return torch.tensor(list(ids), dtype=torch.long, device=device).expand(n_rows, -1)
+
+    logits = model(rows(text.src_ids), rows(text.tgt_ids), hooks=hooks)  # [R, T, V]
+    right = rows(text.predicted_ids)
+    found = normalised(logits.flatten(0, 1), excluded).gather(1, right.reshape(-1, 1))
+    return found.view_as(right).masked_fill(right == model.config.pad_id, 0)
+
+
+def _zeros(model: Network) -> dict[AttentionKind, NDArray[np.float64]]:
+    return {kind: np.zeros(shape) for kind, shape in head_shapes(model).items()}
+
+
+def _as_floats(values: NDArray[np.float64]) -> Floats:
+    return values.astype(np.float32)
+
+
+def _count(model: Network, text: Reading) -> int:
+    """Return the number of tokens that are predicted."""
+    return sum(each != model.config.pad_id for each in text.predicted_ids)
