@@ -13,14 +13,13 @@ from pathlib import Path
 
 from transformer.checkpoint.folder import PARTS
 from transformer.checkpoint.reference import Kind, ModelRef, fingerprint, split_name
-from transformer.errors import CheckpointError, InputError
+from transformer.errors import CheckpointError
 from transformer.files.folders import FileCache
 from transformer.files.safe import is_there, modified
 from transformer.importers.registry import FORMATS
 from transformer.models import arrays, foreign, huggingface, one_stack, own
 from transformer.models.entry import Entry, ModelKind
 from transformer.trace.tracer import Tracer
-from transformer.translator import Translator
 
 __all__ = [
     "Entry", "Kind", "ModelRef", "find", "inspect_entry", "list_entries", "looks_like_model",
@@ -71,12 +70,7 @@ def opened(ref: ModelRef, device: str, stored: Tracer | None = None) -> Tracer:
     Args: stored: the model without edits, if it is in memory already.
     """
     tracer = stored or KINDS[ref.kind].open(ref.edited(""), device)
-    if not ref.edits:
-        return tracer
-    if not isinstance(tracer, Translator):
-        raise InputError(f"{ref}: {ref.edits}: only an encoder-decoder in this project's format "
-                         "can be edited")  # fmt: skip
-    return tracer.edited(ref.edits)
+    return tracer.edited(ref.edits) if ref.edits else tracer
 
 
 def inspect_entry(path: str | Path | ModelRef) -> Entry:

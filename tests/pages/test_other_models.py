@@ -105,6 +105,20 @@ def test_a_recorded_translation_plays_as_it_is(open_page: RunApp, kinds: Path) -
     assert "log-probabilities" in messages_in(open_page("maps.npz", "translate"))
 
 
+@pytest.mark.parametrize("name", [
+    "both.npz", "one", "writer", pytest.param("t5", marks=needs_transformers),
+    pytest.param("bert", marks=needs_transformers),
+])  # fmt: skip
+def test_why_no_part_can_be_taken_out_stands_where_the_box_would(
+    open_page: RunApp, name: str
+) -> None:
+    app = open_page(name, "attention", edit="off cross")
+    (reason,) = [each.value for each in app.sidebar.caption if "No part can be" in each.value]
+    (toast,) = [each.value for each in app.toast if "Left out" in each.value]
+    assert toast.endswith(reason.partition("taken out. ")[2]) and not toast.endswith("..")
+    assert "edit" not in app.query_params and not app.sidebar.get("popover")
+
+
 def test_a_file_that_only_looks_right_is_named_on_the_page(open_page: RunApp) -> None:
     text = open_page("off.npz").error[0].value.replace("\\", "")
     assert text.startswith("off.npz: array 'attention' [1, 3, 3]: row (0, 0, 0) sums to 1.5")

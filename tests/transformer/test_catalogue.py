@@ -107,8 +107,9 @@ def test_an_edited_model_is_a_model_of_its_own(root: Path) -> None:
     shared = opened(ref, "cpu", plain)
     assert isinstance(shared, Translator)
     assert shared.model.src_embedding.weight is plain.model.src_embedding.weight
-    with pytest.raises(InputError, match="only an encoder-decoder"):
-        open_tracer(resolve(root / "one.npz").edited("off cross"), "cpu")
+    recorded = resolve(root / "one.npz").edited("off cross")
+    with pytest.raises(InputError, match="“off cross”: This file holds recorded attention"):
+        open_tracer(recorded, "cpu")
 
 
 @pytest.mark.parametrize(

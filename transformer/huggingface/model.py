@@ -46,7 +46,7 @@ from transformer.search.records import NO_TRANSLATION, Translation
 from transformer.search.request import SearchOptions
 from transformer.text.tokenizer import clean
 from transformer.trace.records import Trace
-from transformer.trace.tracer import Ability
+from transformer.trace.tracer import NO_EDITS, Ability, Unedited
 
 #: Why every model lacks an ability, one sentence each.
 LACKS: dict[Ability, str] = {
@@ -59,6 +59,7 @@ LACKS: dict[Ability, str] = {
         "This model is run by the transformers library, which returns its attention weights, but "
         "not the queries, keys, values and gates behind them.",
     ),
+    "edits": NO_EDITS["huggingface"],
     "vocabulary": "This model's tokenizer belongs to the transformers library, which does not show "
     "how it works.",
 }
@@ -68,7 +69,7 @@ READS_ONLY = {
 }  # fmt: skip
 
 
-class HuggingFaceModel(Tracing):
+class HuggingFaceModel(Tracing, Unedited):
     """A model of the `transformers` library as a tracer (`transformer.trace.tracer.Tracer`).
 
     It holds no state between calls and may be shared by threads.
@@ -262,6 +263,7 @@ class HuggingFaceModel(Tracing):
         tgt_lang: str | None = None,
         prefix: Any = None,
         sampling: Any = None,
+        edits: Any = (),
         hooks: Any = None,
         progress: Progress | None = None,
         **options: Any,
@@ -286,7 +288,7 @@ class HuggingFaceModel(Tracing):
             new_tokens: number of tokens by which a model without an encoder continues the text.
             src_lang, tgt_lang: of `languages`; default: the tokenizer's, or without a target
                 language German, French or the first other one.
-            prefix, sampling, hooks: not supported, see `lacks`; forward hooks on `module` are.
+            prefix, sampling, edits, hooks: not supported, see `lacks`; hooks on `module` are.
             progress: called with (step, longest step) while translating; may raise to stop.
             options: others of `Translator.trace`, which have no effect here.
 
@@ -298,6 +300,7 @@ class HuggingFaceModel(Tracing):
             raise TypeError(f"unexpected keyword argument {min(unknown)!r}")
         if prefix is not None or sampling is not None:
             raise InputError(self.lacks("steering") or "")
+        self.refuse_edits(edits)
         if hooks is not None:
             raise InputError(
                 "hooks of Headlight need its own blocks, and the transformers library runs this "

@@ -15,7 +15,7 @@ from transformer.checkpoint.reference import ModelRef
 from transformer.errors import InputError
 from transformer.models.entry import Entry
 from transformer.trace.records import Trace
-from transformer.trace.tracer import Ability
+from transformer.trace.tracer import NO_EDITS, Ability, Unedited
 from transformer.types import ATTENTION_KINDS, AttentionKind
 
 SUFFIX = ".npz"
@@ -28,6 +28,7 @@ LACKS: dict[Ability, str] = {
     "differently.",
     "internals": "This file holds attention weights only, not the queries, keys and values behind "
     "them.",
+    "edits": NO_EDITS["archive"],
     "heads": "This file holds attention weights only, not the queries, keys and values behind "
     "them.",
     "vocabulary": "This file holds the pieces of one sentence, not the tokenizer and the "
@@ -37,7 +38,7 @@ LACKS: dict[Ability, str] = {
 
 
 @dataclass(frozen=True, eq=False)
-class ArchivedTrace:
+class ArchivedTrace(Unedited):
     """One sentence recorded elsewhere."""
 
     name: str  # the file's name
@@ -65,7 +66,8 @@ class ArchivedTrace:
         return LACKS[ability]
 
     def trace(self, sentence: str, target: str | None = None, **options: Any) -> Trace:
-        """Return the record. Raises `InputError` for any other sentence, or for a target."""
+        """Return the record. Raises `InputError` for any other sentence, a target or edits."""
+        self.refuse_edits(options.get("edits"))
         if sentence != self.sentence:
             raise InputError(f"{self.name} holds one sentence, and it is not this one")
         if target is not None:

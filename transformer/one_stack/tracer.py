@@ -34,7 +34,7 @@ from transformer.search.scoring import best
 from transformer.text.tokenizer import Tokenized, Tokenizer
 from transformer.trace.building import build_trace, predictions, to_array
 from transformer.trace.records import Trace
-from transformer.trace.tracer import Ability
+from transformer.trace.tracer import NO_EDITS, Ability, Unedited
 from transformer.types import AttentionKind, Floats
 
 
@@ -49,7 +49,7 @@ class Guesses:
     log_prob: float | None  # of `token`; None for a place that is hidden
 
 
-class StackModel:
+class StackModel(Unedited):
     """A model of one stack and its tokenizer on a device.
 
     It keeps no state between calls, so threads may share it.
@@ -109,6 +109,8 @@ class StackModel:
                 "translate": "This model's trace is one pass over source and translation, "
                 "without a record of its search.",
             }[self.config.task]
+        if ability == "edits":
+            return NO_EDITS["one_stack"]
         if ability == "steering":
             return "This model has one stack; steering is made for an encoder and a decoder."
         return "This model has one stack; this page is made for an encoder and a decoder."
@@ -128,6 +130,7 @@ class StackModel:
         new_tokens: int = 0,
         prefix: Any = None,
         sampling: Sampling | None = None,
+        edits: Any = (),
         progress: Progress | None = None,
         **options: Any,
     ) -> Trace:
@@ -143,7 +146,7 @@ class StackModel:
             beam_size, alpha: of a translator's search; None is the checkpoint's default.
             top_k: alternatives recorded for every step, at most the vocabulary.
             new_tokens: tokens by which a model that continues goes on, at most; greedily or drawn.
-            prefix: not supported, see `lacks`.
+            prefix, edits: not supported, see `lacks`.
             sampling: draw the new tokens.
             progress: called with (step, longest step); may raise to stop.
             options: others of `Translator.trace`.
@@ -152,6 +155,7 @@ class StackModel:
             option of another name.
         """
         refuse_unknown(options)
+        self.refuse_edits(edits)
         if prefix is not None:
             raise InputError(self.lacks("steering") or "")
         task = self.config.task
@@ -193,12 +197,14 @@ class StackModel:
         beam_size: int | None = None,
         alpha: float | None = None,
         *,
+        edits: Any = (),
         on_translated: Progress | None = None,
     ) -> list[Translation]:
         """Translate sentences by beam search; a blank one gives an empty translation.
 
         Raises: `InputError` for a model that does not translate, or a bad sentence or setting.
         """
+        self.refuse_edits(edits)
         if self.config.task != "translate":
             raise InputError(self.lacks("search") or "")
         decoding = self.decoding.resolve(beam_size, alpha, drawn=False)

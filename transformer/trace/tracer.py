@@ -6,17 +6,47 @@ only; a file of arrays offers the one sentence it holds. Nothing here imports Py
 
 from __future__ import annotations
 
-from typing import Any, Literal, Protocol, get_args, runtime_checkable
+from typing import Any, Literal, NoReturn, Protocol, get_args, runtime_checkable
 
+from transformer.errors import InputError
 from transformer.trace.records import Trace
 from transformer.types import AttentionKind
 
-Ability = Literal["search", "steering", "internals", "heads", "vocabulary", "any_sentence"]
+Ability = Literal[
+    "search", "steering", "internals", "edits", "heads", "vocabulary", "any_sentence",
+]  # fmt: skip
 
 #: Abilities a model may lack: a record of its beam search; prefixes, given targets and sampling;
-#: gates, the residual stream and all else of encoder and decoder; queries, keys and values of a
-#: head; a tokenizer of this project; sentences other than its own.
+#: gates, the residual stream and all else of encoder and decoder; parts that can be taken out
+#: (`transformer.edits`); queries, keys and values of a head; a tokenizer of this project; sentences
+#: other than its own.
 ABILITIES: tuple[Ability, ...] = get_args(Ability)
+
+#: Why models of other kinds take no edits, one sentence each.
+NO_EDITS = {
+    "huggingface": "This model is run by the transformers library, whose blocks Headlight cannot "
+    "edit; models of Marian, JoeyNMT and fairseq can be imported, and then take edits.",
+    "one_stack": "This model has one stack; edits are for an encoder and a decoder.",
+    "archive": "This file holds recorded attention; there is no model here that runs without a "
+    "part.",
+}
+
+
+class Unedited:
+    """A model that takes no edits, and says why not."""
+
+    def lacks(self, ability: Ability) -> str | None:
+        """See `Tracer`."""
+        raise NotImplementedError
+
+    def edited(self, *edits: object, **options: object) -> NoReturn:
+        """Raise `InputError` with the reason."""
+        raise InputError(f"edit “{'; '.join(map(str, edits))}”: {self.lacks('edits')}")
+
+    def refuse_edits(self, edits: Any) -> None:
+        """Raise `InputError` if edits are given."""
+        if edits:
+            self.edited(*([edits] if isinstance(edits, str) else edits))
 
 
 @runtime_checkable
@@ -51,6 +81,10 @@ class Tracer(Protocol):
 
     def lacks(self, ability: Ability) -> str | None:
         """Return None for an ability the model has, else one plain sentence why it has not."""
+        ...
+
+    def edited(self, *edits: str) -> Tracer:
+        """Return the edited model. Raises `InputError` for edits that it cannot take."""
         ...
 
     def trace(self, sentence: str, target: str | None = None, *args: Any, **options: Any) -> Trace:

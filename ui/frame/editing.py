@@ -24,6 +24,7 @@ from transformer.edits.language import (
     text_of,
 )
 from transformer.errors import InputError
+from transformer.trace.tracer import NO_EDITS
 from transformer.types import AttentionKind
 from ui.core import url_state
 from ui.core.url_state import Param
@@ -58,7 +59,7 @@ def edited(entry: Entry) -> Entry:
     for edit in chosen:
         try:
             if entry.kind != "checkpoint" or entry.config is None:
-                raise InputError(f"“{edit}”: only an encoder-decoder of this project can be edited")
+                raise InputError(f"“{edit}”: {NO_EDITS.get(entry.kind, 'the model has no parts')}")
             if edit.verb == "mean":
                 raise InputError(f"“{edit}”: means of heads are for Python, see the documentation")
             edit.check(entry.config)
@@ -67,7 +68,7 @@ def edited(entry: Entry) -> Entry:
         except InputError as error:
             dropped = str(error)
     if dropped:
-        st.toast(f"Left out: {plain(dropped)}.", icon=":material/info:")
+        st.toast(f"Left out: {plain(dropped.removesuffix('.'))}.", icon=":material/info:")
         _put(kept)
     return replace(entry, ref=entry.ref.edited(text_of(parse_edits(kept)))) if kept else entry
 
@@ -90,8 +91,10 @@ def draw_bar(view: View) -> None:
 
 
 def draw_box(entry: Entry) -> None:
-    """Draw the popover in which edits are typed, for a model that can take them."""
+    """Draw the popover in which edits are typed, or why a model cannot take them."""
     if entry.kind != "checkpoint":
+        if reason := NO_EDITS.get(entry.kind):
+            st.caption(f":material/content_cut: No part can be taken out. {reason}")
         return
     with st.popover("Take parts out", icon=":material/content_cut:", type="tertiary"):
         st.caption(

@@ -324,6 +324,9 @@ def test_what_every_model_says(pair: Pair) -> None:
         assert (said is None) == (ability == "any_sentence")
     with pytest.raises(TypeError, match="beam_sise"):
         pair.ours.trace("A dog runs.", beam_sise=3)
+    for ask in (pair.ours.edited, lambda edit: pair.ours.trace("A dog.", edits=[edit])):
+        with pytest.raises(InputError, match="“off cross”: This model is run by the transformers"):
+            ask("off cross")
 
 
 def test_unused_settings_are_said(made: dict[str, Pair], tmp_path: Path, command: Command) -> None:
@@ -776,6 +779,8 @@ def test_commands_work_with_the_librarys_models_or_say_what_does(
         each.text for each in made["t5"].ours.translate(["The cat", "A dog."])
     ]
     assert "translates nothing" in command("translate", "x", "--checkpoint", gpt2).refused
+    edited = command("translate", "x", "--edit", "no positions", "--checkpoint", t5).refused
+    assert "“no positions”: This model is run by the transformers library" in edited
     said = command("translate", "x " * 600, "--checkpoint", t5).refused
     assert "line 1: the sentence has" in said
     for name in ("src", "ref.de"):

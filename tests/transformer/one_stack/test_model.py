@@ -166,6 +166,9 @@ def test_they_are_tracers(reader: StackModel, writer: StackModel, translator: St
         assert isinstance(model, Tracer)
         assert model.lacks("heads") is None and model.lacks("any_sentence") is None
         assert model.lacks("search") and model.lacks("internals")
+        for ask in (model.edited, lambda edit, model=model: model.trace(TEXT, edits=edit)):
+            with pytest.raises(InputError, match=r"“off cross.1”: This model has one stack; edits"):
+                ask("off cross.1")
         trace, kind = model.trace(TEXT), model.kinds[0]
         stages = inspect_head(model.model, trace, kind, 1, 2, 3)
         recorded = trace.attention(kind)[1, 2, 3]
