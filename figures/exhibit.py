@@ -174,8 +174,8 @@ End = Literal["", "finished", "cut"]
 class Graph(Panel):
     """A search tree: `values` has a row per node, `rows` the tokens, `columns` the quantities.
 
-    The columns "step" and "rank", both from 1, place a node; "log P" and "score" are written below
-    its token.
+    The columns "step" and "rank", both from 1, place a node; "log p so far" and "score" are written
+    below its token.
 
     Raises: `ValueError` as for `Panel`, and if a node comes before its parent.
     """
@@ -196,7 +196,7 @@ class Graph(Panel):
             )
         if not all(-1 <= parent < row for row, parent in enumerate(self.parents)):
             raise ValueError(f"graph {self.title!r}: a node comes before its parent")
-        for name in ("step", "rank", "log P", "score"):
+        for name in ("step", "rank", "log p so far", "score"):
             if name not in self.columns:
                 raise ValueError(f"graph {self.title!r}: no column {name!r}")
 

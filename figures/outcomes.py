@@ -89,7 +89,7 @@ def score_arithmetic(tree: Tree, decode: Decode) -> str:
         f"gives **{signed(leaf.score)}** ({_tokens(leaf.length)})"
         for place, leaf in enumerate(leaves[:2], 1)
     ]
-    text = "Score = log P / length penalty:\n\n" + "\n".join(sums)
+    text = "Score = log p of the translation / length penalty:\n\n" + "\n".join(sums)
     if leaves[0].outcome != "finished" or len(leaves) == 1:
         return text
     return f"{text}\n\n{_other_alphas(tree, decode)}"
@@ -111,7 +111,7 @@ def _other_alphas(tree: Tree, decode: Decode) -> str:
     if likeliest is not leaves[0]:
         said.append(
             f"Without the penalty (α = 0) {_quoted(tree, likeliest, decode)} would have won, with "
-            f"log P {signed(likeliest.total)}."
+            f"log p {signed(likeliest.total)}."
         )
     else:
         said.append("#1 is also the most probable of them (α = 0).")
@@ -133,7 +133,7 @@ def _change(
 
 def _why_greedy(tree: Tree, winner: Node) -> str:
     start = (
-        f"**A beam of one** keeps a single hypothesis: log P {signed(winner.total)} over "
+        f"**A beam of one** keeps a single hypothesis: log p {signed(winner.total)} over "
         f"{_tokens(winner.length)}, the sum of its tokens' log-probabilities."
     )
     if tree.sampled:
@@ -182,7 +182,7 @@ def why_it_went(tree: Tree, node: Node) -> str:
         last = tree.last_in_beam(node.step)
         return (
             f"**Dropped:** {in_beam}, and the beam holds {tree.beam_size}. The last one in it, "
-            f"{code(last.token)}, had log P {signed(last.total)}; this one has "
+            f"{code(last.token)}, had log p {signed(last.total)} so far; this one has "
             f"{signed(last.total - node.total)} less."
         )
     if node.outcome == "stopped":
@@ -195,8 +195,8 @@ def why_it_went(tree: Tree, node: Node) -> str:
         if below:
             last = tree.last_in_beam(node.step + 1)
             text += (
-                f" The best, {code(below[0].token)}, came to log P {signed(below[0].total)}; the "
-                f"last in the beam had {signed(last.total)}."
+                f" The best, {code(below[0].token)}, came to log p "
+                f"{signed(below[0].total)} so far; the last in the beam had {signed(last.total)}."
             )
         return text
     if node.step < tree.n_forced:

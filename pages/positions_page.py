@@ -80,9 +80,9 @@ def draw_encoding(view: View, config: ModelConfig | None, trained: int | None) -
     beyond = "learned" if kind == "relative" else kind
     if model and kind == "relative":
         draw_distances(view, model)
+    draw_shift(d_model, layout)
     draw_table(d_model, n_positions, layout, trained)
     draw_products(d_model, n_positions, layout)
-    draw_shift(d_model, layout)
     draw_beyond(view, d_model, n_positions, trained, tables, beyond)
     if model is None:
         say_nothing_learned(view)

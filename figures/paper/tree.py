@@ -28,7 +28,7 @@ class Tree:
     """A tree in as many bands as it needs to be no wider than the page; `height` is in points."""
 
     def __init__(self, graph: Graph, preset: Preset, *, numbered: bool = True) -> None:
-        """Args: numbered: show log P and score."""
+        """Args: numbered: show log p and score."""
         self.preset, self.beam, self.parents = preset, graph.beam, graph.parents
         # The root is the last of each list, and its width the last of the widths of steps.
         self.ranks = [*(round(rank) - 1 for rank in graph.column("rank")), 0]
@@ -36,8 +36,8 @@ class Tree:
         self.tokens = [*map(label, graph.rows), "<s>"]
         self.lines, self.kept = [*graph.lines, 0], [*graph.kept, True]
         self.ends = [*graph.ends, ""]
-        # Below a token of the beam log P and score, beside one below it log P alone.
-        totals, scores = ([*map(signed, graph.column(name))] for name in ("log P", "score"))
+        # Below a token of the beam log p and score, beside one below it log p alone.
+        totals, scores = ([*map(signed, graph.column(name))] for name in ("log p so far", "score"))
         self.numbers = [
             f"{total} · {score}" if rank < self.beam else total
             for total, score, rank in zip(totals, scores, self.ranks, strict=False)
@@ -192,7 +192,7 @@ class Tree:
             self._text(ax, x + 2.2 * size, y, name, color=ink)
             x += width(name, size) + 3.7 * size
         if self.numbered:
-            self._text(ax, x, y, "numbers: log P · score", color=ink)
+            self._text(ax, x, y, "so far: log p · score", color=ink)
 
 
 def _middle(box: Bbox) -> float:

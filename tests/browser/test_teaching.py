@@ -7,11 +7,16 @@ from playwright.sync_api import expect
 from tests.browser.waiting import OpenPage, eventually, until_at, until_settled, until_the_url_says
 
 QUERY = "checkpoint=reverse-toy&sentence=abcde"
+HELPED = "label:has([data-testid=stTooltipHoverTarget])"
 
 
 def test_the_keyboards_place_is_seen_and_keys_alone_present(app: str, open_page: OpenPage) -> None:
     page = open_page(f"{app}/attention?{QUERY}")
     until_settled(page)
+    helped = page.get_by_test_id("stMain").locator(HELPED).first
+    helped.get_by_test_id("stTooltipHoverTarget").click()  # asks for help, and turns nothing on
+    expect(page.get_by_test_id("stTooltipContent")).to_be_visible()
+    expect(helped.get_by_role("switch")).not_to_be_checked()
     page.keyboard.press("Tab")  # from here on the browser shows what has focus
     in_sidebar = page.get_by_test_id("stSidebar").get_by_test_id("stPageLink-NavLink")
     for link in (page.get_by_test_id("stTopNavLink").last, in_sidebar.last):

@@ -69,7 +69,7 @@ def test_branches_are_lines_over_their_own_steps() -> None:
     spec = branch_curves(
         {"A": [-1.0, -2.0, -2.5], "B": [-1.0, -3.0]},
         {"A": ["▁a", "<b>", "</s>"], "B": ["▁a", "x"]},
-        1, ["#111111", "#222222"], "dark", title="log P",
+        1, ["#111111", "#222222"], "dark", title="log p",
     ).to_dict()  # fmt: skip
     rows = rows_in(spec, "value")
     assert [(r["branch"], r["step"], r["value"], r["token"]) for r in rows] == [

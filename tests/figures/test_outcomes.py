@@ -29,7 +29,7 @@ def test_the_winner_s_sentence_has_its_numbers(seed: int, alpha: float, beam: in
     tree = beam_tree(searched(seed, beam, alpha, end=1.0, max_length=7))
     winner, text = tree.node(tree.leaves[0]), explained(tree)
     sums = outcomes.score_arithmetic(tree, decode)
-    assert f"**{signed(winner.score)}**" in text and "log P" not in text
+    assert f"**{signed(winner.score)}**" in text and "log p" not in text
     for place, leaf in enumerate(map(tree.node, tree.leaves[:2]), 1):
         lp = ((5 + leaf.length) / 6) ** alpha
         assert f"((5 + {leaf.length}) / 6)^{alpha:g} = {lp:.3f} gives" in sums

@@ -44,7 +44,8 @@ def test_it_opens_with_the_model_s_width_and_layout(run_app: RunApp, checkpoints
     app = open_page(run_app, checkpoints)
     assert app.number_input(key="d_widget").value == 24
     assert app.segmented_control(key="layout_widget").value == "concatenated"
-    assert "had 37 positions" in said(app)
+    headings = [each.value for each in app.markdown if each.value.startswith("#### ")]
+    assert "had 37 positions" in said(app) and "clocks" in headings[0]
 
 
 def test_the_shift_is_shown_on_numbers(run_app: RunApp, checkpoints: Path) -> None:

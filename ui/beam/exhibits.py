@@ -38,7 +38,7 @@ _ENDS: dict[str, End] = {"finished": "finished", "cut": "cut"}
 
 def _rule(tree: Tree) -> str:
     base = "|Y|" if tree.rule.plain_length else "((5 + |Y|) / 6)"
-    return f"Score = log P / {base}^alpha; log-probabilities are in nats."
+    return f"Score = log p / {base}^alpha; log-probabilities are in nats."
 
 
 def _recorded(trace: Trace) -> SearchRecord:
@@ -69,7 +69,7 @@ def search_tree(
         "",
         np.array(values, dtype=np.float64),
         tuple(node.token for node in shown),
-        ("step", "rank", "log p", "log P", "score", "kept"),
+        ("step", "rank", "log p", "log p so far", "score", "kept"),
         "token",
         scale="diverging",
         parents=tuple(place.get(node.parent, -1) for node in shown),
@@ -141,7 +141,7 @@ def search_node(
         name=node_stem(chosen, (layer, head)),
         title=f"Step {chosen.step + 1}, rank {chosen.rank + 1}: {chosen.token}",
         caption=f"Where the model looked while it predicted this token ({where}). Its log p is "
-        f"{signed(chosen.log_prob, 3)}, log P {signed(chosen.total, 3)}, "
+        f"{signed(chosen.log_prob, 3)}, so far {signed(chosen.total, 3)}, "
         f"score {signed(chosen.score, 3)}. {_rule(tree)}",
         parts=tuple(map(_panel, maps)),
         arrays={"cross": np.asarray(cross), "decoder_self": np.asarray(own)},
@@ -161,7 +161,7 @@ def search_branches(
     *,
     units: str = "tokens",
 ) -> Exhibit:
-    """Return two branches of a search as a figure: their running log P and score, and their maps.
+    """Return two branches of a search as a figure: their running log p and score, and their maps.
 
     Args:
         a, b: nodes on the branches, by their index in `beam_tree(trace)`.
@@ -182,7 +182,9 @@ def search_branches(
         title="Two branches of a search",
         caption=f"They share the first {both.shared} tokens. {_rule(tree)}",
         parts=(
-            Series("log P", steps, _padded(both.a, both.b, len(steps), "total"), "step", "log P"),
+            Series(
+                "log p so far", steps, _padded(both.a, both.b, len(steps), "total"), "step", "nats"
+            ),
             Series("Score", steps, _padded(both.a, both.b, len(steps), "score"), "step", "score"),
             *map(_panel, maps),
         ),

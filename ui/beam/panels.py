@@ -79,8 +79,8 @@ def draw_why(search: Search, lead: str = "") -> None:
     why = why_the_winner_won(search.tree, search.decode)
     arithmetic = score_arithmetic(search.tree, search.decode)
     st.markdown(
-        lead + linked(why, "score", "log P"),
-        help=linked(arithmetic, "score", "log P", "length penalty", "α") or None,
+        lead + linked(why, "score", "log p"),
+        help=linked(arithmetic, "score", "log p", "length penalty", "α") or None,
     )
 
 
@@ -103,7 +103,7 @@ def draw_node(search: Search, node: Node, letter: str = "") -> None:
     """Draw a node's token, what became of it and why, and its numbers."""
     step = f"{letter} · step" if letter else "Step"
     st.markdown(f"**{step} {node.step + 1}: {code(node.token, 30)}** after {_so_far(search, node)}")
-    st.markdown(linked(why_it_went(search.tree, node), "score", "log P", "prefix"))
+    st.markdown(linked(why_it_went(search.tree, node), "score", "log p", "prefix"))
     st.table(numbers_of(search.tree, node), border="horizontal", hide_header=True, hide_index=True)
 
 
@@ -128,9 +128,9 @@ def numbers_of(tree: Tree, node: Node) -> dict[str, list[str]]:
     """Return the node's numbers as two columns, names and values."""
     rows = {
         "log p of this token": f"{signed(node.log_prob, 3)} ({probability(node.log_prob)})",
-        "log P so far, their sum": signed(node.total, 3),
+        "log p so far, their sum": signed(node.total, 3),
         f"length penalty, α = {tree.alpha:g}": penalty_of(node.length, tree.alpha, tree.rule),
-        "score, log P / penalty": signed(node.score, 3),
+        "score so far, their sum / penalty": signed(node.score, 3),
         "rank at this step": f"{node.rank + 1} of {len(tree.steps[node.step])}",
     }
     terms = ("log p", "score", "length penalty", "α", "nats")
@@ -177,7 +177,7 @@ def compare_panel(search: Search) -> None:
     names = {"A": both.a, "B": both.b}
     tokens = {name: [node.token for node in path] for name, path in names.items()}
     theme = current_theme()
-    quantities = (("log P", "total"), ("score", "score"))
+    quantities = (("log p so far", "total"), ("score so far", "score"))
     for column, (title, what) in zip(st.columns(2, gap="large"), quantities, strict=True):
         values = {name: [getattr(node, what) for node in path] for name, path in names.items()}
         chart = drawn(
@@ -263,7 +263,7 @@ def finished_panel(search: Search) -> None:
         "translation": [
             plain(text_of(tree, node.index, search.decode)) or "\\(empty\\)" for node in leaves
         ],
-        linked("log P", "log p"): [signed(node.total, 3) for node in leaves],
+        linked("log p", "log p"): [signed(node.total, 3) for node in leaves],
         "tokens": [str(node.length) for node in leaves],
         "penalty": [f"{tree.penalty(node.length):.3f}" for node in leaves],
         linked("score", "score"): [signed(node.score, 3) for node in leaves],

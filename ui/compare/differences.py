@@ -162,7 +162,7 @@ def _figure(make: Maker, *, apart: bool) -> Exhibit:
 def _lacks(side: Side) -> str | None:
     if side.view.kind == "checkpoint":
         return None
-    return f"Position vectors need a Headlight model; {side.view.checkpoint} is none."
+    return f"Position vectors need a Headlight model; {side.view.title} is none."
 
 
 PIECES: Twice = replace(panels.TWICE, draw=_pieces)

@@ -301,7 +301,7 @@ def matching_exhibit(
 
 
 def crossed(left: Trace, right: Trace, b_by_a: Trace | None, a_by_b: Trace | None) -> Reals:
-    """Return log P of each side's translation under each side's model, in nats.
+    """Return log p of each side's translation under each side's model, in nats.
 
     Returns: [text of A, text of B] x [A, B]; NaN if a side cannot follow a text.
     """
@@ -312,7 +312,7 @@ def crossed(left: Trace, right: Trace, b_by_a: Trace | None, a_by_b: Trace | Non
 def compared_numbers(
     a: Trace, b: Trace, b_by_a: Trace | None, a_by_b: Trace | None, *, by_place: bool = False
 ) -> Exhibit:
-    """Return log P of both translations under both models, and how alike attention is, as a figure.
+    """Return log p of both translations under both models, and how alike attention is, as a figure.
 
     Args:
         b_by_a, a_by_b: A following B's translation and B following A's; None if that cannot be.
@@ -322,9 +322,9 @@ def compared_numbers(
     agreed = head_agreements(a, a_by_b or b, by_place=by_place)
     parts: list[Series | Panel] = [
         Series(
-            "log P of each translation", ("A's translation", "B's translation"),
+            "log p of each translation", ("A's translation", "B's translation"),
             {f"by {name}": log_p[:, at] for at, name in enumerate(LETTERS)},
-            y_title="log P (nats)", mark="bar",
+            y_title="log p (nats)", mark="bar",
         )
     ]  # fmt: skip
     arrays = {"log_p": log_p}
@@ -340,7 +340,7 @@ def compared_numbers(
     return Exhibit(
         name=file_stem("compare numbers"),
         title="Each other's translation, and how alike the attention is",
-        caption="log P in nats, </s> included, of each side's translation read by both sides; "
+        caption="log p in nats, </s> included, of each side's translation read by both sides; "
         "agreement is 1 minus the mean Jensen-Shannon divergence of rows in bits, over whole "
         "words, B following A's translation.",
         parts=tuple(parts),

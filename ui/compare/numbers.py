@@ -11,8 +11,8 @@ import streamlit as st
 
 from figures.compare import LETTERS
 from figures.exhibit import Exhibit, file_stem
-from figures.labels import code, plain, shorten, signed
-from transformer.evaluation.records import TESTS, records
+from figures.labels import plain, shorten, signed
+from transformer.evaluation.records import TESTS, TEXTS, records
 from transformer.measures.compare import SIMILARITY_RULE, HeadAgreement, Reals, head_agreements
 from transformer.trace.records import Trace
 from transformer.types import AttentionKind, Report
@@ -95,16 +95,16 @@ def _draw_crossed(setup: Setup, totals: Reals, words: Sequence[int]) -> None:
     st.markdown("**Each other's translation**")
     given = "given sentence " if setup.pairing == "sentences" else "by "
     names = f"{given}A", f"{given}B"
-    rows: dict[str, list[str]] = {"log P of": [], names[0]: [], names[1]: []}
+    rows: dict[str, list[str]] = {"log p of": [], names[0]: [], names[1]: []}
     for letter, row, n_words in zip(LETTERS, totals, words, strict=True):
-        rows["log P of"].append(f"{letter}’s translation")
+        rows["log p of"].append(f"{letter}’s translation")
         for name, total in zip(names, row, strict=True):
             per_word = total / max(1, n_words)
             rows[name].append(
                 "–" if math.isnan(total) else f"{signed(total)} ({signed(per_word)} a word)"
             )
     st.table(rows, border="horizontal", hide_index=True)
-    said = "log P in nats, `</s>` included; each side also follows the other one's translation "
+    said = "log p in nats, `</s>` included; each side also follows the other one's translation "
     said += "(teacher forcing)."
     if setup.pairing == "models":
         said += (
@@ -141,11 +141,11 @@ def _draw_published(setup: Setup) -> None:
         st.caption("Neither model comes with scores (metrics.json).")
         return
     table = {
-        "test set": [plain(test) for test, _ in rows],
+        "test set": [plain(TEXTS.get(test, test)) for test, _ in rows],
         "measure": [measure for _, measure in rows],
     }
     for letter, view, side in zip(LETTERS, setup.views, figures, strict=True):
-        table[f"{letter} {code(view.checkpoint, 30)}"] = [side.get(row, "–") for row in rows]
+        table[f"{letter} {plain(shorten(view.title, 40))}"] = [side.get(row, "–") for row in rows]
     st.table(table, border="horizontal", hide_index=True)
     st.caption(
         "From each model's metrics.json, with the setting of each. Only scores on the same "

@@ -62,7 +62,7 @@ def draw_choice(setup: Setup) -> None:
     if setup.refused:
         st.warning(
             f"The model {code(url_state.get(CompareChoice.other))} {setup.refused}; B is "
-            f"{code(setup.right.checkpoint)}.",
+            f"{plain(title(setup.right.checkpoint))}.",
             icon=":material/info:",
         )
     if setup.right.entry.updates is not None and setup.right.entry.whole == setup.left.checkpoint:

@@ -31,7 +31,7 @@ class Text:
     #: of each word, the sum over its pieces, in nats; NaN if the trace has none
     log_probs: tuple[float, ...]
     groups: Groups  # positions of each word's pieces among the predicted tokens
-    total: float  # log P of all predicted tokens, `</s>` included; NaN if the trace has none
+    total: float  # log p of all predicted tokens, `</s>` included; NaN if the trace has none
     tokens: int  # their number
     unit: str = "word"  # what `words` and `source` hold, "word" or "token"
     source: tuple[str, ...] = ()  # the source without `</s>`
@@ -171,7 +171,7 @@ def _draw_whole(setup: Setup, side: Side, text: Text, other: Text) -> None:
     if math.isnan(text.total):
         return
     numbers = (
-        f"score {signed(trace.score, 3)} · log P {signed(text.total)} nats over {text.tokens} "
+        f"score {signed(trace.score, 3)} · log p {signed(text.total)} nats over {text.tokens} "
         f"tokens · {signed(text.total / max(1, len(text.words)))} a {text.unit}"
     )
     st.caption(linked(numbers, "score", "log p", "nats"))
@@ -184,7 +184,7 @@ def _draw_cut(trace: Trace) -> None:
 
 
 def _name(setup: Setup, side: Side) -> str:
-    named = plain(side.view.checkpoint)
+    named = plain(side.view.title)
     if setup.by_place:
         named = f"{'first' if side.letter == 'A' else 'second'} sentence, {named}"
     if side.follows:

@@ -67,26 +67,26 @@ class Setup:
 
     @property
     def names(self) -> tuple[str, str]:
-        """The names of the sides in text: their checkpoints, or A and B."""
+        """The names of the sides in text: their models' for people, or A and B."""
         if self.pairing == "edits":
             return "the original", "the edited model"
-        if self.pairing == "models" and self.left.checkpoint != self.right.checkpoint:
-            return self.left.checkpoint, self.right.checkpoint
+        if self.pairing == "models" and self.left.title != self.right.title:
+            return self.left.title, self.right.title
         return "A", "B"
 
     @property
     def about(self) -> str:
         """Describe A and B for a caption."""
         if self.pairing == "models":
-            models = f"A is {self.left.checkpoint}, B is {self.right.checkpoint}"
+            models = f"A is {self.left.title}, B is {self.right.title}"
             what = f"{models}; both read “{self.left.sentence}”."
         elif self.pairing == "edits":
             edits = self.right.entry.ref.edits
-            what = f"A is {self.left.checkpoint}, B is the same with the edits {edits}; both read "
+            what = f"A is {self.left.title}, B is the same with the edits {edits}; both read "
             what += f"“{self.left.sentence}”."
         else:
             texts = f"A reads “{self.left.sentence}”, B reads “{self.right.sentence}”"
-            what = f"{texts}; checkpoint {self.left.checkpoint}."
+            what = f"{texts}; model: {self.left.title}."
         return f"{what} B follows A's translation." if self.follow else what
 
     def following(self, text: str) -> Setup:

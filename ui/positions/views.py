@@ -12,7 +12,7 @@ import streamlit as st
 from plotly.graph_objects import Figure
 from streamlit.delta_generator import DeltaGenerator
 
-from figures.labels import code
+from figures.labels import plain
 from figures.palette import Theme
 from figures.positions import (
     clocks,
@@ -106,10 +106,7 @@ def draw_table(d_model: int, n: int, layout: PositionLayout, trained: int | None
     place = section(
         "Every position gets a pattern of its own",
         "By itself, attention treats a sentence as a bag of tokens. So a vector that depends only "
-        "on the position is added to each embedding:\n\n"
-        r"$$PE_{(pos,\,2i)}=\sin(pos\;\omega_i)$$" "\n\n"
-        r"$$PE_{(pos,\,2i+1)}=\cos(pos\;\omega_i)$$"
-        "\n\n" r"with $\omega_i = 10000^{-2i/d_\text{model}}$. "
+        "on the position is added to each embedding. "
         "One row of the picture is one position, one column a dimension. "
         + (
             "*Interleaved*, as in the paper: sine and cosine of a pair are side by side."
@@ -124,6 +121,10 @@ def draw_table(d_model: int, n: int, layout: PositionLayout, trained: int | None
     draw_plot(place, drawn(encoding_heatmap, table, theme, trained=trained), "table",
               f"Positional encodings of {n} positions in {d_model} dimensions: fast stripes on the "
               "left, slow ones on the right.")  # fmt: skip
+    place.expander("The formula").markdown(
+        r"$$PE_{(pos,\,2i)}=\sin(pos\;\omega_i) \qquad PE_{(pos,\,2i+1)}=\cos(pos\;\omega_i)"
+        r"\qquad \omega_i = 10000^{-2i/d_\text{model}}$$"
+    )
     size: dict[str, Any] = {"n": n, "d_model": d_model, "layout": layout}
     download_below(place, None, "positions", exhibits.positions, table.size, **size)
 
@@ -180,13 +181,12 @@ def draw_products(d_model: int, n: int, layout: PositionLayout) -> None:
 def draw_shift(d_model: int, layout: PositionLayout) -> None:
     """Draw the shift property: the turned pairs of PE(pos), and PE(pos + k)."""
     place = section(
-        "A shift is a rotation",
-        "The paper's reason for sinusoids: for every offset $k$ one matrix gives\n\n"
-        r"$$PE_{pos+k} = M_k\,PE_{pos}$$" "\n\n"
-        r"$M_k$ turns each (sin, cos) pair like the hand of a clock, by the angle $k\,\omega_i$, "
-        "wherever it points. Choose a position and an offset: the turned hand must meet the ring, "
-        "which comes from the formula.",
-    )  # fmt: skip
+        "A position is a row of clocks",
+        "The numbers of a position come in pairs, and each pair is the hand of a clock. **A step "
+        "to the next token turns every hand by an angle of its own**, wherever it points: fast "
+        "hands tell neighbours apart, slow ones early from late. Choose a position and an offset: "
+        "the turned hand must meet the ring, which comes from the formula.",
+    )
     inputs = place.columns(2)
     pos = inputs[0].number_input(
         "Position pos", 0, 100_000, help="A token's position; the first is 0.",
@@ -213,12 +213,17 @@ def draw_shift(d_model: int, layout: PositionLayout) -> None:
         "after the turn": [f"{s:+.4f}, {c:+.4f}" for s, c in after],
         "PE(pos + k)": [f"{s:+.4f}, {c:+.4f}" for s, c in expected],
     }
-    place.table(rows, hide_index=True)
+    folded = place.expander("The mathematics, with numbers")
+    folded.markdown(
+        "The paper's reason for sinusoids: for every offset $k$ one matrix gives "
+        r"$PE_{pos+k} = M_k\,PE_{pos}$. It turns each (sin, cos) pair by the angle $k\,\omega_i$."
+    )
+    folded.table(rows, hide_index=True)
     download_below(
         place, None, "positions-shift", exhibits.position_shift, pos=pos, k=k, d_model=d_model,
         layout=layout,
     )  # fmt: skip
-    place.markdown(
+    folded.markdown(
         f"Over all {d_model} dimensions, $M_k\\,PE_{{pos}}$ and $PE_{{pos+k}}$ differ by at most "
         f"**{result.largest_error:.1e}**; with the same $M_k$ at each of the positions 0 to "
         f"{result.positions_checked - 1}, by at most **{result.largest_error_anywhere:.1e}**. That "
@@ -262,9 +267,8 @@ def draw_beyond(
 
 def say_nothing_learned(view: View) -> None:
     """Say why no learned table is shown."""
-    name = view.checkpoint
     st.caption(
-        (f"The model {code(name)} computes its positions by the formula" if name
+        (f"**{plain(view.title)}** computes its positions by the formula" if view.checkpoint
          else "No model is loaded")
         + ", so there is no learned table to compare. The paper tried one: 25.7 BLEU against "
         "25.8 (table 3, row E)."
@@ -275,7 +279,7 @@ def draw_learned(view: View, learned: dict[str, Floats]) -> None:
     """Draw a learned table beside the formula."""
     place = section(
         "Learned instead of computed",
-        f"The model {code(view.checkpoint)} learned a vector for each position (table 3, row "
+        f"**{plain(view.title)}** learned a vector for each position (table 3, row "
         "E). If it learned that near positions are alike, there is a band along the diagonal. "
         "Cosine similarity compares directions only, so both pictures share one scale.",
     )
@@ -301,7 +305,7 @@ def draw_distances(view: View, model: Transformer) -> None:
     """Draw what each head adds for each distance."""
     place = section(
         "Distances instead of positions",
-        f"In {code(view.checkpoint)} a vector holds no position. Each head adds a "
+        f"In **{plain(view.title)}** a vector holds no position. Each head adds a "
         "number to a logit, by how far the key stands before (left) or after (right) the query; "
         "far distances share one. All layers of a stack use the same numbers, which began at 0 "
         "(as in T5, Raffel et al. 2020). **A warm colour is a distance that the head prefers**, "
@@ -328,7 +332,7 @@ def draw_stored(view: View, model: Transformer) -> None:
     tables, note = position_vectors.tables_of(model), position_vectors.stored_note(model)
     place = section(
         "The table that this model adds",
-        f"The formula's sinusoids are computed; the model {code(view.checkpoint)} keeps its "
+        f"The formula's sinusoids are computed; **{plain(view.title)}** keeps its "
         "positions as numbers, and every page computes with these.\n\n"
         f"**{note}**\n\nThe lower picture has a scale of its own.",
     )

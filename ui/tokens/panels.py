@@ -93,7 +93,7 @@ def draw_recut(view: View, first: Segmentation, other: Segmentation, number: int
     )
     found = computed(view, wanted)
     for label, each in (("From split 1", found[0]), (f"From split {number + 1}", found[1])):
-        log_prob = linked(f"log P {signed(sum(each.log_probs), 2)}", "log p")
+        log_prob = linked(f"log p {signed(sum(each.log_probs), 2)}", "log p")
         st.markdown(f"{label}: **{plain(each.text)}** · {log_prob}")
 
 

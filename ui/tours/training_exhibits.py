@@ -10,9 +10,10 @@ import numpy as np
 
 from figures.exhibit import Exhibit, Series
 from figures.labels import count
-from transformer.catalogue import inspect_entry
+from transformer.catalogue import Entry, inspect_entry
 from transformer.errors import InputError
 from transformer.training.objective import smoothed_target
+from ui.core.examples import title_of
 from ui.export.programs import start_of
 from ui.tours.training_facts import PAPER_PART, TrainingFacts, facts_of, whose
 
@@ -36,18 +37,18 @@ def training(checkpoint: str | Path, figure: str, length: int = 20) -> Exhibit:
     entry = inspect_entry(checkpoint)
     if entry.config is None:
         raise InputError(entry.error or f"{entry.name} is no checkpoint of Headlight")
-    return FIGURES[figure](facts_of(entry.config, entry.metrics), entry.name, length)
+    return FIGURES[figure](facts_of(entry.config, entry.metrics), title_of(entry), length)
 
 
-def figure_of(facts: TrainingFacts, checkpoint: str, figure: str, length: int) -> Exhibit:
+def figure_of(facts: TrainingFacts, entry: Entry, figure: str, length: int) -> Exhibit:
     """Return `training` of known facts, with its program."""
-    made = FIGURES[figure](facts, checkpoint, length)
+    made = FIGURES[figure](facts, title_of(entry), length)
     arrays = "".join(f"{name} = figure.arrays[{name!r}]\n" for name in made.arrays)
-    call = f"headlight.training(path_of({checkpoint!r}), {figure!r}, {length})"
+    call = f"headlight.training(path_of({entry.name!r}), {figure!r}, {length})"
     return replace(made, snippet=f"{start_of((), 'import headlight')}figure = {call}\n{arrays}")
 
 
-def _batch(facts: TrainingFacts, checkpoint: str, length: int) -> Exhibit:
+def _batch(facts: TrainingFacts, title: str, length: int) -> Exhibit:
     """Return the pairs in a batch by length, that of the sentence on the left among them."""
     room, lengths = facts.recipe.batch_tokens, sorted({*LENGTHS, length})
     return _bars(
@@ -57,16 +58,16 @@ def _batch(facts: TrainingFacts, checkpoint: str, length: int) -> Exhibit:
     )  # fmt: skip
 
 
-def _hours(facts: TrainingFacts, checkpoint: str, length: int) -> Exhibit:
+def _hours(facts: TrainingFacts, title: str, length: int) -> Exhibit:
     """Return the hours of each part of the training; the paper's if one is unknown."""
     found = {f"part {number}": part.hours for number, part in enumerate(facts.parts, start=1)}
     if not (facts.own and facts.hours_in_all):
-        checkpoint, found = "the paper's base model", {"the paper's base model": PAPER_PART.hours}
-    caption = f"Training took {checkpoint} this many hours (section 5.2)."
+        title, found = "the paper's base model", {"the paper's base model": PAPER_PART.hours}
+    caption = f"Training took {title} this many hours (section 5.2)."
     return _bars("training-hours", "Hours of training", "hours", caption, found)
 
 
-def _memory(facts: TrainingFacts, checkpoint: str, length: int) -> Exhibit:
+def _memory(facts: TrainingFacts, title: str, length: int) -> Exhibit:
     """Return the weight of older gradients in Adam's two means, against the newest."""
     one, two = facts.recipe.beta1, facts.recipe.beta2
     return _bars(
@@ -80,7 +81,7 @@ def _memory(facts: TrainingFacts, checkpoint: str, length: int) -> Exhibit:
     )  # fmt: skip
 
 
-def _rate(facts: TrainingFacts, checkpoint: str, length: int) -> Exhibit:
+def _rate(facts: TrainingFacts, title: str, length: int) -> Exhibit:
     """Return the learning rate of every update."""
     updates, rates = facts.rates
     title = "learning rate"
@@ -94,7 +95,7 @@ def _rate(facts: TrainingFacts, checkpoint: str, length: int) -> Exhibit:
     )
 
 
-def _dropout(facts: TrainingFacts, checkpoint: str, length: int) -> Exhibit:
+def _dropout(facts: TrainingFacts, title: str, length: int) -> Exhibit:
     """Return how many of a token's numbers dropout sets to 0, on average."""
     p, d_model = facts.dropout or 0.1, facts.d_model
     without = "" if facts.dropout else " This model was trained without; p is the paper's."
@@ -105,7 +106,7 @@ def _dropout(facts: TrainingFacts, checkpoint: str, length: int) -> Exhibit:
     )  # fmt: skip
 
 
-def _smoothing(facts: TrainingFacts, checkpoint: str, length: int) -> Exhibit:
+def _smoothing(facts: TrainingFacts, title: str, length: int) -> Exhibit:
     """Return the training target at one position, by token, with label smoothing."""
     epsilon, vocab_size = facts.recipe.label_smoothing or 0.1, facts.vocab_size
     right, each = smoothed_target(epsilon, vocab_size)
@@ -121,11 +122,11 @@ def _smoothing(facts: TrainingFacts, checkpoint: str, length: int) -> Exhibit:
     )  # fmt: skip
 
 
-def _averages(facts: TrainingFacts, checkpoint: str, length: int) -> Exhibit:
+def _averages(facts: TrainingFacts, title: str, length: int) -> Exhibit:
     """Return BLEU by the epochs averaged; the paper's checkpoints if only one was tried."""
     label, caption = (
         "BLEU on validation text, greedy",
-        f"Weights of {checkpoint}, averaged over epochs.",
+        f"Weights of {title}, averaged over epochs.",
     )
     found = {count(n, "epoch"): bleu for n, bleu in facts.averages}
     if len(found) < 2:
@@ -134,10 +135,10 @@ def _averages(facts: TrainingFacts, checkpoint: str, length: int) -> Exhibit:
     return _bars("averaged-checkpoints", "Averaged weights", label, caption, found)
 
 
-def _scores(facts: TrainingFacts, checkpoint: str, length: int) -> Exhibit:
+def _scores(facts: TrainingFacts, title: str, length: int) -> Exhibit:
     """Return BLEU by decoding; the paper's if the checkpoint names none."""
     found = {str(decoding): score for decoding, score in facts.tried if score > 0}
-    caption = f"Validation text, translated by {checkpoint} with each setting."
+    caption = f"Validation text, translated by {title} with each setting."
     if not found:
         caption, found = "The paper's table 2, newstest2014 English to German.", PAPER_SCORES
     return _bars("bleu-by-setting", "BLEU by setting", "BLEU", caption, found)

@@ -88,7 +88,7 @@ def decoding(
             ),
             Series(
                 "Translation, step by step", steps,
-                {"log P so far": running, "score so far": score, "log P of the token":
+                {"log p so far": running, "score so far": score, "log p of the token":
                  trace.log_probs},
                 "step", "nats",
             ),

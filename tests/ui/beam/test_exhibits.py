@@ -78,7 +78,7 @@ def test_two_branches_have_curves_and_maps_as_long_as_they_are(look: str, units:
 
 @pytest.mark.parametrize("wrong", [
     {"parents": (9,) * 9}, {"parents": ()}, {"lines": (1,)}, {"kept": ()}, {"ends": ()},
- {"columns": ("step", "rank", "log p", "log P", "x", "kept")},
+ {"columns": ("step", "rank", "log p", "log p so far", "x", "kept")},
 ])  # fmt: skip
 def test_a_graph_has_its_parents_first_and_all_of_each_node(wrong: dict[str, Any]) -> None:
     (graph,) = search_tree(searched(1, 2)).parts

@@ -26,6 +26,13 @@ def setup_of(left: str, right: str) -> Setup:
     return Setup("models", one, other)
 
 
+def test_sides_have_their_models_names_for_people() -> None:
+    setup = setup_of("mine-fi-en", "ours-de-fr")
+    assert setup.names == ("Finnish → English, mine-fi-en", "German → French, ours-de-fr")
+    assert all(name in setup.about for name in setup.names)
+    assert setup_of("same", "same").names == ("A", "B")
+
+
 def test_readers_of_the_same_come_first_and_of_these_the_same_languages() -> None:
     names = (EN_FR, CAPTIONS, LETTERS, EN_DE, DE_EN)
     usable: dict[str, dict[str, Any]] = {name: {} for name in names}

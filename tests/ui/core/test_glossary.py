@@ -80,7 +80,7 @@ def test_search_takes_any_text_and_shows_all_for_none(query: str) -> None:
 
 
 @pytest.mark.parametrize(("word", "name"), [
-    ("nats", "log-probability"), ("log P", "log-probability"), ("α", "length penalty"),
+    ("nats", "log-probability"), ("log p", "log-probability"), ("α", "length penalty"),
  ("alpha", "length penalty"), ("Score", "score"), ("`_`", "piece"), ("prefix", "prefix"),
 ])  # fmt: skip
 def test_a_word_is_linked_once_to_the_entry_that_has_it(word: str, name: str) -> None:

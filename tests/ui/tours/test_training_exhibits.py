@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -51,10 +52,10 @@ def test_figures_have_origins(
     monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(tmp_path))
     own = Path(shutil.copytree(TOY, tmp_path / "tiny"))
     (own / "metrics.json").write_text(json.dumps(METRICS if says else {}))
-    facts = facts_of(own)
+    facts, entry = facts_of(own), replace(inspect_entry(own), name=name)
     assert facts.own == says
     assert len(FIGURES) == len(TOURS[-1].stops) - 1  # the first stop has numbers only
-    made = [figure_of(facts, name, figure, 17) for figure in FIGURES]
+    made = [figure_of(facts, entry, figure, 17) for figure in FIGURES]
     for exhibit in made:
         check_program(exhibit)
         assert len(to_svg(exhibit)) > 100

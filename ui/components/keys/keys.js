@@ -71,7 +71,7 @@ function component({ root, header: data }, { setTriggerValue }) {
     const of = event.composedPath().find((each) => touched && each.getAttribute?.("title"));
     gloss.hidden = !of;
     gloss.textContent = of?.title ?? "";
-    const [at] = event.composedPath();
+    const at = aside(event);
     if (root.hovered) hover(root.hovered, event, ["pointerout", "mouseout"]);
     root.hovered = touched && at.closest(HELPS) && at;
     // Help that opened during a tap would close with it.
@@ -80,13 +80,23 @@ function component({ root, header: data }, { setTriggerValue }) {
   // Ahead of the components on the page, which use the arrows. This runs for every message and must
   // not listen twice.
   root.unlisten?.();
-  const heard = { keydown: onKey, click: onTap };
+  const heard = { keydown: onKey, click: onTap, pointerdown: aside, pointerup: aside };
   const listen = (act) => {
     for (const [name, on] of Object.entries(heard)) document[act](name, on, { capture: true });
   };
   listen("addEventListener");
   root.unlisten = () => listen("removeEventListener");
   return root.unlisten;
+}
+
+// Help within the label of a switch asks for no turn of it. Returns: what is pressed.
+function aside(event) {
+  const [at] = event.composedPath();
+  if (at.closest(HELPS)?.closest("label")) {
+    event.stopPropagation();
+    event.preventDefault();
+  }
+  return at;
 }
 
 function hover(target, { clientX, clientY }, names) {

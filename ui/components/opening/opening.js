@@ -2,8 +2,8 @@
 // stands for. Where motion is unwelcome, each stage stands there at once.
 
 const PACE = 430; // ms that one token takes, at most
-const WRITING = 1300; // ms that all of them take, at most
-const ALONE = 400; // ms in which the source stands alone, to be read
+const WRITING = 900; // ms that all of them take, at most
+const ALONE = 300; // ms in which the source stands alone, to be read
 const MOVING = 800; // ms in which the light falls, or moves
 const COVER =
   ".st-key-translate_page { visibility: hidden !important; opacity: 0 !important; height: 0; " +

@@ -80,7 +80,7 @@ Object.assign(Player.prototype, {
       fact("log p so far", "log-probability", signed(running[t]), "",
         `Natural logarithm of the probability of the first ${t + 1} tokens, in nats`),
       fact("score so far", "score", signed(penalised), "",
-        `log P / ((5 + ${t + 1}) / 6)^${alpha}: what a beam search compares`),
+        `log p / ((5 + ${t + 1}) / 6)^${alpha}: what a beam search compares`),
     ];
     if (drawn) {
       parts.push(fact("drawn from", "", String(drawn[t]), drawn[t] === 1 ? " token" : " tokens",

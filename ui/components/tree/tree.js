@@ -39,8 +39,8 @@ class TreeView {
       () => this.setDropped(!this.state.dropped));
     const sample = (name, text) =>
       make("span", `sample ${name}`, make("i"), make("span", "", text));
-    const numbers = make("span", "numbers", "numbers: ",
-      term("log P", "log-probability"), " · ", term("score", "score"));
+    const numbers = make("span", "numbers", "so far: ",
+      term("log p", "log-probability"), " · ", term("score", "score"));
     const legend = make("span", "legend", sample("won", "winner"),
       sample("other", "also finished"), sample("dead", "abandoned"), numbers);
     const zooms = make("span", "zooms", button("−", "Smaller (key −)", () => this.zoomBy(-1)),
@@ -332,6 +332,6 @@ class TreeView {
       `Step ${header.step[index] + 1}, rank ${header.rank[index] + 1}: ` +
       `${plain(header.texts[header.text[index]])} · ${header.outcomes[header.kind[index]]} · ` +
       `log p ${signed(log)} (${(100 * Math.exp(log)).toFixed(1)}%) · ` +
-      `log P ${signed(header.total[index])} · score ${signed(header.score[index])}`;
+      `so far ${signed(header.total[index])} · score ${signed(header.score[index])}`;
   }
 }
