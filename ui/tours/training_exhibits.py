@@ -10,10 +10,9 @@ import numpy as np
 
 from figures.exhibit import Exhibit, Series
 from figures.labels import count
-from transformer.catalogue import Entry, inspect_entry
+from transformer.catalogue import inspect_entry
 from transformer.errors import InputError
 from transformer.training.objective import smoothed_target
-from ui.core.examples import title_of
 from ui.export.programs import start_of
 from ui.tours.training_facts import PAPER_PART, TrainingFacts, facts_of, whose
 
@@ -37,14 +36,16 @@ def training(checkpoint: str | Path, figure: str, length: int = 20) -> Exhibit:
     entry = inspect_entry(checkpoint)
     if entry.config is None:
         raise InputError(entry.error or f"{entry.name} is no checkpoint of Headlight")
-    return FIGURES[figure](facts_of(entry.config, entry.metrics), title_of(entry), length)
+    return FIGURES[figure](facts_of(entry.config, entry.metrics), entry.name, length)
 
 
-def figure_of(facts: TrainingFacts, entry: Entry, figure: str, length: int) -> Exhibit:
-    """Return `training` of known facts, with its program."""
-    made = FIGURES[figure](facts, title_of(entry), length)
+def figure_of(
+    facts: TrainingFacts, checkpoint: str, title: str, figure: str, length: int
+) -> Exhibit:
+    """Return `training` of known facts, with its program; `title` names the model in text."""
+    made = FIGURES[figure](facts, title, length)
     arrays = "".join(f"{name} = figure.arrays[{name!r}]\n" for name in made.arrays)
-    call = f"headlight.training(path_of({entry.name!r}), {figure!r}, {length})"
+    call = f"headlight.training(path_of({checkpoint!r}), {figure!r}, {length})"
     return replace(made, snippet=f"{start_of((), 'import headlight')}figure = {call}\n{arrays}")
 
 

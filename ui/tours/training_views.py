@@ -30,7 +30,7 @@ def draw_training(view: View, scene: Scene, number: int) -> None:
     if number == 1:
         _draw_read(facts)
         return
-    exhibit = figure_of(facts, view.entry, [*FIGURES][number - 2], length)
+    exhibit = figure_of(facts, view.checkpoint, view.title, [*FIGURES][number - 2], length)
     if exhibit.name == "learning-rate":
         _draw_rate(facts)
     else:

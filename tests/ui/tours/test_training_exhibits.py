@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -52,13 +51,14 @@ def test_figures_have_origins(
     monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(tmp_path))
     own = Path(shutil.copytree(TOY, tmp_path / "tiny"))
     (own / "metrics.json").write_text(json.dumps(METRICS if says else {}))
-    facts, entry = facts_of(own), replace(inspect_entry(own), name=name)
+    facts = facts_of(own)
     assert facts.own == says
     assert len(FIGURES) == len(TOURS[-1].stops) - 1  # the first stop has numbers only
-    made = [figure_of(facts, entry, figure, 17) for figure in FIGURES]
+    made = [figure_of(facts, name, "Mine", figure, 17) for figure in FIGURES]
     for exhibit in made:
         check_program(exhibit)
         assert len(to_svg(exhibit)) > 100
+    assert ("Weights of Mine" in "".join(exhibit.caption for exhibit in made)) == says
     values = {exhibit.name: exhibit.arrays for exhibit in made}
     assert (512 if says else 25_000) // 17 in values["batch-by-length"]["values"]
     assert list(values["training-hours"]["values"]) == ([0.5, 0.25] if says else [12.0])
