@@ -12,7 +12,15 @@ from typing import NoReturn
 
 from transformer.commands.ablations import ablations
 from transformer.commands.complexity import complexity
-from transformer.commands.evaluate import align, evaluate, measure, publish, snapshots, typed
+from transformer.commands.evaluate import (
+    align,
+    evaluate,
+    means,
+    measure,
+    publish,
+    snapshots,
+    typed,
+)
 from transformer.commands.import_ import import_
 from transformer.commands.info import info
 from transformer.commands.options import add_options, call
@@ -27,7 +35,7 @@ BAD_INPUT, INTERRUPTED = 2, 130
 #: In the order of `--help`.
 _COMMANDS = (
     translate, evaluate, typed, parse, complete, trace, show, train, data, publish, snapshots,
-    measure, align, complexity, ablations, import_, info,
+    means, measure, align, complexity, ablations, import_, info,
 )  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from typing import Any, Unpack
 import torch
 
 from transformer.checkpoint.folder import Checkpoint, check_pieces, load_checkpoint
+from transformer.checkpoint.means import read_means
 from transformer.checkpoint.reference import ModelRef
 from transformer.device import Device, available_devices, resolve_device
 from transformer.edits.language import Edit, Edits, parse_edits
@@ -42,7 +43,7 @@ from transformer.search.request import (
 from transformer.search.sampling import Sampling
 from transformer.text.tokenizer import Tokenized, Tokenizer
 from transformer.trace.building import ForcingGap, padded, trace_search, trace_targets
-from transformer.trace.records import Stream, Trace
+from transformer.trace.records import Pair, Stream, Trace
 from transformer.trace.stream import record_stream, with_states
 from transformer.trace.tracer import Ability
 from transformer.trees.grammar import TreeGrammar, symbols_of
@@ -163,19 +164,27 @@ class Translator:
 
         Args:
             edits: see `transformer.edits.language`; with those that this translator has already.
-            means: what `mean` puts in the place of heads, from `head_means`.
+            means: what `mean` puts in the place of heads, from `head_means`; by default what the
+                checkpoint's means.npz has.
             sentences: instead of `means`: the heads' means are those over these sentences and
                 this model's own translations of them.
 
         Raises: `InputError` for an edit that the model cannot take.
         """
         chosen, original = parse_edits((*self.edits, *edits)), self._original or self
-        if means is None and sentences:
-            found = original.traces(sentences, 1, top_k=1)
-            means = head_means(original.model, [(each.src_ids, each.tgt_ids) for each in found])
+        means = means or self._means
+        if sentences:
+            pairs = [
+                (each.src_ids, each.tgt_ids)
+                for start in range(0, len(sentences), 50)
+                for each in original.traces(sentences[start : start + 50], 1, top_k=1)
+            ]
+            means = head_means(original.model, pairs)
+        elif means is None and self.path and any(each.verb == "mean" for each in chosen):
+            means = read_means(ModelRef.of(self.path), self.config)
         new = copy.copy(original)
-        new.edits, new._original, new._means = chosen, original, means or self._means
-        new.model = edited(original.model, chosen, new._means)
+        new.edits, new._original, new._means = chosen, original, means
+        new.model = edited(original.model, chosen, means)
         new._executions = Executions(new.model)
         shift = next((int(e.value or 0) for e in chosen if e.verb == "shift positions"), 0)
         if self.config.positions in ("learned", "stored"):
@@ -183,6 +192,11 @@ class Translator:
             new._reader = copy.copy(original._reader)
             new._reader.max_tokens = new.max_tokens
         return new
+
+    @property
+    def means(self) -> Means | None:
+        """The mean outputs of heads that this edited model knows, None if it needs none."""
+        return self._means
 
     def repack(self) -> None:
         """Copy the model's weights anew, after writing to them in a way PyTorch does not count."""
@@ -206,6 +220,11 @@ class Translator:
     def read(self, sentence: str | Ids) -> Source:
         """Return a sentence as the encoder reads it (`Reader.source`)."""
         return self._reader.source(sentence)
+
+    def pair(self, sentence: str | Ids, target: str | Ids) -> Pair:
+        """Return a sentence and a translation as ids. Raises `InputError` like `trace`."""
+        ids = tuple(self._reader.target(target))
+        return Pair(self.read(sentence).ids, (self.config.bos_id, *ids[:-1]), ids)
 
     def translate(
         self,

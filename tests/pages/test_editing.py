@@ -1,5 +1,6 @@
 """Edits of the model: in the link, on every page, undone and compared."""
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,9 @@ from figures.labels import signed
 from tests.pages.conftest import RunApp
 from tests.pages.links import press, said, trace_of
 from tests.pages.test_translate import translation
+from transformer.catalogue import resolve
+from transformer.checkpoint.means import write_means
+from transformer.edits.means import head_means
 from transformer.trace.removals import Head, needs
 from transformer.translator import Translator
 
@@ -52,6 +56,24 @@ def test_edits_that_a_model_cannot_take_are_left_out_with_a_line(open_page: RunA
     toasts = " ".join(each.value for each in app.toast)
     assert "cross has layers 1 to" in toasts and "begins with none of" in toasts
     assert edits(app) == "off cross.1"
+
+
+def test_a_model_takes_mean_where_it_has_means(
+    run_app: RunApp, random_checkpoints: Path, tmp_path: Path
+) -> None:
+    folder = Path(shutil.copytree(random_checkpoints / "alpha", tmp_path / "alpha"))
+    given = {"checkpoint": "alpha", "sentence": CAT, "edit": "mean cross;off cross.1.1"}
+    app = run_app(tmp_path, **given)
+    (toast,) = app.toast
+    assert "`python -m transformer means alpha --data DIR` writes them" in toast.value.replace(
+        "\\", ""
+    )
+    assert edits(app) == "off cross.1.1"
+    model = Translator.load(folder, "cpu")
+    write_means(resolve(folder), head_means(model.model, [([5, 9, 2], [1, 6])]), "a text", 1)
+    app = run_app(tmp_path, **given)
+    assert not app.toast and edits(app) == given["edit"]
+    assert translation(app) == model.edited(given["edit"]).trace(CAT).text
 
 
 def test_a_typed_edit_and_a_bad_one(open_page: RunApp) -> None:

@@ -236,3 +236,43 @@ def snapshots(
     for each in read_history(checkpoint).snapshots:
         print(f"{each.updates:>9,} updates  {each.val_nll:6.3f} nats per token")
     print(f"{file}: {file.stat().st_size / 1e6:.1f} MB")
+
+
+def means(
+    path: Annotated[Path, "CHECKPOINT", "an encoder-decoder"],
+    *,
+    data: Annotated[
+        Path | None, "DIR", "folder of the text that it learned; 1,000 of its held-out pairs count"
+    ] = None,
+    src: Annotated[Path | None, "FILE", "other sentences, plain or .gz"] = None,
+    ref: Annotated[Path | None, "FILE", "their translations"] = None,
+    device: Device = "auto",
+) -> None:  # fmt: skip
+    """Write each head's mean output beside a checkpoint, for the edit “mean cross.3.5”."""
+    from transformer.checkpoint.means import FILE, write_means
+    from transformer.edits.means import head_means
+    from transformer.errors import InputError
+    from transformer.evaluation.measure import read_metrics
+    from transformer.training.corpus import MADE, load_held_out
+    from transformer.training.data import read_parallel
+    from transformer.translator import Translator
+
+    model = of_kind(path, "checkpoint")
+    if model.updates is not None:
+        raise InputError(f"{path}: the means are of the checkpoint itself, not a snapshot")
+    if src is not None and ref is not None:
+        pairs, text = read_parallel(src, ref), src.name
+    elif data is not None:
+        recipe = read_metrics(model.folder)[0].data
+        text = "+".join(name for name in dict.fromkeys(recipe.corpora) if name not in MADE)
+        pairs = load_held_out(recipe, data).val
+        pairs = pairs[:: max(1, len(pairs) // 1000)][:1000]
+    else:
+        raise InputError("give --data, or --src and --ref")
+    translator = Translator.load(model, device)
+    ids = [translator.pair(*each) for each in pairs if all(map(str.strip, each))]
+    with progress_bar(unit=" sentences") as show:
+        found = head_means(translator.model, [(each.src_ids, each.tgt_ids) for each in ids], show)
+    write_means(model, found, text, len(ids))
+    size = (model.folder / FILE).stat().st_size
+    print(f"{model.folder / FILE}: means over {len(ids):,} pairs of {text}, {size / 1000:.0f} kB")

@@ -102,11 +102,25 @@ class Steering(Model):
         str | None, "EDITS", "take parts of the model out first: “off cross.3.5; no positions”"
     ] = None
 
+    mean_of: Annotated[
+        Path | None,
+        "FILE",
+        "with --edit: sentences for “mean”; default: the checkpoint's own means",
+    ] = None
+
     def open(self, ref: ModelRef) -> Any:
         """Open the model, edited. Raises `InputError` for an edit that it cannot take."""
         from transformer.catalogue import open_tracer
+        from transformer.errors import InputError
+        from transformer.training.data import find_file, read_lines
 
-        return open_tracer(ref.edited(self.edit or ""), self.device)
+        if self.mean_of is None:
+            return open_tracer(ref.edited(self.edit or ""), self.device)
+        if not self.edit or ref.kind != "checkpoint":
+            raise InputError("--mean-of needs --edit, and an encoder-decoder of this project")
+        lines = [line for line in read_lines(find_file(self.mean_of)) if line.strip()]
+        translator: Any = open_tracer(ref, self.device)
+        return translator.edited(self.edit, sentences=lines)
 
     def settings(self) -> dict[str, Any]:
         """Return the keyword arguments of `Translator.translate` and `trace`."""

@@ -9,7 +9,7 @@ All log-probabilities are natural (nats). Indices are 0-based; screens show them
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,6 +81,14 @@ class Trace:
         """Return the (query tokens, key tokens) of one kind: labels of its rows and columns."""
         queries = self.src_tokens if checked_kind(kind) == "encoder_self" else self.tgt_tokens
         return queries, self.tgt_tokens if kind == "decoder_self" else self.src_tokens
+
+
+class Pair(NamedTuple):
+    """A sentence and a translation for the decoder to follow, as ids; see `Trace`."""
+
+    src_ids: tuple[int, ...]
+    tgt_ids: tuple[int, ...]
+    predicted_ids: tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,6 +14,7 @@ import streamlit as st
 
 from figures.labels import plain
 from transformer.catalogue import Entry
+from transformer.checkpoint.means import read_means
 from transformer.edits.language import (
     KINDS,
     MAX_EDITS,
@@ -60,9 +61,9 @@ def edited(entry: Entry) -> Entry:
         try:
             if entry.kind != "checkpoint" or entry.config is None:
                 raise InputError(f"“{edit}”: {NO_EDITS.get(entry.kind, 'the model has no parts')}")
-            if edit.verb == "mean":
-                raise InputError(f"“{edit}”: means of heads are for Python, see the documentation")
             edit.check(entry.config)
+            if edit.verb == "mean":
+                read_means(entry.ref, entry.config)
             parse_edits([*kept, edit])
             kept.append(edit)
         except InputError as error:
