@@ -6,24 +6,28 @@ of the batch for each; whatever else an edit can say takes a pass of its own.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from transformer.edits.language import KINDS, Edit, Edits, Verb, parse_edits
 from transformer.edits.model import Means, edited
 from transformer.hooks import HeadGates
-from transformer.model import Transformer
+from transformer.model import Encoded, Transformer
 from transformer.search.scoring import normalised
 from transformer.trace.building import to_array
-from transformer.trace.records import Needs, StackName, Trace
+from transformer.trace.records import Needs, Pair, StackName, Trace
 from transformer.types import ATTENTION_KINDS, AttentionKind, Floats, Report
 
 #: Numbers in the largest values inside the model for one batch, at most: 64 MB.
 _MOST_NUMBERS = 16_000_000
+#: Translations in a batch, and heads that are measured at once in a round of pruning.
+_PAIRS, _CANDIDATES = 25, 4
 
 Row = TypeVar("Row")
 
@@ -58,9 +62,28 @@ def heads_of(model: Transformer) -> tuple[Head, ...]:
     )
 
 
+def edits_off(out: Collection[Head], heads: Sequence[Head]) -> tuple[Edit, ...]:
+    """Return few edits that take heads out: one for all of a layer, or of a kind.
+
+    Args: heads: all of the model.
+    """
+    edits: list[Edit] = []
+    for kind in ATTENTION_KINDS:
+        of_kind = [head for head in heads if head.kind == kind]
+        where = of_kind[0].off.where
+        if all(head in out for head in of_kind):
+            edits.append(Edit("off", where))
+            continue
+        for layer in dict.fromkeys(head.layer for head in of_kind):
+            there = [head for head in of_kind if head.layer == layer]
+            gone = [head.off for head in there if head in out]
+            edits += [Edit("off", where, layer)] if len(gone) == len(there) else gone
+    return tuple(edits)
+
+
 def log_probs(model: Transformer, trace: Trace, *, excluded: Sequence[int] = ()) -> Floats:
     """Return the log-probability [T], in nats, of each token of a trace's translation."""
-    found: Floats = _log_probs(model, trace, [()], excluded)[0]
+    found: Floats = _log_probs(model, [trace], [()], excluded)[0, 0]
     return found
 
 
@@ -82,11 +105,11 @@ def without_heads(
     Returns: by kind [L, H, T], in nats; negative where the token becomes less likely.
     """
     heads = heads_of(model)
-    before = _log_probs(model, trace, [removed], excluded)[0]
+    before = _log_probs(model, [trace], [_off(removed)], excluded)[0, 0]
     found, done = [], 0
-    for some in _batches(heads, model, trace):
-        after = _log_probs(model, trace, [{*removed, head} for head in some], excluded)
-        found.append(after - before)
+    for some in _batches(heads, model, [trace]):
+        sets = [_off({*removed, head}) for head in some]
+        found.append(_log_probs(model, [trace], sets, excluded)[:, 0] - before)
         done += len(some)
         if progress is not None:
             progress(done, len(heads))
@@ -121,20 +144,21 @@ def with_edits(
     rows = np.zeros((len(sets), len(before)), np.float32)
     alike = [n for n, chosen in enumerate(sets) if all(e.verb in ("off", "scale") for e in chosen)]
     rest = [[n] for n in range(len(sets)) if n not in set(alike)]
-    for some in (*_batches(alike, model, trace), *rest):
+    for some in (*_batches(alike, model, [trace]), *rest):
         if some in rest:
             rows[some] = log_probs(edited(model, sets[some[0]], means), trace, excluded=excluded)
         else:
-            gates = gates_of(model, [sets[n] for n in some])
-            rows[some] = _gated(model, trace, gates, len(some), excluded)
+            rows[some] = _log_probs(model, [trace], [sets[n] for n in some], excluded)[:, 0]
         done += len(some)
         if progress is not None:
             progress(done, len(sets))
     return rows - before
 
 
-def gates_of(model: Transformer, edits: Sequence[Sequence[Edit]]) -> HeadGates:
+def gates_of(model: Transformer, edits: Sequence[Sequence[Edit]], times: int = 1) -> HeadGates:
     """Return gates [L, sets, H] that compute what each of several sets of `off` and `scale` does.
+
+    Args: times: rows for each set, which follow one another.
 
     Raises: `InputError` for an edit that the model cannot take.
     """
@@ -148,18 +172,38 @@ def gates_of(model: Transformer, edits: Sequence[Sequence[Edit]]) -> HeadGates:
             edit.check(model.config)
             layer, head = (slice(None) if at is None else at for at in (edit.layer, edit.index))
             gates[edit.kind][layer, row, head] *= edit.value or 0.0
-    return HeadGates(**gates)
+    rows = {kind: table.repeat_interleave(times, 1) for kind, table in gates.items()}
+    return HeadGates(**rows)
 
 
-def needs(model: Transformer, trace: Trace, *, excluded: Sequence[int] = ()) -> Needs:
-    """Return what a trace's translation needs: single heads, source words, networks, layers."""
+def needs(
+    model: Transformer,
+    trace: Trace,
+    *,
+    excluded: Sequence[int] = (),
+    progress: Report | None = None,
+) -> Needs:
+    """Return what a trace's translation needs: single heads, source words, networks, layers.
+
+    Args: progress: called with (parts done, parts in all); may raise to stop.
+    """
     config = model.config
     depths: dict[StackName, int] = {
         "encoder": config.n_encoder_layers, "decoder": config.n_decoder_layers,
     }  # fmt: skip
+    n_heads, n_words = len(heads_of(model)), len(trace.src_ids)
+    done, total = 0, n_heads + n_words + 2 * sum(depths.values())
+
+    def report(now: int, most: int) -> None:
+        if progress is not None:
+            progress(done + now, total)
 
     def without(edits: Sequence[Edit]) -> Floats:
-        return with_edits(model, trace, [[edit] for edit in edits], excluded=excluded)
+        nonlocal done
+        sets = [[edit] for edit in edits]
+        found = with_edits(model, trace, sets, excluded=excluded, progress=report)
+        done += len(edits)
+        return found
 
     def each_layer(verb: Verb) -> dict[StackName, Floats]:
         return {
@@ -167,10 +211,12 @@ def needs(model: Transformer, trace: Trace, *, excluded: Sequence[int] = ()) -> 
             for name, n in depths.items()
         }
 
+    heads = without_heads(model, trace, excluded=excluded, progress=report)
+    done = n_heads
     return Needs(
         log_probs(model, trace, excluded=excluded),
-        without_heads(model, trace, excluded=excluded),
-        without([Edit("cut", "cross", key=key) for key in range(len(trace.src_ids))]),
+        heads,
+        without([Edit("cut", "cross", key=key) for key in range(n_words)]),
         each_layer("ffn off"),
         each_layer("skip"),
     )
@@ -181,70 +227,123 @@ class Pruned(NamedTuple):
 
     head: Head
     log_prob: float  # of all translations together, in nats
+    #: the change when each of the others goes too, in nats, as it was last measured
+    harms: Mapping[Head, float]
 
 
 def pruned(
     model: Transformer,
-    traces: Sequence[Trace],
+    pairs: Sequence[Trace | Pair],
     *,
-    removed: Sequence[Head] = (),
+    after: Sequence[Pruned] = (),
     excluded: Sequence[int] = (),
-    at_random: int | None = None,
+    progress: Report | None = None,
 ) -> Iterator[Pruned]:
     """Take heads out one after the other, those that harm the translations least first.
 
+    A head hardly ever harms less once others are gone. So in each round heads are measured again in
+    the order of their last harm, until one harms less than all others did before.
+
     Args:
-        removed: heads that are out at the start: what was yielded before a stop.
-        at_random: the seed of a random order instead, as a control.
+        after: what was yielded before a stop; the rest is what it would have been.
+        progress: called with (heads out, heads in all), often; may raise to stop.
     """
-    gone, heads = list(removed), heads_of(model)
-    order = np.random.default_rng(at_random).permutation(len(heads))
-    while left := [heads[n] for n in order if heads[n] not in gone]:
-        if at_random is not None:
-            sums = {left[0]: sum(
-                float(_log_probs(model, trace, [{*gone, left[0]}], excluded).sum(dtype=np.float64))
-                for trace in traces
-            )}  # fmt: skip
-        else:
-            left = [head for head in heads if head not in gone]
-            sums = dict.fromkeys(left, 0.0)
-            for trace in traces:
-                for some in _batches(left, model, trace):
-                    rows = _log_probs(model, trace, [{*gone, head} for head in some], excluded)
-                    for head, row in zip(some, rows.sum(1, dtype=np.float64), strict=True):
-                        sums[head] += float(row)
-        head = max(sums, key=sums.__getitem__)
+    heads, gone = heads_of(model), [each.head for each in after]
+
+    def report() -> None:
+        if progress is not None:
+            progress(len(gone), len(heads))
+
+    if after:
+        harms, now = dict(after[-1].harms), after[-1].log_prob
+    else:
+        harms = dict.fromkeys(heads, math.inf)
+        now = total_log_prob(model, pairs, [()], excluded, report)[0]
+    while harms:
+        fresh: dict[Head, float] = {}
+        while stale := [head for head in harms if head not in fresh]:
+            if fresh and max(fresh.values()) >= max(harms[head] for head in stale):
+                break
+            some = sorted(stale, key=harms.__getitem__, reverse=True)
+            some = some[: _CANDIDATES if gone else None]
+            sums = total_log_prob(model, pairs, [(*gone, head) for head in some], excluded, report)
+            fresh |= {head: each - now for head, each in zip(some, sums, strict=True)}
+        harms |= fresh
+        head = max(fresh, key=fresh.__getitem__)
         gone.append(head)
-        yield Pruned(head, sums[head])
+        now += harms.pop(head)
+        yield Pruned(head, now, dict(harms))
+
+
+def total_log_prob(
+    model: Transformer,
+    pairs: Sequence[Trace | Pair],
+    out: Sequence[Collection[Head]],
+    excluded: Sequence[int] = (),
+    report: Callable[[], None] = lambda: None,
+) -> list[float]:
+    """Return the log-probability of all translations together without each set of heads, in nats.
+
+    Args: report: called after each batch; may raise to stop.
+    """
+    sums = np.zeros(len(out))
+    ordered = sorted(pairs, key=lambda pair: (len(pair.tgt_ids), len(pair.src_ids)))
+    for start in range(0, len(ordered), _PAIRS):
+        batch = ordered[start : start + _PAIRS]
+        done = 0
+        for some in _batches(out, model, batch):
+            found = _log_probs(model, batch, [*map(_off, some)], excluded)
+            sums[done : done + len(some)] += found.sum((1, 2), dtype=np.float64)
+            done += len(some)
+            report()
+    return sums.tolist()
+
+
+def _off(heads: Iterable[Head]) -> tuple[Edit, ...]:
+    return tuple(head.off for head in heads)
 
 
 def _batches(
-    rows: Sequence[Row], model: Transformer, trace: Trace
-) -> Iterator[Sequence[Row]]:  # fmt: skip
-    config, n = model.config, max(len(trace.src_ids), len(trace.tgt_ids))
-    size = min(64, max(1, _MOST_NUMBERS // (n * max(config.d_ff, config.n_heads * n))))
+    rows: Sequence[Row], model: Transformer, pairs: Sequence[Trace | Pair]
+) -> Iterator[Sequence[Row]]:
+    config, n = model.config, max(max(len(each.src_ids), len(each.tgt_ids)) for each in pairs)
+    numbers = len(pairs) * n * max(config.d_ff, config.n_heads * n)
+    size = min(64, max(1, _MOST_NUMBERS // numbers))
     return (rows[start : start + size] for start in range(0, len(rows), size))
 
 
 def _log_probs(
-    model: Transformer, trace: Trace, out: Sequence[Collection[Head]], excluded: Sequence[int]
+    model: Transformer,
+    pairs: Sequence[Trace | Pair],
+    sets: Sequence[Sequence[Edit]],
+    excluded: Sequence[int],
 ) -> Floats:
-    """Return log-probabilities [R, T]; row r without the heads out[r]."""
-    gates = gates_of(model, [[head.off for head in heads] for heads in out]) if any(out) else None
-    return _gated(model, trace, gates, len(out), excluded)
+    """Return log-probabilities [R, B, T] of B translations; 0 behind the end of one.
 
+    Row r is that under sets[r], of `off` and `scale`. The encoder runs once for equal edits of it.
+    """
+    device, n, pad = model.generator.weight.device, len(pairs), model.config.pad_id
+    read = [frozenset(edit for edit in chosen if edit.where == "encoder") for chosen in sets]
+    encoders = list(dict.fromkeys(read))
 
-def _gated(
-    model: Transformer, trace: Trace, gates: HeadGates | None, n: int, excluded: Sequence[int]
-) -> Floats:
-    """Return log-probabilities [n, T] of `n` rows that gates may tell apart."""
-    device = model.generator.weight.device
+    def gates(sets: Sequence[Collection[Edit]]) -> HeadGates | None:
+        return gates_of(model, [list(each) for each in sets], n) if any(sets) else None
 
-    def rows(ids: Sequence[int]) -> Tensor:
-        return torch.tensor([list(ids)], device=device).expand(n, -1)
+    def padded(rows: Iterable[Sequence[int]], times: int, value: int = pad) -> Tensor:
+        ids = pad_sequence([torch.tensor(row) for row in rows], True, value)
+        return ids.repeat(times, 1).to(device)
 
     with torch.inference_mode():
-        states = model.hidden(rows(trace.src_ids), rows(trace.tgt_ids), gates)  # [R, T, d_model]
-        found = [normalised(model.logits(each), excluded) for each in states]
-        ids = torch.tensor(trace.predicted_ids, device=device)[:, None]
-        return to_array(torch.stack([each.gather(1, ids)[:, 0] for each in found]))
+        src = padded((each.src_ids for each in pairs), len(encoders))
+        encoded = model.encode(src, hooks=gates(encoders))
+        rows = torch.tensor([encoders.index(each) * n + k for each in read for k in range(n)])
+        memory, mask = encoded.memory[rows.to(device)], encoded.src_mask
+        encoded = Encoded(memory, None if mask is None else mask[rows.to(device)])
+        tgt_in = padded((each.tgt_ids for each in pairs), len(sets))
+        states = model.decode(tgt_in, encoded, hooks=gates(sets)).hidden  # [R B, T, d_model]
+        ids = padded((each.predicted_ids for each in pairs), len(sets), -1)
+        found = torch.stack([
+            normalised(model.logits(each), excluded).gather(1, wanted.clamp(min=0)[:, None])[:, 0]
+            for each, wanted in zip(states, ids, strict=True)
+        ])  # fmt: skip
+        return to_array(found.masked_fill(ids < 0, 0)).reshape(len(sets), n, -1)

@@ -13,13 +13,14 @@ from transformer.edits.language import parse_edit, parse_edits
 from transformer.edits.model import edited
 from transformer.model import Transformer
 from transformer.trace.lens import later_layers_skipped, lens, logit_shares
-from transformer.trace.records import Trace
+from transformer.trace.records import Pair, Trace
 from transformer.trace.removals import (
     Head,
     heads_of,
     log_probs,
     needs,
     pruned,
+    total_log_prob,
     with_edits,
     without_heads,
 )
@@ -87,7 +88,7 @@ def test_the_batch_of_removals_is_a_loop_of_edits(model: Transformer, trace: Tra
     found = without_heads(model, trace)
     loop = with_edits(model, trace, [[head.off] for head in heads])
     batch = [found[head.kind][head.layer, head.head] for head in heads]
-    np.testing.assert_allclose(np.stack(batch), loop, atol=1e-5)
+    np.testing.assert_allclose(np.stack(batch), loop, rtol=0, atol=1e-6)
     plain = logits_of(edited(model, [heads[-1].off])).log_softmax(-1)
     own = logits_of(model).log_softmax(-1)
     change = (plain - own)[range(len(TGT)), list(NEXT)]
@@ -120,10 +121,21 @@ def test_pruning_takes_every_head_least_harmful_first(trace: Trace) -> None:
     bare = edited(model, "off encoder; off decoder; off cross")
     assert every[-1].log_prob == pytest.approx(2 * float(log_probs(bare, trace).sum()), abs=1e-4)
     # It goes on after a stop as if there had been none.
-    rest = list(pruned(model, [trace, trace], removed=[each.head for each in every[:9]]))
+    rest = list(pruned(model, [trace, trace], after=every[:9]))
     assert [each.head for each in rest] == [each.head for each in every[9:]]
-    control = [each.head for each in pruned(model, [trace], at_random=1)]
-    assert set(control) == set(heads_of(model)) and control != [each.head for each in every]
+    assert [each.log_prob for each in rest] == [each.log_prob for each in every[9:]]
+
+
+def test_all_translations_count_whatever_their_lengths(model: Transformer, trace: Trace) -> None:
+    """In one batch with padding, and with heads of both stacks out, as one by one."""
+    short = Pair((14, 8, 2), (1, 17), (17, 2))
+    heads = heads_of(model)
+    sets = [(), heads[:1], heads[-2:], (heads[1], heads[-1]), heads]
+    both = total_log_prob(model, [trace, short], sets)
+    for chosen, found in zip(sets, both, strict=True):
+        other = edited(model, [head.off for head in chosen])
+        alone = sum(float(log_probs(other, each).sum()) for each in (trace, short))
+        assert found == pytest.approx(alone, abs=1e-4)
 
 
 def test_an_earlier_encoder_layer_is_read_by_skipping_the_rest(tiny_translator: Translator) -> None:

@@ -1,0 +1,170 @@
+"""Greedy pruning of heads on a text: log-probability and BLEU against a random order.
+
+`captions.tsv` has 200 photo captions in English, German and French: the 200 shortest of Multi30k's
+validation text (Elliott et al. 2016, 2017; for research and education), which no model is trained
+on.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from transformer.edits.language import MAX_EDITS
+from transformer.errors import InputError
+from transformer.evaluation.scores import score
+from transformer.hooks import HeadGates
+from transformer.search.request import excluded
+from transformer.trace.records import Pair, Trace
+from transformer.trace.removals import (
+    Head,
+    Pruned,
+    edits_off,
+    heads_of,
+    pruned,
+    total_log_prob,
+)
+from transformer.translator import Translator
+from transformer.types import Floats, Report
+
+#: Seeds of the random orders, and the number of steps at which BLEU and these are measured.
+SEEDS, MOST_MARKS = (1, 2, 3), 12
+
+CAPTIONS = Path(__file__).with_name("captions.tsv")
+_COLUMNS = {"en": "English", "de": "German", "fr": "French"}
+
+
+@dataclass(frozen=True)
+class PrunedText:
+    """The text on which heads are pruned."""
+
+    pairs: tuple[Pair, ...]
+    references: tuple[str, ...]
+    excluded: tuple[int, ...] = ()  # ids that never get probability, as in the search
+
+
+@dataclass(frozen=True, eq=False)
+class Pruning:
+    """Pruning as far as it has come. Marks are numbers of heads out."""
+
+    heads: tuple[Head, ...]  # of the model
+    n_tokens: int  # of all translations
+    log_prob: float  # of all translations, with all heads, in nats
+    steps: tuple[Pruned, ...] = ()
+    bleu: tuple[float, ...] = ()  # at each mark up to here
+    #: of each random order at each mark up to here: log-probability and BLEU
+    at_random: tuple[tuple[tuple[float, float], ...], ...] = ()
+
+    @property
+    def order(self) -> tuple[Head, ...]:
+        """The heads that are out, the first first."""
+        return tuple(each.head for each in self.steps)
+
+    @property
+    def marks(self) -> tuple[int, ...]:
+        """The marks, from 0 to the number of heads."""
+        n = len(self.heads)
+        return tuple(dict.fromkeys(round(n * k / MOST_MARKS) for k in range(MOST_MARKS + 1)))
+
+    @property
+    def done(self) -> bool:
+        """True once all heads are out."""
+        return len(self.steps) == len(self.heads)
+
+    @property
+    def log_probs(self) -> Floats:
+        """Mean log-probability of a token after 0, 1, 2, ... heads, in nats."""
+        sums = [self.log_prob, *(each.log_prob for each in self.steps)]
+        return (np.array(sums) / self.n_tokens).astype(np.float32)
+
+    @property
+    def random_values(self) -> Floats:
+        """Mean log-probability of a token, and BLEU, of random orders: [marks, seeds, 2]."""
+        return (np.array(self.at_random) / (self.n_tokens, 1)).astype(np.float32)
+
+    def harmless(self, nats: float) -> int:
+        """Return the number of heads that go before a token loses so many nats."""
+        return int(np.argmin(np.append(self.log_probs > self.log_probs[0] - nats, False))) - 1
+
+
+def has_captions(src: str, tgt: str) -> bool:
+    """Return whether the captions are in these languages."""
+    return src != tgt and {src, tgt} <= _COLUMNS.keys()
+
+
+def captions(translator: Translator, src: str, tgt: str) -> PrunedText:
+    """Return the captions as a text. Raises `InputError` for other languages than theirs."""
+    if not has_captions(src, tgt):
+        raise InputError(f"the captions are in en, de and fr, not in {src or '?'} and {tgt or '?'}")
+    with CAPTIONS.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+    texts = [(row[_COLUMNS[src]], row[_COLUMNS[tgt]]) for row in rows]
+    pairs = tuple(translator.pair(*each) for each in texts)
+    return PrunedText(pairs, tuple(target for _, target in texts))
+
+
+def own_translation(translator: Translator, trace: Trace) -> PrunedText:
+    """Return one sentence with the translation that the model wrote."""
+    pair = Pair(trace.src_ids, trace.tgt_ids, trace.predicted_ids)
+    return PrunedText((pair,), (trace.text,), tuple(excluded(translator.config)))
+
+
+def prune(
+    translator: Translator,
+    text: PrunedText,
+    before: Pruning | None = None,
+    progress: Report | None = None,
+) -> Iterator[Pruning]:
+    """Take heads out, the least harmful first, and yield the pruning after each.
+
+    Args:
+        before: what was yielded before a stop; the rest is what it would have been.
+        progress: called with (heads out, heads in all), often; may raise to stop.
+    """
+    model, heads = translator.model, heads_of(translator.model)
+    orders = [[heads[n] for n in np.random.default_rng(seed).permutation(len(heads))]
+              for seed in SEEDS]  # fmt: skip
+    now = before or Pruning(heads, sum(len(each.tgt_ids) for each in text.pairs), math.nan)
+
+    def report() -> None:
+        if progress is not None:
+            progress(len(now.steps), len(heads))
+
+    def bleu(out: Collection[Head]) -> float:
+        other, hooks, edits = translator, None, edits_off(out, heads)
+        if len(edits) <= MAX_EDITS:
+            other = translator.edited(*edits)
+        else:  # the same, but slower
+            hooks = HeadGates.of(translator.config, dict.fromkeys(out, 0.0))
+        sources = [pair.src_ids for pair in text.pairs]
+        found = other.translate(sources, 1, hooks=hooks, progress=lambda *_: report())
+        return score([each.text for each in found], text.references).bleu
+
+    def measured(pruning: Pruning) -> Pruning:
+        out = pruning.order
+        if len(out) not in pruning.marks:
+            return pruning
+        sets: Sequence[Sequence[Head]] = [order[: len(out)] for order in orders]
+        if not out or pruning.done:  # the same heads in any order
+            same = (pruning.steps[-1].log_prob if out else pruning.log_prob, bleu(out))
+            values = (same,) * len(sets)
+        else:
+            sums = total_log_prob(model, text.pairs, sets, text.excluded, report)
+            values = tuple(zip(sums, map(bleu, sets), strict=True))
+        ours = values[0][1] if not out or pruning.done else bleu(out)
+        return replace(pruning, bleu=(*pruning.bleu, ours), at_random=(*pruning.at_random, values))
+
+    if before is None:
+        (whole,) = total_log_prob(model, text.pairs, [()], text.excluded, report)
+        now = measured(replace(now, log_prob=whole))
+        yield now
+    for step in pruned(
+        model, text.pairs, after=now.steps, excluded=text.excluded, progress=progress
+    ):
+        now = measured(replace(now, steps=(*now.steps, step)))
+        yield now
