@@ -31,9 +31,11 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal, NoReturn, Union, get_args
 
+import numpy as np
+
 from transformer.config import ModelConfig
 from transformer.errors import InputError
-from transformer.types import AttentionKind
+from transformer.types import AttentionKind, Bools
 
 Verb = Literal[
     "off", "scale", "mean", "uniform", "cut", "ffn off", "neuron", "skip", "no positions",
@@ -48,6 +50,8 @@ Where = Literal["encoder", "decoder", "cross"]
 KINDS: dict[Where, AttentionKind] = {
     "encoder": "encoder_self", "decoder": "decoder_self", "cross": "cross",
 }  # fmt: skip
+#: The name of a kind of attention in edits.
+PLACES: dict[AttentionKind, Where] = {kind: name for name, kind in KINDS.items()}
 
 #: Largest factor of `scale`, value of `neuron`, and shift of positions.
 MAX_FACTOR, MAX_VALUE, MAX_SHIFT = 4.0, 1e4, 1000
@@ -146,6 +150,11 @@ class Edit:
         """Whether the place is heads, not a stack's layers."""
         return self.verb not in _OF_STACKS and self.verb != "shift positions"
 
+    @property
+    def silences(self) -> bool:
+        """Whether it takes heads out: `off`, or a `scale` of 0."""
+        return self.verb == "off" or (self.verb == "scale" and self.value == 0)
+
     def check(self, config: ModelConfig) -> None:
         """Raise `InputError` if a model lacks what is edited, naming what there is."""
         if self.verb == "shift positions" and self.value is not None:
@@ -193,7 +202,7 @@ def parse_edit(text: str) -> Edit:
 
 
 def parse_edits(edits: Edits) -> tuple[Edit, ...]:
-    """Read edits; one text may hold several, with “;” between them.
+    """Read edits; one text may hold several, with “;” or “,” between them.
 
     Returns: each once, in an order of their own, so that equal sets are equal tuples.
 
@@ -207,7 +216,7 @@ def parse_edits(edits: Edits) -> tuple[Edit, ...]:
             raise InputError(f"edit {given!r:.80} is neither text, such as “off cross.3.5”, nor an "
                              "Edit")  # fmt: skip
         else:
-            found.update(parse_edit(each) for each in given.split(";") if each.strip())
+            found.update(parse_edit(each) for each in re.split("[;,]", given) if each.strip())
     if len(found) > MAX_EDITS:
         raise InputError(f"{len(found)} edits; at most {MAX_EDITS} are allowed")
     ordered = sorted(found, key=_order)
@@ -220,6 +229,43 @@ def parse_edits(edits: Edits) -> tuple[Edit, ...]:
 def text_of(edits: Sequence[Edit]) -> str:
     """Return edits in one text, as `parse_edits` reads it."""
     return "; ".join(map(str, edits))
+
+
+def in_words(edits: Iterable[Edit]) -> list[str]:
+    """Return edits in words; single heads of one kind that are off are named together."""
+    named: dict[object, list[Edit]] = {}
+    for edit in edits:
+        one = edit.verb == "off" and edit.index is not None
+        named.setdefault(edit.where if one else edit, []).append(edit)
+    return [
+        some[0].words
+        if len(some) == 1
+        else f"{replace(some[0], layer=None, index=None).place} heads "
+        f"{', '.join(f'{(e.layer or 0) + 1}.{(e.index or 0) + 1}' for e in some)} off"
+        for some in named.values()
+    ]
+
+
+def heads_off(edits: Iterable[Edit], kind: AttentionKind, shape: tuple[int, int]) -> Bools:
+    """Return the heads [L, H] of one kind that edits take out."""
+    off = np.zeros(shape, np.bool_)
+    for edit in edits:
+        if edit.silences and edit.kind == kind:
+            layer, head = (slice(None) if at is None else at for at in (edit.layer, edit.index))
+            off[layer, head] = True
+    return off
+
+
+def off_edits(kind: AttentionKind, off: Bools) -> list[Edit]:
+    """Return the fewest edits that take heads [L, H] of one kind out: a kind, layers, heads."""
+    where = PLACES[kind]
+    if off.all():
+        return [Edit("off", where)]
+    edits = []
+    for layer, row in enumerate(off):
+        heads = [None] if row.all() else np.flatnonzero(row).tolist()
+        edits += [Edit("off", where, layer, head) for head in heads]
+    return edits
 
 
 def _order(edit: Edit) -> tuple[object, ...]:

@@ -15,12 +15,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cached_property
+from itertools import zip_longest
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from transformer.measures.entropy import entropy_bits
-from transformer.measures.words import maps_by_words
+from transformer.measures.words import group_labels, maps_by_words, word_groups
 from transformer.trace.records import Trace
 from transformer.types import ATTENTION_KINDS, AttentionKind, Floats
 
@@ -154,6 +156,52 @@ def not_shared(one: Sequence[str], other: Sequence[str]) -> tuple[tuple[int, ...
         here -= set(range(block.a, block.a + block.size))
         there -= set(range(block.b, block.b + block.size))
     return tuple(sorted(here)), tuple(sorted(there))
+
+
+class Word(NamedTuple):
+    """A word of a translation, or a single token; "" where a text has none."""
+
+    text: str = ""
+    tokens: tuple[int, ...] = ()  # positions among the predicted tokens
+
+
+@dataclass(frozen=True)
+class SideBySide:
+    """Two translations word by word: equal words side by side, others with those in their place."""
+
+    pairs: tuple[tuple[Word, Word], ...]  # the end tokens are the last one
+    unit: str  # "word", or "token" for strings of letters, which are one word each
+
+    @property
+    def parts_at(self) -> int | None:
+        """The first pair that differs; None if the translations have the same words."""
+        return next((at for at, (a, b) in enumerate(self.pairs) if a.text != b.text), None)
+
+
+def side_by_side(one: Trace, other: Trace) -> SideBySide:
+    """Align the translations of two traces."""
+    by_token = all(
+        len(word_groups(each.predicted_tokens[: each.n_words])) <= 1 for each in (one, other)
+    )
+    (left, left_end), (right, right_end) = (_words(each, by_token) for each in (one, other))
+    here, there = ([each.text for each in words] for words in (left, right))
+    start = parting(here, there)
+    start = len(left) if start is None else start
+    pairs = [*zip(left[:start], right[:start], strict=True)]
+    rest = SequenceMatcher(None, here[start:], there[start:], autojunk=False)
+    for _, i, j, k, n in rest.get_opcodes():
+        some = left[start:][i:j], right[start:][k:n]
+        pairs += zip_longest(*some, fillvalue=Word())
+    pairs += zip_longest(left_end, right_end, fillvalue=Word())
+    return SideBySide(tuple(pairs), "token" if by_token else "word")
+
+
+def _words(trace: Trace, by_token: bool) -> tuple[list[Word], list[Word]]:
+    """Return the words of a translation, and its end token if it has one."""
+    n, tokens = trace.n_words, trace.predicted_tokens
+    groups = tuple((at,) for at in range(n)) if by_token else word_groups(tokens[:n])
+    words = [*map(Word, group_labels(tokens, groups), groups)]
+    return words, [Word(token, (n + at,)) for at, token in enumerate(tokens[n:])]
 
 
 def _distributions(weights: Floats) -> Reals:

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from transformer.edits.language import KINDS, Edit, Edits, Verb, parse_edits
+from transformer.edits.language import PLACES, Edit, Edits, Verb, parse_edits
 from transformer.edits.model import Means, edited
 from transformer.hooks import HeadGates
 from transformer.model import Encoded, Transformer
@@ -42,8 +42,7 @@ class Head(NamedTuple):
     @property
     def off(self) -> Edit:
         """The edit that takes it out."""
-        where = next(name for name, kind in KINDS.items() if kind == self.kind)
-        return Edit("off", where, self.layer, self.head)
+        return Edit("off", PLACES[self.kind], self.layer, self.head)
 
 
 def heads_of(model: Transformer) -> tuple[Head, ...]:

@@ -2,13 +2,25 @@
 
 import random
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 
 from tests.transformer.test_model import CONFIGS
-from transformer.edits.language import VERBS, Edit, parse_edit, parse_edits, text_of
+from transformer.edits.language import (
+    VERBS,
+    Edit,
+    heads_off,
+    in_words,
+    off_edits,
+    parse_edit,
+    parse_edits,
+    text_of,
+)
 from transformer.errors import InputError
+from transformer.types import ATTENTION_KINDS, AttentionKind, Bools
 
 NUMBERS = st.integers(0, 999)
 MAYBE = st.none() | NUMBERS
@@ -57,6 +69,35 @@ def test_edits_are_a_set(edits: list[Edit]) -> None:
     found = parse_edits(edits)
     assert parse_edits(text_of(found)) == found and set(found) == set(edits)
     assert parse_edits([*random.Random(1).sample(edits, len(edits)), *edits]) == found
+
+
+def test_a_step_of_the_link_is_read_as_its_edits() -> None:
+    assert parse_edits("off cross.1,cut cross k2; skip decoder.1") == parse_edits(
+        ["skip decoder.1", "cut cross k2", "off cross.1"]
+    )
+
+
+@given(
+    hnp.arrays(np.bool_, hnp.array_shapes(min_dims=2, max_dims=2, max_side=5)),
+    st.sampled_from(ATTENTION_KINDS),
+)
+def test_heads_are_out_by_the_edits_that_take_them_out(off: Bools, kind: AttentionKind) -> None:
+    edits, shape = off_edits(kind, off), (off.shape[0], off.shape[1])
+    for other in ATTENTION_KINDS:
+        assert (heads_off(edits, other, shape) == (off & (other == kind))).all()
+    whole = [edit for edit in edits if edit.index is None]
+    assert len(edits) == (1 if off.all() else int(off.sum()) - (off.shape[1] - 1) * len(whole))
+    silent = parse_edits("scale cross.1 0; scale cross.1.1 2; uniform cross; mean cross.1")
+    assert (
+        heads_off(silent, "cross", shape)[0].all() and not heads_off(silent, kind, shape)[1:].any()
+    )
+
+
+def test_heads_of_one_kind_that_are_off_are_named_together() -> None:
+    assert in_words(parse_edits("off cross.3.5; off cross.1.2; off decoder.1.1; off cross.2")) == [
+        "decoder self-attention layer 1, head 1 off", "cross-attention heads 1.2, 3.5 off",
+        "cross-attention layer 2 off",
+    ]  # fmt: skip
 
 
 @given(st.text(max_size=100) | st.lists(st.sampled_from(

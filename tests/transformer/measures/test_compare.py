@@ -22,6 +22,7 @@ from transformer.measures.compare import (
     not_shared,
     parting,
     partners,
+    side_by_side,
     similarity,
     total_log_prob,
 )
@@ -134,6 +135,38 @@ def test_two_texts_part_where_their_common_beginning_ends(one: list[str], other:
     kept = [word for at, word in enumerate(one) if at not in here]
     assert kept == [word for at, word in enumerate(other) if at not in there]
     assert not_shared(one, one) == ((), ()) and not_shared("abcd", "abce") == ((3,), (3,))
+
+
+def written(text: str, complete: bool = True) -> Trace:
+    pieces = (*text.split(" "), *["</s>"] * complete) if text else ("</s>",) * complete
+    return replace(make_trace(), predicted_tokens=pieces, complete=complete)
+
+
+@given(*[st.lists(st.sampled_from(["▁a", "▁b", "c"]), max_size=6).map(" ".join)] * 2)
+def test_translations_stand_word_beside_word(one: str, other: str) -> None:
+    found = side_by_side(written(one), written(other))
+    for side, text in enumerate((one, other)):
+        words = [pair[side] for pair in found.pairs if pair[side].tokens]
+        assert [at for word in words for at in word.tokens] == [*range(len(text.split()) + 1)]
+        assert (
+            "".join(word.text for word in words) == text.replace("▁", "").replace(" ", "") + "</s>"
+        )
+    at = found.parts_at
+    assert (at is None) == (one == other)
+    assert all(a.text == b.text for a, b in found.pairs[:at])
+
+
+def test_words_are_beside_those_in_their_place_and_letters_alone() -> None:
+    found = side_by_side(written("▁Das ▁Tier ▁war ▁m ü de"), written("▁Das ▁Kind ▁da ▁war ▁alt"))
+    texts = [(one.text, other.text) for one, other in found.pairs]
+    assert texts == [("Das", "Das"), ("Tier", "Kind"), ("", "da"), ("war", "war"), ("müde", "alt"),
+                     ("</s>", "</s>")]  # fmt: skip
+    assert (found.unit, found.parts_at) == ("word", 1)
+    letters = side_by_side(written("c b a"), written("c a", complete=False))
+    assert letters.unit == "token" and letters.parts_at == 1
+    assert [(one.text, other.text) for one, other in letters.pairs] == [
+        ("c", "c"), ("b", ""), ("a", "a"), ("</s>", "")
+    ]  # fmt: skip
 
 
 LEFT = make_trace(S=6, T=5, n_heads=3, src_tokens=("▁The", "▁ani", "mal", "▁was", "▁tired"))

@@ -189,6 +189,21 @@ def test_a_reported_kind_leaves_the_message_as_it_was(monkeypatch: pytest.Monkey
     assert (header["choice"], header["count"]) == ([0, None, [], "decoder"], browser.count)
 
 
+def test_switched_heads_are_taken_as_they_are_reported() -> None:
+    off = {"cross": np.eye(3, 2, dtype=bool), "encoder": np.zeros((2, 4), bool)}
+    assert grid.grid_component(TABS, (0, 0), "cross", off=off).header["off"] == {
+        "cross": [[0, 0], [1, 1]], "encoder": []
+    }  # fmt: skip
+    found = grid.switched({"kind": "encoder", "heads": [[1, 3], [0, 0]], "join": True}, off)
+    assert found is not None and (found.tab, found.join) == ("encoder", True)
+    assert np.argwhere(found.heads).tolist() == [[0, 0], [1, 3]]
+    good = {"kind": "cross", "heads": [[2, 1]], "join": False}
+    wrong = ("x", [], [[2, 2]], [[0, 0], [0, 0]])
+    for bad in ({"kind": "decoder"}, {"join": 1}, *({"heads": each} for each in wrong)):
+        assert grid.switched(good | bad, off) is None
+    assert grid.switched(None, off) is None
+
+
 ENDS = ("B looks more", "A looks more")
 
 

@@ -19,7 +19,7 @@ from ui.components.match import Likeness, head_name
 from ui.components.packing import Component, attention_colours, signed_colours
 from ui.components.parts import parts_component
 from ui.components.stages import WORDS, Chosen, stages_component
-from ui.components.strip import strip_component
+from ui.components.strip import Column, beside_component, strip_component
 from ui.components.tree import TreeChoice, branch_colours, tree_component
 
 TRACE = make_trace(S=7, T=5)
@@ -139,6 +139,18 @@ def test_a_text_that_nobody_predicted_has_no_numbers() -> None:
     assert (header["log_probs"], header["parting"]) == ([], -1)
     with pytest.raises(ValueError, match="2 log-probabilities for 3 tokens"):
         strip_component(STRANGE, (0.0, 0.0), label="A")
+
+
+def test_two_sentences_travel_word_by_word() -> None:
+    columns = [
+        Column(STRANGE[:2], (-0.5, -1), (0.25, -math.inf), STRANGE[2], differs=True),
+        Column((), (), (), "", differs=True),
+    ]
+    header = beside_component(columns, -2.5).header
+    (tokens, _, changes, other, differs), empty = header["columns"]
+    assert tokens[0] == "▁<script>" and "\u202e" not in tokens[1] and len(other) < 40
+    assert changes == [0.25, -1e6] and differs and header["total"] == -2.5
+    assert empty == [[], [], [], "–", True]
 
 
 FIRST = Chosen(0)

@@ -5,7 +5,8 @@ which reports the choice afterwards.
 
 With Shift, a click or Enter marks heads to be combined; on a combined map, all heads behind it. The
 last row combines all layers and the last column all heads, so that every map is a cell that mouse
-and keyboard can choose.
+and keyboard can choose. A switch on every map takes its head out of the model, or the heads that it
+combines.
 """
 
 from __future__ import annotations
@@ -22,8 +23,16 @@ from figures.labels import cell_name
 from figures.palette import to_weight_bytes
 from transformer.measures.entropy import entropy_bits
 from transformer.measures.heads import Head, How, widen
-from transformer.types import Floats
-from ui.components.packing import Component, attention_look, deflate, fits, index_pairs, labels
+from transformer.types import Bools, Floats
+from ui.components.packing import (
+    Component,
+    attention_look,
+    deflate,
+    fields,
+    fits,
+    index_pairs,
+    labels,
+)
 
 #: Longer sides are shrunk before sending; no cell of the grid is wider.
 MAX_SIDE = 128
@@ -130,6 +139,7 @@ def grid_component(
     marked: Sequence[Head] = (),
     cell_width: int = 120,
     markable: bool = False,
+    off: Mapping[str, Bools] | None = None,
 ) -> Component[GridChoice]:
     """Return the grid as a component.
 
@@ -144,13 +154,17 @@ def grid_component(
         marked: heads to outline instead of the cell, if the kind has them.
         cell_width: largest width of a map in pixels.
         markable: whether heads can be marked.
+        off: the heads [L, H] that are taken out, by the name of the tab; None for a grid without
+            switches. With them it reports heads as "switch", see `switched`.
     """
     tabs = {"": Tab("", "", shown)} if isinstance(shown, Sheet) else shown
     kinds = [
         [name, tab.title, tab.short, tab.sheet.body.nbytes if tab.sheet else 0]
         for name, tab in tabs.items()
     ]
-    header = {"cell_width": cell_width, "markable": markable, "kinds": kinds}
+    header: dict[str, Any] = {"cell_width": cell_width, "markable": markable, "kinds": kinds}
+    if off is not None:
+        header["off"] = {name: np.argwhere(heads).tolist() for name, heads in off.items()}
     sheets = [tab.sheet for tab in tabs.values() if tab.sheet]
     # Choices made elsewhere may be reported back even if no kind has them.
     sizes = [(sheet.rows - 1, sheet.columns - 1) for sheet in sheets]
@@ -175,6 +189,27 @@ def grid_component(
         "grid", header, b"".join(sheet.body.tobytes() for sheet in sheets),
         choice=[*chosen, [list(head) for head in marked], kind], parse=parse,
     )  # fmt: skip
+
+
+class Switched(NamedTuple):
+    """Heads of one tab that were switched together."""
+
+    tab: str
+    heads: Bools  # [L, H]
+    join: bool  # whether they join what was switched before
+
+
+def switched(reported: Any, off: Mapping[str, Bools]) -> Switched | None:
+    """Return the heads that a grid reports as switched, None if the report is not valid."""
+    found = fields(reported, kind=tuple(off), join=(True, False))
+    if found is None:
+        return None
+    heads = np.zeros_like(off[found["kind"]])
+    places = index_pairs(reported.get("heads"), heads.shape)
+    if not places:
+        return None
+    heads[tuple(zip(*places, strict=True))] = True
+    return Switched(found["kind"], heads, found["join"])
 
 
 def shrink(

@@ -7,6 +7,10 @@
 // the heads marked with Shift, as [layer, head]. It means the same for every kind: a layer that one
 // kind lacks is kept for one that has it. Another kind is drawn at once and then reported. Offline,
 // the report is the cell on screen, [layer, head], with the kind if there are several.
+//
+// With `off`, by kind the heads that are taken out, every map has a switch, which reports as "switch"
+// the heads that it turns: its own, those behind a combined map, or all marked ones. Those switched
+// while Shift is down are reported together, to `join` what was taken out before.
 
 // How long a kind stays on screen before the others are unpacked, in milliseconds.
 const STAY_MS = 400;
@@ -44,7 +48,7 @@ function mount(root, host, header, kinds) {
     return choice.set(next, kinds.length > 1 ? [...cell, next[3]] : cell);
   };
   const describe = (row, column) => {
-    note.textContent = plain(summary(kind.sheet, row, column));
+    note.textContent = plain(spoken(kind, row, column));
   };
   const describeChosen = () => {
     const marks = marksOf(choice.value, kind.sheet);
@@ -62,8 +66,43 @@ function mount(root, host, header, kinds) {
       line.forEach((button, column) => button.setAttribute("aria-selected", chosen(row, column))),
     );
   };
+  // The heads that are out are on screen before the server has translated without them.
+  const lightOff = () => kind.pane.cells.forEach((line, row) => line.forEach((button, column) => {
+    const out = isOff(kind, row, column);
+    button.setAttribute("aria-label", spoken(kind, row, column));
+    button.parentElement.classList.toggle("out", out);
+    const each = switchOf(button);
+    each.setAttribute("aria-checked", String(!out));
+    each.title = out ? "Bring back" : "Take out";
+  }));
+  const turnHeads = (heads, join) => {
+    const out = !heads.every((head) => kind.off.has(String(head)));
+    for (const head of heads) kind.off[out ? "add" : "delete"](String(head));
+    lightOff();
+    if (!join) host.setTriggerValue("switch", { kind: kind.name, heads, join });
+  };
+  let held = [];
+  const release = (event) => {
+    if (event.type === "keyup" && event.key !== "Shift") return;
+    for (const type of ["keyup", "blur"]) window.removeEventListener(type, release);
+    if (held.length) host.setTriggerValue("switch", { kind: kind.name, heads: held, join: true });
+    held = [];
+  };
   const actions = {
     markable: header.markable,
+    switches: Boolean(header.off),
+    turn: (row, column, join) => {
+      const marks = marksOf(choice.value, kind.sheet);
+      const marked = marks.some(([r, c]) => r === row && c === column);
+      const heads = marked && !join ? marks : headsBehind(kind.sheet, row, column);
+      turnHeads(heads, join);
+      describe(row, column);
+      if (!join) return;
+      const has = (list, one) => list.some((each) => String(each) === String(one));
+      const more = heads.filter((each) => !has(held, each));
+      held = more.length ? [...held, ...more] : held.filter((each) => !has(heads, each));
+      for (const type of ["keyup", "blur"]) window.addEventListener(type, release);
+    },
     describe,
     describeChosen,
     choose: (row, column) => {
@@ -88,7 +127,9 @@ function mount(root, host, header, kinds) {
     if (next !== kind) {
       if (kind) undraw(kind.pane);
       kind = next;
+      kind.off = new Set((header.off?.[kind.name] ?? []).map(String));
       kind.pane ??= buildPane(kind.sheet, actions);
+      if (header.off) lightOff();
       reach(kind.pane.cells, placeOf(choice.value, kind.sheet));
       stage.replaceChildren(kind.pane.table, note, kind.pane.scale);
     }
@@ -109,7 +150,11 @@ function mount(root, host, header, kinds) {
     if (tabs) tabs.fit();
     drawAll(root, kind.pane);
   });
-  if (focused.at) root.querySelector(`[data-at="${focused.at}"]`)?.focus();
+  const [row, column] = (focused.at ?? focused.turns ?? "").split(" ");
+  if (kind.pane.cells[row]?.[column]) {
+    const map = reach(kind.pane.cells, [row, column]);
+    (focused.turns ? switchOf(map) ?? map : map).focus();
+  }
   if (focused.kind) root.querySelector(`.kind[data-kind="${focused.kind}"]`)?.focus();
   // Kinds that may be chosen next are unpacked once these stay: not while moments of a training or
   // sentences follow one another.
@@ -153,15 +198,48 @@ function toggled(chosen, r, c, sheet) {
   const marks = marksOf(chosen, sheet);
   const [row, column] = placeOf(chosen, sheet);
   const first = !marks.length && row < layers && column < heads ? [[row, column]] : marks;
-  const wanted = [];
-  for (let i = 0; i < layers; i++) {
-    for (let j = 0; j < heads; j++) {
-      if ((r === layers || r === i) && (c === heads || c === j)) wanted.push([i, j]);
-    }
-  }
+  const wanted = headsBehind(sheet, r, c);
   const has = (list, each) => list.some(([i, j]) => i === each[0] && j === each[1]);
   if (wanted.every((each) => has(marks, each))) return first.filter((each) => !has(wanted, each));
   return [...first, ...wanted.filter((each) => !has(first, each))];
+}
+
+// The heads of a cell: its own, or all those that it combines.
+function headsBehind(sheet, r, c) {
+  const [layers, heads] = combined(sheet);
+  const found = [];
+  for (let i = 0; i < layers; i++) {
+    for (let j = 0; j < heads; j++) {
+      if ((r === layers || r === i) && (c === heads || c === j)) found.push([i, j]);
+    }
+  }
+  return found;
+}
+
+// Whether all heads of a cell are taken out.
+function isOff({ sheet, off }, row, column) {
+  return off.size > 0 && headsBehind(sheet, row, column).every((head) => off.has(String(head)));
+}
+
+// The switch of a map.
+function switchOf(map) {
+  return map.parentElement.querySelector(".switch");
+}
+
+// A map with its switch, which is a stop of the Tab key after the map that is one.
+function withSwitch(sheet, map, row, column, actions) {
+  const [layers, heads] = combined(sheet);
+  const of = column === heads ? `layer ${row + 1}` : "all layers";
+  const name = row < layers && column < heads
+    ? sheet.names[row][column]
+    : column < heads ? `Head ${column + 1} of all layers` : row < layers ? `All heads of ${of}` : "All heads";
+  const turn = make("button", "switch", {
+    "data-turns": `${row} ${column}`, role: "switch", "aria-label": name, tabindex: -1,
+    onclick: (event) => actions.turn(row, column, event.shiftKey),
+    onfocus: () => actions.describe(row, column),
+    onblur: actions.describeChosen,
+  });
+  return make("span", "cell", map, make("span", "", { role: "gridcell" }, turn));
 }
 
 // The table of one kind and its scale: a canvas that holds all maps, and before each of them a
@@ -178,7 +256,9 @@ function buildPane(sheet, actions) {
     "data-at": `${row} ${column}`, role: "gridcell", "aria-label": summary(sheet, row, column),
   })));
   const lines = rows.map((name, row) =>
-    line(heading("rowheader", name, name, row === rows.length - 1), cells[row]),
+    line(heading("rowheader", name, name, row === rows.length - 1), actions.switches
+      ? cells[row].map((map, column) => withSwitch(sheet, map, row, column, actions))
+      : cells[row]),
   );
   const about = { role: "grid", "aria-label": sheet.label };
   const table = make("div", "table", about, canvas, line(make("span", "corner"), head), lines);
@@ -191,9 +271,11 @@ function buildPane(sheet, actions) {
 
 // Makes a cell the grid's only tab stop. Returns: the cell.
 function reach(cells, [row, column]) {
-  for (const button of cells.flat()) button.tabIndex = -1;
-  cells[row][column].tabIndex = 0;
-  return cells[row][column];
+  const stop = cells[row][column];
+  for (const button of cells.flat()) {
+    for (const each of [button, switchOf(button)]) if (each) each.tabIndex = button === stop ? 0 : -1;
+  }
+  return stop;
 }
 
 // Mouse and keyboard handling of a table.
@@ -214,14 +296,31 @@ function listen(cells, actions) {
           actions.mark(row, column);
           return;
         }
+        if (actions.switches && event.key === "Delete") actions.turn(row, column, event.shiftKey);
         const edge = modified(event) ? null : { Home: [row, 0], End: [row, last] }[event.key];
         const next = edge ?? stepped(event, [row, column], cells.length, last + 1);
         if (!next) return;
         event.preventDefault();
         reach(cells, next).focus();
       };
+      const turn = switchOf(button);
+      if (!turn) return;
+      turn.onpointerenter = () => actions.describe(row, column);
+      turn.onkeydown = (event) => {
+        const next = stepped(event, [row, column], cells.length, last + 1);
+        if (next) switchOf(reach(cells, next)).focus();
+        else if (event.shiftKey && (event.key === "Enter" || event.key === " ")) actions.turn(row, column, true);
+        else return;
+        event.preventDefault();
+      };
     }),
   );
+}
+
+// The sentence about a cell, which begins with whether it is off.
+function spoken(kind, row, column) {
+  const said = summary(kind.sheet, row, column);
+  return isOff(kind, row, column) ? said.replace(":", ": off;") : said;
 }
 
 // One sentence about a cell: its name and its largest weights.

@@ -1,10 +1,14 @@
-"""A sentence in a row: words or tokens, log-probabilities, differences underlined."""
+"""A sentence in a row: words or tokens, log-probabilities, differences underlined.
+
+Words may be buttons, and a second sentence may stand below the first, word by word.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Collection, Sequence
+from typing import Any, NamedTuple
 
+from figures.palette import THEMES, signed_table
 from ui.components.packing import Component, finite, labels
 
 
@@ -17,6 +21,9 @@ def strip_component(
     parts_at: int | None = None,
     one_line: bool = False,
     lead: str = "",
+    asks: bool = False,
+    pressed: int | None = None,
+    struck: Collection[int] = (),
 ) -> Component[None]:
     """Return the component.
 
@@ -28,6 +35,9 @@ def strip_component(
         parts_at: the position to mark as the first difference.
         lead: name of the row, shown in front.
         one_line: use one line that scrolls sideways, opened at the first difference.
+        asks: whether tokens are buttons, which report their position as "word".
+        pressed: the button that is pressed.
+        struck: positions to strike through.
 
     Raises: `ValueError` if there is not one number per token.
     """
@@ -42,5 +52,44 @@ def strip_component(
         "parting": -1 if parts_at is None else parts_at,
         "line": one_line,
         "lead": lead,
+        "asks": asks,
+        "pressed": -1 if pressed is None else pressed,
+        "struck": [at in struck for at in range(len(tokens))],
     }
+    return Component("strip", header)
+
+
+class Column(NamedTuple):
+    """A word of one sentence above its partner in another."""
+
+    tokens: Sequence[str]  # of the first
+    #: log_probs, changes: one per token, in nats; the change is that of the first's tokens
+    log_probs: Sequence[float]
+    changes: Sequence[float]
+    other: str  # the word of the second; "" for none
+    differs: bool
+
+
+def beside_component(
+    columns: Sequence[Column], total: float, *, one_line: bool = False
+) -> Component[None]:
+    """Return an original translation above an edited one, with the change of each token.
+
+    Args:
+        total: the sum of all changes, also of tokens that are left out here.
+        one_line: see `strip_component`.
+    """
+    ends = [signed_table(theme)[[0, -1]].tobytes().hex() for theme in THEMES]
+    header = {
+        "label": "The original translation, the change of each token’s log-probability, and the "
+        "edited translation",
+        "columns": [
+            [labels(each.tokens, 28), [*map(finite, each.log_probs)],
+             [*map(finite, each.changes)], *labels([each.other or "–"], 28), each.differs]
+            for each in columns
+        ],
+        "total": finite(total),
+        "ends": ends,
+        "line": one_line,
+    }  # fmt: skip
     return Component("strip", header)

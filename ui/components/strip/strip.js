@@ -1,11 +1,18 @@
 // Words or tokens in a row, each above its log-probability. Those the other side lacks are underlined;
-// the first difference is marked.
+// the first difference is marked. Or two sentences, word below word, with what changed between them.
 
-function component({ root, header }) {
-  const tokens = header.tokens.map((token, i) => {
-    const box = make("span", "token", { role: "listitem" }, make("bdi", "text", plain(token)));
+function component({ root, header }, host) {
+  const { columns } = header;
+  return showRow(root, header, columns ? besides(root, header) : tokensOf(header, host));
+}
+
+function tokensOf(header, host) {
+  return header.tokens.map((token, i) => {
+    const word = make("bdi", "text", plain(token));
+    const box = make("span", "token", { role: "listitem" }, header.asks ? asking(header, host, i, word) : word);
     box.classList.toggle("differs", header.differing[i]);
     box.classList.toggle("parting", header.parting === i);
+    box.classList.toggle("struck", header.struck[i]);
     const value = header.log_probs[i];
     if (value === undefined) return box;
     const p = Math.exp(value);
@@ -14,10 +21,56 @@ function component({ root, header }) {
     const title = `${i + 1} ${token}: log p ${value} nats, p ${(100 * p).toFixed(1)}%`;
     return extend(box, make("span", "log", signed(value)), { title });
   });
+}
+
+// A word as a button, which reports where it stands.
+function asking({ pressed, struck }, host, at, word) {
+  const said = struck[at] ? make("span", "unseen", " (hidden)") : [];
+  const onclick = () => host.setTriggerValue("word", at);
+  return make("button", "", { "aria-pressed": pressed === at, onclick }, word, said);
+}
+
+// Two sentences: the tokens of each word, their changes, and the word that is there now. The last one
+// is the sum.
+function besides(root, { columns, total, ends }) {
+  ends.forEach((pair, at) => {
+    root.style.setProperty(`--less-${at}`, `#${pair.slice(0, 6)}`);
+    root.style.setProperty(`--more-${at}`, `#${pair.slice(6)}`);
+  });
+  const largest = Math.max(1, ...columns.flatMap(([, , changes]) => changes.map(Math.abs)));
+  const same = columns.every(([, , , , differs]) => !differs);
+  const change = (value, title = {}) => {
+    const box = make("span", value < 0 ? "change less" : "change more", title, signed(value));
+    box.style.setProperty("--size", Math.min(1, Math.abs(value) / largest).toFixed(3));
+    return box;
+  };
+  const words = columns.map(([tokens, logs, changes, other, differs]) => {
+    const pieces = tokens.map((token, i) => {
+      const title = `${token}: log p ${signed(logs[i])}, now ${signed(logs[i] + changes[i])} nats`;
+      return make("span", "piece", make("bdi", "text", plain(token)), change(changes[i], { title: plain(title) }));
+    });
+    const now = make("bdi", "text", plain(other));
+    const below = same ? [] : differs
+      ? make("span", "now", make("span", "unseen", " becomes "), now)
+      : make("span", "now", { "aria-hidden": true }, now);
+    return make("span", differs ? "token beside differs" : "token beside", { role: "listitem" },
+      make("span", "pieces", pieces), below);
+  });
+  words[columns.findIndex(([, , , , differs]) => differs)]?.classList.add("parting");
+  const sum = make("span", "token beside sum", { role: "listitem" },
+    make("span", "pieces", make("span", "piece", make("span", "text", "sum"), change(total))), same ? [] : make("span", "now", "\u00a0"));
+  const names = ["original", "change, nats", ...(same ? [] : ["edited"])].map((name) => make("span", "", name));
+  return [make("span", "names", { "aria-hidden": true }, names), ...words, sum];
+}
+
+function showRow(root, header, tokens) {
   const about = { role: "list", "aria-label": header.label };
   const row = make("div", header.line ? "row line" : "row", about, tokens);
-  root.classList.toggle("led", header.lead !== "");
+  root.classList.toggle("led", Boolean(header.lead));
+  const restore = remember(root, ".row");
   root.replaceChildren(...(header.lead ? [make("span", "lead", header.lead)] : []), row);
+  if (header.asks) rove([...row.querySelectorAll("button")]);
+  restore();
   return header.line ? oneLine(root, row) : undefined;
 }
 
