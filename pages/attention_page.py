@@ -15,13 +15,15 @@ from ui.attention.choice import (
     read_choice,
     toggle_find,
 )
+from ui.attention.editing import draw_hint, draw_texts
 from ui.attention.find import draw_find
 from ui.attention.maps import kind_text_of, kinds_of
 from ui.core import url_state
 from ui.core.url_state import KIND
 from ui.core.view import View, current_view, said_next
-from ui.core.widgets import choose_one, draw_explained, draw_hint, units_control
-from ui.frame.editing import offer_switch
+from ui.core.widgets import choose_one, draw_explained, units_control
+from ui.frame.changes import changes_plan
+from ui.frame.editing import out_of_date
 from ui.frame.pages import require_frame
 from ui.work.cache import Plan, get_trace, prepare
 from ui.work.progress import fragment
@@ -38,18 +40,23 @@ def draw_kinds(trace: Trace) -> None:
 
 
 def opening(trace: Trace) -> Plan:
-    """Compute the page's first view in the same job as the trace."""
+    """Compute the page's first view in the same job as the trace, and what edits change."""
     AttentionSettings.enter(trace)
     ensure_kind(trace)
     yield from plan_of(trace, read_choice(trace))
+    yield from changes_plan(current_view())
 
 
 @fragment
 def maps(view: View) -> None:
     """Draw the controls and one of the views; a fragment, so a choice here reruns only this."""
+    if out_of_date(view):
+        st.rerun()
     trace = get_trace(view)
     ensure_kind(trace)
     hint = st.empty()
+    if view.kind == "checkpoint":
+        draw_texts(view, trace)
     left, right = st.columns([4, 7], vertical_alignment="center")
     find = left.container(horizontal=True, vertical_alignment="center", gap="small")
     asides = right.container(
@@ -65,7 +72,7 @@ def maps(view: View) -> None:
         hint.markdown(told)
     else:
         with hint.container():
-            draw_hint(choice.display)
+            draw_hint(view, trace, choice.display)
     if choice.display != "heads":
         with asides, st.popover("Combine", icon=":material/stacks:", type="tertiary"):
             views.draw_aggregate(choice, chosen_maps)
@@ -77,9 +84,6 @@ def maps(view: View) -> None:
         with st.container(border=True, gap="small"):
             draw_find(view, trace, choice)
     with asides:
-        layer, head = choice.cell
-        if layer is not None and head is not None and not choice.chosen:
-            offer_switch(view, choice.kind, layer, head)
         views.offer(view, choice, chosen_maps)
     # With several kinds, the grid has tabs and switches between them in the browser.
     if choice.display != "grid" or len(kinds_of(trace)) == 1:

@@ -66,9 +66,8 @@ shown = dict.fromkeys(
 url_state.show(*shown)
 if url_state.get(TOPIC) == TWICE.name:
     read_link()
-now = current_view()
-chosen = read_setup(now)
-first = get_trace(now, partial(opening, chosen))
+chosen = read_setup(current_view())
+first = get_trace(chosen.left, partial(opening, chosen))
 AttentionSettings.enter(first)
 draw_choice(chosen)
 chosen = read_right(chosen, first)

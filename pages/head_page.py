@@ -92,7 +92,7 @@ def body(view: View) -> None:
             width="content",
         )
         draw_way_back(place)
-        offer_switch(view, place.kind, place.layer, place.head)
+        offer_switch(view, shown, place.kind, place.layer, place.head)
     draw_stages(Side(view, shown), place, chosen, keep_chosen)
     url_state.write_url()
 

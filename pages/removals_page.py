@@ -11,18 +11,18 @@ from ui.core import url_state
 from ui.core.url_state import STEP
 from ui.core.view import View, current_view
 from ui.core.widgets import draw_explained
+from ui.frame.changes import changes_plan, draw_changes, said_of_changes
 from ui.frame.pages import require_frame
-from ui.removals.views import NEEDS, draw_change, draw_choice, draw_heads, draw_parts
+from ui.removals.views import NEEDS, draw_choice, draw_heads, draw_parts
 from ui.work.cache import Plan, get_trace
 
 require_frame()
 
 
 def opening(view: View, trace: Trace) -> Plan:
-    """Compute the needs, and the original's translation, in the same job as the trace."""
+    """Compute the needs, and what edits change, in the same job as the trace."""
     yield NEEDS
-    if view.entry.ref.edits:
-        yield view.original.request
+    yield from changes_plan(view)
 
 
 url_state.show(STEP)
@@ -34,7 +34,9 @@ st.markdown(
     "more it is needed. **Choose a head to take it out.**"
 )
 if now.entry.ref.edits:
-    draw_change(now, trace, get_trace(now.original))
+    whole = get_trace(now.original)
+    st.markdown(said_of_changes(now, trace, whole))
+    draw_changes(now, trace, whole, one_line=True)
 step = draw_choice(trace)
 draw_heads(now, trace, step)
 draw_parts(now, trace, step)

@@ -8,6 +8,7 @@ import streamlit as st
 
 from figures.labels import shorten
 from transformer.trace.records import Trace
+from transformer.types import AttentionKind
 from ui.core import url_state
 from ui.core.glossary import word_start
 from ui.core.loops import headline
@@ -15,6 +16,7 @@ from ui.core.side import Side
 from ui.core.view import View, current_view, said_next
 from ui.core.widgets import UNITS, draw_explained, units_control
 from ui.frame.decoding import decoded_text
+from ui.frame.editing import offer_switch
 from ui.frame.pages import leaves, require_frame
 from ui.frame.steering import draw_steer_form, out_of_date
 from ui.frame.through_time import draw_switch
@@ -44,10 +46,14 @@ def body(view: View) -> None:
     if out_of_date(view) or leaves():
         st.rerun()
     trace = get_trace(view)
+    place = within(place_now(Side(view, trace)), trace)
     sentence, asides = st.columns([5, 4], vertical_alignment="center")
     with sentence.container(key="source"):
         st.text(shorten(" ".join(trace.source.split()), 140))
     with asides.container(horizontal=True, horizontal_alignment="right", gap="xsmall"):
+        if place.layer is not None and place.head is not None:
+            kind: AttentionKind = "decoder_self" if place.kind == "decoder_self" else "cross"
+            offer_switch(view, trace, kind, place.layer - 1, place.head - 1)
         if view.kind == "checkpoint":
             with st.popover("Steer", type="tertiary", icon=":material/alt_route:"):
                 draw_steer_form(view)
@@ -69,7 +75,7 @@ def body(view: View) -> None:
         "Attention is not by itself an explanation." + missing_search_note(view, trace)
     )
     with download:
-        offer(view, trace, place_now(Side(view, trace)), words=words)
+        offer(view, trace, place, words=words)
     url_state.write_url()
 
 

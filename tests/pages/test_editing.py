@@ -1,5 +1,6 @@
 """Edits of the model: in the link, on every page, undone and compared."""
 
+import importlib
 import shutil
 from pathlib import Path
 
@@ -7,13 +8,18 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from benchmarks import reruns
 from figures.labels import signed
 from tests.pages.conftest import RunApp
-from tests.pages.links import press, said, trace_of
+from tests.pages.links import ask, messages, press, said, trace_of
 from tests.pages.test_translate import translation
+from tests.tiny_models import uneven_model
 from transformer.catalogue import resolve
+from transformer.checkpoint.folder import save_checkpoint
 from transformer.checkpoint.means import write_means
+from transformer.edits.language import parse_edits
 from transformer.edits.means import head_means
+from transformer.text.tokenizer import Tokenizer
 from transformer.trace.removals import Head, needs
 from transformer.translator import Translator
 
@@ -53,8 +59,8 @@ def test_a_link_opens_the_edited_model_and_undo_takes_the_last_edit_back(
 
 def test_edits_that_a_model_cannot_take_are_left_out_with_a_line(open_page: RunApp) -> None:
     app = open_page(edit="off cross.1;off cross.99;<b>fly</b>")
-    toasts = " ".join(each.value for each in app.toast)
-    assert "cross has layers 1 to" in toasts and "begins with none of" in toasts
+    (toast,) = app.toast
+    assert "cross has layers 1 to" in toast.value and toast.value.endswith(". And 1 other.")
     assert edits(app) == "off cross.1"
 
 
@@ -87,9 +93,14 @@ def test_a_typed_edit_and_a_bad_one(open_page: RunApp) -> None:
     assert edits(app) == "off cross.1; skip decoder.2"
 
 
-@pytest.mark.parametrize("page", ["head", "attention"])
-def test_a_head_on_screen_is_taken_out_and_brought_back(open_page: RunApp, page: str) -> None:
-    app = open_page(page, kind="decoder_self", layer="2", head="1", map="cell")
+@pytest.mark.parametrize(
+    ("page", "query"),
+    [("head", {}), ("attention", {"display": "matrix"}), ("", {})],
+)
+def test_a_head_on_screen_is_taken_out_and_brought_back(
+    open_page: RunApp, page: str, query: dict[str, str]
+) -> None:
+    app = open_page(page, kind="decoder_self", layer="2", head="1", map="cell", **query)
     before = trace_of(app).score
     press(app, "edit_switch")
     assert edits(app) == "off decoder.2.1" and trace_of(app).score != before
@@ -97,15 +108,195 @@ def test_a_head_on_screen_is_taken_out_and_brought_back(open_page: RunApp, page:
     assert edits(app) is None and trace_of(app).score == before
 
 
-def test_compare_sets_the_original_beside_the_edited_model(
-    open_page: RunApp, random_checkpoints: Path
+def switching() -> None:
+    """Switch heads of a model with 3 layers of 2 heads, one turn after the other."""
+    import numpy as np
+    import streamlit as st
+
+    from ui.core import url_state
+    from ui.frame import editing
+
+    for kind, places, join in st.session_state["turns"]:
+        heads = np.zeros((3, 2), bool)
+        heads[tuple(zip(*places, strict=True))] = True
+        editing.switch(kind, heads, join=join)
+    st.text(url_state.get(editing.EDITS))
+
+
+ALL = [(layer, head) for layer in range(3) for head in range(2)]
+
+
+@pytest.mark.parametrize(("turns", "left"), [
+    ([("cross", [(0, 0), (2, 1)], False)], "off cross.1.1, off cross.3.2"),
+    ([("cross", [(0, 0)], False), ("encoder_self", [(0, 0)], True), ("cross", [(1, 1)], True)],
+     "off cross.1.1; off encoder.1.1, off cross.2.2"),
+    ([("cross", [(0, 0)], True), ("cross", [(2, 0)], False), ("cross", [(2, 1)], True)],
+     "off cross.1.1; off cross.3.1; off cross.3.2"),
+    ([("decoder_self", ALL, False), ("decoder_self", [(1, 0)], False)],
+     "off decoder.1, off decoder.2.2, off decoder.3"),
+    ([("cross", [(0, 0)], True), ("cross", [(0, 0)], True), ("cross", [(0, 1)], True)],
+     "off cross.1.2"),
+    ([("cross", [(0, 0)], False), ("cross", [(0, 0), (0, 1)], False)],
+     "off cross.1.1; off cross.1.2"),
+])  # fmt: skip
+def test_heads_that_are_switched_together_are_one_step(turns: object, left: str) -> None:
+    app = AppTest.from_function(switching)
+    app.session_state["turns"] = turns
+    assert app.run().text[0].value == left
+
+
+def test_undo_takes_a_step_back_and_restore_all_the_heads(open_page: RunApp) -> None:
+    app = open_page("attention", edit="scale cross.1 0; skip decoder.1; off cross.2, off cross.1.1")
+    press(app, "restore_heads")
+    assert edits(app) == "skip decoder.1" and all(
+        each.key != "restore_heads" for each in app.button
+    )
+    app = open_page("attention", edit="skip decoder.1; off cross.2, off cross.1.1")
+    press(app, "undo_edit")
+    assert edits(app) == "skip decoder.1"
+
+
+@pytest.mark.parametrize("page", ["attention", "compare", "removals"])
+@pytest.mark.parametrize("edit", ["scale encoder.1.1 0.9", "off cross; no positions encoder"])
+def test_old_and_new_stand_side_by_side(
+    open_page: RunApp, random_checkpoints: Path, page: str, edit: str
 ) -> None:
-    app = open_page("compare", edit="off cross")
+    app = open_page(page, edit=edit)
     whole = Translator.load(random_checkpoints / "alpha", "cpu")
-    text = said(app)
-    assert "**A** the original · **B** the edited model" in text
-    for each in (whole, whole.edited("off cross")):
-        assert each.trace(CAT).text.split()[0] in text
+    other = whole.edited(edit)
+    old, new = whole.trace(CAT), other.trace(CAT)
+    forced = [each.trace(CAT, old.predicted_ids).log_probs for each in (whole, other)]
+    (header,) = [h for h, _ in messages(app, "strip") if "columns" in h]
+    columns = header["columns"]
+    found = [value for _, _, changes, *_ in columns for value in changes]
+    assert len(found) > 1 and len(columns) >= 2
+    np.testing.assert_allclose(found, forced[1] - forced[0], atol=2e-4)
+    total = float((forced[1] - forced[0]).sum())
+    assert header["total"] == pytest.approx(total, abs=1e-3)
+    differs = [at for at, (*_, differs) in enumerate(columns) if differs]
+    size = f"{abs(total):.{1 if abs(total) >= 0.095 else 2}f} nats"
+    change = f"{size} {'less' if total < 0 else 'more'} likely"
+    if old.text == new.text:
+        assert not differs and f"The same words, {change}." in said(app)
+    else:
+        assert f"The translations part at word {differs[0] + 1}: *" in said(app)
+        assert f"The original’s words are {change}." in said(app)
+        words = [other for *_, other, _ in columns if other not in ("–", "…", "</s>")]
+        assert "".join(new.text.split()).startswith("".join(words[: differs[0] + 1]))
+
+
+def test_a_word_is_hidden_whole_from_the_decoder_and_the_encoder(open_page: RunApp) -> None:
+    app = open_page("attention", sentence="Xylophones sleep.", source_word="1", kind="cross")
+    tokens = trace_of(app).src_tokens
+    n = next(at for at, token in enumerate(tokens) if at and token.startswith("▁"))
+    assert n > 1
+    cross, encoder = (
+        [f"cut {where} k{at + 1}" for at in range(n)] for where in ("cross", "encoder")
+    )
+    press(app, "hide_decoder")
+    assert edits(app) == ", ".join(cross)
+    trace = trace_of(app)
+    assert not trace.cross[..., :n].any() and trace.encoder_self[..., :n].any()
+    press(app, "hide_both")
+    assert edits(app) == f"{', '.join(cross)}; {', '.join(encoder)}"
+    assert not trace_of(app).encoder_self[..., :n].any()
+    (header,) = [h for h, _ in messages(app, "strip") if h.get("asks")]
+    assert header["struck"] == [True, *[False] * (len(header["tokens"]) - 1)]
+    press(app, "hide_decoder")
+    assert edits(app) == ", ".join(encoder)
+    press(app, "hide_both")
+    press(app, "hide_both")
+    assert edits(app) is None
+
+
+@pytest.mark.parametrize(("display", "query", "place", "cut"), [
+    ("grid", {"layer": "2", "head": "1"}, (1, 0), "cut cross.2.1"),
+    ("matrix", {"layer": "2"}, (1, slice(None)), "cut cross.2"),
+    ("matrix", {"head": "2"}, (slice(None), 1), "cut cross.1.2"),
+    ("matrix", {"map": "heads", "heads": "1.2"}, (0, 1), "cut cross.1.2"),
+])  # fmt: skip
+def test_an_edge_is_cut_in_the_heads_on_screen_or_in_all(
+    open_page: RunApp, display: str, query: dict[str, str], place: tuple[object, ...], cut: str
+) -> None:
+    app = open_page("attention", kind="cross", display=display, queries="2", keys="3", **query)
+    before = trace_of(app)
+    (label,) = [each.label for each in app.button if each.key == "cut_0"]
+    assert label.startswith("Cut this edge, ") and before.src_tokens[2].strip("▁") in label
+    press(app, "cut_0")
+    assert str(edits(app)).startswith(f"{cut} q2 k3")
+    cross = trace_of(app).cross
+    assert not cross[place][..., 1, 2].any() and cross[..., 1, 2].any()
+    press(app, "cut_1")
+    assert not trace_of(app).cross[..., 1, 2].any()
+
+
+def test_an_edge_between_words_is_cut_between_all_their_tokens(open_page: RunApp) -> None:
+    app = open_page("attention", sentence="Xylophones sleep.", kind="encoder_self",
+                    units="words", display="matrix", queries="1", keys="1")  # fmt: skip
+    tokens = trace_of(app).src_tokens
+    n = next(at for at, token in enumerate(tokens) if at and token.startswith("▁"))
+    press(app, "cut_0")
+    assert parse_edits(str(edits(app))) == parse_edits(
+        [f"cut encoder q{q + 1} k{k + 1}" for q in range(n) for k in range(n)]
+    )
+    assert not trace_of(app).encoder_self[..., :n, :n].any()
+
+
+def test_edits_stay_with_page_sentence_and_model_where_it_can_take_them(
+    run_app: RunApp, random_checkpoints: Path, tiny_tokenizer: Tokenizer, tmp_path: Path
+) -> None:
+    for name in ("alpha", "beta"):
+        shutil.copytree(random_checkpoints / name, tmp_path / name)
+    save_checkpoint(tmp_path / "flat", uneven_model(tiny_tokenizer), tiny_tokenizer)
+    given = "off encoder.2.1, off cross.1.1; cut cross k2"
+    app = run_app(tmp_path, at="attention", checkpoint="alpha", sentence=CAT, edit=given)
+    app.segmented_control(key="door_entry").set_value("Inside a head").run()
+    assert edits(app) == given
+    ask(app, "A dog runs.")
+    assert edits(app) == given and "encoder" in said(app)
+    app.selectbox(key="checkpoint_box").set_value("beta").run()
+    assert edits(app) == given and not app.toast
+    app.selectbox(key="checkpoint_box").set_value("flat").run()
+    assert edits(app) == "off cross.1.1; cut cross k2"
+    (toast,) = app.toast
+    assert "encoder has layers 1 to 1" in toast.value.replace("\\", "")
+
+
+def test_a_switch_costs_the_new_translation_and_one_pass(
+    open_page: RunApp, nothing_cached: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A new sentence takes one pass for the encoder, one a step, and two to check its maps."""
+    passes = 0
+
+    def counted(owner: type, name: str) -> None:
+        real = getattr(owner, name)
+
+        def call(*args: object, **options: object) -> object:
+            nonlocal passes
+            passes += 1
+            return real(*args, **options)
+
+        monkeypatch.setattr(owner, name, call)
+
+    for module, what in reruns._COUNTED["forward passes"]:
+        counted(getattr(importlib.import_module(module), what.split(".")[0]), what.split(".")[1])
+    app = open_page("attention", display="matrix", layer="1", head="2", map="cell")
+    assert passes
+
+    def plain() -> int:
+        record = trace_of(app).search
+        assert record is not None
+        return 1 + len(record.steps) + 2
+
+    assert passes <= plain()
+    for once in range(2):
+        passes = 0
+        press(app, "edit_switch")
+        assert (passes == 0) if once else 0 < passes <= plain() + 2 <= 2 * plain()
+    passes = 0
+    press(app, "edit_switch")
+    press(app, "undo_edit")
+    assert passes == 0
 
 
 def test_heads_off_says_what_a_translation_needs(
@@ -122,9 +313,7 @@ def test_heads_off_says_what_a_translation_needs(
     assert f"**{first.place}** (log-probability {signed(heads[kind].min())} nats)" in text
     press(app, f"needs {first}")
     assert edits(app) == str(first)
-    other = whole.edited(str(first)).trace(CAT)
-    text = said(app).replace("\\", "")
-    assert "They differ from token" in text or "The same words" in text
-    assert other.text in text or other.text == whole.trace(CAT).text
+    assert f"**Edited:** {first.words}" in said(app).replace("\\", "")
+    assert trace_of(app).text == whole.edited(str(first)).trace(CAT).text
     app.selectbox(key="needs_of").set_value(2).run()
     assert app.query_params["step"] in ("3", ["3"])

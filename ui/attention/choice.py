@@ -93,7 +93,7 @@ class AttentionSettings(Choice):
 
     `pin`, `queries` and `keys` belong to the tokens of one sentence and kind. The heads with the
     pattern `find` are looked for in `find_in`; none is the kind on screen. If `find` is stored, the
-    finder is open.
+    finder is open. `source_word` is the word that may be hidden, from 1.
     """
 
     kind: Param[str] = KIND
@@ -115,11 +115,14 @@ class AttentionSettings(Choice):
     )
     find: Param[str] = Param("find", url_state.one_of(PATTERNS), "previous")
     find_in: Param[tuple[str, ...] | None] = several("find_in", url_state.one_of(ATTENTION_KINDS))
+    source_word: Param[int | None] = Param(
+        "source_word", url_state.whole(1, 99_999), None, of="source"
+    )
 
     @classmethod
     def enter(cls, trace: Trace) -> None:
         """Forget tokens selected in another sentence, unless a link has just set them."""
-        cls.forget_stale(tokens=hash((trace.src_tokens, trace.tgt_tokens)))
+        cls.forget_stale(tokens=hash((trace.src_tokens, trace.tgt_tokens)), source=trace.src_tokens)
 
 
 def ensure_kind(trace: Trace) -> None:

@@ -27,6 +27,7 @@ from ui.attention.choice import (
     wanted_cell,
     wanted_marks,
 )
+from ui.attention.editing import heads_out, offer_cut, take_switch
 from ui.attention.exhibits import attention_exhibit, stem
 from ui.attention.maps import (
     AttentionChoice,
@@ -50,6 +51,7 @@ from ui.core.url_state import HEAD, KIND, LAYER
 from ui.core.view import View
 from ui.core.widgets import bound, choose_one, fill, layer_and_head, refill
 from ui.export.download import download_button, source_of, trace_for
+from ui.frame.editing import offer_switch
 from ui.work.cache import drawn, get_trace, get_tracer
 
 #: Width shared by grid and lens in a 1280 px window, and the widths their parts need, all in px.
@@ -82,17 +84,19 @@ def draw_grid(view: View, choice: AttentionChoice, maps: Maps) -> None:
     beside = _LENS_LABELS + _LENS_CELL * longest <= (1 - share) * _ROOM
     both = st.container(key="grid_and_lens")
     grid, lens = both.columns([share, 1 - share], gap="large") if beside else (both, both)
-    several = len(kinds_of(trace)) > 1
+    several, off = len(kinds_of(trace)) > 1, heads_out(view, trace)
     with grid.container():
         maps_shown = grid_component(
             get_tabs(view, trace, choice) if several else get_sheet(view, choice),
             wanted_cell(), choice.kind if several else "", marked=wanted_marks(choice),
-            cell_width=120 if beside else 56, markable=True,
+            cell_width=120 if beside else 56, markable=True, off=off,
         )  # fmt: skip
-        show(maps_shown, key="grid", on_choose=_take)
+        show(maps_shown, key="grid", on_choose=_take,
+             on_switch_change=partial(take_switch, off or {}))  # fmt: skip
         st.caption(f"{about(maps)} {_NOT_AN_EXPLANATION}" if several else _NOT_AN_EXPLANATION)
     with lens.container():
         _say_name(view, shown, choice)
+        offer_cut(view, choice, maps)
         height = 390 if beside else 900
         show(
             shown.lens(height, asks=True), key="lens",
@@ -136,7 +140,10 @@ def draw_heads(view: View, choice: AttentionChoice, maps: Maps) -> None:
             _offer_pair(choice, maps)
     draw_lines(drawn, choice, maps, "lines")
     if choice.heads:
-        _draw_way_inside(view, choice)
+        with st.container(horizontal=True, gap="small"):
+            _draw_way_inside(view, choice)
+            if len(choice.heads) == 1:
+                offer_switch(view, get_trace(view), choice.kind, *choice.heads[0])
     st.caption(_NOT_AN_EXPLANATION)
 
 
@@ -208,6 +215,7 @@ def draw_matrix(view: View, choice: AttentionChoice, maps: Maps) -> None:
     matrix, sums = (st, st) if wide else st.columns([0.56, 0.44], gap="large")
     with matrix.container():
         _say_name(view, shown, choice)
+        offer_cut(view, choice, maps)
         selected = (
             to_units(choice.queries, maps.query_groups), to_units(choice.keys, maps.key_groups)
         )  # fmt: skip
@@ -335,6 +343,9 @@ def _say_name(view: View, shown: Map, choice: AttentionChoice) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown(f"**{shown.name}**" + hidden, width="content")
         _draw_way_inside(view, choice)
+        layer, head = choice.cell
+        if choice.display == "matrix" and layer is not None and head is not None:
+            offer_switch(view, get_trace(view), choice.kind, layer, head)
 
 
 def _share(weights: Floats, keys: Sequence[int]) -> str:

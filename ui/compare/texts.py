@@ -20,6 +20,7 @@ from ui.core.glossary import linked
 from ui.core.loops import cut_in_short, first_words, headline
 from ui.core.side import Side
 from ui.core.widgets import bound
+from ui.frame.changes import draw_changes, said_of_changes
 from ui.frame.twice import Setup
 
 
@@ -91,15 +92,24 @@ def draw_texts(setup: Setup, sides: tuple[Side, Side]) -> None:
     one, two = (text_of(side.trace) for side in sides)
     if max(len(one.words), len(two.words)) <= 1:  # a string of letters is one word
         one, two = (text_of(side.trace, "token") for side in sides)
-    draw = _draw_whole if url_state.get(CompareChoice.scored) else _draw_line
-    for side, text, other, column in zip(
-        sides, (one, two), (two, one), st.columns(2, gap="large"), strict=True
-    ):
-        with column.container(key=f"headline_compare_{side.letter}"):
-            draw(setup, side, text, other)
+    scored = url_state.get(CompareChoice.scored)
+    edits = setup.pairing == "edits" and not setup.follow
+    if edits and not scored:
+        draw_changes(right.view, right.trace, left.trace)
+        _draw_cut(right.trace)
+    else:
+        for side, text, other, column in zip(
+            sides, (one, two), (two, one), st.columns(2, gap="large"), strict=True
+        ):
+            with column.container(key=f"headline_compare_{side.letter}"):
+                (_draw_whole if scored else _draw_line)(setup, side, text, other)
     place = st.container(key="compare_where")
     said, switches = place.columns([4, 3], vertical_alignment="center")
-    said.markdown(linked(where_they_differ(one, two, followed=setup.follow), "log p", "nats"))
+    said.markdown(
+        said_of_changes(right.view, right.trace, left.trace)
+        if edits
+        else linked(where_they_differ(one, two, followed=setup.follow), "log p", "nats")
+    )
     with switches.container(horizontal=True, horizontal_alignment="right"):
         st.toggle(
             "Token by token", **bound(CompareChoice.scored),

@@ -36,6 +36,7 @@ PICTURE_KEYS: tuple[tuple[str, str], ...] = (
     ("← →", "step through the translation, or move in a picture"),
     ("Space", "play and pause, in the player"),
     ("Shift ⏎", "mark one more head, in the grid"),
+    ("Delete", "take a head out or bring it back, in the grid"),
     ("Tab", "to the next control"),
 )
 

@@ -1,32 +1,39 @@
 """The edits of the model on screen: a bar above every page, and the box in which they are typed.
 
 The view's model is the edited one, so that every page shows it; see `transformer.edits`. Edits
-stand in the link in the order in which they were made, and stay through changes of page, sentence
-and model. A model that cannot take one is shown without it, and a line says so.
+stand in the link in the order in which they were made, those of one step with commas between them,
+and stay through changes of page, sentence and model. A model that cannot take one is shown without
+it, and a line says so.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 
+import numpy as np
 import streamlit as st
 
-from figures.labels import plain
+from figures.labels import count, plain
 from transformer.catalogue import Entry
 from transformer.checkpoint.means import read_means
 from transformer.edits.language import (
-    KINDS,
     MAX_EDITS,
     MAX_LENGTH,
+    PLACES,
     Edit,
+    heads_off,
+    in_words,
+    off_edits,
     parse_edit,
     parse_edits,
     text_of,
 )
 from transformer.errors import InputError
+from transformer.trace.records import Trace
 from transformer.trace.tracer import NO_EDITS
-from transformer.types import AttentionKind
+from transformer.types import AttentionKind, Bools
 from ui.core import url_state
 from ui.core.url_state import Param
 from ui.core.view import View
@@ -38,6 +45,8 @@ EDITS: Param[str] = Param("edit", url_state.text(MAX_EDITS * MAX_LENGTH), "")
 PAIRING: Param[str] = Param("pairing", str, "")
 
 _REFUSED = "headlight_edit_refused"
+#: In the session: the edits as they were after heads that others may join.
+_JOINED = "headlight_edits_joined"
 
 #: Examples beside the box, each with what it does.
 EXAMPLES = {
@@ -52,37 +61,54 @@ EXAMPLES = {
 
 def edited(entry: Entry) -> Entry:
     """Return the entry of the edited model; edits that it cannot take are dropped with a line."""
-    chosen = _chosen()
-    if not chosen:
-        return entry
-    kept: list[Edit] = []
-    dropped = ""
-    for edit in chosen:
-        try:
-            if entry.kind != "checkpoint" or entry.config is None:
-                raise InputError(f"“{edit}”: {NO_EDITS.get(entry.kind, 'the model has no parts')}")
-            edit.check(entry.config)
-            if edit.verb == "mean":
-                read_means(entry.ref, entry.config)
-            parse_edits([*kept, edit])
-            kept.append(edit)
-        except InputError as error:
-            dropped = str(error)
+    kept: list[list[Edit]] = []
+    dropped: list[str] = []
+    url_state.show(EDITS)
+    for step in _texts():
+        kept.append([])
+        for text in step:
+            try:
+                edit = _taken(text, entry)
+                before = [*chain(*kept)]
+                parse_edits([*before, edit])
+                kept[-1] += [edit] * (edit not in before)
+            except InputError as error:
+                dropped.append(str(error).removesuffix("."))
     if dropped:
-        st.toast(f"Left out: {plain(dropped.removesuffix('.'))}.", icon=":material/info:")
+        more = f" And {count(len(dropped) - 1, 'other')}." if len(dropped) > 1 else ""
+        st.toast(f"Left out: {plain(dropped[0])}.{more}", icon=":material/info:")
         _put(kept)
-    return replace(entry, ref=entry.ref.edited(text_of(parse_edits(kept)))) if kept else entry
+    taken = text_of(parse_edits(chain(*kept)))
+    return replace(entry, ref=entry.ref.edited(taken)) if taken else entry
+
+
+def _taken(text: str, entry: Entry) -> Edit:
+    edit = parse_edit(text)
+    if entry.kind != "checkpoint" or entry.config is None:
+        raise InputError(f"“{edit}”: {NO_EDITS.get(entry.kind, 'the model has no parts')}")
+    edit.check(entry.config)
+    if edit.verb == "mean":
+        read_means(entry.ref, entry.config)
+    return edit
+
+
+def out_of_date(view: View) -> bool:
+    """Return whether edits have changed since the view was drawn, so the page must rerun."""
+    try:
+        return text_of(parse_edits(_chosen())) != view.entry.ref.edits
+    except InputError:  # too many, which the next run says
+        return True
 
 
 def draw_bar(view: View) -> None:
     """Draw the bar above the page, if the model is edited."""
     if not view.entry.ref.edits:
         return
-    chosen = _chosen()
+    steps, said = _steps(), "; ".join(in_words(_chosen()))
     with st.container(key="edits", horizontal=True, vertical_alignment="center", border=True):
-        st.markdown(f"**Edited:** {plain('; '.join(each.words for each in chosen))}")
+        st.markdown(f"**Edited:** {plain(said)}")
         st.button("Undo", key="undo_edit", type="tertiary", icon=":material/undo:",
-                  on_click=_put, args=(chosen[:-1],))  # fmt: skip
+                  on_click=_put, args=(steps[:-1],))  # fmt: skip
         st.page_link(
             "pages/compare_page.py", label="Compare with the original",
             icon=":material/compare_arrows:", query_params=url_state.query({PAIRING: "edits"}),
@@ -121,29 +147,85 @@ def add(text: str) -> None:
         st.session_state[_REFUSED] = str(error)
         return
     if edit not in chosen:
-        _put([*chosen, edit])
+        _put([*_steps(), [edit]])
 
 
-def toggle(edit: Edit) -> None:
-    """Take a part out, or bring it back."""
+def toggle(*edits: Edit) -> None:
+    """Take parts out in one step, or bring them back if all are out."""
     chosen = _chosen()
-    _put([each for each in chosen if each != edit] if edit in chosen else [*chosen, edit])
+    if set(edits) <= set(chosen):
+        _put([[each for each in step if each not in edits] for step in _steps()])
+    else:
+        _put([*_steps(), [each for each in edits if each not in chosen]])
 
 
-def offer_switch(view: View, kind: AttentionKind, layer: int, head: int) -> None:
+def head_of(trace: Trace, kind: AttentionKind, layer: int, head: int) -> Bools:
+    """Return the heads [L, H] of one kind, True for one of them."""
+    heads = np.zeros(trace.attention(kind).shape[:2], np.bool_)
+    heads[layer, head] = True
+    return heads
+
+
+def off_now(kind: AttentionKind, heads: Bools) -> bool:
+    """Return whether all of these heads [L, H] of one kind are out."""
+    return not (heads & ~heads_off(_chosen(), kind, heads.shape)).any()
+
+
+def switch(kind: AttentionKind, heads: Bools, *, join: bool = False) -> None:
+    """Take heads [L, H] of one kind out in one step, or bring them back if all are out.
+
+    Args: join: what is taken out next with `join` belongs to the same step.
+    """
+    steps = _steps()
+    if off_now(kind, heads):
+        steps = [[left for edit in step for left in _without(edit, kind, heads)] for step in steps]
+    else:
+        new = off_edits(kind, heads & ~heads_off(chain(*steps), kind, heads.shape))
+        joins = join and bool(steps) and st.session_state.get(_JOINED) == url_state.get(EDITS)
+        steps = [*steps[:-1], [*steps[-1], *new]] if joins else [*steps, new]
+    _put(steps)
+    if join:
+        st.session_state[_JOINED] = url_state.get(EDITS)
+
+
+def _without(edit: Edit, kind: AttentionKind, heads: Bools) -> list[Edit]:
+    """Return what is left of an edit once these heads are back."""
+    covered = heads_off([edit], kind, heads.shape)
+    return off_edits(kind, covered & ~heads) if (covered & heads).any() else [edit]
+
+
+def restore_heads() -> None:
+    """Bring all heads back; other edits stay. A callback."""
+    _put([[each for each in step if not each.silences] for step in _steps()])
+
+
+def offer(
+    label: str, back: str, edits: Sequence[Edit], *, key: str, help: str | None = None
+) -> None:
+    """Draw the button that makes edits in one step, or takes them back; in a fragment or not."""
+    if _button(label, back, key, help, out=set(edits) <= set(_chosen())):
+        toggle(*edits)
+        st.rerun()
+
+
+def offer_switch(view: View, trace: Trace, kind: AttentionKind, layer: int, head: int) -> None:
     """Draw the button that takes a head out, or brings it back; in a fragment or not."""
     if view.kind != "checkpoint":
         return
-    where = next(name for name, each in KINDS.items() if each == kind)
-    edit = Edit("off", where, layer, head)
-    out = edit in _chosen()
-    if st.button(
-        "Bring this head back" if out else "Take this head out", key="edit_switch",
-        type="tertiary", icon=":material/undo:" if out else ":material/content_cut:",
-        help=f"Translate {'with' if out else 'without'} {edit.place}, on every page.",
-    ):  # fmt: skip
-        toggle(edit)
+    heads, name = head_of(trace, kind, layer, head), f"head {layer + 1}.{head + 1}"
+    out = off_now(kind, heads)
+    place = Edit("off", PLACES[kind], layer, head).place
+    about = f"Translate {'with' if out else 'without'} {place}, on every page."
+    if _button(f"Take {name} out", f"Bring {name} back", "edit_switch", about, out=out):
+        switch(kind, heads)
         st.rerun()
+
+
+def _button(label: str, back: str, key: str, help: str | None, *, out: bool) -> bool:
+    return st.button(
+        back if out else label, key=key, type="tertiary", help=help,
+        icon=":material/undo:" if out else ":material/content_cut:",
+    )  # fmt: skip
 
 
 def _typed() -> None:
@@ -153,19 +235,20 @@ def _typed() -> None:
             st.session_state["edit_box"] = ""
 
 
+def _texts() -> list[list[str]]:
+    steps = (step.split(",") for step in url_state.get(EDITS).split(";"))
+    return [[text.strip() for text in step if text.strip()] for step in steps]
+
+
+def _steps() -> list[list[Edit]]:
+    """Return the edits of the link, step by step; `edited` has left those that are good."""
+    return [[parse_edit(text) for text in step] for step in _texts() if step]
+
+
 def _chosen() -> list[Edit]:
-    """Return the edits of the link in their order, without those that are no edits."""
-    found = []
-    url_state.show(EDITS)
-    for text in url_state.get(EDITS).split(";"):
-        if text.strip():
-            try:
-                found.append(parse_edit(text.strip()))
-            except InputError as error:
-                st.toast(f"Left out: {plain(str(error))}.", icon=":material/info:")
-    return list(dict.fromkeys(found))
+    return [*chain(*_steps())]
 
 
-def _put(edits: Sequence[Edit]) -> None:
-    url_state.put(EDITS, text_of(edits))
+def _put(steps: Sequence[Sequence[Edit]]) -> None:
+    url_state.put(EDITS, "; ".join(", ".join(map(str, step)) for step in steps if step))
     drop_ids()

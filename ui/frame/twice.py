@@ -156,7 +156,7 @@ class Pair:
             st.caption(plain(reason))
             return
         changes = {CHECKPOINT: view.checkpoint, SENTENCE: view.sentence, **settings}
-        changes[EDITS] = view.entry.ref.edits
+        changes[EDITS] = url_state.get(EDITS) if view.entry.ref.edits else ""
         if side.letter == "B":
             changes |= {PREFIX: (), TARGET: view.target}
         st.page_link(

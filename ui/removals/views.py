@@ -8,21 +8,21 @@ from collections.abc import Mapping
 import numpy as np
 import streamlit as st
 
-from figures.labels import plain, plain_token, signed
+from figures.labels import plain_token, signed
 from figures.removals import head_needs, part_needs, selection_of
-from transformer.edits.language import KINDS, parse_edits
+from transformer.edits.language import heads_off, parse_edits
 from transformer.measures.heads import largest_weights, rank_correlation
 from transformer.search.request import excluded
 from transformer.trace.records import Needs, Trace
 from transformer.trace.removals import Head, needs
-from transformer.types import AttentionKind, Floats
+from transformer.types import ATTENTION_KINDS, AttentionKind, Floats
 from ui.core import url_state
 from ui.core.glossary import linked
 from ui.core.layout import current_theme, draw_chart, sized
 from ui.core.url_state import STEP
 from ui.core.view import View
 from ui.core.widgets import fill
-from ui.frame.editing import toggle
+from ui.frame.editing import head_of, switch
 from ui.work.cache import computed
 from ui.work.results import Computation
 
@@ -68,7 +68,7 @@ def draw_heads(view: View, trace: Trace, step: int | None) -> None:
     """Draw the tables of heads, what stands out, and buttons for the most needed ones."""
     found = computed(view, NEEDS)
     heads = {kind: found.of(each, step) for kind, each in found.heads.items()}
-    out = _out(view)
+    out = _out(view, trace)
     event = st.altair_chart(
         sized(head_needs(heads, out, current_theme())), theme=None, width="content",
         key=f"needs_{view.request.name}_{step}", on_select="rerun",
@@ -76,7 +76,7 @@ def draw_heads(view: View, trace: Trace, step: int | None) -> None:
     )  # fmt: skip
     for kind in heads:
         if picked := event["selection"].get(selection_of(kind)):
-            toggle(Head(kind, picked[0]["layer"] - 1, picked[0]["number"] - 1).off)
+            switch(kind, head_of(trace, kind, picked[0]["layer"] - 1, picked[0]["number"] - 1))
             st.rerun()
     st.markdown(linked(in_words(heads), "nats"))
     st.markdown(_agreement(trace, heads, step))
@@ -86,7 +86,8 @@ def draw_heads(view: View, trace: Trace, step: int | None) -> None:
             value = heads[head.kind][head.layer, head.head]
             st.button(
                 f"{edit.place[:1].upper()}{edit.place[1:]}: {signed(value)}", key=f"needs {edit}",
-                icon=":material/content_cut:", on_click=toggle, args=(edit,),
+                icon=":material/content_cut:", on_click=switch,
+                args=(head.kind, head_of(trace, *head)),
                 help="Take it out on every page, or bring it back.",
             )  # fmt: skip
 
@@ -106,24 +107,6 @@ def draw_parts(view: View, trace: Trace, step: int | None) -> None:
         place.markdown(f"**{title}**")
         alt = f"{title}: {names[values.argmin()]} is needed most, {signed(values.min())} nats"
         draw_chart(part_needs(names, values, theme), alt, place, key=f"needs_{title}")
-
-
-def draw_change(view: View, trace: Trace, whole: Trace) -> None:
-    """Draw the edited translation beside the original, in one sentence."""
-    if trace.predicted_ids == whole.predicted_ids:
-        change = float(trace.log_probs.sum() - whole.log_probs.sum())
-        less = "less" if change < 0 else "more"
-        st.markdown(f"The same words, {abs(change):.1f} nats {less} likely than with all parts.")
-        return
-    at = next(
-        (n for n, (a, b) in enumerate(
-            zip(trace.predicted_ids, whole.predicted_ids, strict=False)) if a != b),
-        min(len(trace.predicted_ids), len(whole.predicted_ids)),
-    )  # fmt: skip
-    st.markdown(
-        f"With all parts: {plain(whole.text)}  \nWithout: **{plain(trace.text)}**  \n"
-        f"They differ from token {at + 1} on."
-    )
 
 
 def ranked(heads: Mapping[AttentionKind, Floats]) -> list[Head]:
@@ -164,10 +147,10 @@ def _agreement(trace: Trace, heads: Mapping[AttentionKind, Floats], step: int | 
     return f"The heads that look most sharply {verdict} (rank correlation {signed(found)})."
 
 
-def _out(view: View) -> list[tuple[AttentionKind, int, int]]:
+def _out(view: View, trace: Trace) -> list[tuple[AttentionKind, int, int]]:
     edits = parse_edits(view.entry.ref.edits)
     return [
-        (KINDS[edit.where], edit.layer, edit.index)
-        for edit in edits
-        if edit.verb == "off" and edit.where and edit.layer is not None and edit.index is not None
+        (kind, int(layer), int(head))
+        for kind in ATTENTION_KINDS
+        for layer, head in np.argwhere(heads_off(edits, kind, trace.attention(kind).shape[:2]))
     ]

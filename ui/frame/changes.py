@@ -1,0 +1,108 @@
+"""Old and new side by side: the original's translation, each token's change, the edited one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from figures.labels import plain, shorten
+from transformer.measures.compare import SideBySide, Word, side_by_side
+from transformer.search.request import excluded
+from transformer.trace.records import Trace
+from transformer.trace.removals import log_probs
+from transformer.types import Floats
+from ui.components.mount import show
+from ui.components.strip import Column, beside_component
+from ui.core.glossary import linked
+from ui.core.loops import first_words
+from ui.core.view import View
+from ui.work.cache import Computation, Plan, computed
+
+#: Changes of a whole translation that are smaller, in nats, are none.
+_NONE = 0.005
+
+
+def changes_of(view: View, whole: Trace) -> Computation[Floats]:
+    """Return the computation of each token's change of log-probability, [T] in nats.
+
+    The edited model reads the original's translation `whole` in one pass (teacher forcing).
+    """
+    return Computation(
+        "changes", view.original.request,
+        lambda translator, _: log_probs(
+            translator.model, whole, excluded=excluded(translator.config)
+        ) - whole.log_probs,
+    )  # fmt: skip
+
+
+def changes_plan(view: View) -> Plan:
+    """Compute the original's translation and the changes in the job of the edited model's trace."""
+    if view.entry.ref.edits and (whole := (yield view.original.request)) is not None:
+        yield changes_of(view, whole)
+
+
+def draw_changes(view: View, trace: Trace, whole: Trace, *, one_line: bool = False) -> None:
+    """Draw the original's translation, each token's change below it, and the edited translation."""
+    pair, changes = side_by_side(whole, trace), computed(view, changes_of(view, whole))
+    shown = [*_without_loops(pair, trace, whole)]
+    columns = [
+        Column(
+            [whole.predicted_tokens[at] for at in old.tokens],
+            [float(whole.log_probs[at]) for at in old.tokens],
+            [float(changes[at]) for at in old.tokens],
+            new.text,
+            old.text != new.text,
+        )
+        for old, new in shown
+    ]
+    total = float(changes.sum(dtype=np.float64))
+    show(beside_component(columns, total, one_line=one_line), key="changes")
+
+
+def _without_loops(pair: SideBySide, trace: Trace, whole: Trace) -> Iterator[tuple[Word, Word]]:
+    """Yield pairs of words, those of a translation that ends in a loop up to its first time."""
+    left = [
+        first_words(each, [words[side].text for words in pair.pairs if words[side].tokens])
+        for side, each in enumerate((whole, trace))
+    ]
+    for words in pair.pairs:
+        here = [bool(word.tokens) for word in words]
+        if any(each and n > 0 for each, n in zip(here, left, strict=True)):
+            yield words
+        left = [n - each for each, n in zip(here, left, strict=True)]
+    if min(left) < 0:
+        yield Word(), Word("…")
+
+
+def said_of_changes(view: View, trace: Trace, whole: Trace) -> str:
+    """Return what the edits changed, in a sentence or two of Markdown."""
+    total = float(computed(view, changes_of(view, whole)).sum(dtype=np.float64))
+    return linked(in_words(side_by_side(whole, trace), total), "nats")
+
+
+def in_words(pair: SideBySide, total: float) -> str:
+    """Say where two translations part, and how much less likely the original's words are."""
+    size = f"{abs(total):.{1 if abs(total) >= 0.095 else 2}f} nats"
+    change = f"{size} {'less' if total < 0 else 'more'} likely"
+    if abs(total) < _NONE:
+        change = "just as likely"
+    at = pair.parts_at
+    if at is None:
+        return f"The same words, {change}."
+    old, new = pair.pairs[at]
+    return (
+        f"The translations part at {pair.unit} {at + 1}: {_becomes(old, new)}. The original’s "
+        f"words are {change}."
+    )
+
+
+def _becomes(old: Word, new: Word) -> str:
+    def emphasised(word: Word) -> str:
+        return f"*{plain(shorten(word.text, 24))}*"
+
+    if not old.text:
+        return f"{emphasised(new)} comes in"
+    return (
+        f"{emphasised(old)} becomes {emphasised(new)}" if new.text else f"{emphasised(old)} is gone"
+    )
