@@ -34,6 +34,12 @@ def test_the_tree_and_its_brackets(run_app: RunApp, root: Path, recorded: Any) -
     header = shown.header
     rows = np.frombuffer(shown.body, "<f4").reshape(len(header["nodes"]), len(drawing.words) + 1)
     assert np.allclose(rows.sum(1), 1, atol=1e-4)  # the words and `</s>` share all of it
+    nodes = zip(header["nodes"], drawing.reading.nodes, strict=True)
+    for drawn_node, node in nodes:  # a phrase is as sure as its two brackets together
+        rows = [row for row in (node.row, node.closed) if row is not None]
+        wanted = np.exp(drawing.trace.log_probs[rows].sum())
+        assert len(rows) == 2 - node.is_word and drawn_node["p"] == pytest.approx(wanted, abs=1e-4)
+    assert any("probability that the model gave" in each.value for each in app.caption)
     assert header["nodes"][0]["end"] == 6 and header["nodes"][0]["parent"] == -1
     assert len(app.main.get("download_button")) == 7
     assert any("nothing had to be repaired" in each.value for each in app.caption)

@@ -32,9 +32,10 @@ def parse(
     gold: Annotated[
         Path | None,
         "FILE",
-        "instead: parse the sentences of these reference trees, one a line, and print scores, and "
-        "those of trees from the reference's tags: right-branching ones, and those of the grammar "
-        "of train.ptb in the same folder",
+        "instead: parse the sentences of these reference trees, one a line (GUM's are not gold: a "
+        "parser wrote them over hand-made tags), and print scores, and those of trees from the "
+        "reference's tags: right-branching ones, and those of the grammar of train.ptb in the same "
+        "folder",
     ] = None,
     json_: Annotated[bool, "with --gold: print JSON"] = False,
 ) -> None:

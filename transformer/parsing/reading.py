@@ -71,6 +71,7 @@ class Constituent:
     parent: int  # index of the phrase around it; -1 for the whole
     #: the decoder's row that predicts its symbol; None if the symbol was added in repair
     row: int | None
+    closed: int | None  # the same for a phrase's closing bracket; None for a word
     is_word: bool  # whether it is a word
 
 
@@ -94,22 +95,45 @@ def read_parse(trace: Trace, words: Sequence[str], spelling: Tokenizer) -> Readi
     items, rows = parse.items, [row for _, row in _items(ids, spelling)]
     spans = parse.rebuilt.spans
     kept = [at for at, item in enumerate(items) if is_symbol(item) and spans[at] is not None]
-    opened = iter([rows[at] for at in kept if items[at].startswith(OPEN)])
+    opened: dict[int, int | None] = {}  # by the row that opens a phrase, the one that closes it
+    stack: list[int] = []
+    for at in kept:
+        if items[at].startswith(OPEN):
+            stack.append(rows[at])
+            opened[rows[at]] = None
+        elif items[at] == CLOSE:
+            opened[stack.pop()] = rows[at]
+    phrases = iter(opened.items())
     tagged = {spans[at]: rows[at] for at in kept if items[at].startswith(TAG)}
-    n_opened = sum(items[at].startswith(OPEN) for at in kept)
     nodes: list[Constituent] = []
 
     def visit(tree: Tree, first: int, parent: int) -> None:
         index, end, is_word = len(nodes), first + len(tree.words), tree.word is not None
-        added = parent == -1 and n_opened < _n_phrases(parse.tree)
-        row = tagged.get((first, end)) if is_word else None if added else next(opened)
-        nodes.append(Constituent(tree.label, first, end, parent, row, is_word))
+        added = parent == -1 and len(opened) < _n_phrases(parse.tree)
+        row, closed = (
+            (tagged.get((first, end)), None) if is_word
+            else (None, None) if added else next(phrases)
+        )  # fmt: skip
+        nodes.append(Constituent(tree.label, first, end, parent, row, closed, is_word))
         for child in tree.children:
             visit(child, first, index)
             first += len(child.words)
 
     visit(parse.tree, 0, -1)
     return Reading(parse, tuple(nodes), _word_of(trace, len(words)))
+
+
+def confidences(reading: Reading, trace: Trace) -> Floats:
+    """Return the log-probability of every node in nats, [nodes]; NaN where a symbol was added.
+
+    A word's is that of its tag; a phrase's, that of both its brackets.
+    """
+    found = np.full(len(reading.nodes), np.nan, np.float32)
+    for index, node in enumerate(reading.nodes):
+        if node.row is not None and (node.is_word or node.closed is not None):
+            found[index] = trace.log_probs[node.row]
+            found[index] += 0 if node.closed is None else trace.log_probs[node.closed]
+    return found
 
 
 def bracket_weights(reading: Reading, weights: Floats) -> Floats:

@@ -6,6 +6,7 @@ import random
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -27,7 +28,7 @@ from transformer.parsing.parser import (
     parse,
     source_text,
 )
-from transformer.parsing.reading import read_parse
+from transformer.parsing.reading import confidences, read_parse
 from transformer.training.corpus import gum, load_corpus, make_tokenizer
 from transformer.training.data import Corpus, DataError
 from transformer.training.grow import grown
@@ -169,6 +170,20 @@ def test_every_bracket_has_the_row_that_wrote_it(tiny_parser: Path, beam_size: i
             if node.row is not None:
                 mark = "·" if node.is_word else f"⟨{node.label}"
                 assert trace.predicted_tokens[node.row].startswith(f"▁{mark}")
+        stack, both = [], dict[int, float]()  # a phrase's two brackets, by the row of the first
+        for row, token in enumerate(trace.predicted_tokens[: trace.n_words]):
+            if token.startswith("▁⟨"):
+                stack.append(row)
+            elif token == "▁⟩" and stack:
+                opened = stack.pop()
+                both[opened] = trace.log_probs[opened] + trace.log_probs[row]
+        alone = dict(enumerate(trace.log_probs))
+        expected = [
+            (alone if node.is_word else both).get(-1 if node.row is None else node.row, np.nan)
+            for node in reading.nodes
+        ]
+        assert np.allclose(confidences(reading, trace), expected, equal_nan=True)
+        assert (np.isfinite(expected).sum() > len(words)) == trace.complete
         assert reading.word_of[-1] == -1 and max(reading.word_of) == len(words) - 1
 
 

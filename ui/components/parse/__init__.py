@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from figures.labels import row_labels, show_token
-from transformer.parsing.reading import Constituent, Reading, bracket_weights
+from transformer.parsing.reading import Constituent, Reading, bracket_weights, confidences
 from transformer.trace.records import Trace
 from transformer.types import Floats
 from ui.components.packing import Component, attention_look, floats, is_index, labels
@@ -55,6 +55,7 @@ def node_label(node: Constituent, trace: Trace) -> str:
 
 def _header(drawing: Drawing) -> dict[str, Any]:
     reading, trace = drawing.reading, drawing.trace
+    sure = np.exp(np.nan_to_num(confidences(reading, trace), nan=-np.inf))
     nodes = [
         {
             "label": show_token(node.label, 12),
@@ -62,9 +63,9 @@ def _header(drawing: Drawing) -> dict[str, Any]:
             "text": show_token(node_text(node, drawing.words), 60),
             "first": node.first, "end": node.end, "parent": node.parent, "word": node.is_word,
             "row": "" if node.row is None else show_token(node_label(node, trace)),
-            "p": 0.0 if node.row is None else round(float(np.exp(trace.log_probs[node.row])), 4),
+            "p": round(float(p), 4),
         }
-        for node in reading.nodes
+        for node, p in zip(reading.nodes, sure, strict=True)
     ]  # fmt: skip
     return {
         "label": f"Tree of the sentence: {str(reading.parse.tree)[:400]}. Arrow keys move in it.",

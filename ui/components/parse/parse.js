@@ -20,6 +20,10 @@ function component({ root, header, body }, host) {
   return watch(root, () => draw(view));
 }
 
+// Phrases of which the model was less sure than of all else together.
+const unsure = (node) => !node.word && node.p < 0.5;
+const percent = (node) => `${(100 * node.p).toFixed(0)}%`;
+
 // The size of an em at which the tree fills the view, as far as it may grow.
 function fitting(view) {
   const unit = parseFloat(getComputedStyle(view.root).fontSize);
@@ -51,7 +55,7 @@ function placed(view, unit) {
     places[at].level = 1 + Math.max(...children.map((child) => places[child].level));
     places[at].x = (places[children[0]].x + places[children.at(-1)].x) / 2;
   }
-  const height = ((places[0].level + 1) * LEVEL + 2.2) * unit;
+  const height = ((places[0].level + 1) * LEVEL + 2.6) * unit;
   for (const place of places) place.y = height - (3.4 + place.level * LEVEL) * unit;
   return { columns, end, places, height, unit, width: end.x + 1.6 * unit };
 }
@@ -66,7 +70,7 @@ function draw(view) {
     const [from, to] = [plan.places[node.parent], plan.places[at]];
     // Right angles: a word far from its phrase would else cross the phrases between.
     const d = `M${from.x} ${from.y + 0.4 * unit}v${0.35 * unit}H${to.x}V${to.y - 0.95 * unit}`;
-    return shape("path", { d });
+    return shape("path", { d, class: unsure(node) ? "unsure" : "" });
   });
   view.cells = words.map((word, at) => {
     const { x, width } = plan.columns[at] ?? plan.end;
@@ -80,14 +84,15 @@ function draw(view) {
     const width = (0.7 + 0.62 * Math.max(1.6, node.label.length)) * unit;
     return shape("g", {
       class: node.word ? "node tag" : "node", role: "button", tabindex: -1,
-      "aria-label": [node.label, node.gloss, `“${node.text}”`].filter(Boolean).join(", "),
+      "aria-label": [node.label, node.gloss, `“${node.text}”`, percent(node)].filter(Boolean).join(", "),
       // Moves only: a node that is drawn anew under a resting mouse is not pointed at.
       onpointermove: (event) => event.pointerType === "mouse" && view.shown !== at && show(view, at),
       onpointerleave: (event) => event.pointerType === "mouse" && show(view, view.chosen),
       onclick: () => view.choose(at),
       onkeydown: (event) => walk(view, at, event),
     }, shape("rect", { x: x - width / 2, y: y - 0.98 * unit, width, height: 1.35 * unit, rx: 5 }),
-    shape("text", { x, y, "text-anchor": "middle" }, node.label));
+    shape("text", { x, y, "text-anchor": "middle" }, node.label),
+    node.word ? "" : shape("text", { class: "sure", x: x + 0.2 * unit, y: y - 1.05 * unit }, percent(node)));
   });
   const cells = view.cells.map(({ box, text }, at) =>
     shape("g", { class: at < header.words.length ? "word" : "word end" }, box, text));
@@ -152,8 +157,8 @@ function fill(view, at, row) {
   if (!row) {
     parts.push(make("p", "", "The model did not write this bracket; it was added to make a tree."));
   } else {
-    const what = node.word ? "tag" : "bracket";
-    parts.push(make("p", "", `To write this ${what} (probability ${(100 * node.p).toFixed(0)}%) it looked at`));
+    const what = node.word ? "tag" : "phrase";
+    parts.push(make("p", "", `Probability of this ${what}: ${percent(node)}. To write it, the model looked at`));
     const order = view.cells.map((_, j) => j).sort((a, b) => row[b] - row[a]).slice(0, 5);
     const lines = order.map((j) => {
       const share = `${(100 * row[j]).toFixed(0)}%`;
