@@ -1,4 +1,4 @@
-"""Charts of the change of a translation's log-probability without single parts."""
+"""Charts of what single parts of the model add, and of what is lost without them."""
 
 from __future__ import annotations
 
@@ -85,3 +85,43 @@ def part_needs(names: Sequence[str], changes: Floats, theme: Theme) -> Drawn:
         )
     )  # fmt: skip
     return quiet(chart, theme, height=22 * len(rows))
+
+
+#: The name of the selection of a bar.
+BAR = "share"
+
+#: What is written beside a bar.
+_SAID = "format(datum.share, '+.2f') + (isValid(datum.lost) ? '  measured ' + " + (
+    "format(datum.lost, '+.2f') : '')"
+)
+
+
+def share_bars(rows: Sequence[Mapping[str, object]], theme: Theme) -> Drawn:
+    """Draw shares of a difference of two logits as bars; a click selects one.
+
+    Args: rows: each with a "name" of its own, a "share", what is "lost" without the part or None,
+        and its "kind", "layer" and "head", which a selection has.
+    """
+    chrome, table = CHROME[theme], as_altair(signed_table(theme))
+    values = [0.0, *(float(str(row[key] or 0)) for row in rows for key in ("share", "lost"))]
+    low, high = min(values), max(values)
+    room = alt.Scale(domain=[low, high + 0.3 * (high - low or 1)])  # of the numbers
+    base = points(rows).transform_calculate(
+        end="max(0, datum.share, datum.lost)", said=_SAID
+    ).encode(
+        y=alt.Y("name:N", sort=None, title=None,
+                axis=alt.Axis(ticks=False, domain=False, labelLimit=260)),
+        tooltip=tips(("name:N", "", "part"), ("share:Q", "+.3f"), ("lost:Q", "+.3f", "lost")),
+    )  # fmt: skip
+    bars = base.mark_bar(cornerRadius=2, height=12, cursor="pointer").encode(
+        x=alt.X("share:Q", title="share of the difference", axis=alt.Axis(tickCount=5), scale=room),
+        color=alt.condition(alt.datum.share > 0, alt.value(table[8]), alt.value(table[-8])),
+    )
+    marks = base.mark_point(shape="diamond", size=70, filled=True, color=chrome.ink, opacity=1)
+    text = base.mark_text(align="left", dx=10, fontSize=12.5, color=chrome.ink)
+    picked = alt.selection_point(name=BAR, fields=["kind", "layer", "head"], empty=False)
+    chart = alt.layer(
+        bars.add_params(picked), marks.encode(x=alt.X("lost:Q")),
+        text.encode(x=alt.X("end:Q"), text=alt.Text("said:N")),
+    )  # fmt: skip
+    return quiet(chart, theme, width="container", height=26 * len(rows))

@@ -13,6 +13,7 @@ from ui.core import url_state
 from ui.core.glossary import word_start
 from ui.core.loops import headline
 from ui.core.side import Side
+from ui.core.url_state import STEP
 from ui.core.view import View, current_view, said_next
 from ui.core.widgets import UNITS, draw_explained, units_control
 from ui.frame.decoding import decoded_text
@@ -20,6 +21,7 @@ from ui.frame.editing import offer_switch
 from ui.frame.pages import leaves, require_frame
 from ui.frame.steering import draw_steer_form, out_of_date
 from ui.frame.through_time import draw_switch
+from ui.translate.choice import TranslateChoice, pair_now
 from ui.translate.exhibits import why_no_player
 from ui.translate.opening import draw_opening, offer_opening, opening_plays
 from ui.translate.player import (
@@ -33,8 +35,9 @@ from ui.translate.player import (
     remember,
     within,
 )
+from ui.translate.views import LAYERS, apart, draw_layers, draw_why
 from ui.translate.words import draw_warnings, missing_search_note
-from ui.work.cache import Plan, get_trace
+from ui.work.cache import Plan, get_trace, get_tracer
 from ui.work.progress import fragment
 
 require_frame()
@@ -45,13 +48,13 @@ def body(view: View) -> None:
     """Draw the page; a fragment, which the player reruns without being moved itself."""
     if out_of_date(view) or leaves():
         st.rerun()
-    trace = get_trace(view)
+    trace, shown = get_trace(view), url_state.get(TranslateChoice.view)
     place = within(place_now(Side(view, trace)), trace)
     sentence, asides = st.columns([5, 4], vertical_alignment="center")
     with sentence.container(key="source"):
         st.text(shorten(" ".join(trace.source.split()), 140))
     with asides.container(horizontal=True, horizontal_alignment="right", gap="xsmall"):
-        if place.layer is not None and place.head is not None:
+        if shown == "steps" and place.layer is not None and place.head is not None:
             kind: AttentionKind = "decoder_self" if place.kind == "decoder_self" else "cross"
             offer_switch(view, trace, kind, place.layer - 1, place.head - 1)
         if view.kind == "checkpoint":
@@ -62,6 +65,17 @@ def body(view: View) -> None:
     with st.container(key="headline" if len(text) <= 120 else "headline_long"):
         st.text(text or "(an empty translation)")
     draw_warnings(view, trace)
+    if shown == "steps":
+        draw_steps(view, trace)
+        with download:
+            offer(view, trace, place, words=url_state.get(UNITS) == "words")
+    else:
+        (draw_layers if shown == "layers" else draw_why)(view, trace)
+    url_state.write_url()
+
+
+def draw_steps(view: View, trace: Trace) -> None:
+    """Draw the player, and how the translation was decoded."""
     caption, units = st.columns([5, 1], vertical_alignment="center")
     also = ", or take another candidate." if view.kind == "checkpoint" else "."
     light = "Light marks where the decoder looks while it picks the next token. "
@@ -74,17 +88,19 @@ def body(view: View) -> None:
         f"and `</s>`; {decoded_text(view, trace)}. {word_start(trace.src_tokens)} "
         "Attention is not by itself an explanation." + missing_search_note(view, trace)
     )
-    with download:
-        offer(view, trace, place, words=words)
-    url_state.write_url()
 
 
 def first_message(view: View, trace: Trace) -> Plan:
-    """Compute the player's first message in the same job as the trace."""
-    if why_no_player(trace) is None:
+    """Compute what the view shows first in the same job as the trace."""
+    shown = url_state.get(TranslateChoice.view)
+    if why_no_player(trace) or why_no_view(view):
+        return
+    if shown == "steps":
         side, words = Side(view, trace), url_state.get(UNITS) == "words"
         prepare_player(side)
         yield player_of(side, words=words)
+    else:
+        yield LAYERS if shown == "layers" else apart(pair_now(view, trace))
 
 
 def prepare_player(side: Side) -> None:
@@ -93,14 +109,23 @@ def prepare_player(side: Side) -> None:
     remember(within(place_now(side), side.trace), side)
 
 
+def why_no_view(view: View) -> str | None:
+    """Return why the model cannot show the chosen view; None if it can."""
+    steps = url_state.get(TranslateChoice.view) == "steps"
+    return None if steps else get_tracer(view).lacks("internals")
+
+
 url_state.show(*PLACE)
+TranslateChoice.show()
 read_link()
-draw_explained("translate")
+chosen = url_state.get(TranslateChoice.view)
+draw_explained("translate" if chosen == "steps" else chosen)
 view = current_view()
-missing = why_no_player(get_trace(view, partial(first_message, view)))
+TranslateChoice.forget_stale(step=(view.checkpoint, view.sentence, url_state.get(STEP)))
+missing = why_no_player(get_trace(view, partial(first_message, view))) or why_no_view(view)
 if missing is None:
     with st.container(key="opening"):
-        waits = opening_plays(view) and draw_opening(view)
+        waits = chosen == "steps" and opening_plays(view) and draw_opening(view)
     if not waits:
         with st.container(key="translate_page"):
             body(view)

@@ -43,6 +43,7 @@ from transformer.search.request import (
 from transformer.search.sampling import Sampling
 from transformer.text.tokenizer import Tokenized, Tokenizer
 from transformer.trace.building import ForcingGap, padded, trace_search, trace_targets
+from transformer.trace.lens import later_layers_skipped
 from transformer.trace.records import Pair, Stream, Trace
 from transformer.trace.stream import record_stream, with_states
 from transformer.trace.tracer import Ability
@@ -295,6 +296,26 @@ class Translator:
         of, made = self._with(edits), attrgetter("translation")
         request = of._request(1, alpha, options, 1, maps=False)
         return of._each(sentences, targets, request, hooks, on_scored, made)
+
+    def from_encoder_layers(
+        self,
+        sentence: str | Ids,
+        beam_size: int | None = None,
+        alpha: float | None = None,
+        **options: Unpack[SearchOptions],
+    ) -> list[Translation]:
+        """Translate a sentence from the output of each encoder layer, the later ones skipped.
+
+        This is DecoderLens (Langedijk et al. 2024): the decoder stays as it is and reads what the
+        first layer leaves behind, then the second, and so on.
+
+        Args: see `translate`; `progress` follows each search in turn.
+
+        Returns: one translation per encoder layer; the last is the model's own.
+        """
+        n = self.config.n_encoder_layers
+        models = (*(self.edited(*later_layers_skipped(depth, n)) for depth in range(1, n)), self)
+        return [each.translate([sentence], beam_size, alpha, **options)[0] for each in models]
 
     def trace(
         self,

@@ -35,7 +35,7 @@ def test_every_picture_has_a_text() -> None:
 
 
 @pytest.mark.usefixtures("nothing_cached")
-@pytest.mark.parametrize("page", ["tokens", "positions", "floor", "complexity"])
+@pytest.mark.parametrize("page", ["", "tokens", "positions", "floor", "complexity"])
 def test_charts_are_valid(run_app: RunApp, page: str, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = []
 
@@ -44,7 +44,7 @@ def test_charts_are_valid(run_app: RunApp, page: str, monkeypatch: pytest.Monkey
         return dict(drawn[-1])
 
     monkeypatch.setattr(layout._Unchecked, "to_dict", validated)
-    run_app(at=page, checkpoint="alpha", sentence="The cat sat on the mat.")
+    run_app(at=page, checkpoint="alpha", sentence="The cat sat on the mat.", view="why")
     assert drawn
 
 

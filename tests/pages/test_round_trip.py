@@ -13,7 +13,7 @@ import pytest
 from streamlit.testing.v1 import AppTest, element_tree
 from streamlit.testing.v1.element_tree import Button, DownloadButton, Widget
 
-from figures.removals import selection_of
+from figures.removals import BAR, selection_of
 from tests.pages.conftest import RunApp
 from transformer.types import ATTENTION_KINDS as KINDS
 from ui.frame.pages import PAGES, PageSpec
@@ -41,6 +41,7 @@ WITHOUT = {"family", "tours"}
 
 #: Views of a page whose controls cannot be reached from its first view.
 INSIDE: dict[str, tuple[dict[str, str], ...]] = {
+    "translate": ({"view": "layers"}, {"view": "why", "step": "2"}),
     "attention": ({"display": "heads"}, {"display": "matrix"}),
     "training": ({"training_view": "watch"}, {"training_view": "table3"}),
     "compare": ({"topic": "head"}, {"topic": "tokens"}, {"topic": "positions"}, {"topic": "heads"}),
@@ -90,9 +91,9 @@ def widgets(app: AppTest) -> dict[Name, Any]:
         if isinstance(node, element_tree.UnknownElement):
             assert node.type in STATELESS, f"a {node.type} that this test does not know"
             # A clickable chart needs an id and a place in the URL, like a widget; a click on a
-            # head is an edit, as from the buttons below.
+            # head is an edit or opens it, as from the buttons below.
             proto = getattr(node, "proto", None)
-            picked = set(getattr(proto, "selection_mode", ())) - set(map(selection_of, KINDS))
+            picked = set(getattr(proto, "selection_mode", ())) - {BAR, *map(selection_of, KINDS)}
             assert node.type == "bidi_component" or not picked
         if not isinstance(node, Widget) or isinstance(
             node, Button | DownloadButton | element_tree.MenuButton

@@ -27,7 +27,12 @@ WITHOUT = {"tours", "glossary", "models", "training", "removals"}
 
 #: Other views of a page than the one that it opens on, but those whose figures test_calls.py makes.
 VIEWS: dict[str, tuple[dict[str, str], ...]] = {
-    "translate": ({"units": "words", "layer": "2", "prefix": "8.9"}, {"target": "Die Katze."}),
+    "translate": (
+        {"units": "words", "layer": "2", "prefix": "8.9"},
+        {"target": "Die Katze."},
+        {"view": "layers", "sample": "on"},
+        {"view": "why", "step": "2", "why": "9.31"},
+    ),
     "attention": (
         {"display": "matrix", "layer": "2", "queries": "2-3", "sample": "on", "top_k": "5"},
     ),

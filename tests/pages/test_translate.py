@@ -1,18 +1,27 @@
 """The Translate page, its opening, steering and sampling; a browser tests the player."""
 
+import re
 from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl
 
 import numpy as np
 import pytest
+import torch
 from streamlit.testing.v1 import AppTest
 
+from figures.labels import query_labels, show_token
 from tests.forks import ROOT
 from tests.pages.conftest import RunApp
 from tests.pages.links import ask, messages, press, trace_of, unlinked, view_of
+from tests.pages.links import said as said_of
+from transformer.measures.beam import beam_tree
 from transformer.search.sampling import Sampling
 from transformer.trace.records import Trace
 from transformer.translator import Translator
+from transformer.types import Floats
 from ui.core.examples import examples_for
+from ui.translate import views
 from ui.work import results
 from ui.work.lru import Lru
 
@@ -249,3 +258,128 @@ def test_the_sidebar_changes_how_to_decode_and_back(run_app: RunApp) -> None:
     assert app.query_params["sample"] == "off" and app.query_params["beam"] == "3"
     assert "seed" not in app.query_params
     assert trace_of(app).allowed is None
+
+
+def logits(app: AppTest, root: Path, step: int) -> Floats:
+    """The logits of a step on screen, computed plainly."""
+    view, trace = view_of(app), trace_of(app)
+    model = Translator.load(root / view.checkpoint, device="cpu").edited(view.entry.ref.edits).model
+    with torch.inference_mode():
+        found = model(torch.tensor([trace.src_ids]), torch.tensor([trace.tgt_ids]))[0, step]
+    return found.double().numpy()
+
+
+@pytest.mark.parametrize("edit", ["", "off cross.2;skip decoder.3"])
+def test_the_decoder_is_read_after_every_layer(
+    run_app: RunApp, random_checkpoints: Path, edit: str
+) -> None:
+    app = run_app(sentence=CAT, view="layers", edit=edit, beam="2")
+    trace, (header, _) = trace_of(app), messages(app, "layers")[0]
+    assert header["columns"] == ["embedding", "layer 1", "layer 2", "layer 3"]
+    assert header["rows"] == [show_token(row) for row in query_labels(trace, "cross")]
+    for step, row in enumerate(header["cells"]):
+        z = logits(app, random_checkpoints, step)
+        p = np.exp(z - np.logaddexp.reduce(z))
+        token, probability, _, rank, _ = row[-1]
+        assert token == show_token(trace.top_tokens[step][0])
+        assert probability == pytest.approx(p.max(), abs=1e-4)
+        assert rank == 1 + (p > p[trace.predicted_ids[step]]).sum()
+    # The decoder's last layer only passes on what the one before it puts out.
+    if edit:
+        assert all(row[-1] == row[-2] for row in header["cells"])
+    translator = Translator.load(random_checkpoints / "alpha", device="cpu").edited(edit)
+    lines = next(each.value for each in app.main.markdown if each.value.startswith("1. "))
+    plain_lines = [re.sub(r"[*\\]|:gray\[\d+%\]", "", line)[3:] for line in lines.splitlines()]
+    found = translator.from_encoder_layers(CAT, 2)
+    assert len(plain_lines) == translator.config.n_encoder_layers
+    for line, each in zip(plain_lines, found, strict=True):
+        assert line.split("…")[0].strip() == each.text[: len(line.split("…")[0].strip())]
+    assert found[-1].text == trace.text and lines.endswith(":gray[100%]")
+
+
+@pytest.mark.parametrize("edit", ["", "off decoder.1.2"])
+def test_why_one_token_and_not_another(
+    run_app: RunApp, random_checkpoints: Path, recorded: Any, edit: str
+) -> None:
+    drawn = recorded(views, "share_bars")
+    app = run_app(sentence=CAT, view="why", step="3", edit=edit)
+    trace = trace_of(app)
+    one, other = (app.selectbox(key=f"why_{name}") for name in ("one", "other"))
+    assert [one.value, other.value] == trace.top_ids[2][:2].tolist()
+    other.set_value(int(trace.top_ids[2][4])).run()
+    pair = app.selectbox(key="why_one").value, app.selectbox(key="why_other").value
+    assert app.query_params["why"] == f"{pair[0]}.{pair[1]}"
+    z = logits(app, random_checkpoints, 2)
+    difference = abs(z[pair[0]] - z[pair[1]])
+    assert f"is **{difference:.2f}** above" in said_of(app)
+    app.toggle(key="all_parts_widget").set_value(True).run()
+    few, every = (calls["rows"] for calls in drawn[-2:])
+    assert len(few) == 11 and len(every) == 3 * (3 + 3 + 1) + 3
+    for rows in (few, every):
+        assert abs(sum(row["share"] for row in rows)) == pytest.approx(difference, abs=1e-4)
+        assert [row["lost"] is None for row in rows] == [False] * 3 + [True] * (len(rows) - 3)
+    # The same token twice changes both places; another step has candidates of its own.
+    app.selectbox(key="why_one").set_value(pair[1]).run()
+    assert app.query_params["why"] == f"{pair[1]}.{pair[0]}"
+    app.selectbox(key="why_step_box").set_value(1).run()
+    assert "why" not in app.query_params
+    assert app.selectbox(key="why_one").value == trace.predicted_ids[1]
+    # A head of the list opens.
+    head = next(each for each in app.button if each.key.startswith("why "))
+    head.click().run()
+    number = re.fullmatch(r"(Self|Cross)-attention layer (\d), head (\d)", head.label)
+    assert number is not None
+    kind = {"Self": "decoder_self", "Cross": "cross"}[number[1]]
+    wanted = {"kind": kind, "layer": number[2], "head": number[3], "query": "2"}
+    assert wanted.items() <= app.query_params.items()
+
+
+def test_a_link_to_tokens_that_the_model_lacks_takes_those_of_the_step(run_app: RunApp) -> None:
+    for why in ("3.999999", "5.5", "x.1", "-1.3"):
+        app = run_app(sentence=CAT, view="why", step="2", why=why)
+        trace = trace_of(app)
+        assert app.selectbox(key="why_one").value == trace.predicted_ids[1]
+    far = next(n for n in range(5, 100) if n not in trace.top_ids[1])
+    app = run_app(sentence=CAT, view="why", step="2", why=f"{far}.{trace.predicted_ids[1]}")
+    assert app.selectbox(key="why_one").value == far
+
+
+def why_links(app: AppTest) -> list[dict[str, str]]:
+    found = [each.proto for each in app.main.get("page_link") if each.proto.label.startswith("Why")]
+    return [dict(parse_qsl(each.query_string)) for each in found]
+
+
+def test_how_it_chose_and_compare_lead_to_why(run_app: RunApp) -> None:
+    app = run_app(at="beam", sentence=CAT, panel="compare", beam="3")
+    tree = beam_tree(trace_of(app))
+    (link,) = why_links(app)
+    one, other = map(int, link["why"].split("."))
+    again = run_app(**link)
+    trace, step = trace_of(again), int(link["step"])
+    assert again.selectbox(key="why_one").value == one
+    prefix = trace.predicted_ids[: step - 1]
+    last = [node for node in tree.nodes if node.step == step - 1 and node.token_id in (one, other)]
+    befores = [tuple(n.token_id for n in tree.prefix(node.parent)) for node in last]
+    assert befores.count(prefix) == 2
+    # A node off the winner's path: the translation begins as its own did.
+    away = next(n for n in tree.nodes if n.parent >= 0 and n.parent not in tree.winner)
+    app = run_app(at="beam", sentence=CAT, beam="3", a=f"{away.step + 1}.{away.rank + 1}")
+    (link,) = why_links(app)
+    trace = trace_of(run_app(**link))
+    assert trace.predicted_ids[: away.step] == tuple(n.token_id for n in tree.prefix(away.parent))
+    app = run_app(at="compare", sentence=CAT, pairing="sentences", second="A dog runs.")
+    (link,) = why_links(app)
+    again = run_app(**link)
+    assert (
+        again.selectbox(key="why_one").value == trace_of(again).predicted_ids[int(link["step"]) - 1]
+    )
+    assert not why_links(run_app(at="compare", sentence=CAT, other="beta"))
+
+
+@pytest.mark.parametrize("view", ["layers", "why"])
+def test_a_model_without_these_views_says_so(run_app: RunApp, kinds: Path, view: str) -> None:
+    pytest.importorskip("transformers")
+    for name in ("t5", "both.npz"):
+        app = run_app(kinds, checkpoint=name, sentence=CAT, view=view)
+        assert len(app.info) == 1 and "\n" not in app.info[0].value
+        assert not messages(app, "layers") and not messages(app, "player")

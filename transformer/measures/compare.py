@@ -139,7 +139,7 @@ def difference(one: Floats, other: Floats) -> Floats:
     return result
 
 
-def parting(one: Sequence[str], other: Sequence[str]) -> int | None:
+def parting(one: Sequence[object], other: Sequence[object]) -> int | None:
     """Return the first position at which two texts differ (or one ends); None if equal."""
     pairs = zip(one, other, strict=False)
     found = next((at for at, (here, there) in enumerate(pairs) if here != there), None)

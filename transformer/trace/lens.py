@@ -3,12 +3,14 @@
 `lens` reads the residual stream after every layer as if it were the last (after nostalgebraist's
 logit lens, 2020). The translation that the decoder writes from an earlier encoder layer
 (DecoderLens, Langedijk et al. 2024) is that of an edited model whose later layers are skipped:
-`later_layers_skipped`.
+`later_layers_skipped`. `logit_shares` says by formula what each part of the decoder adds to a
+choice, and `changes_without` what happens if a part is taken out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -16,7 +18,7 @@ from torch import Tensor, nn
 
 from transformer.edits.language import Edit
 from transformer.edits.model import Skipped, WithoutResidual
-from transformer.hooks import BLOCKS, Chain, Hook, Record, Site
+from transformer.hooks import BLOCKS, Chain, HeadGates, Hook, Record, Replace, Site
 from transformer.layers import Residual
 from transformer.model import Transformer
 from transformer.search.scoring import normalised
@@ -24,6 +26,14 @@ from transformer.trace.building import to_array
 from transformer.trace.inspection import check_place
 from transformer.trace.records import Lens, LogitShares, Trace
 from transformer.types import AttentionKind, Floats
+
+
+class Part(NamedTuple):
+    """A part of the decoder that adds to the logits at one step; numbers count from 0."""
+
+    kind: Literal["decoder_self", "cross", "feed_forward", "embedding", "position", "bias"]
+    layer: int | None = None  # of a head or network
+    head: int | None = None
 
 
 def lens(
@@ -128,6 +138,83 @@ def logit_shares(
         step, (one, other), float(logits[one] - logits[other]), heads, networks, embedding,
         position, bias,
     )  # fmt: skip
+
+
+def parts_of(shares: LogitShares) -> list[tuple[Part, float]]:
+    """Return every part with its share, the largest first, whatever its sign."""
+    found = [
+        (Part(kind, layer, head), float(share))
+        for kind, table in shares.heads.items()
+        if kind != "encoder_self"
+        for (layer, head), share in np.ndenumerate(table)
+    ]
+    found += [(Part("feed_forward", n), float(x)) for n, x in enumerate(shares.feed_forward)]
+    found += [
+        (Part("embedding"), shares.embedding), (Part("position"), shares.position),
+        (Part("bias"), shares.bias),
+    ]  # fmt: skip
+    return sorted(found, key=lambda each: -abs(each[1]))
+
+
+def changes_without(
+    model: Transformer, trace: Trace, shares: LogitShares, parts: Sequence[Part]
+) -> list[float]:
+    """Return the measured change of the difference of two logits when a part is taken out.
+
+    A pass for each part, in which all that follows it, LayerNorms included, sees that it is gone.
+    Heads and networks put out 0 at every step, as after the edits `off` and `ffn off`; an embedding
+    or position is taken out at the step of the shares only, and of biases those that share counts.
+    """
+    one, other = shares.ids
+    final, bias = Site("decoder", None, "final", "hidden"), model.generator.bias
+
+    def difference(part: Part | None) -> float:
+        without = None if part is None else _without(model, trace, shares.step, part)
+        hidden = _decoded(model, trace, Record([final]), without)[final][0, shares.step]
+        with torch.inference_mode():
+            logits = model.logits(hidden).double()
+            if part is not None and part.kind == "bias" and bias is not None:
+                logits -= bias.double()
+        return float(logits[one] - logits[other])
+
+    before = difference(None)
+    return [difference(part) - before for part in parts]
+
+
+def _without(model: Transformer, trace: Trace, step: int, part: Part) -> Hook:
+    """Return the hook that takes a part out; the output's own bias is left to the caller."""
+    kind, layer, head = part
+    if kind in ("decoder_self", "cross") and layer is not None and head is not None:
+        return HeadGates.of(model.config, {(kind, layer, head): 0.0})
+    if kind == "feed_forward":
+        return Replace({Site("decoder", layer, kind, "output"): torch.zeros_like})
+    if kind == "bias":
+        return Replace({site: bias.neg().add for site, bias in _biases(model).items()})
+
+    def rest(entering: Tensor) -> Tensor:
+        token = torch.tensor([trace.tgt_ids[step]], device=entering.device)
+        content, entering = model.content(token, model.tgt_embedding)[0], entering.clone()
+        here = entering[:, step] - content if kind == "embedding" else content
+        entering[:, step] = here
+        return entering
+
+    return Replace({Site("decoder", None, "embedding", "hidden"): rest})
+
+
+def _biases(model: Transformer) -> dict[Site, Tensor]:
+    """Return the decoder's biases outside its networks, by the value that each is added to."""
+    found = {Site("decoder", None, "final", "hidden"): getattr(model.decoder_norm, "bias", None)}
+    for n, layer in enumerate(model.decoder):
+        for block in BLOCKS["decoder"]:
+            around: Residual = getattr(layer, f"around_{block}")
+            if isinstance(around, Skipped):
+                continue
+            if not around.pre:
+                found[Site("decoder", n, block, "hidden")] = around.norm.bias
+            if block != "feed_forward":
+                w_o = getattr(layer, f"{block}_attention").w_o
+                found[Site("decoder", n, block, "output")] = w_o.bias
+    return {site: bias for site, bias in found.items() if bias is not None}
 
 
 def _through(norm: nn.LayerNorm, x: Tensor, read: Tensor) -> tuple[Tensor, float]:

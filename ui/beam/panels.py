@@ -38,7 +38,7 @@ from ui.core.url_state import Cell
 from ui.core.view import View
 from ui.core.widgets import UNITS, choose_one, fill, layer_and_head, units_control
 from ui.export.download import download_button, figure_for
-from ui.frame.steering import begin_with
+from ui.frame.steering import begin_with, draw_why_link
 from ui.work.cache import Computation, computed, drawn, get_translator
 
 #: The tree of a search.
@@ -95,6 +95,9 @@ def node_panel(search: Search) -> None:
     with numbers.container():
         draw_node(search, node)
         _draw_go_on_button(search, node)
+        together = tree.children[node.parent] if node.parent >= 0 else tree.steps[0]
+        if rivals := [each for each in together if each != node.index]:
+            _draw_why_link(search, node, tree.node(rivals[0]))
     with maps.container():
         _node_maps(search, node, draw_axes(search.trace))
 
@@ -117,6 +120,13 @@ def _draw_go_on_button(search: Search, node: Node) -> None:
         on_click=begin_with, args=(ids,),
         help="Search again, with every hypothesis starting with the tokens up to this one.",
     )  # fmt: skip
+
+
+def _draw_why_link(search: Search, one: Node, other: Node) -> None:
+    """Link to why the model preferred one of two nodes that follow the same tokens."""
+    prefix = [] if one.parent < 0 else [n.token_id for n in search.tree.prefix(one.parent)]
+    pair = [(node.token_id, node.token) for node in (one, other)]
+    draw_why_link(search.trace, prefix, *pair)
 
 
 def _so_far(search: Search, node: Node) -> str:
@@ -173,6 +183,8 @@ def compare_panel(search: Search) -> None:
         return
     both = compare(tree, a.index, b.index)
     st.markdown(linked(_parting(both), "log p", "nats"))
+    if not both.same:
+        _draw_why_link(search, both.a[both.shared], both.b[both.shared])
     show(branches_component(both), key="beam_branches")
     names = {"A": both.a, "B": both.b}
     tokens = {name: [node.token for node in path] for name, path in names.items()}

@@ -21,6 +21,7 @@ from ui.core.loops import cut_in_short, first_words, headline
 from ui.core.side import Side
 from ui.core.widgets import bound
 from ui.frame.changes import draw_changes, said_of_changes
+from ui.frame.steering import draw_why_link
 from ui.frame.twice import Setup
 
 
@@ -110,6 +111,14 @@ def draw_texts(setup: Setup, sides: tuple[Side, Side]) -> None:
         if edits
         else linked(where_they_differ(one, two, followed=setup.follow), "log p", "nats")
     )
+    if (
+        left.view.kind == "checkpoint" and left.view.entry.ref == right.view.entry.ref
+        and (at := parting(*(side.trace.predicted_ids for side in sides))) is not None
+        and at < min(len(side.trace.predicted_ids) for side in sides)
+    ):  # fmt: skip
+        pair = [(side.trace.predicted_ids[at], side.trace.predicted_tokens[at]) for side in sides]
+        with said:
+            draw_why_link(left.trace, left.trace.predicted_ids[:at], *pair)
     with switches.container(horizontal=True, horizontal_alignment="right"):
         st.toggle(
             "Token by token", **bound(CompareChoice.scored),

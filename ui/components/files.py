@@ -26,6 +26,7 @@ COMPONENTS: dict[str, tuple[str, ...]] = {
     "stages": (),
     "parts": (),
     "plan": ("panel",),
+    "layers": ("rows",),
     "match": ("scale", "cells"),
     "parse": ("panel",),
     "strip": (),

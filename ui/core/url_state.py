@@ -122,10 +122,10 @@ def switch(name: str) -> Param[bool]:
     )  # fmt: skip
 
 
-def parse_pair(raw: str) -> tuple[int, int]:
-    """Parse two numbers from 1, such as `5.2`."""
+def parse_pair(raw: str, least: int = 1, most: int = 99_999) -> tuple[int, int]:
+    """Parse two numbers, such as `5.2`."""
     first, _, second = raw.partition(".")
-    number = whole(1, 99_999)
+    number = whole(least, most)
     return number(first), number(second)
 
 
@@ -154,6 +154,13 @@ SHIFTED: Param[bool] = switch("shifted")
 #: The part of the model that `LAYER` and `HEAD` belong to: a head is the three of them. "both",
 #: the decoder's two parts, is what links to Translate meant before they named one.
 KIND: Param[str] = Param("kind", one_of((*ATTENTION_KINDS, "both")), "cross")
+#: The view of Translate.
+VIEW: Param[str] = Param("view", one_of(("steps", "layers", "why")), "steps")
+#: Two candidates of a step, as token ids: why the first, not the second?
+WHY: Param[tuple[int, int] | None] = Param(
+    "why", lambda raw: parse_pair(raw, 0, 9_999_999) if raw else None, None,
+    lambda pair: "" if pair is None else write_pair(pair), of="step",
+)  # fmt: skip
 
 
 def read_url() -> None:

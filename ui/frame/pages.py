@@ -134,7 +134,12 @@ PAGES: tuple[PageSpec, ...] = (
 #: stand for, as in the URL. A page in its default state is the first of its entries. Models has no
 #: door: it is behind the model's box.
 DOORS: dict[str, dict[str, tuple[str, dict[str, str]]]] = {
-    "Translate": {"Step by step": ("translate", {}), "How it chose": ("beam", {})},
+    "Translate": {
+        "Step by step": ("translate", {"view": "steps"}),
+        "Layer by layer": ("translate", {"view": "layers"}),
+        "Why X, not Y": ("translate", {"view": "why"}),
+        "How it chose": ("beam", {}),
+    },
     "Attention": {
         "All heads": ("attention", {"display": "grid"}),
         "Word links": ("attention", {"display": "heads", "units": "words"}),

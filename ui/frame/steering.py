@@ -11,11 +11,12 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from figures.labels import plain
+from figures.labels import code, plain, plain_token
 from transformer.errors import InputError
+from transformer.trace.records import Trace
 from ui.core import url_state
 from ui.core.glossary import linked
-from ui.core.url_state import STEP, Param
+from ui.core.url_state import STEP, VIEW, WHY, Param
 from ui.core.view import CHECKPOINT, View
 from ui.frame.decoding import restart
 from ui.work.cache import get_translator
@@ -197,6 +198,29 @@ def _take(view: View) -> None:
 def out_of_date(view: View) -> bool:
     """Return whether steering has changed since the view was drawn, so the page must rerun."""
     return (url_state.get(PREFIX), url_state.get(TARGET)) != (view.prefix, view.target)
+
+
+def draw_why_link(
+    trace: Trace, prefix: Sequence[int], one: tuple[int, str], other: tuple[int, str]
+) -> None:
+    """Draw the link to why the model preferred one token to another.
+
+    Args:
+        prefix: ids of the tokens before both; where the translation begins otherwise, the link
+            steers it there.
+        one, other: id and piece.
+    """
+    step, changes = len(prefix), {}
+    if trace.predicted_ids[:step] != tuple(prefix) or step >= len(trace.predicted_ids):
+        changes[PREFIX] = tuple(prefix)
+    names = [code(plain_token(piece)) for _, piece in (one, other)]
+    st.page_link(
+        "pages/translate_page.py", label=f"Why {names[0]}, not {names[1]}?",
+        icon=":material/balance:",
+        query_params=url_state.query(
+            {VIEW: "why", STEP: step + 1, WHY: (one[0], other[0]), **changes}
+        ),
+    )  # fmt: skip
 
 
 def _restart_here() -> None:

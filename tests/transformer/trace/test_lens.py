@@ -1,5 +1,6 @@
 """The lens by layers, shares of a difference of logits, and removals; against plain passes."""
 
+import copy
 import dataclasses
 
 import numpy as np
@@ -12,7 +13,14 @@ from tests.transformer.test_model import CONFIGS
 from transformer.edits.language import parse_edit, parse_edits
 from transformer.edits.model import edited
 from transformer.model import Transformer
-from transformer.trace.lens import later_layers_skipped, lens, logit_shares
+from transformer.trace.lens import (
+    Part,
+    changes_without,
+    later_layers_skipped,
+    lens,
+    logit_shares,
+    parts_of,
+)
 from transformer.trace.records import Pair, Trace
 from transformer.trace.removals import (
     Head,
@@ -60,16 +68,29 @@ def test_the_last_row_of_the_lens_is_the_models_own(model: Transformer, trace: T
     np.testing.assert_allclose(lens(skipped, trace).log_probs[-1], found.log_probs[-2], atol=1e-5)
 
 
-@pytest.mark.parametrize("edits", ["", "no residual decoder.1; skip decoder.2; scale cross.1 0.5"])
+@pytest.mark.parametrize("edits", [
+    "", "no residual decoder.1; skip decoder.2; scale cross.1 0.5",
+    "off cross.1.1; uniform decoder", "cut cross k2; ffn off decoder.1",
+    "neuron decoder.1.3 4; no positions", "no mask; swap qk cross",
+    "no scaling; skip decoder.1; shift positions 2",
+])  # fmt: skip
 def test_shares_add_up_to_the_difference(model: Transformer, trace: Trace, edits: str) -> None:
-    if model.config.n_decoder_layers == 1 and edits:
-        edits = "no residual decoder.1"
+    if model.config.n_decoder_layers == 1:
+        edits = edits.replace("skip decoder.2; ", "")
+    if model.config.positions == "relative":
+        edits = edits.replace("; shift positions 2", "")
     other = edited(model, edits)
     for step in (0, 3):
         found = logit_shares(other, trace, step, 11, 28)
         logits = logits_of(other)[step].double()
         assert found.difference == pytest.approx(float(logits[11] - logits[28]), abs=1e-5)
         assert found.total == pytest.approx(found.difference, abs=1e-4)
+        parts = parts_of(found)
+        heads = model.config.decoder_heads
+        assert len({part for part, _ in parts}) == (2 * heads + 1) * len(model.decoder) + 3
+        assert sum(share for _, share in parts) == pytest.approx(found.difference, abs=1e-4)
+        sizes = [abs(share) for _, share in parts]
+        assert sizes == sorted(sizes, reverse=True)
     with pytest.raises(ValueError, match="token"):
         logit_shares(model, trace, 0, 1, 10_000)
 
@@ -81,6 +102,50 @@ def test_a_share_is_the_effect_of_the_last_block_where_nothing_follows(trace: Tr
     share = logit_shares(model, trace, 2, 11, 28).feed_forward[-1]
     rest = logits_of(edited(model, "ffn off decoder.2"))[2] - logits_of(model)[2]
     assert float(rest[28] - rest[11]) == pytest.approx(float(share), abs=1e-6)
+
+
+def difference_of(model: Transformer, step: int) -> float:
+    logits = logits_of(model)[step].double()
+    return float(logits[11] - logits[28])
+
+
+@pytest.mark.parametrize("edits", ["", "scale decoder.1 0.5; cut cross q2"])
+def test_what_is_lost_without_a_part_is_that_of_a_model_without_it(
+    model: Transformer, trace: Trace, edits: str
+) -> None:
+    model = edited(model, edits)
+    last = model.config.n_decoder_layers
+    shares = logit_shares(model, trace, 2, 11, 28)
+    found = changes_without(model, trace, shares, [
+        Part("cross", last - 1, 0), Part("decoder_self", 0, model.config.decoder_heads - 1),
+        Part("feed_forward", last - 1),
+    ])  # fmt: skip
+    without = (f"off cross.{last}.1", f"off decoder.1.{model.config.decoder_heads}",
+               f"ffn off decoder.{last}")  # fmt: skip
+    before = difference_of(model, 2)
+    expected = [difference_of(edited(model, edit), 2) - before for edit in without]
+    assert found == pytest.approx(expected, abs=1e-5)
+
+
+def test_an_embedding_a_position_and_biases_are_taken_out(model: Transformer, trace: Trace) -> None:
+    one = dataclasses.replace(trace, tgt_ids=TGT[:1], predicted_ids=NEXT[:1])
+    shares, before = logit_shares(model, one, 0, 11, 28), difference_of(model, 0)
+    found = changes_without(model, one, shares, list(map(Part, ("embedding", "position", "bias"))))
+    with torch.no_grad():
+        other = copy.deepcopy(model)
+        other.tgt_embedding = copy.deepcopy(other.tgt_embedding)  # apart from the output's
+        other.tgt_embedding.weight[TGT[0]] = 0
+        assert found[0] == pytest.approx(difference_of(other, 0) - before, abs=1e-4)
+        if model.config.positions != "relative":
+            nowhere = edited(model, "no positions decoder")
+            assert found[1] == pytest.approx(difference_of(nowhere, 0) - before, abs=1e-5)
+        other = copy.deepcopy(model)
+        for name, weight in other.named_parameters():
+            kept = name.startswith("encoder") or ".w_q" in name or ".w_k" in name or ".w_v" in name
+            read = "around" in name and model.config.norm == "pre"
+            if name.endswith("bias") and not (kept or read or "feed_forward.w" in name):
+                weight.zero_()
+        assert found[2] == pytest.approx(difference_of(other, 0) - before, abs=1e-5)
 
 
 def test_the_batch_of_removals_is_a_loop_of_edits(model: Transformer, trace: Trace) -> None:
@@ -148,3 +213,22 @@ def test_an_earlier_encoder_layer_is_read_by_skipping_the_rest(tiny_translator: 
     hidden = first.model.encode(src).memory
     x = tiny_translator.model.encoder[0](tiny_translator.model.embed_source(src))
     torch.testing.assert_close(hidden, x)
+
+
+@pytest.mark.parametrize("edits", ["", "off cross.2.1; scale encoder.1 0.5"])
+def test_translations_from_encoder_layers_are_those_of_shorter_encoders(
+    tiny_translator: Translator, edits: str
+) -> None:
+    translator, config = tiny_translator.edited(edits), tiny_translator.config
+    found = translator.from_encoder_layers(SENTENCES[1], 3, 0.8)
+    assert len(found) == config.n_encoder_layers
+    for depth, each in enumerate(found, 1):
+        short = copy.deepcopy(translator.model)
+        short.encoder = short.encoder[:depth]
+        short.config = config.replace(n_encoder_layers=depth)
+        plain = Translator(short, tiny_translator.tokenizer, device="cpu")
+        expected = plain.translate([SENTENCES[1]], 3, 0.8)[0]
+        assert each.ids == expected.ids
+        assert each.log_probs == pytest.approx(expected.log_probs, abs=1e-4)
+    assert found[-1] == translator.translate([SENTENCES[1]], 3, 0.8)[0]
+    assert found[0].log_probs != found[-1].log_probs

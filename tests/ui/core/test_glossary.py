@@ -41,7 +41,7 @@ def test_hints_are_for_a_mouse_and_for_touch() -> None:
 
 
 def test_explanations_link_to_entries_and_show_them() -> None:
-    assert glossary.EXPLANATIONS.keys() - {"toy", "watch", "table3"} <= {
+    assert glossary.EXPLANATIONS.keys() - {"toy", "watch", "table3", "layers", "why"} <= {
         spec.url_path for spec in PAGES
     }
     for said in glossary.EXPLANATIONS.values():

@@ -1,0 +1,42 @@
+"""The views of Translate beside the player, and their choices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from transformer.trace.records import Trace
+from ui.core import url_state
+from ui.core.choice import Choice
+from ui.core.url_state import STEP, VIEW, WHY, Param
+from ui.core.view import View
+
+
+@dataclass(frozen=True)
+class TranslateChoice(Choice):
+    """The URL parameters, besides the player's place."""
+
+    view: Param[str] = VIEW
+    why: Param[tuple[int, int] | None] = WHY
+    all_parts: Param[bool] = url_state.switch("all_parts")
+
+
+class Pair(NamedTuple):
+    """Two candidates of a step, counted from 0, as token ids."""
+
+    step: int
+    one: int
+    other: int
+
+
+def pair_now(view: View, trace: Trace) -> Pair:
+    """Return the stored candidates; by default the step's own token and the best other one.
+
+    Where no step is stored, it is the least certain one.
+    """
+    step = url_state.index(STEP, len(trace.predicted_ids), int(trace.log_probs.argmin()))
+    config, stored = view.entry.config, url_state.get(WHY)
+    if stored and config and max(stored) < config.target_vocab_size and stored[0] != stored[1]:
+        return Pair(step, *stored)
+    own = trace.predicted_ids[step]
+    return Pair(step, own, next(each for each in trace.top_ids[step].tolist() if each != own))

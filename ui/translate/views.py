@@ -1,0 +1,182 @@
+"""Two views of Translate: the decoder layer by layer, and why one token and not another."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from functools import partial
+
+import streamlit as st
+
+from figures.labels import code, plain, plain_token, probability, signed
+from figures.removals import BAR, share_bars
+from transformer.measures.compare import not_shared
+from transformer.measures.words import group_labels, word_groups
+from transformer.search.records import Translation
+from transformer.trace.records import Trace
+from ui.components.layers import layers_component
+from ui.components.mount import show
+from ui.components.packing import Component
+from ui.core import url_state
+from ui.core.glossary import linked
+from ui.core.layout import current_theme, sized
+from ui.core.url_state import STEP, WHY
+from ui.core.view import View
+from ui.core.widgets import bound, fill, numbered
+from ui.export.download import download_below, download_button, figure_for
+from ui.frame.pages import open_page
+from ui.translate.choice import Pair, TranslateChoice, pair_now
+from ui.translate.exhibits import (
+    MEASURED,
+    Share,
+    earlier_layers,
+    from_encoder_layers,
+    layer_by_layer,
+    layer_table,
+    like_the_last,
+    shares_of,
+    why_not,
+)
+from ui.work.cache import Computation, computed, get_translator, made_in_turn
+from ui.work.progress import DECODING
+
+#: Parts shown before all are asked for.
+SHOWN = 10
+
+#: Words shown of a translation from an earlier layer, which often repeats itself.
+_MOST_WORDS = 40
+
+#: The table of all layers.
+LAYERS: Computation[Component[None]] = Computation(
+    "layers", (), lambda model, trace: layers_component(trace, *layer_table(model, trace))
+)
+
+
+def apart(pair: Pair) -> Computation[tuple[float, list[Share]]]:
+    """Return the computation that takes a choice apart."""
+    return Computation("why", pair, lambda model, trace: shares_of(model, trace, *pair))
+
+
+def draw_layers(view: View, trace: Trace) -> None:
+    """Draw the decoder's prediction after every layer, and what it writes from earlier ones."""
+    st.markdown(
+        "What would the decoder predict if it ended after this layer? The stronger the colour, the "
+        "more probable the token. **Bold** is the token predicted in the end; elsewhere the small "
+        "number is its rank."
+    )
+    show(computed(view, LAYERS), key="layers")
+    n_numbers = 2 * len(trace.predicted_tokens) * (1 + len(trace.cross))
+    download_below(st.container(), view, "layer-by-layer", layer_by_layer, n_numbers)
+    st.markdown(
+        "#### What it writes from each encoder layer\n\n"
+        "The decoder reads the output of an earlier encoder layer in place of the last one. Words "
+        "of the finished translation are bold; the percentage is the share of tokens in common."
+    )
+    work, model = ("from encoder layers", view.request), get_translator(view)
+    found = made_in_turn(work, lambda report: earlier_layers(model, trace, report), DECODING)
+    st.markdown("\n".join(
+        f"{n}. {_marked(each, found[-1])} :gray[{share:.0%}]"
+        for n, (each, share) in enumerate(zip(found, like_the_last(found), strict=True), 1)
+    ))  # fmt: skip
+    download_below(st.container(), view, "from-encoder-layers", from_encoder_layers)
+
+
+def _marked(one: Translation, last: Translation) -> str:
+    """Return a translation as Markdown, in which the last one's words are bold."""
+    texts = [group_labels(each.tokens, word_groups(each.tokens)) for each in (one, last)]
+    if max(map(len, texts)) <= 1:  # a string of letters is one word
+        texts = [one.tokens, last.tokens]
+    new = set(not_shared(*texts)[0])
+    words = [plain(plain_token(word, 40).removeprefix("_")) for word in texts[0]]
+    shown = [word if at in new else f"**{word}**" for at, word in enumerate(words)]
+    more = "…" if len(shown) > _MOST_WORDS else ""
+    return " ".join([*shown[:_MOST_WORDS], more]).strip() or "(nothing)"
+
+
+def draw_why(view: View, trace: Trace) -> None:
+    """Draw the choice of two candidates of a step, and what each part adds to their difference."""
+    pair = pair_now(view, trace)
+    _draw_candidates(view, trace, pair)
+    difference, shares = computed(view, apart(pair))
+    one, other = (code(_spelled(view, trace, pair.step, each)) for each in pair[1:])
+    times = math.exp(min(abs(difference), 50.0))
+    first, second = (one, other) if difference >= 0 else (other, one)
+    st.markdown(linked(
+        f"The logit of {first} is **{abs(difference):.2f}** above that of {second}, so it is "
+        f"{times:,.{0 if times >= 10 else 1}f} times as probable. Bars to the right speak for "
+        f"{one}, bars to the left for {other}; together they make the difference.",
+        "logit",
+    ))  # fmt: skip
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.toggle(f"All {len(shares)} parts", **bound(TranslateChoice.all_parts))
+        st.space("stretch")
+        download_button(
+            partial(figure_for, view, why_not, **pair._asdict()), key="why",
+            name=f"why-step-{pair.step + 1}-{pair.one}-{pair.other}", n_numbers=2 * len(shares),
+        )  # fmt: skip
+    every = url_state.get(TranslateChoice.all_parts)
+    rows = shares if every else shares[:SHOWN]
+    if rest := shares[len(rows) :]:
+        together = sum(row.share for row in rest)
+        rows = [*rows, Share(f"the other {len(rest)} parts together", together)]
+    event = st.altair_chart(
+        sized(share_bars([row._asdict() for row in rows], current_theme())), theme=None,
+        on_select="rerun", selection_mode=BAR, key=f"why_{view.request.name}_{pair}_{every}",
+        alt=f"The largest share is of {rows[0].name}, {signed(rows[0].share)}.",
+    )  # fmt: skip
+    picked = event["selection"].get(BAR)
+    if picked and picked[0].get("head"):
+        _open(picked[0], pair.step)
+        st.rerun()
+    st.caption(linked(
+        "Shares hold each LayerNorm's scale at its value in this sentence: then what a part puts "
+        "out reaches the logits by additions only. That is an approximation of its effect. The "
+        f"diamonds are measured: what the difference loses when one of the {MEASURED} largest "
+        "parts is taken out and all that follows is computed anew.",
+        "layer norm",
+    ))  # fmt: skip
+    with st.container(horizontal=True, gap="small"):
+        for row in [row for row in shares if row.head][:MEASURED]:
+            st.button(
+                f"{row.name[:1].upper()}{row.name[1:]}", key=f"why {row.name}", on_click=_open,
+                args=(row._asdict(), pair.step), icon=":material/center_focus_strong:",
+                type="tertiary", help="Open it in Inside a head.",
+            )  # fmt: skip
+
+
+def _open(row: Mapping[str, object], step: int) -> None:
+    link = {name: str(row[name]) for name in ("kind", "layer", "head")}
+    open_page("head", link | {"query": str(step + 1)})
+
+
+def _draw_candidates(view: View, trace: Trace, pair: Pair) -> None:
+    steps = [f"{n}  {plain_token(token)}" for n, token in enumerate(trace.predicted_tokens, 1)]
+    known = dict(zip(trace.top_ids[pair.step].tolist(), trace.top_log_probs[pair.step],
+                     strict=True))  # fmt: skip
+    options = [*known, *(each for each in (pair.one, pair.other) if each not in known)]
+
+    def name(token: int) -> str:
+        spelled = plain_token(_spelled(view, trace, pair.step, token))
+        return f"{spelled}  {probability(known[token])}" if token in known else spelled
+
+    def take(first: bool) -> None:
+        chosen = st.session_state["why_one" if first else "why_other"]
+        one, other = (chosen, pair.other) if first else (pair.one, chosen)
+        if one == other:  # they change places
+            one, other = pair.other, pair.one
+        url_state.put(WHY, (one, other))
+
+    boxes = st.columns(3, vertical_alignment="bottom")
+    with boxes[0]:
+        numbered("why", STEP, "Step", steps, pair.step, lambda: url_state.forget(WHY))
+    for box, key, label, token in (
+        (boxes[1], "why_one", "Why", pair.one), (boxes[2], "why_other", "and not", pair.other),
+    ):  # fmt: skip
+        fill(key, token)
+        box.selectbox(label, options, format_func=name, key=key, on_change=take,
+                      args=(key == "why_one",))  # fmt: skip
+
+
+def _spelled(view: View, trace: Trace, step: int, token: int) -> str:
+    """Return a token as it would be written at a step."""
+    return get_translator(view).tokenizer.target.shown((token,), trace.tgt_ids[step])[0]
