@@ -133,7 +133,7 @@ def draw_why(view: View, trace: Trace) -> None:
         "out reaches the logits by additions only. That is an approximation of its effect. The "
         f"diamonds are measured: what the difference loses when one of the {MEASURED} largest "
         "parts is taken out and all that follows is computed anew.",
-        "layer norm",
+        "LayerNorm",
     ))  # fmt: skip
     with st.container(horizontal=True, gap="small"):
         for row in [row for row in shares if row.head][:MEASURED]:
