@@ -58,11 +58,15 @@ def draw_texts(view: View, trace: Trace) -> None:
 
 def _draw_source(trace: Trace, edits: Collection[Edit]) -> tuple[int, ...]:
     """Draw the sentence word by word; return the positions of the chosen word, () for none."""
-    words = word_groups(trace.src_tokens, trace.src_special)
+    tokens, words = trace.src_tokens, word_groups(trace.src_tokens, trace.src_special)
+    if all(
+        len(each.strip("▁")) <= 1 for each in set(tokens) - {tokens[at] for at in trace.src_special}
+    ):
+        words = tuple((at,) for at in range(len(tokens)))  # a string of letters is no word
     chosen = url_state.index(AttentionSettings.source_word, len(words))
     hidden = [at for at, word in enumerate(words) if set(_hides("cross", word)) <= set(edits)]
     line = strip_component(
-        group_labels(trace.src_tokens, words), (), label="Sentence: choose a word to hide it",
+        group_labels(tokens, words), (), label="Sentence: choose a word to hide it",
         one_line=True, asks=True, pressed=chosen, struck=hidden,
     )  # fmt: skip
     show(line, key="sentence", on_word_change=partial(_take_word, len(words), chosen))

@@ -150,7 +150,7 @@ def test_two_sentences_travel_word_by_word() -> None:
     (tokens, _, changes, other, differs), empty = header["columns"]
     assert tokens[0] == "▁<script>" and "\u202e" not in tokens[1] and len(other) < 40
     assert changes == [0.25, -1e6] and differs and header["total"] == -2.5
-    assert empty == [[], [], [], "–", True]
+    assert empty == [[], [], [], "", True]
 
 
 FIRST = Chosen(0)

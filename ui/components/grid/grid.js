@@ -14,6 +14,7 @@
 
 // How long a kind stays on screen before the others are unpacked, in milliseconds.
 const STAY_MS = 400;
+const LEFT = Symbol.for("headlight.grid.left");
 
 function component({ root, header, body }, host) {
   const turn = (root.turn = (root.turn ?? 0) + 1);
@@ -36,7 +37,7 @@ function mount(root, host, header, kinds) {
   root.unwatch?.();
   const { turn } = root;
   const choice = syncChoice(host, header);
-  const focused = root.getRootNode().activeElement?.dataset ?? {}; // building anew would lose it
+  const focused = root.getRootNode().activeElement?.dataset ?? leftBy(root); // building anew would lose it
   const stage = make("div", "stage");
   const note = make("p", "readout");
   let kind = null; // the one on screen
@@ -79,6 +80,7 @@ function mount(root, host, header, kinds) {
     const out = !heads.every((head) => kind.off.has(String(head)));
     for (const head of heads) kind.off[out ? "add" : "delete"](String(head));
     lightOff();
+    window[LEFT] = { root, at: root.getRootNode().activeElement?.dataset };
     if (!join) host.setTriggerValue("switch", { kind: kind.name, heads, join });
   };
   let held = [];
@@ -153,12 +155,21 @@ function mount(root, host, header, kinds) {
   const [row, column] = (focused.at ?? focused.turns ?? "").split(" ");
   if (kind.pane.cells[row]?.[column]) {
     const map = reach(kind.pane.cells, [row, column]);
-    (focused.turns ? switchOf(map) ?? map : map).focus();
+    (focused.turns ? switchOf(map) ?? map : map).focus({ preventScroll: true });
   }
   if (focused.kind) root.querySelector(`.kind[data-kind="${focused.kind}"]`)?.focus();
   // Kinds that may be chosen next are unpacked once these stay: not while moments of a training or
   // sentences follow one another.
   setTimeout(() => root.turn === turn && kinds.forEach((each) => each.here && each.open()), STAY_MS);
+}
+
+// The focus that was in the grid when a switch was turned, if the page has mounted the grid anew since
+// and nothing else has it.
+function leftBy(root) {
+  const left = window[LEFT];
+  if (!left?.at || left.root === root || document.activeElement !== document.body) return {};
+  delete window[LEFT];
+  return left.at;
 }
 
 // Where the combined maps are: the last row and column.

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
+from figures.labels import show_token
 from figures.palette import THEMES, signed_table
 from ui.components.packing import Component, finite, labels
 
@@ -85,7 +86,7 @@ def beside_component(
         "edited translation",
         "columns": [
             [labels(each.tokens, 28), [*map(finite, each.log_probs)],
-             [*map(finite, each.changes)], *labels([each.other or "–"], 28), each.differs]
+             [*map(finite, each.changes)], each.other and show_token(each.other, 28), each.differs]
             for each in columns
         ],
         "total": finite(total),

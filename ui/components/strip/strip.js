@@ -49,10 +49,9 @@ function besides(root, { columns, total, ends }) {
       const title = `${token}: log p ${signed(logs[i])}, now ${signed(logs[i] + changes[i])} nats`;
       return make("span", "piece", make("bdi", "text", plain(token)), change(changes[i], { title: plain(title) }));
     });
-    const now = make("bdi", "text", plain(other));
-    const below = same ? [] : differs
-      ? make("span", "now", make("span", "unseen", " becomes "), now)
-      : make("span", "now", { "aria-hidden": true }, now);
+    const said = differs ? make("span", "unseen", other ? " becomes " : " is gone") : [];
+    const now = other ? make("bdi", "text", plain(other)) : make("span", "", { "aria-hidden": true }, "–");
+    const below = same ? [] : make("span", "now", differs ? {} : { "aria-hidden": true }, said, now);
     return make("span", differs ? "token beside differs" : "token beside", { role: "listitem" },
       make("span", "pieces", pieces), below);
   });
