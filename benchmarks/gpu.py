@@ -1,8 +1,6 @@
 """Checks and figures on a GPU, in one run of at most ten minutes.
 
     PYTHONPATH=. python3 benchmarks/gpu.py --checkpoint DIR --out DIR [--seconds 540]
-    PYTHONPATH=. python3 benchmarks/gpu.py --only recipe --train RECIPE --data DIR --out DIR
-    python benchmarks/gpu.py --join PIECES --out RUN
 
 It needs torch, numpy, sentencepiece, safetensors and tqdm. Each figure is a line of JSON, printed
 and added to `figures.jsonl` as soon as it is measured. The parts:
@@ -10,8 +8,6 @@ and added to `figures.jsonl` as soon as it is measured. The parts:
 - same: token ids and attention maps on the GPU equal those of the CPU.
 - decoding: the paper's base shape with random weights, beside `transformers` if it is installed.
 - training: `Trainer`'s updates of the base shape in bfloat16, as a share of the card's peak.
-- recipe: updates of a recipe until the time is used up. The run comes back as pieces below 16 MiB;
-  --pieces DIR continues such a run, and --join makes a run folder of them.
 
 A failure is reported as a line, and the rest goes on. --tiny takes small sizes, for a dry run on a
 CPU.
@@ -21,8 +17,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import hashlib
-import io
 import itertools
 import json
 import math
@@ -30,7 +24,6 @@ import random
 import signal
 import statistics
 import sys
-import tarfile
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -48,7 +41,7 @@ from transformer.config import ModelConfig, preset  # noqa: E402
 from transformer.text.tokenizer import EOS_ID, Tokenizer  # noqa: E402
 
 #: Shares of the time that each part may take of what is left for it and those after it.
-PARTS = {"same": 1, "decoding": 2, "training": 4, "recipe": 5}
+PARTS = {"same": 1, "decoding": 2, "training": 4}
 #: Dense bfloat16 operations a second at most, by a part of the card's name (NVIDIA's data sheets).
 PEAKS = {"H100": 989e12, "H200": 989e12, "A100": 312e12}
 #: Largest difference of an attention weight on the two devices, both in float32.
@@ -57,8 +50,6 @@ SENTENCES = (
     "A man is riding a bicycle.", "Two dogs play in the snow near a red house.", "Hello!",
     "A little girl climbs into a wooden playhouse while her brother watches her from a tree.",
 )  # fmt: skip
-#: Bytes of a piece, and of all that may come back.
-PIECE, MOST = 15 * 2**20, 60 * 2**20
 
 
 class OutOfTime(BaseException):
@@ -349,93 +340,18 @@ def _measure(run: Run, name: str, trained: Any) -> None:
         run.say("training", f"{name}, GPU alone", ms_per_update=round(busy, 2))
 
 
-def recipe(run: Run) -> None:
-    """Make updates of a recipe until the time is used up, and pack the run in pieces."""
-    from transformer.training.recipe import Recipe
-    from transformer.training.run import train
-
-    given, folder = run.given, Path(tempfile.mkdtemp()) / "run"
-    if given.pieces:
-        join(given.pieces, folder)
-    wanted = Recipe.load(given.train)
-    try:
-        train(
-            wanted, given.data, folder, resume=True, device=run.device, show_progress=False,
-            stop_at=run.until - (1 if run.tiny else 25),
-        )  # fmt: skip
-    finally:
-        if (folder / "metrics.jsonl").exists():
-            lines = (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-            for line in lines[:: max(1, len(lines) // 40)]:
-                run.say("recipe", "log", **json.loads(line))
-        if (folder / "state.pt").exists():
-            run.say("recipe", "pieces", **pack(folder, run.out))
-
-
-def pack(folder: Path, out: Path) -> dict[str, Any]:
-    """Write a run folder as numbered pieces beside `pieces.json`; return what that says.
-
-    Of Adam's state only the second moments come along, in bfloat16: the first moments follow the
-    gradients anew within some 20 updates.
-    """
-    state = torch.load(folder / "state.pt", map_location="cpu", weights_only=True)
-    for moments in state["optimizer"]["state"].values():
-        mean = moments["exp_avg"]
-        moments["exp_avg"] = torch.zeros((), dtype=torch.bfloat16).expand(mean.shape)
-        moments["exp_avg_sq"] = moments["exp_avg_sq"].bfloat16()
-    torch.save(state, folder / "state.pt")
-    whole = io.BytesIO()
-    with tarfile.open(fileobj=whole, mode="w") as archive:
-        for name in ("recipe.json", "tokenizer.model", "metrics.jsonl", "state.pt"):
-            if (folder / name).exists():
-                archive.add(folder / name, name)
-    content = whole.getvalue()
-    if len(content) > MOST:
-        raise ValueError(f"the run has {len(content):,} bytes, and at most {MOST:,} may come back")
-    parts = [content[start : start + PIECE] for start in range(0, len(content), PIECE)]
-    for number, part in enumerate(parts):
-        (out / f"piece-{number}").write_bytes(part)
-    about = {
-        "pieces": len(parts), "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest(),
-        "update": state["progress"]["update"],
-    }  # fmt: skip
-    (out / "pieces.json").write_text(json.dumps(about))
-    return about
-
-
-def join(pieces: Path, folder: Path) -> None:
-    """Make a run folder of pieces, which `train --resume` continues.
-
-    Raises: `ValueError` if they are not those of `pieces.json`.
-    """
-    about = json.loads((pieces / "pieces.json").read_text())
-    content = b"".join((pieces / f"piece-{k}").read_bytes() for k in range(about["pieces"]))
-    if hashlib.sha256(content).hexdigest() != about["sha256"]:
-        raise ValueError(f"{pieces}: the pieces do not have the checksum of pieces.json")
-    folder.mkdir(parents=True)
-    with tarfile.open(fileobj=io.BytesIO(content)) as archive:
-        archive.extractall(folder, filter="data")
-
-
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--out", type=Path, required=True, help="folder for figures and pieces")
+    parser.add_argument("--out", type=Path, required=True, help="folder for figures")
     parser.add_argument("--seconds", type=float, default=540, help="of all parts together")
     parser.add_argument("--only", nargs="+", choices=PARTS, help="default: all")
     parser.add_argument("--checkpoint", default="checkpoints/multi30k-en-de", help="for `same`")
-    parser.add_argument("--train", metavar="RECIPE", help="for `recipe`; default: without it")
-    parser.add_argument("--data", type=Path, default=Path("data"), help="text of the recipe")
-    parser.add_argument("--pieces", type=Path, help="continue this run of the recipe")
-    parser.add_argument("--join", type=Path, metavar="PIECES", help="make a run folder of pieces")
     parser.add_argument("--device", choices=("cuda", "cpu"))
     parser.add_argument("--tiny", action="store_true", help="small sizes, to try the script")
     given = parser.parse_args(arguments)
-    if given.join:
-        join(given.join, given.out)
-        return
     run = Run(given)
-    tasks = {"same": same, "decoding": decoding, "training": training, "recipe": recipe}
-    names = [name for name in given.only or PARTS if name != "recipe" or given.train]
+    tasks = {"same": same, "decoding": decoding, "training": training}
+    names = given.only or [*PARTS]
     with run.part("card", 30):
         card(run)
     for index, name in enumerate(names):

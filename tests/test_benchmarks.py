@@ -6,13 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 from benchmarks import gpu, train, views
 from benchmarks.random_marian import BASE, TINY, sources
 from benchmarks.translate import Times, ratios
 from benchmarks.turns import Figure, report
-from transformer.training import run
 
 
 def test_figures_stand_beside_their_aims(capsys: pytest.CaptureFixture[str]) -> None:
@@ -99,20 +97,6 @@ def test_training_is_compared_by_medians_and_in_turns() -> None:
     assert losses == {"a": 5, "b": 6}
 
 
-PAIRS = """
-[model]
-preset = "tiny"
-[tokenizer]
-vocab_size = 60
-[data]
-corpora = ["pairs.tsv"]
-[training]
-epochs = 100000
-batch_tokens = 100
-save_every = 10
-"""
-
-
 def gpu_figures(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dict[str, Any]]:
     gpu.main([*arguments, "--tiny", "--device", "cpu"])
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines() if line[0] == "{"]
@@ -127,33 +111,6 @@ def test_all_parts_of_a_gpu_run(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert {line.get("library") for line in lines} >= {"headlight", "transformers"}
     assert [line["figure"] for line in lines if "tflops" in line] == ["eager", "eager, repeatable"]
     assert len((tmp_path / "figures.jsonl").read_text().splitlines()) == len(lines)
-
-
-def test_a_gpu_run_of_a_recipe_comes_back_in_pieces_and_goes_on(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(gpu, "PIECE", 100_000)
-    # The time is used up after one update, on any machine.
-    train_all = run.train
-    monkeypatch.setattr(run, "train", lambda *given, **options: train_all(
-        *given, **options | {"stop_at": 0.0}
-    ))  # fmt: skip
-    (tmp_path / "pairs.toml").write_text(PAIRS)
-    numbers = [f"{n} {n + 1}\t{n + 1} {n}\n" for n in range(100)]
-    (tmp_path / "pairs.tsv").write_text("".join(numbers))
-    recipe = ("--only", "recipe", "--train", str(tmp_path / "pairs.toml"))
-    recipe += ("--data", str(tmp_path))
-    first, second = tmp_path / "first", tmp_path / "second"
-    gpu_figures(capsys, *recipe, "--out", str(first))
-    gpu_figures(capsys, *recipe, "--pieces", str(first), "--out", str(second))
-    before, after = (json.loads((each / "pieces.json").read_text()) for each in (first, second))
-    assert before["pieces"] > 1 and (before["update"], after["update"]) == (1, 2)
-    gpu.main(["--join", str(second), "--out", str(tmp_path / "run")])
-    state = torch.load(tmp_path / "run" / "state.pt", weights_only=True)
-    assert state["progress"]["update"] == after["update"]
-    (second / "piece-1").write_bytes(b"other")
-    with pytest.raises(ValueError, match="checksum"):
-        gpu.join(second, tmp_path / "other")
 
 
 def test_operations_and_weights_are_counted_by_hand() -> None:

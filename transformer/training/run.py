@@ -6,7 +6,6 @@ This module sets up text, tokenizer and folder; `transformer.training.trainer` r
 from __future__ import annotations
 
 import logging
-import math
 from pathlib import Path
 
 from transformer.device import resolve_device
@@ -32,7 +31,6 @@ def train(
     device: str = "auto",
     tensorboard: bool = False,
     show_progress: bool = True,
-    stop_at: float = math.inf,
 ) -> Path:
     """Run a recipe on the text under `data`, write a checkpoint to `out`, and return that.
 
@@ -40,7 +38,6 @@ def train(
         resume: continue the run in `out`, or start one if there is none.
         download: first fetch the corpora that `data` lacks (see `transformer.training.download`).
         device: "auto", "cpu" or "cuda".  tensorboard: also write events for TensorBoard.
-        stop_at: see `Trainer.run`.
 
     Raises: `ConfigError` if `out` holds a run of another recipe or text, `DataError` if text is
         missing, `InputError` if the device is not available, `TrainingError` if the loss diverges.
@@ -64,9 +61,7 @@ def train(
             trainer.start_from(Path(recipe.training.init))
         try:
             with repeatable(device):
-                return trainer.run(
-                    show_progress=show_progress, tensorboard=tensorboard, stop_at=stop_at
-                )
+                return trainer.run(show_progress=show_progress, tensorboard=tensorboard)
         except KeyboardInterrupt:
             log.warning("stopped at update %d; --resume continues", trainer.progress.update)
             raise

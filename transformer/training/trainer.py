@@ -91,7 +91,6 @@ class Trainer:
             fused=True,
         )
         self.progress = Progress()
-        self._stop_at = math.inf
         self.bfloat16 = wants_bfloat16(self.settings.precision, device)
         limit = self.config.max_positions
         self._encoded = encode_pairs(corpus.train, tokenizer, limit)
@@ -105,15 +104,8 @@ class Trainer:
                 n_pairs - n_kept, n_pairs, limit - 1,
             )  # fmt: skip
 
-    def run(
-        self, *, show_progress: bool = True, tensorboard: bool = False, stop_at: float = math.inf
-    ) -> Path:
-        """Train to the end of the recipe and write the checkpoint. Returns its folder.
-
-        Args: stop_at: by `time.monotonic`; stop then, with a state to resume from. Only for a
-            single process.
-        """
-        self._stop_at = stop_at
+    def run(self, *, show_progress: bool = True, tensorboard: bool = False) -> Path:
+        """Train to the end of the recipe and write the checkpoint. Returns its folder."""
         n_updates, shown = self.n_updates, show_progress and self.world.leads
         if self.settings.compile:
             self.objective = compiled(self.objective, self._try_out, show_progress=shown)
@@ -128,9 +120,6 @@ class Trainer:
         with bar, contextlib.closing(board) if board else contextlib.nullcontext():
             while self.progress.epoch < self.settings.epochs and not self._done:
                 self._epoch(n_updates, bar, board)
-                if time.monotonic() > self._stop_at:
-                    log.info("stopped at update %d; --resume continues", self.progress.update)
-                    return self.folder.path
         return self.finish()
 
     def _try_out(self, objective: nn.Module) -> None:
@@ -184,8 +173,7 @@ class Trainer:
         )
         if snapshots and progress.update == 0 and self.world.leads:
             self.folder.save_snapshot(self.model, 0)
-        stops = self._done
-        while progress.batch < len(batches) and not stops:
+        while progress.batch < len(batches) and not self._done:
             rate = learning_rate(progress.update + 1, self.settings, self.config.d_model, n_updates)
             begun.append(self.begin_update(batches[progress.batch], rate))
             progress.update += 1
@@ -194,8 +182,7 @@ class Trainer:
             logs, keeps = progress.update % LOG_EVERY == 0, progress.update in snapshots
             saves = bool(save_every) and progress.update % save_every == 0
             bar.update()
-            stops = self._done or time.monotonic() > self._stop_at
-            ends = stops or progress.batch == len(batches)
+            ends = self._done or progress.batch == len(batches)
             if self.device.type != "cpu" and not (logs or keeps or saves or ends):
                 continue  # reading a loss would make a GPU wait for its next update
             for each in begun:
