@@ -5,17 +5,14 @@
 The imports are made once; the work of every trial, and the check after it, are copies of this
 process. Prints a line of JSON for each work.
 
-A full disk is a small tmpfs, which needs a mount namespace (`unshare --mount`); without one, or
-outside Linux, the largest file that the work may write is limited instead.
+A full disk is a limit of the largest file that the work may write.
 """
 
 import importlib
 import json
-import os
 import random
 import resource
 import signal
-import subprocess
 import sys
 import time
 from collections import Counter
@@ -27,9 +24,6 @@ import torch
 
 from tests.faults.works import WORKS, Work
 from tests.forks import forked
-
-#: Bytes of the tmpfs; more than any work here writes.
-_DISK = 16 * 2**20
 
 #: What a work may say when it has no room.
 _FULL = ("No space left on device", "File too large", "are free on the server")
@@ -78,14 +72,14 @@ class Trials:
         self.undisturbed(count + 1)
         return {"trials": count, "killed": killed, "found": dict(self.found)}
 
-    def fill(self, count: int, mounted: bool) -> dict[str, object]:
+    def fill(self, count: int) -> dict[str, object]:
         self.undisturbed(0)
         needed = self.work.writes
         failed = 0
         for number in range(1, count + 1):
             self.must(partial(self.work.begin, self.place, number), "beginning")
             room = self.rng.randrange(1, needed)
-            status, said = self._with_room(room, number, mounted)
+            status, said = forked(partial(self._with_room, room, number), self.log)
             lines = said.strip().splitlines()
             assert "Traceback" not in said, said
             assert status in (0, 2), f"status {status} with {room:,} bytes\n{said}"
@@ -96,34 +90,12 @@ class Trials:
                     assert lines[-1].startswith("python -m transformer "), said
             self.found[self.check(f"a disk with {room:,} bytes")] += 1
         self.undisturbed(count + 1)
-        how = "tmpfs" if mounted else "largest file"
-        return {"trials": count, "full": failed, "found": dict(self.found), "disk": how}
+        return {"trials": count, "full": failed, "found": dict(self.found)}
 
-    def _with_room(self, room: int, number: int, mounted: bool) -> tuple[int, str]:
-        def work() -> int:
-            if not mounted:
-                resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
-                signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-            return self.work.run(self.place, number)
-
-        filler = self.place / "filler"
-        if mounted:
-            free = os.statvfs(self.place)
-            with open(filler, "wb") as out:
-                size = max(1, free.f_bavail * free.f_frsize - room)
-                os.posix_fallocate(out.fileno(), 0, size)
-        try:
-            return forked(work, self.log)
-        finally:
-            filler.unlink(missing_ok=True)
-
-
-def mount(place: Path) -> bool:
-    """Mount a small tmpfs in this process's own namespace; return whether that worked."""
-    command = ["mount", "-t", "tmpfs", "-o", f"size={_DISK}", "tmpfs", str(place)]
-    if os.environ.get("HEADLIGHT_SOAK_MOUNT") != "1":
-        return False
-    return subprocess.run(command, check=False).returncode == 0
+    def _with_room(self, room: int, number: int) -> int:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        return self.work.run(self.place, number)
 
 
 #: What commands import when they run.
@@ -144,9 +116,8 @@ def main() -> None:
         folder = Path(where) / name
         (folder / "inputs").mkdir(parents=True)
         trials = Trials(WORKS[name](folder / "inputs"), folder, random.Random(f"{seed} {name}"))
-        mounted = fault == "disk" and mount(trials.place)
         trials.must(trials.work.prepare, "preparing")
-        found = trials.kill(int(count)) if fault == "kill" else trials.fill(int(count), mounted)
+        found = trials.kill(int(count)) if fault == "kill" else trials.fill(int(count))
         print(json.dumps({"work": name, "fault": fault, "seed": int(seed), **found}), flush=True)
 
 

@@ -58,10 +58,11 @@ def sentence(rng: random.Random, words: int = 7) -> str:
 
 @contextmanager
 def faulty(root: Path, port: int = 0, **environment: str) -> Iterator[Server]:
-    clock, log = root.with_name("clock"), root.with_name("log.txt")
-    command = ["-m", "tests.pages.altered_server", "clock", str(clock)]
+    command = ["-m", "tests.pages.altered_server", str(root.with_name("caches")), str(320 * 2**20)]
     variables = {"TMPDIR": str(root.with_name("temporary")), **environment}
-    with serving(log, command, checkpoints=root, environment=variables, port=port) as server:
+    with serving(
+        root.with_name("log.txt"), command, checkpoints=root, environment=variables, port=port
+    ) as server:
         yield server
 
 
@@ -243,27 +244,3 @@ def test_a_checkpoint_changed_in_use(
     note(test="changed checkpoints", trials=trials(8), seed=SEED, pages=done, read=read.total())
     for line in read:
         assert line.startswith("alpha") and CHANGED.search(line.replace("\\", "")), read  # as shown
-
-
-def test_the_clock_jumps(root: Path, rng: random.Random) -> None:
-    clock, seen = root.with_name("clock"), list[str]()
-    clock.write_text("0")
-    with (
-        faulty(root, HEADLIGHT_BUDGET_SECONDS="100000") as server,
-        Session(server.address) as session,
-        Session(server.address) as trainer,
-    ):
-        trainer.open("training", toy_updates="3000")
-        trainer.press("Start")
-        session.open(checkpoint="alpha")
-        for _ in range(trials(6)):
-            years = rng.uniform(-40, 60)
-            clock.with_suffix(".new").write_text(f"{years * 365 * 86400:.0f}")
-            clock.with_suffix(".new").replace(clock)
-            session.type("Sentence", sentence(rng), "Translate")
-            seen += notices(session)
-            session.open(rng.choice(("attention", "beam", "models", "")), checkpoint="alpha")
-            trainer.rerun()
-            seen += notices(session) + notices(trainer)
-    note(test="clock", trials=trials(6), seed=SEED, read=len(seen))
-    assert not [line for line in seen if "import" not in line.lower()], seen

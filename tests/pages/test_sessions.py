@@ -24,7 +24,7 @@ CACHE_BYTES = 3 * 2**20
 @contextmanager
 def small_caches(file: Path, nbytes: int = CACHE_BYTES) -> Iterator[Server]:
     """The app with a cache of so many bytes, whose size `file` records, see altered_server.py."""
-    command = ["-m", "tests.pages.altered_server", "cache", str(file), str(nbytes)]
+    command = ["-m", "tests.pages.altered_server", str(file), str(nbytes)]
     with serving(file.with_name("log.txt"), command) as running:
         yield running
 

@@ -1,4 +1,4 @@
-"""Runs as processes: compiled, killed within saves, in two that torchrun starts.
+"""Runs as processes: compiled, and in two that torchrun starts.
 
 They take a minute: see `make soak`.
 """
@@ -64,48 +64,6 @@ def test_compiled_updates_are_the_same() -> None:
             gradients = torch.autograd.grad(loss, list(model.parameters()))
             results.append([loss.detach(), nll, *gradients])
         torch.testing.assert_close(results[1], results[0], atol=1e-4, rtol=1e-4)
-
-
-#: Starts the run again and again in forked processes. Each is killed at one of the calls that make
-#: a file safe or name it, a later one each time: before, within and after saves of every kind.
-KILLS_WITHIN_SAVES = """
-import os, signal, sys
-from transformer.training import run as _  # what takes long to import
-from transformer.__main__ import main
-
-def run(kill_at):
-    calls = iter(range(1, 10**9))
-    for name in ("fsync", "replace"):
-        def deadly(*args, real=getattr(os, name)):
-            if next(calls) == kill_at:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return real(*args)
-        setattr(os, name, deadly)
-    return main(["train", *sys.argv[1:], "--resume", "--quiet", "--device", "cpu"])
-
-kills = 0
-for kill_at in (*range(1, 13), 0):
-    child = os.fork()
-    if child == 0:
-        os._exit(run(kill_at))
-    status = os.waitpid(child, 0)[1]
-    kills += os.WIFSIGNALED(status)
-print(kills, status)
-"""
-
-
-def test_killed_in_the_middle_of_saves(data: Path, tmp_path: Path) -> None:
-    path = runs.recipe(data, save_every=2)
-    runs.run(path, tmp_path / "whole")
-    command = [sys.executable, "-c", KILLS_WITHIN_SAVES, str(path)]
-    command += ["--data", str(data), "--out", str(tmp_path / "cut")]
-    done = subprocess.run(
-        command, env=runs.environment(), capture_output=True, text=True, timeout=200
-    )
-    kills, status = map(int, done.stdout.split()[-2:])
-    assert status == 0, done.stderr
-    assert kills == 12
-    runs.assert_same_bits(tmp_path / "whole", tmp_path / "cut")
 
 
 @pytest.fixture
