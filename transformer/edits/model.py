@@ -180,31 +180,35 @@ def _edit_heads(
 ) -> None:  # fmt: skip
     block = model.attention_block(kind, layer)
     ones = torch.ones(block.n_heads, device=block.w_q.weight.device)
-    factors, wide, swapped, is_held = ones, ones.clone(), ones == 0, ones == 0  # each [H]
+    factors, wide, uniform = ones, ones.clone(), ones == 0  # each [H]
+    swapped, is_held = uniform.clone(), uniform.clone()
     for edit in edits:
         heads = slice(None) if edit.index is None else edit.index
         if edit.verb in ("off", "scale"):
             factors[heads] *= edit.value or 0.0
         elif edit.verb == "uniform":
-            wide[heads] = 0
+            uniform[heads] = True
+        elif edit.verb == "no scaling":
+            wide[heads] = math.sqrt(block.d_k)
         elif edit.verb == "swap qk":
             swapped[heads] = True
         elif edit.verb == "mean":
             is_held[heads] = True
-    if any(edit.verb == "no scaling" for edit in edits):
-        wide *= math.sqrt(block.d_k)
     if swapped.any():
         _exchange(block.w_q, block.w_k, swapped.repeat_interleave(block.d_k))
-    uniform = wide == 0
+    wide[uniform] = 0
     _scale(block.w_q, wide.repeat_interleave(block.d_k))
     _scale(block.w_v, factors.repeat_interleave(block.d_v))
     cuts = tuple(edit for edit in edits if edit.verb == "cut")
     relative = bool(uniform.any()) and model.distances(kind, 1, 1) is not None
-    if cuts or is_held.any() or relative:
+    if cuts or is_held.any() or relative or isinstance(block, EditedAttention):
         block.__class__ = EditedAttention
         assert isinstance(block, EditedAttention)
-        block.cuts = cuts
-        block.even = (~uniform).float()[:, None, None]
+        block.cuts = (*block.cuts, *cuts)  # with those of an earlier edit of this model
+        even = (~uniform).float()[:, None, None]
+        block.even = even if block.even is None else even * block.even
+        if block.held is not None:
+            block.held = block.held * factors[:, None]
     if is_held.any():
         if means is None or (kind, layer) not in means:
             raise InputError(
@@ -212,8 +216,11 @@ def _edit_heads(
                 "known; give `means`, from `head_means`"
             )
         assert isinstance(block, EditedAttention)
-        held = means[kind, layer].to(block.w_v.weight)
-        block.held, block.is_held = held * factors[:, None], is_held
+        held = means[kind, layer].to(block.w_v.weight) * factors[:, None]
+        if block.held is not None and block.is_held is not None:
+            held = torch.where(block.is_held[:, None], block.held, held)
+            is_held = is_held | block.is_held
+        block.held, block.is_held = held, is_held
 
 
 def _edit_rest(model: Transformer, edit: Edit) -> None:

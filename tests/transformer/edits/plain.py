@@ -1,0 +1,157 @@
+"""Every edit as a hook on the original model: a plain reference for edited models."""
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from transformer.edits.language import KINDS, Edit, parse_edits
+from transformer.edits.model import Means
+from transformer.hooks import Hooks, Site
+from transformer.model import Transformer
+from transformer.search.beam import StepOutput
+
+
+class PlainEdits(Hooks):
+    """Edits of a model that reads one sentence, whole, in every row; without a cache or padding."""
+
+    def __init__(
+        self, model: Transformer, edits: str | Sequence[Edit], means: Means | None = None
+    ) -> None:
+        self.model, self.edits, self.means = model, parse_edits(edits), means
+        self.seen: dict[Site, Tensor] = {}
+
+    def of(self, verb: str, site: Site) -> list[Edit]:
+        """The edits of one verb at a site's heads or layer."""
+        return [
+            edit for edit in self.edits
+            if edit.verb == verb and edit.layer in (None, site.layer)
+            and (edit.where is None or (
+                KINDS[edit.where] == site.kind if edit.of_heads else edit.where == site.stack
+            ))
+        ]  # fmt: skip
+
+    def heads(self, verb: str, site: Site, n_heads: int) -> list[int]:
+        """The heads that edits of one verb are for."""
+        chosen = {edit.index for edit in self.of(verb, site)}
+        return [head for head in range(n_heads) if chosen & {None, head}]
+
+    def __call__(self, site: Site, value: Tensor) -> Tensor:
+        value = getattr(self, f"at_{site.name}", lambda site, value: value)(site, value.clone())
+        self.seen[site] = value
+        return value
+
+    def at_hidden(self, site: Site, value: Tensor) -> Tensor:
+        if site.block == "embedding":
+            return self.embedded(site, value)
+        if site.block == "final":
+            return value
+        layer = getattr(self.model, site.stack)[site.layer]
+        around = getattr(layer, f"around_{site.block}")
+        if self.of("skip", site):
+            return self.before(site)
+        if self.of("no residual", site):
+            output = self.seen[site._replace(name="output")]
+            return output if self.model.config.norm == "pre" else around.norm(output)
+        return value
+
+    def before(self, site: Site) -> Tensor:
+        """The stream in front of a block."""
+        blocks = ["self", "feed_forward"] if site.stack == "encoder" else [
+            "self", "cross", "feed_forward"]  # fmt: skip
+        at = blocks.index(site.block)
+        if at:
+            return self.seen[site._replace(block=blocks[at - 1])]
+        if site.layer:
+            return self.seen[site._replace(layer=site.layer - 1, block="feed_forward")]
+        return self.seen[Site(site.stack, None, "embedding", "hidden")]
+
+    def embedded(self, site: Site, value: Tensor) -> Tensor:
+        positions = getattr(self.model, "src_positions" if site.stack == "encoder" else
+                            "tgt_positions")  # fmt: skip
+        n = value.size(1)
+        shift = int(sum(edit.value or 0 for edit in self.edits if edit.verb == "shift positions"))
+        bare = value - positions(0, n)
+        return bare if self.of("no positions", site) else bare + positions(shift, n)
+
+    def at_q(self, site: Site, value: Tensor) -> Tensor:
+        block = self.model.attention_block(site.kind, site.layer)
+        x = self.seen[site._replace(name="input")]
+        other = block.w_k(x).view(*x.shape[:2], block.n_heads, -1).transpose(1, 2)
+        heads = self.heads("swap qk", site, block.n_heads)
+        value[:, heads] = other[:, heads]
+        return value
+
+    def at_k(self, site: Site, value: Tensor) -> Tensor:
+        block = self.model.attention_block(site.kind, site.layer)
+        x = self.seen[site._replace(name="input")]
+        if site.kind == "cross":
+            x = self.seen[Site("encoder", None, "final", "hidden")]
+        other = block.w_q(x).view(*x.shape[:2], block.n_heads, -1).transpose(1, 2)
+        heads = self.heads("swap qk", site, block.n_heads)
+        value[:, heads] = other[:, heads]
+        return value
+
+    def at_scores(self, site: Site, value: Tensor) -> Tensor:
+        q, k = (self.seen[site._replace(name=name)] for name in ("q", "k"))
+        products = q @ k.mT / math.sqrt(q.size(-1))
+        wide = self.heads("no scaling", site, q.size(1))
+        relative = self.model.distances(site.kind, q.size(2), k.size(2))
+        products[:, wide] *= math.sqrt(q.size(-1))
+        stack = site._replace(block="embedding")
+        if relative is not None and not self.of("no positions", stack):
+            products = products + relative
+        products[:, self.heads("uniform", site, q.size(1))] = 0
+        return products
+
+    def at_weights(self, site: Site, value: Tensor) -> Tensor:
+        scores = self.seen[site._replace(name="scores")]
+        n, m = scores.shape[2:]
+        allowed = torch.ones_like(scores, dtype=torch.bool)
+        if site.kind == "decoder_self" and not self.of("no mask", site._replace(block="self")):
+            allowed = allowed & (torch.arange(m) <= torch.arange(n)[:, None])
+        for edit in self.of("cut", site):
+            for head in range(scores.size(1)) if edit.index is None else [edit.index]:
+                for query in range(n) if edit.query is None else [edit.query]:
+                    for key in range(m) if edit.key is None else [edit.key]:
+                        if query < n and key < m:
+                            allowed[:, head, query, key] = False
+        largest = scores.masked_fill(~allowed, -1e30).amax(-1, keepdim=True)
+        raised = torch.where(allowed, (scores - largest).exp(), 0.0)
+        return raised / raised.sum(-1, keepdim=True).clamp(min=1e-30)
+
+    def at_heads(self, site: Site, value: Tensor) -> Tensor:
+        for head in self.heads("mean", site, value.size(1)):
+            value[:, head] = self.means[site.kind, site.layer][head]
+        for edit in self.of("off", site) + self.of("scale", site):
+            heads = slice(None) if edit.index is None else edit.index
+            value[:, heads] *= edit.value or 0.0
+        return value
+
+    def at_inner(self, site: Site, value: Tensor) -> Tensor:
+        for edit in self.of("neuron", site):
+            value[..., edit.index] = edit.value
+        return value
+
+    def at_output(self, site: Site, value: Tensor) -> Tensor:
+        off = site.block == "feed_forward" and self.of("ffn off", site)
+        return torch.zeros_like(value) if off else value
+
+
+class PlainSteps:
+    """A step function that reads everything again at every step, one source in every row.
+
+    A search sees no later tokens, so `no mask` changes nothing in it.
+    """
+
+    def __init__(self, hooks: PlainEdits, src: Sequence[int]) -> None:
+        self.hooks, self.src = hooks, src
+        self.hooks.edits = tuple(edit for edit in hooks.edits if edit.verb != "no mask")
+        self.rows: list[list[int]] = [[]]
+
+    def __call__(self, tokens: Sequence[int], parents: Sequence[int] | None) -> StepOutput:
+        self.rows = [self.rows[at] for at in parents] if parents is not None else self.rows
+        self.rows = [[*row, token] for row, token in zip(self.rows, tokens, strict=True)]
+        src = torch.tensor([self.src] * len(self.rows))
+        return StepOutput(self.hooks.model(src, torch.tensor(self.rows), self.hooks)[:, -1])
