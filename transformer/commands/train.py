@@ -51,7 +51,7 @@ def train(
 
 
 def data(
-    corpus: Annotated[str, None, "multi30k or tatoeba; with --sample any that a recipe names"],
+    corpus: Annotated[str, None, "multi30k, tatoeba or gum; with --sample any that a recipe names"],
     *,
     out: Annotated[Path, "DIR", "where to put it, then `train --data DIR`"],
     sample: Annotated[int | None, "N", "show N training pairs of a corpus in DIR instead"] = None,

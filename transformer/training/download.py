@@ -2,7 +2,8 @@
 
 Multi30k's texts are fixed, so each is checked against a checksum. Tatoeba's archives are rebuilt
 every few months: their content is checked, their checksum is saved beside the text, and `sha256`
-pins a version. Files are written atomically and existing ones are not fetched again.
+pins a version. Of GUM, dependencies and coreference of train and dev are fetched. Files are written
+atomically and existing ones are not fetched again.
 
 The standard library fetches them: `requests` (2.34.2, in the lock) follows a redirect from https to
 http and reads bodies of any length, so the code below would be needed on top of it just the same.
@@ -34,6 +35,7 @@ log = logging.getLogger(__name__)
 HOMES = {
     "multi30k": "https://raw.githubusercontent.com/multi30k/dataset/master/data/task1",
     "tatoeba": "https://www.manythings.org/anki",
+    "gum": "https://raw.githubusercontent.com/UniversalDependencies/UD_English-GUM/master",
 }
 
 #: Languages of Tatoeba's archives besides English, and their codes in file names.
@@ -46,8 +48,8 @@ MULTI30K_LANGUAGES = ("en", "de", "fr")
 TIMEOUT = 30.0
 #: Largest text of Multi30k, largest archive of Tatoeba, and largest text in one, in bytes.
 MAX_FILE, MAX_ARCHIVE, MAX_TEXT = 8 << 20, 64 << 20, 512 << 20
-#: Archives with fewer pairs are refused.
-MIN_PAIRS = 1_000
+#: Archives with fewer pairs, and parts of GUM with fewer sentences, are refused.
+MIN_PAIRS, MIN_SENTENCES = 1_000, 100
 CHUNK = 1 << 16
 
 
@@ -93,6 +95,8 @@ def fetch(
         server = _Server(home, timeout, bar)
         if corpus == "multi30k":
             _multi30k(server, folder)
+        elif corpus == "gum":
+            _gum(server, folder)
         else:
             _tatoeba(server, folder, tgt, sha256)
     return folder
@@ -102,7 +106,7 @@ def fetch_missing(
     corpora: Sequence[str], folder: Path, src: str, tgt: str, *, show_progress: bool = True
 ) -> None:
     """Download the named corpora that `folder` lacks. Raises `DownloadError`."""
-    for name in set(corpora) & HOMES.keys():
+    for name in set(corpora) & {"multi30k", "tatoeba"}:
         place = corpus_folder(name, folder)
         if name == "multi30k":
             known = {*MULTI30K_LANGUAGES}
@@ -180,6 +184,20 @@ def _tatoeba(server: _Server, folder: Path, tgt: str, sha256: str | None) -> Non
     _write(about, first + terms)
     _write(path, gzip.compress(text, mtime=0))
     log.info("%s: %d pairs, archive sha256 %s", path, text.count(b"\n"), digest)
+
+
+def _gum(server: _Server, folder: Path) -> None:
+    for part in ("train", "dev"):
+        path, name = folder / f"{part}.conllu.gz", f"en_gum-ud-{part}.conllu"
+        if path.exists():
+            log.info("%s is there", path)
+            continue
+        server.bar.set_description(name)
+        server.bar.unit, server.bar.unit_scale = "B", True
+        text = server.get(name, MAX_ARCHIVE, shown=True)
+        if text.count(b"\n# sent_id") < MIN_SENTENCES or b"\tdet\t" not in text:
+            raise DownloadError(f"{server.home}/{name}: not GUM's sentences in CoNLL-U")
+        _write(path, gzip.compress(text, mtime=0))
 
 
 def _write(path: Path, data: bytes) -> None:

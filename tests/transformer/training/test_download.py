@@ -169,7 +169,7 @@ def test_web_servers_that_answer_and_known_corpora(site: Site, tmp_path: Path) -
     assert "Connection refused" in line and "offline" in line and "--data DIR" in line
     for home in ("file:///etc", "ftp://x", "passwd"):
         assert "is not the address of a web server" in failure("tatoeba", tmp_path / "b", home)
-    with pytest.raises(DownloadError, match="'wmt'; known: multi30k, tatoeba"):
+    with pytest.raises(DownloadError, match="'wmt'; known: multi30k, tatoeba, gum"):
         fetch("wmt", tmp_path)
 
 
@@ -238,6 +238,23 @@ def test_an_archive_that_is_wrong_or_a_bomb_is_named(
     site.files["/deu-eng.zip"] = content
     line = failure("tatoeba", tmp_path, site.home)
     assert line.startswith(f"{site.home}/deu-eng.zip: ") and reason in line
+
+
+def test_gum_lands_where_studies_read(site: Site, tmp_path: Path) -> None:
+    text = "# newdoc id = GUM_a\n" + "".join(
+        f"# sent_id = GUM_a-{n}\n1\tA\ta\tDET\tDT\t_\t2\tdet\t_\t_\n"
+        "2\tdog\tdog\tNOUN\tNN\t_\t0\troot\t_\t_\n\n"
+        for n in range(120)
+    )
+    site.files |= {f"/en_gum-ud-{part}.conllu": text.encode() for part in ("train", "dev")}
+    folder = get("gum", tmp_path / "data", site)
+    assert folder == tmp_path / "data" / "gum"
+    assert [each.name for each in sorted(folder.iterdir())] == ["dev.conllu.gz", "train.conllu.gz"]
+    assert gzip.decompress((folder / "dev.conllu.gz").read_bytes()) == text.encode()
+    site.files.clear()
+    assert get("gum", tmp_path / "data", site) == folder, "nothing is fetched twice"
+    site.files["/en_gum-ud-train.conllu"] = b"<html>" * 1_000
+    assert "not GUM's sentences" in failure("gum", tmp_path / "other", site.home)
 
 
 def test_missing_corpora_are_fetched_and_present_ones_are_not(
