@@ -1,0 +1,301 @@
+"""Corpora for studies: CoNLL-U with dependencies and coreference, or plain text, one line each.
+
+Files are read line by line, so that a corpus of any length takes no more memory than its longest
+sentence. Whatever is wrong with one is a `DataError` that names the file and the line.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import re
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from transformer.search.reader import MAX_CHARACTERS
+from transformer.text.tokenizer import clean
+from transformer.training.data import DataError
+from transformer.trees.words import split_words
+
+#: Files of annotated text; a corpus is one of them, a folder of them, or a file of plain text.
+SUFFIXES = (".conllu", ".conllu.gz")
+#: Longest line in bytes, and longest sentence in words.
+MAX_LINE, MAX_WORDS = 1 << 16, 1_000
+#: The corpus of a study that names none, as `python -m transformer data gum --out data` puts it.
+DEFAULT = Path("data/gum")
+_GUM = (
+    "GUM corpus, gucorpling.org/gum: annotations CC-BY 4.0; texts CC-BY or CC-BY-SA of their "
+    "authors, which each document's page there names"
+)
+
+#: Name of a mention, and how far it extends: `(12-person-...`, `12)`, `(3-place)`.
+_BRACKET = re.compile(r"\(([^-()\[]+)(?:\[\d+/\d+\])?[^()]*(\))?|([^-()\[]+)(?:\[\d+/\d+\])?\)")
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence of a corpus; plain text has empty annotation."""
+
+    words: tuple[str, ...]  # [n]
+    chunks: tuple[int, ...]  # [n], which part of the text between spaces each word belongs to
+    text: str  # as a model reads it
+    document: str
+    line: int = 0  # the first in its file, from 1
+    tags: tuple[str, ...] = ()  # [n], universal parts of speech
+    parents: tuple[int, ...] = ()  # [n], the word's head, from 0; -1 for the root
+    relations: tuple[str, ...] = ()  # [n], to the head
+    antecedents: tuple[int, ...] = ()  # [n], of pronouns; -1 for none in this sentence
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """A corpus that was read once from end to end and found in order."""
+
+    path: Path
+    limit: int | None  # sentences read, from the start; None for all
+    digest: str  # SHA-256 of its sentences, annotation included
+    n_sentences: int
+    n_words: int
+    documents: dict[str, int]  # their numbers by name, in order
+    relations: Counter[str] = field(repr=False)  # words by relation
+    n_pronouns: int  # with an antecedent
+    counts: Counter[str] = field(repr=False)  # words by form, without case
+    source: str = ""
+
+    def __iter__(self) -> Iterator[Sentence]:
+        """Read the sentences again."""
+        return islice(read(self.path), self.limit)
+
+    @property
+    def name(self) -> str:
+        """Name of its folder or file, without suffixes."""
+        return self.path.resolve().name.split(".")[0]
+
+
+def survey(path: Path, limit: int | None = None) -> Corpus:
+    """Read a corpus from end to end and return what is in it. Raises `DataError`."""
+    digest, relations, counts = hashlib.sha256(), Counter[str](), Counter[str]()
+    documents: dict[str, int] = {}
+    n_sentences = n_pronouns = 0
+    for sentence in islice(read(path), limit):
+        n_sentences += 1
+        documents.setdefault(sentence.document, len(documents))
+        digest.update(repr((sentence.text, sentence.words, sentence.tags, sentence.parents,
+                            sentence.relations, sentence.antecedents)).encode())  # fmt: skip
+        relations.update(sentence.relations)
+        counts.update(word.casefold() for word in sentence.words)
+        n_pronouns += sum(each >= 0 for each in sentence.antecedents)
+    if not n_sentences:
+        raise DataError(f"{path}, line 1: no sentences")
+    source = _GUM if all(name.startswith("GUM_") for name in documents) else ""
+    return Corpus(path, limit, digest.hexdigest(), n_sentences, counts.total(), documents,
+                  relations, n_pronouns, counts, source)  # fmt: skip
+
+
+def read(path: Path) -> Iterator[Sentence]:
+    """Yield the sentences of a folder, a file of CoNLL-U, or a file of plain text."""
+    if not path.exists():
+        hint = "; get it with: python -m transformer data gum --out data" * (path == DEFAULT)
+        raise DataError(f"{path}: no such file or folder{hint}")
+    files = [path]
+    if path.is_dir():
+        files = sorted(each for each in path.iterdir() if each.name.endswith(SUFFIXES))
+        if not files:
+            raise DataError(f"{path}: no file in it ends in {' or '.join(SUFFIXES)}")
+    for file in files:
+        lines = _lines(file)
+        yield from _conllu(file, lines) if file.name.endswith(SUFFIXES) else _plain(file, lines)
+
+
+def plain(lines: Iterable[str]) -> Iterator[Sentence]:
+    """Yield the sentences of plain text, one a line; blank lines are left out."""
+    for number, line in enumerate(lines, 1):
+        text = clean(line).strip()
+        words = tuple(split_words(text))
+        if words:
+            ends = [len("".join(text.split(" ")[: at + 1])) for at in range(text.count(" ") + 1)]
+            chunks, start = [], 0
+            for word in words:
+                chunks.append(sum(end <= start for end in ends))
+                start += len(word)
+            yield Sentence(words, tuple(chunks), text, f"line {number}", number)
+
+
+def _plain(file: Path, lines: Iterator[tuple[int, str]]) -> Iterator[Sentence]:
+    for number, line in lines:
+        if len(line) > MAX_CHARACTERS:
+            raise _wrong(file, number, f"{len(line):,} characters; at most {MAX_CHARACTERS:,} are "
+                                       "allowed in a sentence")  # fmt: skip
+        for sentence in plain([line]):
+            if len(sentence.words) > MAX_WORDS:
+                raise _wrong(file, number, f"a sentence of more than {MAX_WORDS:,} words")
+            yield Sentence(sentence.words, sentence.chunks, sentence.text, f"line {number}", number)
+
+
+def _lines(file: Path) -> Iterator[tuple[int, str]]:
+    """Yield (number, line) of a UTF-8 file, without line ends."""
+    number = 0
+    try:
+        stream: Any
+        with gzip.open(file) if file.suffix == ".gz" else open(file, "rb") as stream:
+            while line := stream.readline(MAX_LINE + 1):
+                number += 1
+                if len(line) > MAX_LINE:
+                    raise _wrong(file, number, f"a line of more than {MAX_LINE:,} bytes")
+                text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+                if "\0" in text:
+                    raise _wrong(file, number, "not text")
+                yield number, text.rstrip("\r\n")
+    except UnicodeDecodeError as error:
+        raise _wrong(file, number, f"not UTF-8 (byte {error.start + 1})") from None
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise _wrong(file, number + 1, f"damaged ({error})") from None
+    except OSError as error:
+        raise DataError(f"{file}: {error.strerror or error}") from None
+
+
+def _wrong(file: Path, line: int, what: str) -> DataError:
+    return DataError(f"{file}, line {line}: {what}")
+
+
+def _conllu(file: Path, lines: Iterator[tuple[int, str]]) -> Iterator[Sentence]:
+    document, alone, rows = "", 0, list[tuple[int, list[str]]]()
+    for number, line in lines:
+        if line.startswith("#"):
+            if match := re.match(r"# newdoc(?: id)?(?: *= *(.*))?$", line):
+                document, alone = (match[1] or f"{file.name} {number}"), 0
+            elif rows:
+                raise _wrong(file, number, "a comment inside a sentence")
+        elif line.strip():
+            columns = line.split("\t")
+            if len(columns) != 10:
+                raise _wrong(file, number, f"{len(columns)} columns; expected 10, between tabs")
+            rows.append((number, columns))
+            if len(rows) > 2 * MAX_WORDS:
+                raise _wrong(file, number, f"a sentence of more than {MAX_WORDS:,} words")
+        elif rows:
+            # Without documents, each sentence counts as one.
+            # Without documents, each sentence counts as one. Texts whose licence forbids copies
+            # have a line in place of every word.
+            alone += 1
+            if any(columns[1].strip("_") for _, columns in rows):
+                yield _annotated(file, rows, document or f"{file.name} {alone}")
+            rows = []
+    if rows:
+        yield _annotated(file, rows, document or f"{file.name} {alone + 1}")
+
+
+def _annotated(file: Path, rows: Sequence[tuple[int, list[str]]], document: str) -> Sentence:
+    """Return a sentence of CoNLL-U: (line, its ten columns) of each row."""
+    words: list[tuple[int, list[str]]] = []  # without ranges and empty nodes
+    surfaces: list[tuple[str, bool]] = []  # forms as written, and whether a space follows
+    chunks: list[int] = []
+    inside = chunk = 0  # last word of a range that is written as one
+    space = False
+    for number, columns in rows:
+        name, form = columns[0], "".join(columns[1].split())
+        if "." in name:
+            continue
+        apart = "SpaceAfter=No" not in columns[9]
+        first, _, last = name.partition("-")
+        if not (first.isdecimal() and (not last or last.isdecimal())):
+            raise _wrong(file, number, f"{name!r} is not the number of a word")
+        if int(first) != len(words) + 1 or (last and int(last) < int(first)):
+            raise _wrong(file, number, f"word {name} follows word {len(words)}")
+        if not form:
+            raise _wrong(file, number, "a word without a form")
+        if last or int(first) > inside:  # something that is written
+            chunk += space
+            surfaces.append((form, apart))
+            space = apart
+        if last:
+            inside = int(last)
+        else:
+            words.append((number, columns))
+            chunks.append(chunk)
+    if not words or inside > len(words):
+        raise _wrong(file, rows[-1][0], f"the sentence has {len(words)} words; more are expected")
+    parents = _parents(file, words)
+    tags = tuple(upos if upos != "_" else xpos for _, (*_, upos, xpos, _, _, _, _, _) in words)
+    mentions = _mentions(file, words)
+    text = "".join(form + " " * apart for form, apart in surfaces).strip()
+    return Sentence(
+        tuple("".join(columns[1].split()) for _, columns in words), tuple(chunks), text, document,
+        rows[0][0], tags, parents, tuple(columns[7] for _, columns in words),
+        _antecedents(mentions, parents, tags),
+    )  # fmt: skip
+
+
+def _parents(file: Path, words: Sequence[tuple[int, list[str]]]) -> tuple[int, ...]:
+    parents = []
+    for at, (number, columns) in enumerate(words):
+        head = columns[6]
+        if not head.isdecimal() or not 0 <= int(head) <= len(words) or int(head) == at + 1:
+            raise _wrong(file, number, f"word {at + 1} has the head {head!r}; expected another of "
+                                       f"its {len(words)} words, or 0")  # fmt: skip
+        parents.append(int(head) - 1)
+    rooted = [False] * len(words)
+    for at, (number, _) in enumerate(words):
+        path, now = set[int](), at
+        while now >= 0 and not rooted[now]:
+            if now in path:
+                raise _wrong(file, number, f"word {at + 1} is its own ancestor")
+            path.add(now)
+            now = parents[now]
+        for each in path:
+            rooted[each] = True
+    return tuple(parents)
+
+
+#: Words from first to last that name an entity: (entity, first, last).
+Mention = tuple[str, int, int]
+
+
+def _mentions(file: Path, words: Sequence[tuple[int, list[str]]]) -> list[Mention]:
+    found: list[Mention] = []
+    begun: list[tuple[str, int, int]] = []  # entity, first word, line
+    for at, (number, columns) in enumerate(words):
+        entry = next((each for each in columns[9].split("|") if each.startswith("Entity=")), "")
+        text, end = entry.removeprefix("Entity="), 0
+        for match in _BRACKET.finditer(text):
+            if match.start() != end:
+                break
+            end = match.end()
+            opened, closed = match[1], match[3]
+            if opened and match[2]:
+                found.append((opened, at, at))
+            elif opened:
+                begun.append((opened, at, number))
+            else:
+                last = next((k for k in reversed(range(len(begun))) if begun[k][0] == closed), None)
+                if last is None:
+                    raise _wrong(file, number, f"the mention {closed!r} ends, but did not begin")
+                found.append((closed, begun.pop(last)[1], at))
+        if end != len(text):
+            raise _wrong(file, number, f"brackets of mentions are not whole: {text[:60]!r}")
+    if begun:
+        name, _, number = begun[-1]
+        raise _wrong(file, number, f"the mention {name!r} does not end in its sentence")
+    return found
+
+
+def _antecedents(
+    mentions: Sequence[Mention], parents: Sequence[int], tags: Sequence[str]
+) -> tuple[int, ...]:
+    """Return, for pronouns, the head of the nearest mention before that is no pronoun; else -1."""
+    found = [-1] * len(parents)
+    for entity, at, last in mentions:
+        if at != last or tags[at] != "PRON":
+            continue
+        heads = [
+            next(word for word in range(first, end + 1) if not first <= parents[word] <= end)
+            for other, first, end in mentions
+            if other == entity and end < at
+        ]
+        found[at] = max((head for head in heads if tags[head] != "PRON"), default=-1)
+    return tuple(found)

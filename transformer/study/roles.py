@@ -1,0 +1,374 @@
+"""Roles that heads may have, and a tally of how often a head does what a role says.
+
+**Roles of a text.** They are about tokens, special ones included, and each query is a trial.
+
+    previous, next, same   most weight is on the token one before, one after, or on itself
+    diagonal               (cross) most weight is within one token of the line from the first query
+                           and key to the last, in sentences of at least 8 keys
+    rarest                 of all other words, the one with most weight is the rarest of its
+                           sentence, counted in the corpus
+    first, end, marks      more than half of the weight is on the first token, on special tokens
+                           behind it, or on other tokens that are punctuation
+    diffuse                the weights' entropy is at least 0.9 of that of equal weights
+
+Queries that have no such key, or see fewer than two, and special tokens are no trials. A head has
+such a role if it does so in more than half of the trials: at most one of the first three then fits.
+What a head does as often with random weights is no role.
+
+**Roles of annotation.** They are about words, and each annotated pair is a trial: from this word,
+does the head look at that one? Of the words that are not the query itself, the one with most
+weight counts, special tokens left out (Clark et al. 2019). In causal attention only pairs whose
+target stands before the query count. Three rules have to be beaten on the same pairs: always the
+word at one distance (at most 10 words), always the nearest occurrence of one word, and the word at
+which the head looks most from all other words of the sentence. The last one shows whether it
+matters who asks: some words get the weight of any query, even in a model with random weights.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transformer.measures.entropy import entropy_bits
+from transformer.measures.heads import pattern_mask
+from transformer.measures.words import group_labels, word_groups
+from transformer.study.corpus import Corpus, Sentence
+from transformer.study.records import Role
+from transformer.trace.records import Trace
+from transformer.types import AttentionKind, Bools, Floats
+
+#: Roles with fewer trials in the corpus have no score, and longest distance of a fixed rule.
+MIN_PAIRS, MAX_OFFSET = 50, 10
+#: Keys that a sentence needs for a diagonal, and the share of the largest entropy that is diffuse.
+_DIAGONAL, _DIFFUSE = 8, 0.9
+
+_TEXT = (
+    Role("previous", "previous token"), Role("next", "next token"), Role("same", "itself"),
+    Role("diagonal", "along the diagonal"), Role("rarest", "rarest word"),
+    Role("first", "first token"), Role("end", "end mark"), Role("marks", "punctuation"),
+    Role("diffuse", "everywhere alike"),
+)  # fmt: skip
+
+#: Names of Universal Dependencies for people: the dependent's, and its head's.
+_NAMES = {
+    "nsubj": ("subject", "verb"), "nsubj:pass": ("passive subject", "verb"),
+    "obj": ("object", "verb"), "iobj": ("indirect object", "verb"), "obl": ("adverbial", "verb"),
+    "obl:agent": ("agent", "verb"), "obl:unmarked": ("bare adverbial", "verb"),
+    "det": ("determiner", "noun"), "amod": ("adjective", "noun"), "nmod": ("attribute", "noun"),
+    "nmod:poss": ("possessor", "noun"), "nmod:unmarked": ("bare attribute", "noun"),
+    "nummod": ("number", "noun"), "compound": ("first noun", "compound"),
+    "compound:prt": ("particle", "verb"), "case": ("preposition", "noun"),
+    "mark": ("conjunction", "verb of its clause"), "cc": ("coordinator", "coordinated word"),
+    "conj": ("later conjunct", "first conjunct"), "advmod": ("adverb", "its word"),
+    "aux": ("auxiliary", "verb"), "aux:pass": ("passive auxiliary", "verb"),
+    "cop": ("copula", "predicate"), "expl": ("dummy subject", "verb"),
+    "xcomp": ("open complement", "verb"), "ccomp": ("clausal complement", "verb"),
+    "advcl": ("adverbial clause", "verb"), "acl": ("clause", "noun"),
+    "acl:relcl": ("relative clause", "noun"), "appos": ("apposition", "noun"),
+    "flat": ("later part", "first part of a name"), "fixed": ("later part", "fixed expression"),
+    "parataxis": ("side clause", "verb"), "discourse": ("interjection", "verb"),
+}  # fmt: skip
+#: Relations that say nothing about syntax.
+_LEFT_OUT = {"punct", "root", "_", "dep", "goeswith", "reparandum"}
+_AGREEMENT = Role("agreement", "verb to subject across a noun", "dependencies")
+_ANTECEDENT = Role("antecedent", "pronoun to antecedent", "coreference")
+_SUBJECTS = ("nsubj", "nsubj:pass", "csubj", "nsubj:outer")
+_NOUNS = ("NOUN", "PROPN")
+
+
+def roles_of(corpus: Corpus) -> tuple[Role, ...]:
+    """Return the roles that a corpus has enough trials for."""
+    found = list(_TEXT)
+    for relation, n in sorted(corpus.relations.items()):
+        if n >= MIN_PAIRS and relation not in _LEFT_OUT:
+            dependent, head = _NAMES.get(relation, (relation, "head"))
+            found += [
+                Role(f"up:{relation}", f"{dependent} to {head}", "dependencies"),
+                Role(f"down:{relation}", f"{head} to {dependent}", "dependencies"),
+            ]
+    if any(corpus.relations[each] for each in _SUBJECTS):
+        found.append(_AGREEMENT)
+    if corpus.n_pronouns >= MIN_PAIRS:
+        found.append(_ANTECEDENT)
+    return tuple(found)
+
+
+def annotated(sentence: Sentence) -> Iterator[tuple[str, int, int]]:
+    """Yield (role, query word, the word that it should look at), whether or not it is studied."""
+    parents, tags, relations = sentence.parents, sentence.tags, sentence.relations
+    helpers: dict[int, list[int]] = defaultdict(list)
+    for word, (parent, relation) in enumerate(zip(parents, relations, strict=True)):
+        if parent >= 0:
+            yield f"up:{relation}", word, parent
+            yield f"down:{relation}", parent, word
+            if relation.partition(":")[0] in ("aux", "cop"):
+                helpers[parent].append(word)
+    for word, (parent, relation) in enumerate(zip(parents, relations, strict=True)):
+        if relation in _SUBJECTS and word < parent:
+            # What agrees is the first auxiliary or copula behind the subject, if there is one.
+            verb = next((each for each in helpers[parent] if each > word), parent)
+            finite = verb != parent or tags[parent] == "VERB"
+            if finite and any(tags[at] in _NOUNS for at in range(word + 1, verb)):
+                yield _AGREEMENT.name, verb, word
+    for word, antecedent in enumerate(sentence.antecedents):
+        if antecedent >= 0:
+            yield _ANTECEDENT.name, word, antecedent
+
+
+def aligned(
+    sentence: Sentence, tokens: Sequence[str], special: Collection[int]
+) -> list[tuple[int, ...]]:
+    """Return the positions of each word's tokens in the first stretch without special tokens.
+
+    A token belongs to the word that has most of its characters. A word has no position if a
+    tokenizer that changes the text leaves open where it is.
+    """
+    found: list[list[int]] = [[] for _ in sentence.words]
+    start = next((at for at in range(len(tokens)) if at not in special), len(tokens))
+    end = next((at for at in range(start, len(tokens)) if at in special), len(tokens))
+    begins = [at for at in range(start, end) if at == start or tokens[at].startswith("▁")]
+    chunks: dict[int, list[int]] = defaultdict(list)
+    for word, chunk in enumerate(sentence.chunks):
+        chunks[chunk].append(word)
+    if len(begins) != len(chunks):
+        return [()] * len(found)
+    for words, (first, last) in zip(chunks.values(), pairwise([*begins, end]), strict=True):
+        owners = [word for word in words for _ in _letters(sentence.words[word])]
+        pieces = [_letters(tokens[at]) for at in range(first, last)]
+        if len(words) == 1:
+            found[words[0]] += range(first, last)
+        elif owners and "".join(pieces) == "".join(_letters(sentence.words[at]) for at in words):
+            done = 0
+            for at, letters in enumerate(pieces, first):
+                owned = owners[done : done + len(letters)] or owners[max(done - 1, 0) :][:1]
+                found[Counter(owned).most_common(1)[0][0]].append(at)
+                done += len(letters)
+    return [tuple(each) for each in found]
+
+
+def _letters(text: str) -> str:
+    """Return the characters of a token or a word that no tokenizer changes."""
+    plain = unicodedata.normalize("NFKD", text.replace("▁", "")).casefold()
+    return "".join(each for each in plain if not unicodedata.combining(each) and each != " ")
+
+
+@dataclass(frozen=True, eq=False)
+class Words:
+    """The words of one kind's queries and keys in one trace."""
+
+    queries: tuple[str, ...]  # [n]
+    keys: tuple[str, ...]  # [m]
+    rows: Sequence[tuple[int, ...]]  # [n], positions of each query word's tokens; may be empty
+    columns: Sequence[tuple[int, ...]]  # [m]
+    of_corpus: bool  # whether the queries are the corpus's words, which are annotated
+
+
+def words_of(sentence: Sentence, trace: Trace, kind: AttentionKind) -> Words:
+    """Return the words between which a kind of attention is read."""
+    queries, keys = trace.axis_tokens(kind)
+    source, target = trace.src_special, trace.tgt_special
+
+    def translated() -> tuple[tuple[str, ...], list[tuple[int, ...]]]:
+        groups = [each for each in word_groups(queries, target) if each[0] not in set(target)]
+        return group_labels(queries, tuple(groups)), groups
+
+    if kind == "encoder_self" or not trace.src_tokens:
+        found = aligned(sentence, queries, source if kind == "encoder_self" else target)
+        return Words(sentence.words, sentence.words, found, found, of_corpus=True)
+    words, groups = translated()
+    if kind == "decoder_self":
+        return Words(words, words, groups, groups, of_corpus=False)
+    columns = aligned(sentence, keys, source)
+    return Words(words, sentence.words, groups, columns, of_corpus=False)
+
+
+def looks(
+    maps: Floats, words: Words, kind: AttentionKind
+) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats, Floats | None]:
+    """Return the word that each head looks at from each word, among the others.
+
+    Args: maps: [N, tokens, tokens], of all heads.
+
+    Returns: keys [N, n]; the keys [N, n] that have most weight of all other queries together; the
+        weights on the first [N, n]; and the weights that words give themselves, None for
+        cross-attention. See `transformer.study.records.Looks`.
+    """
+    n, m = len(words.rows), len(words.columns)
+    rows, columns = np.zeros((n, maps.shape[1])), np.zeros((maps.shape[2], m))
+    for at, places in enumerate(words.rows):
+        rows[at, list(places)] = 1 / max(len(places), 1)
+    for at, places in enumerate(words.columns):
+        columns[list(places), at] = 1
+    merged = rows.astype(np.float32) @ maps @ columns.astype(np.float32)  # [N, n, m]
+    unseen = (rows.sum(1) == 0)[:, None] | (columns.sum(0) == 0)
+    own: Floats | None = None
+    if kind != "cross":
+        own = merged[:, range(n), range(n)].copy()
+        unseen |= np.eye(n, dtype=bool)
+    if kind == "decoder_self":
+        unseen |= np.triu(np.ones((n, m), bool))
+    if not n or not m:
+        none = np.zeros((len(maps), n), np.int64)
+        return none, none, none.astype(np.float32), own
+    merged[:, unseen] = 0
+    # Rounded, so that sums that are equal but for rounding are equal.
+    others = np.round(merged.sum(1, keepdims=True) - merged, 5)
+    others[:, unseen] = merged[:, unseen] = -1
+    keys, blind = merged.argmax(-1), others.argmax(-1)
+    alone = unseen.all(1)
+    keys[:, alone] = np.minimum(np.arange(n), m - 1)[alone]
+    return keys, blind, np.maximum(merged.max(-1), 0), own
+
+
+#: A role's hits [N] of all heads, and its number of trials.
+Hits = dict[str, tuple[NDArray[np.int64], int]]
+
+
+def text_hits(
+    maps: Floats,
+    kind: AttentionKind,
+    tokens: Sequence[str],
+    special: tuple[Collection[int], Collection[int]],
+) -> Hits:
+    """Count the trials and hits of the roles of a text but the rarest word.
+
+    Args:
+        maps: [N, n, m], of all heads of a kind.
+        tokens: [m], the keys.  special: positions of special queries and keys.
+    """
+    _, n, m = maps.shape
+    query, key = np.indices((n, m))
+    seen = key <= query if kind == "decoder_self" else np.ones((n, m), bool)
+    trial = ~np.isin(np.arange(n), list(special[0])) & (seen.sum(1) > 1)  # [n]
+    ordinary = ~np.isin(np.arange(m), list(special[1]))
+    best = maps.argmax(-1)  # [N, n]
+    found: Hits = {}
+
+    def count(name: str, hits: Bools, rows: Bools) -> None:
+        chosen = rows & trial
+        found[name] = hits[:, chosen].sum(1), int(chosen.sum())
+
+    def most_on(name: str, mask: Bools) -> None:
+        count(name, mask[np.arange(n), best], mask.any(1))
+
+    def half_on(name: str, mask: Bools, rows: Bools) -> None:
+        count(name, (maps * mask).sum(-1) > 0.5, rows & mask.any(1))
+
+    at = np.arange(n)
+    marks = ordinary & np.array([_is_mark(token) for token in tokens], bool)
+    if kind != "cross":
+        most_on("previous", (key == query - 1) & ordinary)
+        if kind == "encoder_self":
+            most_on("next", (key == query + 1) & ordinary)
+        most_on("same", key == query)
+        half_on("first", (key == 0) & seen, at > 1)
+        half_on("marks", marks & seen & (key != query), ~marks)
+    else:
+        if m >= _DIAGONAL:
+            most_on("diagonal", pattern_mask("diagonal", n, m, same=False))
+        half_on("first", key == 0, at > 0)
+        half_on("marks", marks & seen, at > 0)
+    half_on("end", ~ordinary & (key > 0) & seen, at >= 0)
+    largest = np.log2(np.maximum(seen.sum(1), 2))
+    enough: Bools = np.asarray(seen.sum(1) > 3)
+    count("diffuse", entropy_bits(maps) >= _DIFFUSE * largest, enough)
+    return found
+
+
+def _is_mark(token: str) -> bool:
+    text = token.replace("▁", "")
+    return bool(text) and all(unicodedata.category(each).startswith(("P", "S")) for each in text)
+
+
+@dataclass(eq=False)
+class Tally:
+    """Trials and hits of one kind of attention, by document.
+
+    There are D documents, R roles and N heads.
+    """
+
+    hits: NDArray[Any]  # [D, R, N]
+    pairs: NDArray[Any]  # [D, R]
+    random: NDArray[Any]  # [R, N], hits of the same heads under random weights
+    blind: NDArray[Any]  # [R, N], hits of the word that all other queries look at most
+    offsets: NDArray[Any]  # [D, R, 2 * MAX_OFFSET + 1], hits of each distance -10 to 10
+    words: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+
+    @classmethod
+    def empty(cls, n_documents: int, n_roles: int, n_heads: int) -> Tally:
+        """Return a tally of nothing."""
+        shape = n_documents, n_roles
+        return cls(
+            np.zeros((*shape, n_heads), np.int32), np.zeros(shape, np.int32),
+            np.zeros((n_roles, n_heads), np.int32), np.zeros((n_roles, n_heads), np.int32),
+            np.zeros((*shape, 2 * MAX_OFFSET + 1), np.int32),
+        )  # fmt: skip
+
+    def add(
+        self,
+        document: int,
+        roles: Mapping[str, int],
+        trials: Sequence[tuple[str, int, int]],
+        words: Words,
+        keys: tuple[NDArray[np.int64], ...],
+        text: tuple[Hits, Hits],
+        *,
+        causal: bool,
+    ) -> None:
+        """Add one sentence.
+
+        Args:
+            roles: the number of each role.
+            trials: annotated pairs, see `annotated`, of the roles that are studied.
+            keys: what the heads look at, [N, n], with the model's weights, from all other words,
+                and with random weights.
+            text: hits of the roles of a text, likewise.
+        """
+        for name, (hits, n) in text[0].items():
+            self.hits[document, roles[name]] += hits
+            self.pairs[document, roles[name]] += n
+            self.random[roles[name]] += text[1][name][0]
+        forms = [word.casefold() if at else "" for word, at in zip(words.queries, words.rows,
+                                                                  strict=True)]  # fmt: skip
+        for name, query, target in trials:
+            if not (words.rows[query] and words.rows[target]) or (causal and target > query):
+                continue
+            role = roles[name]
+            self.hits[document, role] += keys[0][:, query] == target
+            self.blind[role] += keys[1][:, query] == target
+            self.random[role] += keys[2][:, query] == target
+            self.pairs[document, role] += 1
+            if abs(target - query) <= MAX_OFFSET:
+                self.offsets[document, role, target - query + MAX_OFFSET] += 1
+            form, end = forms[target], query if causal else len(forms)
+            same = [at for at in range(end) if forms[at] == form and at != query]
+            nearest = min(same, key=lambda at: abs(at - query))
+            self.words[name][form] += nearest == target
+
+
+def rarest(
+    sentence: Sentence,
+    words: Words,
+    keys: NDArray[np.int64],
+    counts: Mapping[str, int],
+    *,
+    causal: bool,
+) -> tuple[NDArray[np.int64], int]:
+    """Count looks [N, n] at the rarest word of a sentence, from other words."""
+    often = [counts.get(word.casefold(), 0) if at else np.inf
+             for word, at in zip(sentence.words, words.columns, strict=True)]  # fmt: skip
+    target = int(np.argmin(often))
+    queries = [
+        at for at, places in enumerate(words.rows)
+        if places and (not words.of_corpus or (at > target if causal else at != target))
+    ]  # fmt: skip
+    if len(often) < 4 or not words.columns[target]:
+        queries = []
+    return (keys[:, queries] == target).sum(1), len(queries)
