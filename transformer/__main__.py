@@ -26,6 +26,7 @@ from transformer.commands.info import info
 from transformer.commands.options import add_options, call
 from transformer.commands.parse import parse
 from transformer.commands.show import show
+from transformer.commands.study import study
 from transformer.commands.trace import complete, trace
 from transformer.commands.train import data, train
 from transformer.commands.translate import translate
@@ -35,7 +36,7 @@ BAD_INPUT, INTERRUPTED = 2, 130
 #: In the order of `--help`.
 _COMMANDS = (
     translate, evaluate, typed, parse, complete, trace, show, train, data, publish, snapshots,
-    means, measure, align, complexity, ablations, import_, info,
+    means, measure, align, study, complexity, ablations, import_, info,
 )  # fmt: skip
 
 

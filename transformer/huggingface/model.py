@@ -208,6 +208,14 @@ class HuggingFaceModel(Tracing, Unedited):
             return "This model has a tokenizer for its encoder; its decoder's tokens are numbers."
         return LACKS.get(ability)
 
+    def randomised(self) -> HuggingFaceModel:
+        """Return a model of the same shape with the library's random first weights."""
+        new, config = copy.copy(self), copy.deepcopy(self._model.config)
+        new._model = type(self._model)(config).eval().requires_grad_(False).to(self._device)
+        new._model.set_attn_implementation("eager")
+        new._model.generation_config = self._model.generation_config
+        return new
+
     @property
     def module(self) -> Any:
         """The library's model, for PyTorch's own forward hooks."""

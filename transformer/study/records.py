@@ -74,7 +74,12 @@ class Finding(NamedTuple):
     offset_score: float  # its score; NaN for a role without annotation
     word_score: float  # score of the nearest occurrence of one fixed word, the best; NaN likewise
     random: float  # score of the best head of this kind under random weights
-    bar: float  # the highest control: these three, and 0.5 for a role without annotation
+    blind: (
+        float  # score of the word that this head looks at most from all other words; NaN likewise
+    )
+    # The highest control: these four. For a role without annotation, random weights and 0.5; or 1
+    # if random weights are above 0.5.
+    bar: float
     p: float  # of the paired test, after Holm's correction over all roles and heads
     named: bool  # `low` above `bar`, and `p` < 0.05
 
@@ -100,6 +105,12 @@ class Kept:
     #: words of the greedy translation: what decoder heads and the queries of cross-attention count
     target: tuple[str, ...] = ()
     text: str = ""  # as the model read it
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Kept:
+        """Return the sentence with these fields, from JSON."""
+        lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
+        return cls(**{**values, **lists})
 
     def queries(self, kind: AttentionKind) -> tuple[str, ...]:
         """Return the query words of one kind of attention: the target's if there is one."""
@@ -131,8 +142,7 @@ class Looks:
         return self.keys[place], weights
 
 
-_SCORES = ("score", "pairs", "low", "high", "offset", "offset_score", "word_score", "random", "bar",
-           "p", "named")  # fmt: skip
+_SCORES = Finding._fields[2:]
 _LOOKS = ("keys", "weights", "own")
 
 
@@ -240,7 +250,7 @@ class Study:
             scores, importance = _scores(folder, study, measured)
             path = folder / _SENTENCES
             examples = json_object(path, _MOST_JSON)
-            sentences = tuple(map(_kept, examples["sentences"]))
+            sentences = tuple(map(Kept.of, examples["sentences"]))
             looks = _looks(folder, study, examples["starts"])
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             if isinstance(error, CheckpointError):
@@ -249,11 +259,6 @@ class Study:
         return replace(
             study, scores=scores, importance=importance, sentences=sentences, looks=looks
         )
-
-
-def _kept(values: Mapping[str, Any]) -> Kept:
-    lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
-    return Kept(**{**values, **lists})
 
 
 def _json(values: Mapping[str, Any]) -> bytes:

@@ -256,10 +256,10 @@ def text_hits(
         found[name] = hits[:, chosen].sum(1), int(chosen.sum())
 
     def most_on(name: str, mask: Bools) -> None:
-        count(name, mask[np.arange(n), best], mask.any(1))
+        count(name, mask[np.arange(n), best], np.asarray(mask.any(1)))
 
     def half_on(name: str, mask: Bools, rows: Bools) -> None:
-        count(name, (maps * mask).sum(-1) > 0.5, rows & mask.any(1))
+        count(name, np.asarray((maps * mask).sum(-1) > 0.5), np.asarray(rows & mask.any(1)))
 
     at = np.arange(n)
     marks = ordinary & np.array([_is_mark(token) for token in tokens], bool)

@@ -1,0 +1,262 @@
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.forks import forked
+from tests.random_stacks import random_stack
+from tests.transformer.study.corpora import (
+    Head,
+    Planted,
+    even,
+    looking,
+    relation,
+    write_corpus,
+)
+from transformer.catalogue import resolve
+from transformer.config import ModelConfig
+from transformer.errors import InputError
+from transformer.one_stack.tracer import StackModel
+from transformer.study import run
+from transformer.study.corpus import Sentence
+from transformer.study.records import Study, studies_of
+from transformer.study.roles import annotated
+from transformer.study.run import control_of, randomised, study
+from transformer.text.tokenizer import Tokenizer
+from transformer.types import AttentionKind, Floats
+
+Heads = Mapping[AttentionKind, Sequence[Sequence[Head]]]
+
+PREVIOUS, NEXT, SAME = (looking(lambda q, n, m, by=by: q + by) for by in (-1, 1, 0))
+END, FIRST = looking(lambda q, n, m: m - 1, 0.6), looking(lambda q, n, m: 0, 0.6)
+DIAGONAL = looking(lambda q, n, m: round(q * (m - 1) / max(n - 1, 1)), 0.4)
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_corpus(tmp_path_factory.mktemp("corpus") / "rules.conllu")
+
+
+def studied(
+    corpus: Path, tmp_path: Path, heads: Heads, control: Heads, patch: pytest.MonkeyPatch,
+    **options: Any,
+) -> Study:  # fmt: skip
+    """Study a planted model against another one in place of random weights."""
+    patch.setattr(run, "open_tracer", lambda ref, device: Planted(corpus, heads))
+    patch.setattr(run, "control_of", lambda ref, model: (Planted(corpus, control), "even"))
+    (tmp_path / "planted").mkdir(exist_ok=True)
+    return Study.load(study(tmp_path / "planted", corpus, tmp_path / "out", **options))
+
+
+def flat(heads: Heads) -> Heads:
+    return {kind: [[even] * len(layer) for layer in layers] for kind, layers in heads.items()}
+
+
+def test_planted_heads_have_exactly_the_planted_roles(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heads: Heads = {
+        "encoder_self": [
+            [PREVIOUS, NEXT, SAME],
+            [relation("nsubj"), relation("nsubj", down=True), even],
+            [relation("det"), relation("obj", down=True), END],
+        ],
+        "decoder_self": [[PREVIOUS, FIRST], [SAME, even]],
+        "cross": [[DIAGONAL, END], [even, FIRST]],
+    }
+    found = studied(corpus, tmp_path, heads, flat(heads), monkeypatch)
+    named = {tuple(head): {each.role.name for each in found.findings(head) if each.named}
+             for head in found.heads}  # fmt: skip
+    assert named == {
+        ("encoder_self", 0, 0): {"previous"}, ("encoder_self", 0, 1): {"next"},
+        ("encoder_self", 0, 2): {"same"},
+        # Across a noun, the verb's subject is its subject still.
+        ("encoder_self", 1, 0): {"up:nsubj", "end"},
+        ("encoder_self", 1, 1): {"down:nsubj", "agreement", "end"},
+        ("encoder_self", 1, 2): set(),
+        ("encoder_self", 2, 0): {"up:det", "end"}, ("encoder_self", 2, 1): {"down:obj", "end"},
+        ("encoder_self", 2, 2): {"end"},
+        ("decoder_self", 0, 0): {"previous"}, ("decoder_self", 0, 1): {"first"},
+        ("decoder_self", 1, 0): {"same"}, ("decoder_self", 1, 1): set(),
+        ("cross", 0, 0): {"diagonal"}, ("cross", 0, 1): {"end"},
+        ("cross", 1, 0): set(), ("cross", 1, 1): {"first"},
+    }  # fmt: skip
+
+
+def test_random_models_have_no_roles(
+    corpus: Path, tmp_path: Path, tiny_config: ModelConfig, tiny_tokenizer: Tokenizer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """Holm's correction leaves a chance of 0.05 that a model has any: three of 20 are rare."""
+    stack = StackModel(*random_stack("fill", tiny_config, tiny_tokenizer), device="cpu")
+    monkeypatch.setattr(run, "control_of", lambda ref, model: (randomised(stack), "seed 0"))
+    (tmp_path / "random").mkdir()
+    found = []
+    for seed in range(1, 21):
+        model = randomised(stack, seed)
+        monkeypatch.setattr(run, "open_tracer", lambda ref, device, model=model: model)
+        made = Study.load(study(tmp_path / "random", corpus, tmp_path / str(seed), sentences=60))
+        assert np.isfinite(made.scores["score"]).sum() > 100
+        found.append([each for head in made.heads for each in made.findings(head) if each.named])
+    assert sum(map(bool, found)) <= 3
+
+
+def test_scores_are_those_of_plain_loops(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def sharp(sentence: Sentence, n: int, m: int) -> Floats:
+        weights = np.random.default_rng(n).random((n, m)) ** 9
+        return np.float32(weights / weights.sum(1, keepdims=True))
+
+    heads: Heads = {
+        "encoder_self": [[relation("nsubj", down=True), sharp, PREVIOUS]],
+        "decoder_self": [[sharp]], "cross": [[sharp]],
+    }  # fmt: skip
+    control: Heads = {**flat(heads), "encoder_self": [[sharp, even, NEXT]]}
+    found = studied(corpus, tmp_path, heads, control, monkeypatch)
+    model, other = Planted(corpus, heads), Planted(corpus, control)
+    hits, pairs, offsets, words = Counter[Any](), Counter[str](), Counter[Any](), Counter[Any]()
+    for sentence in model.sentences.values():
+        n = len(sentence.words)
+        for name, query, target in annotated(sentence):
+            pairs[name] += 1
+            offsets[name, target - query] += 1
+            near = [at for at in range(n) if at != query
+                    and sentence.words[at] == sentence.words[target]]  # fmt: skip
+            best = min(near, key=lambda at: (abs(at - query), at))
+            words[name, sentence.words[target]] += best == target
+            for of, tracer in enumerate((model, other)):
+                for head, maps in enumerate(tracer.trace(sentence.text).encoder_self[0]):
+                    row = [maps[query, at] if at != query else -1 for at in range(n)]
+                    hits[of, head, name] += row.index(max(row)) == target
+                    if of == 0:
+                        asked = [each for each in range(n) if each != query]
+                        row = [sum(maps[each, at] for each in asked if each != at)
+                               if at != query else -1 for at in range(n)]  # fmt: skip
+                        hits[2, head, name] += int(np.argmax(np.round(row, 5))) == target
+    for name in ("up:nsubj", "down:nsubj", "up:det", "down:amod", "agreement"):
+        role = found.role(name)
+        assert role
+        by_offset = {at: n for (other_name, at), n in offsets.items() if other_name == name}
+        for head in found.heads[:3]:
+            each = found.finding(role, head)
+            assert each and each.pairs == pairs[name]
+            assert each.score == pytest.approx(hits[0, head.head, name] / pairs[name])
+            assert each.offset_score == pytest.approx(max(by_offset.values()) / pairs[name])
+            assert by_offset[each.offset] == max(by_offset.values())
+            best = max(n for (other_name, _), n in words.items() if other_name == name)
+            assert each.word_score == pytest.approx(best / pairs[name])
+            random = max(hits[1, at, name] for at in range(3)) / pairs[name]
+            assert each.random == pytest.approx(random)
+            assert each.blind == pytest.approx(hits[2, head.head, name] / pairs[name])
+            controls = (each.offset_score, each.word_score, random, each.blind)
+            assert each.bar == pytest.approx(max(controls))
+
+
+def test_examples_are_where_the_heads_look(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heads: Heads = {
+        "encoder_self": [[relation("det"), PREVIOUS]], "decoder_self": [[PREVIOUS]],
+        "cross": [[END], [DIAGONAL]],
+    }  # fmt: skip
+    found = studied(corpus, tmp_path, heads, flat(heads), monkeypatch, examples=25)
+    assert len(found.sentences) == 25 and len({each.document for each in found.sentences}) == 12
+    for number, sentence in enumerate(found.sentences):
+        assert sentence.target == tuple(sentence.text.split())
+        keys, weights = found.looks["encoder_self"].of(found.heads[0], number)
+        for word, (parent, label) in enumerate(
+            zip(sentence.parents, sentence.relations, strict=True)
+        ):
+            if label == "det":
+                assert keys[word] == parent and weights[word] == 1
+            else:
+                assert weights[word] == 0, "all weight is on the end mark, which is no word"
+        keys, weights = found.looks["decoder_self"].of(found.heads[2], number)
+        assert list(keys) == [0, *range(len(sentence.target) - 1)] and weights[0] == 0
+
+
+def test_a_killed_study_goes_on_to_the_same_files(
+    corpus: Path, tmp_path: Path, tiny_checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "PART", 30)
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    study(tiny_checkpoint, corpus, whole)
+
+    def kill(done: int, total: int) -> None:
+        if done >= 60:
+            os.kill(os.getpid(), 9)
+
+    status, _ = forked(
+        lambda: study(tiny_checkpoint, corpus, broken, progress=kill), tmp_path / "log"
+    )
+    assert status and not broken.exists()
+    parts = tmp_path / "broken.parts"
+    assert sorted(each.name for each in parts.iterdir()) == ["000000.npz", "000001.npz", "key"]
+    (parts / "000001.npz").write_bytes(b"PK half of it")
+    seen: list[tuple[int, int]] = []
+    study(tiny_checkpoint, corpus, broken, progress=lambda done, total: seen.append((done, total)))
+    assert seen[-1] == (120, 120) and not parts.exists()
+    first, second = Study.load(whole), Study.load(broken)
+    for name, array in first.scores.items():
+        np.testing.assert_array_equal(array, second.scores[name])
+    assert first.sentences == second.sentences
+    for name in ("study.json", "sentences.json"):
+        assert (whole / name).read_bytes() == (broken / name).read_bytes()
+    for kind, looks in first.looks.items():
+        np.testing.assert_array_equal(looks.keys, second.looks[kind].keys)
+
+
+def test_another_corpus_or_setting_starts_anew(
+    corpus: Path, tmp_path: Path, tiny_checkpoint: Path
+) -> None:
+    class Stop(Exception):  # noqa: N818
+        pass
+
+    def stop(done: int, total: int) -> None:
+        if done:
+            raise Stop
+
+    with pytest.raises(Stop):
+        study(tiny_checkpoint, corpus, tmp_path / "out", progress=stop)
+    found = Study.load(study(tiny_checkpoint, corpus, tmp_path / "out", sentences=50, examples=3))
+    assert (found.n_sentences, len(found.sentences)) == (50, 3)
+
+
+def test_studies_lie_beside_their_model_or_in_the_cache(
+    corpus: Path, tmp_path: Path, tiny_checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    ref = resolve(tiny_checkpoint)
+    edited = ref.edited("off encoder.1.1")
+    monkeypatch.setattr(run.os, "access", lambda path, how: False)
+    in_cache = study(edited, corpus, sentences=60)
+    assert in_cache.is_relative_to(tmp_path / "cache")
+    assert studies_of(edited) == [in_cache] and not studies_of(ref)
+    assert studies_of(ref, any_weights=True) == [in_cache]
+    found, head = Study.load(in_cache), ("encoder_self", 0, 0)
+    assert (found.edits, tuple(found.heads[0])) == ("off encoder.1.1", head)
+    monkeypatch.setattr(run, "open_tracer", None)
+    assert study(edited, corpus, sentences=60) == in_cache, "is there already"
+
+
+def test_controls_are_first_weights_or_others_of_the_same_shape(
+    tiny_checkpoint: Path, corpus: Path
+) -> None:
+    model = run.open_tracer(tiny_checkpoint, "cpu")
+    control, about = control_of(resolve(tiny_checkpoint), model)
+    again = randomised(model)
+    first, second = (each.trace("A dog runs.", [5, 6]) for each in (control, again))  # type: ignore[arg-type]
+    np.testing.assert_array_equal(first.encoder_self, second.encoder_self)
+    assert "seed 0" in about
+    other = model.trace("A dog runs.", [5, 6])  # type: ignore[arg-type]
+    assert first.cross.shape == other.cross.shape
+    assert not np.allclose(first.cross, other.cross)
+    with pytest.raises(InputError, match="planted"):
+        randomised(Planted(corpus, {}))

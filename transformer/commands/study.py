@@ -1,0 +1,71 @@
+"""`study`: what the heads of a model do, measured over a corpus."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+from transformer.commands.options import Device, Quiet, of_kind, progress_bar
+
+
+def study(
+    checkpoints: Annotated[Sequence[Path], "CHECKPOINT", "models, or moments as NAME@UPDATES"],
+    *,
+    corpus: Annotated[
+        Path | None,
+        "PATH",
+        "a folder or file of CoNLL-U, or plain text with one sentence a line; default: data/gum",
+    ] = None,
+    out: Annotated[
+        Path | None, "DIR", "folder of the study; default: one in the checkpoint's folder"
+    ] = None,
+    edit: Annotated[
+        str | None, "EDITS", "take parts of the models out first: “off cross.3.5; no positions”"
+    ] = None,
+    sentences: Annotated[int | None, "N", "only the first N"] = None,
+    examples: Annotated[
+        int | None, "N", "keep N sentences to look at, evenly over the corpus; default: all"
+    ] = None,
+    page: Annotated[
+        Path | None, "FILE", "instead: write what the studies that are there say, as Markdown"
+    ] = None,
+    device: Device = "cpu",
+    quiet: Quiet = False,
+) -> None:
+    """Measure what each attention head does; goes on where it was stopped."""
+    from transformer.edits.language import parse_edits, text_of
+    from transformer.errors import InputError
+    from transformer.files.atomic import check_place, write_atomic
+    from transformer.study.page import markdown, text
+    from transformer.study.records import Study, studies_of
+
+    refs = [
+        of_kind(each, "checkpoint", "one_stack", "huggingface").edited(
+            text_of(parse_edits(edit or ""))
+        )
+        for each in checkpoints
+    ]
+    for name, value in (("sentences", sentences), ("examples", examples)):
+        if value is not None and value < (name == "sentences"):
+            raise InputError(f"--{name} {value}; expected a number of sentences")
+    if page is not None:
+        check_place(page)
+        found = [Study.load(path) for ref in refs for path in studies_of(ref)]
+        if not found:
+            raise InputError("there are no studies of these models yet; leave out --page")
+        write_atomic(page, markdown(found).encode())
+        print(page)
+        return
+    if out is not None and len(refs) > 1:
+        raise InputError("--out is the folder of one study; give one model")
+    from transformer.study.run import study as run
+
+    for ref in refs:
+        with progress_bar(disable=quiet or None, unit=" sentences") as report:
+            folder = run(
+                ref, corpus, out, sentences=sentences, examples=examples, device=device,
+                progress=report,
+            )  # fmt: skip
+        print(folder)
+        print(text(Study.load(folder)), end="")

@@ -1,0 +1,458 @@
+"""Run a study: a model reads a corpus, once with its weights and once with random ones.
+
+The corpus is read in parts of 64 sentences. Each part is written when it is done, beside the
+study's folder, so that a run that was stopped or killed goes on with the next part and ends with
+the same files. Memory holds one part, and one more array that is as long as the corpus where the
+examples of a large one are put together, which lies in a file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import shutil
+import zipfile
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from transformer.catalogue import open_tracer, opened, resolve
+from transformer.checkpoint.reference import ModelRef
+from transformer.checkpoint.snapshots import readable_history
+from transformer.checkpoint.weights import weights_digest
+from transformer.errors import InputError
+from transformer.files.atomic import write_atomic
+from transformer.huggingface import HuggingFaceModel
+from transformer.model import Transformer
+from transformer.one_stack.model import OneStack
+from transformer.one_stack.tracer import StackModel
+from transformer.study import statistics
+from transformer.study.corpus import DEFAULT, Corpus, Sentence, survey
+from transformer.study.records import (
+    FOLDER,
+    SCHEMA,
+    Kept,
+    Looks,
+    Role,
+    Study,
+    cache_folder,
+    studies_of,
+)
+from transformer.study.roles import (
+    MAX_OFFSET,
+    MIN_PAIRS,
+    Tally,
+    annotated,
+    looks,
+    rarest,
+    roles_of,
+    text_hits,
+    words_of,
+)
+from transformer.trace.records import Trace
+from transformer.trace.removals import Head
+from transformer.trace.tracer import Tracer
+from transformer.translator import Translator
+from transformer.types import AttentionKind, Report
+
+#: Sentences in a part, those traced at once, and the most documents that are told apart: of more,
+#: neighbours count as one.
+PART, BATCH, MAX_DOCUMENTS = 64, 8, 500
+#: Highest p after Holm's correction of a role that is named.
+ALPHA = 0.05
+_NAMES = {"encoder_self": "words", "decoder_self": "target", "cross": "target"}
+
+Arrays = dict[str, NDArray[Any]]
+
+
+def study(
+    path: str | Path | ModelRef,
+    corpus: Path | None = None,
+    out: Path | None = None,
+    *,
+    sentences: int | None = None,
+    examples: int | None = None,
+    device: str = "cpu",
+    progress: Report | None = None,
+) -> Path:
+    """Study a model, or go on with a study that was stopped.
+
+    Args:
+        path: a model of any kind that reads sentences, a moment of training, or an edited one.
+        corpus: see `transformer.study.corpus`; None is GUM in data/gum.
+        out: folder of the study; None is one beside the checkpoint, or in the cache folder if that
+            is read-only.
+        sentences: read the first ones only.
+        examples: keep so many sentences, evenly over the corpus; None keeps all.
+        progress: called with (sentences done, sentences in all); may raise to stop.
+
+    Returns: the folder. A study that is there already is not made again.
+
+    Raises: `DataError` for the corpus, `CheckpointError` or `InputError` for the model, `OSError`.
+    """
+    ref, found = resolve(path), survey(corpus or DEFAULT, sentences)
+    weights = weights_digest(ref.folder)
+    settings = {
+        "schema": SCHEMA, "checkpoint": ref.name, "weights": weights,
+        "edits": ref.edits, "corpus": found.digest, "examples": examples,
+    }  # fmt: skip
+    key = hashlib.sha256(json.dumps(settings).encode()).hexdigest()
+    if out is None:
+        out = _place(ref, f"{found.name}-{key[:8]}")
+        if out in studies_of(ref):
+            return out
+    parts = out.with_name(f"{out.name}.parts")
+    parts.mkdir(parents=True, exist_ok=True)
+    with suppress(FileNotFoundError):
+        if (parts / "key").read_text() != key:
+            shutil.rmtree(parts)
+            parts.mkdir()
+    write_atomic(parts / "key", key.encode())
+    model = open_tracer(ref, device)
+    if lacking := model.lacks("any_sentence"):
+        raise InputError(f"{ref}: {lacking}")
+    control, about = control_of(ref, model)
+    reading = _Reading(model, control, found, examples)
+    for number, some in enumerate(_parts(found)):
+        if progress is not None:
+            progress(number * PART, found.n_sentences)
+        file = parts / f"{number:06}.npz"
+        if not _whole(file):
+            write_atomic(file, _packed(reading.part(number * PART, some)))
+    gathered = _gather(reading, parts)
+    made = Study(
+        checkpoint=ref.name, weights=weights, edits=ref.edits, corpus=found.name,
+        corpus_digest=found.digest, source=found.source, n_sentences=found.n_sentences,
+        n_words=found.n_words, n_documents=len(found.documents), control=about,
+        roles=reading.roles, heads=reading.heads, **gathered,
+    )  # fmt: skip
+    made.save(out)
+    shutil.rmtree(parts, ignore_errors=True)
+    if progress is not None:
+        progress(found.n_sentences, found.n_sentences)
+    return out
+
+
+def _place(ref: ModelRef, name: str) -> Path:
+    beside = ref.folder / FOLDER
+    if os.access(beside if beside.exists() else ref.folder, os.W_OK):
+        return beside / (name if ref.updates is None else f"{name}@{ref.updates}")
+    return cache_folder() / f"{ref.name}-{name}"
+
+
+def _parts(corpus: Corpus) -> Iterator[list[Sentence]]:
+    sentences = iter(corpus)
+    while some := list(islice(sentences, PART)):
+        yield some
+
+
+def _whole(file: Path) -> bool:
+    try:
+        with zipfile.ZipFile(file) as archive:
+            return "shared.npy" in archive.namelist()
+    except (OSError, zipfile.BadZipFile):
+        return False
+
+
+def _packed(arrays: Arrays) -> bytes:
+    file = io.BytesIO()
+    np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
+    return file.getvalue()
+
+
+def control_of(ref: ModelRef, model: Tracer) -> tuple[Tracer, str]:
+    """Return the same model with the random weights that it began with, and what they are.
+
+    A checkpoint without them gets others of the same shape, from a fixed seed.
+    """
+    history = readable_history(ref.folder)
+    if history.snapshots and history.snapshots[0].updates == 0 and history.began == "":
+        return opened(resolve(ref.after(0)), model.device), "its first random weights"
+    return randomised(model), "random weights of the same shape, of seed 0"
+
+
+def randomised(model: Tracer, seed: int = 0) -> Tracer:
+    """Return a model of the same shape with random weights, edited in the same way.
+
+    Raises: `InputError` for a model that is not built here or by the transformers library.
+    """
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        options: dict[str, Any] = {"device": model.device}
+        if isinstance(model, Translator):
+            options |= {"max_tokens": model.max_tokens, "name": model.name}
+            made = Translator.from_module(Transformer(model.config), model.tokenizer, **options)
+            return made.edited(*model.edits) if model.edits else made
+        if isinstance(model, StackModel):
+            return StackModel(OneStack(model.config), model.tokenizer, **options)
+        if isinstance(model, HuggingFaceModel):
+            return model.randomised()
+    raise InputError(f"{model.name}: its random weights are not known")
+
+
+class _Reading:
+    """A model and its control reading a corpus."""
+
+    def __init__(
+        self, model: Tracer, control: Tracer, corpus: Corpus, examples: int | None
+    ) -> None:
+        self.model, self.control, self.corpus = model, control, corpus
+        self.roles: tuple[Role, ...] = roles_of(corpus)
+        self._numbers = {role.name: number for number, role in enumerate(self.roles)}
+        (target,) = self._targets(["a"])
+        probe = _traces(model, ["a"], [target])[0]
+        if probe is None:
+            raise InputError(f"{model.name} makes nothing of 'a'")
+        self.kinds = model.kinds
+        self.shapes = {kind: probe.attention(kind).shape[:2] for kind in self.kinds}
+        self.heads = tuple(
+            Head(kind, layer, head)
+            for kind, (layers, heads) in self.shapes.items()
+            for layer in range(layers)
+            for head in range(heads)
+        )
+        n = corpus.n_sentences
+        self._examples = n if examples is None else min(examples, n)
+        self.n_groups = min(MAX_DOCUMENTS, len(corpus.documents))
+
+    def group(self, sentence: Sentence) -> int:
+        """Return the number of a sentence's document, or of the group it is in."""
+        documents = self.corpus.documents
+        return documents[sentence.document] * self.n_groups // len(documents)
+
+    def part(self, start: int, sentences: Sequence[Sentence]) -> Arrays:
+        """Read sentences from number `start` on, and return what they give as arrays."""
+        groups = [self.group(sentence) for sentence in sentences]
+        first = min(groups)
+        tallies = {
+            kind: Tally.empty(max(groups) - first + 1, len(self.roles), layers * heads)
+            for kind, (layers, heads) in self.shapes.items()
+        }
+        kept: list[Kept] = []
+        seen: dict[AttentionKind, list[tuple[Any, ...]]] = {kind: [] for kind in self.kinds}
+        skipped = 0
+        n, wanted = self.corpus.n_sentences, self._examples
+        for number, (sentence, trace, other) in enumerate(self._traced(sentences), start):
+            if trace is None or other is None:
+                skipped += 1
+                continue
+            keep = (number + 1) * wanted // n > number * wanted // n
+            target: tuple[str, ...] = ()
+            for kind, tally in tallies.items():
+                group = self.group(sentence) - first
+                queries, *found = self._add(tally, group, sentence, kind, trace, other)
+                if keep:
+                    seen[kind].append(tuple(found))
+                if kind == "decoder_self" and trace.src_tokens:
+                    target = queries
+            if keep:
+                kept.append(Kept(
+                    sentence.document, sentence.words, sentence.tags, sentence.parents,
+                    sentence.relations, sentence.antecedents, target, sentence.text,
+                ))  # fmt: skip
+        shared = {"first": first, "skipped": skipped, "kept": [each.__dict__ for each in kept]}
+        arrays: Arrays = {"shared": np.array(json.dumps(shared))}
+        for kind, tally in tallies.items():
+            for name in ("hits", "pairs", "random", "blind", "offsets"):
+                arrays[f"{kind}.{name}"] = getattr(tally, name)
+            arrays[f"{kind}.words"] = np.array(json.dumps(tally.words))
+            for name, column in zip(("keys", "weights", "own"), zip(*seen[kind], strict=True),
+                                    strict=False):  # fmt: skip
+                arrays[f"{kind}.{name}"] = np.concatenate(column, axis=1)
+        return arrays
+
+    def _add(
+        self,
+        tally: Tally,
+        group: int,
+        sentence: Sentence,
+        kind: AttentionKind,
+        trace: Trace,
+        other: Trace,
+    ) -> tuple[Any, ...]:
+        """Count one sentence; return its query words and what is kept of each head's looks."""
+        words, causal = words_of(sentence, trace, kind), kind == "decoder_self"
+        special = (
+            trace.src_special if kind == "encoder_self" else trace.tgt_special,
+            trace.tgt_special if causal else trace.src_special,
+        )
+        tokens, both, hits = trace.axis_tokens(kind)[1], [], []
+        for each in (trace, other):
+            maps = each.attention(kind)
+            maps = maps.reshape(-1, *maps.shape[2:])
+            both.append(looks(maps, words, kind))
+            hits.append(text_hits(maps, kind, tokens, special))
+            if kind == "cross" or words.of_corpus:
+                hits[-1]["rarest"] = rarest(
+                    sentence, words, both[-1][0], self.corpus.counts, causal=causal
+                )
+        trials = [each for each in annotated(sentence) if each[0] in self._numbers]
+        tally.add(
+            group, self._numbers, trials if words.of_corpus else (), words,
+            (*both[0][:2], both[1][0]), (hits[0], hits[1]), causal=causal,
+        )  # fmt: skip
+        keys, _, *weights = both[0]
+        bytes_ = [np.round(255 * each).clip(0, 255).astype(np.uint8) for each in weights
+                  if each is not None]  # fmt: skip
+        return words.queries, keys.astype(np.uint16), *bytes_
+
+    def _targets(self, texts: Sequence[str]) -> list[Sequence[int] | None]:
+        """Return greedy translations as token ids; () for a model that writes none.
+
+        None is a text that the model cannot take.
+        """
+        model: Any = self.model
+        writes = len(model.kinds) > 1 or (
+            isinstance(model, StackModel) and model.config.task == "translate"
+        )
+        if not writes:
+            return [()] * len(texts)
+        with suppress(InputError):
+            return [each.ids or None for each in model.translate(texts, 1)]
+        if len(texts) == 1:
+            return [None]
+        return [self._targets([text])[0] for text in texts]
+
+    def _traced(
+        self, sentences: Sequence[Sentence]
+    ) -> Iterator[tuple[Sentence, Trace | None, Trace | None]]:
+        """Yield each sentence with its traces by the model and its control, None without."""
+        targets = self._targets([sentence.text for sentence in sentences])
+        for start in range(0, len(sentences), BATCH):
+            some, given = sentences[start : start + BATCH], targets[start : start + BATCH]
+            texts = [each.text for each in some]
+            yield from zip(
+                some, _traces(self.model, texts, given), _traces(self.control, texts, given),
+                strict=True,
+            )  # fmt: skip
+
+
+def _traces(
+    model: Tracer, texts: Sequence[str], targets: Sequence[Sequence[int] | None]
+) -> list[Trace | None]:
+    """Trace texts with their translations; None for what the model cannot take."""
+    if isinstance(model, Translator) and all(targets):
+        with suppress(InputError):
+            return [*model.traces(texts, top_k=1, targets=[list(each or ()) for each in targets])]
+    found: list[Trace | None] = []
+    for text, target in zip(texts, targets, strict=True):
+        found.append(None)
+        if target is not None:
+            given: Any = list(target) or None
+            with suppress(InputError):
+                found[-1] = model.trace(text, given, top_k=1)
+    return found
+
+
+def _gather(reading: _Reading, parts: Path) -> dict[str, Any]:
+    """Put the parts of a study together: its scores, examples, and sentences skipped."""
+    n_roles, files = len(reading.roles), sorted(parts.glob("*.npz"))
+    tallies = {
+        kind: Tally.empty(reading.n_groups, n_roles, layers * heads)
+        for kind, (layers, heads) in reading.shapes.items()
+    }
+    skipped, kept = 0, list[Kept]()
+    for file in files:
+        with np.load(file) as arrays:
+            shared = json.loads(str(arrays["shared"]))
+            skipped += shared["skipped"]
+            kept += map(Kept.of, shared["kept"])
+            for kind, tally in tallies.items():
+                here = slice(shared["first"], shared["first"] + len(arrays[f"{kind}.hits"]))
+                tally.hits[here] += arrays[f"{kind}.hits"]
+                tally.pairs[here] += arrays[f"{kind}.pairs"]
+                tally.offsets[here] += arrays[f"{kind}.offsets"]
+                tally.random += arrays[f"{kind}.random"]
+                tally.blind += arrays[f"{kind}.blind"]
+                for name, words in json.loads(str(arrays[f"{kind}.words"])).items():
+                    tally.words[name].update(words)
+    found = [_scored(reading.roles, tally) for tally in tallies.values()]
+    scores = {name: np.concatenate([each[name] for each in found], axis=1) for name in found[0]}
+    scores["p"] = statistics.holm(scores["p"])
+    scores["named"] = (scores["low"] > scores["bar"]) & (scores["p"] < ALPHA)
+    floats = {name: array.astype(np.float32) for name, array in scores.items()
+              if array.dtype == np.float64}  # fmt: skip
+    return {
+        "n_skipped": skipped,
+        "scores": scores | floats,
+        "sentences": tuple(kept),
+        "looks": {kind: _looks(kind, reading, kept, files) for kind in reading.kinds},
+    }
+
+
+def _scored(roles: Sequence[Role], tally: Tally) -> Arrays:
+    """Return the scores [R, N] of one kind by name, p without correction."""
+    documents, n_roles, n_heads = tally.hits.shape
+    hits = tally.hits.astype(np.float64)
+    pairs = tally.pairs.astype(np.float64)[:, :, None]  # [D, R, 1]
+    total = pairs.sum(0)  # [R, 1]
+    offsets = tally.offsets.sum(0).argmax(-1)  # [R]
+    beaten = np.take_along_axis(tally.offsets, offsets[None, :, None], 2)  # [D, R, 1]
+    plain = np.array([role.needs == "text" for role in roles])[:, None]  # [R, 1]
+    few = total < MIN_PAIRS
+    with np.errstate(divide="ignore", invalid="ignore"):
+        words = np.array([max(tally.words[role.name].values(), default=0) for role in roles])
+        controls = [
+            np.where(plain, np.nan, beaten.sum(0) / total),
+            np.where(plain, np.nan, words[:, None] / total),
+            tally.random.max(1, keepdims=True) / total,
+            np.where(plain, np.nan, tally.blind / total),
+        ]
+        score = hits.sum(0) / total
+    # What most trials of random weights do as well is nothing that a head has learned.
+    half = np.where(controls[2] > 0.5, 1.0, 0.5)
+    bar = np.fmax.reduce(np.broadcast_arrays(*controls, np.where(plain, half, np.nan), score)[:-1])
+    control = np.where(plain, pairs / 2, beaten)  # [D, R, 1], hits of the control
+    differences = np.where(pairs > 0, hits - control, np.nan)
+    wide = np.broadcast_to(pairs, hits.shape)
+    low, high = statistics.bootstrap(hits.reshape(documents, -1), wide.reshape(documents, -1))
+    p = statistics.paired_p(differences.reshape(documents, -1))
+    found: Arrays = {
+        "score": score, "low": low.reshape(n_roles, n_heads),
+        "high": high.reshape(n_roles, n_heads), "offset_score": controls[0],
+        "word_score": controls[1], "random": controls[2],
+        "blind": controls[3], "bar": bar,
+        "p": p.reshape(n_roles, n_heads),
+    }  # fmt: skip
+    found = {
+        name: np.where(few, np.nan, np.broadcast_to(array, (n_roles, n_heads)))
+        for name, array in found.items()
+    }
+    shape = n_roles, n_heads
+    found["pairs"] = np.broadcast_to(np.where(few, 0, total), shape).astype(np.int32)
+    offset = np.where(plain[:, 0] | few[:, 0], 0, offsets - MAX_OFFSET)
+    found["offset"] = np.broadcast_to(offset[:, None], shape).astype(np.int8)
+    return found
+
+
+def _looks(
+    kind: AttentionKind, reading: _Reading, kept: Sequence[Kept], files: Sequence[Path]
+) -> Looks:
+    """Put together where heads look, in files mapped into memory."""
+    starts = np.cumsum([0, *(len(each.queries(kind)) for each in kept)])
+    shape = (*reading.shapes[kind], int(starts[-1]))
+    small = all(len(each.keys(kind)) <= 256 for each in kept)
+    types = {"keys": np.uint8 if small else np.uint16, "weights": np.uint8, "own": np.uint8}
+    found: dict[str, Any] = {"own": None}
+    for name in types if kind != "cross" else ("keys", "weights"):
+        if not shape[-1]:
+            found[name] = np.zeros(shape, types[name])
+            continue
+        path = files[0].with_name(f"{kind}.{name}.npy")
+        found[name] = np.lib.format.open_memmap(path, "w+", types[name], shape)
+        flat, at = found[name].reshape(-1, shape[-1]), 0
+        for file in files:
+            with np.load(file) as arrays:
+                if (member := f"{kind}.{name}") in arrays:
+                    part = arrays[member]
+                    flat[:, at : at + part.shape[1]] = part
+                    at += part.shape[1]
+    return Looks(starts, **found)
