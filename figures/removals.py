@@ -91,8 +91,8 @@ def part_needs(names: Sequence[str], changes: Floats, theme: Theme) -> Drawn:
 BAR = "share"
 
 #: What is written beside a bar.
-_SAID = "format(datum.share, '+.2f') + (isValid(datum.lost) ? '  measured ' + " + (
-    "format(datum.lost, '+.2f') : '')"
+_SAID = (
+    "format(datum.share, '+.2f') + (isValid(datum.lost) ? '  ◆ ' + format(datum.lost, '+.2f') : '')"
 )
 
 
@@ -105,7 +105,7 @@ def share_bars(rows: Sequence[Mapping[str, object]], theme: Theme) -> Drawn:
     chrome, table = CHROME[theme], as_altair(signed_table(theme))
     values = [0.0, *(float(str(row[key] or 0)) for row in rows for key in ("share", "lost"))]
     low, high = min(values), max(values)
-    room = alt.Scale(domain=[low, high + 0.3 * (high - low or 1)])  # of the numbers
+    room = alt.Scale(domain=[low, high + 0.4 * (high - low or 1)])  # of the numbers
     base = points(rows).transform_calculate(
         end="max(0, datum.share, datum.lost)", said=_SAID
     ).encode(

@@ -130,7 +130,8 @@ if missing is None:
         with st.container(key="translate_page"):
             body(view)
             with st.container(horizontal=True, gap="small"):
-                offer_opening(view)
+                if chosen == "steps":
+                    offer_opening(view)
                 draw_switch(view.entry, "translate_time")
 else:
     st.info(missing, icon=":material/translate:")

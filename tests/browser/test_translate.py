@@ -319,3 +319,30 @@ def test_each_step_shows_both_attentions_and_candidates(app: str, open_page: Ope
     expect(page.locator(".st-key-headline")).to_have_text(free.text)
     expect(page.locator(".player .chip.given")).to_have_count(0)
     expect(page.locator(".player .undo")).not_to_be_visible()
+
+
+def test_a_cell_of_the_layers_is_read_and_a_heads_bar_opens_it(
+    app: str, open_page: OpenPage
+) -> None:
+    page = open_page(f"{app}/?checkpoint={REVERSE}&sentence=abcd&view=layers")
+    cells, said = page.locator(".layers td"), page.locator(".layers .readout")
+    expect(page.get_by_text("What it writes from each encoder layer")).to_be_visible()
+    until_idle(page)  # a run draws the table anew
+    cells.nth(5).hover()  # the second step, after the last layer
+    expect(said).to_contain_text("After layer 2, step 2 (_ → d): d with 100%")
+    page.locator(".layers .scroller").focus()
+    page.keyboard.press("ArrowLeft")
+    expect(said).to_contain_text("After layer 1, step 2")
+    page.keyboard.press("ArrowDown")
+    expect(said).to_contain_text("After layer 1, step 3")
+    page.get_by_text("Why X, not Y").click()
+    bar = page.locator("[aria-roledescription=bar][aria-label*=head]").first
+    expect(bar).to_be_visible()
+    until_idle(page)
+    named = re.search(
+        r"(self|cross)-attention layer (\d), head (\d)", bar.get_attribute("aria-label")
+    )
+    bar.click()
+    kind = {"self": "decoder_self", "cross": "cross"}[named[1]]
+    until_the_url_says(page, kind=kind, layer=named[2], head=named[3])
+    expect(page.locator(".stages")).to_be_visible()

@@ -275,6 +275,7 @@ def test_the_decoder_is_read_after_every_layer(
 ) -> None:
     app = run_app(sentence=CAT, view="layers", edit=edit, beam="2")
     trace, (header, _) = trace_of(app), messages(app, "layers")[0]
+    assert "play_opening" not in [each.key for each in app.button]
     assert header["columns"] == ["embedding", "layer 1", "layer 2", "layer 3"]
     assert header["rows"] == [show_token(row) for row in query_labels(trace, "cross")]
     for step, row in enumerate(header["cells"]):

@@ -19,7 +19,7 @@ from ui.components.player import PARTS, Move, PlayerPlace, player_component, pre
 from ui.core import url_state
 from ui.core.examples import Example
 from ui.core.side import Side
-from ui.core.url_state import HEAD, KIND, LAYER, SHIFTED, STEP, Param
+from ui.core.url_state import HEAD, KIND, LAYER, SHIFTED, STEP, VIEW, Param
 from ui.core.view import View
 from ui.core.widgets import UNITS, units_control
 from ui.export.download import download_button, source_of, trace_for
@@ -192,7 +192,7 @@ def draw_twice(pair: Pair) -> Download | None:
         draw_player(side, words=words, follows=side is not leader)
 
     pair.rows(draw)
-    pair.links()
+    pair.links(lambda side: {VIEW: "steps"})
     place = place_now()
     return pair.download(
         lambda side: partial(figure_of, side.view, place, words=words), "Step by step"
