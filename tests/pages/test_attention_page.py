@@ -15,6 +15,7 @@ from transformer.measures.words import group_labels, word_groups
 from transformer.trace.records import Trace
 from transformer.translator import Translator
 from ui.core.examples import examples_for
+from ui.work import progress
 
 
 @pytest.fixture(scope="module")
@@ -165,3 +166,17 @@ def test_the_head_on_screen_can_be_opened(
     assert named == label
     wanted = {"kind": "decoder_self", "sentence": CAT, "checkpoint": "alpha", **asks}
     assert {name: asked.get(name) for name in wanted} == wanted
+
+
+def test_stopped_work_waits_until_something_else_is_asked_for(
+    open_page: RunApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "_PATIENCE", -1)
+    monkeypatch.setattr(progress, "_MOVING", 0)
+    app = open_page(sentence="A dog ran and a dog sat.")
+    app.button(key="stop_work").click().run()
+    for _ in range(2):
+        assert [each.value for each in app.info] == ["Stopped."]
+        app.run()
+    app.segmented_control(key="door_entry").set_value("Matrix").run()
+    assert not app.info and app.query_params["display"] == "matrix"

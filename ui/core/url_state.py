@@ -296,6 +296,11 @@ def forget(*params: Param[Any]) -> None:
         _dict(_STORE).pop(param.name, None)
 
 
+def everything() -> dict[str, str]:
+    """Return a copy of all settings of the session, as raw strings."""
+    return _dict(_STORE).copy()
+
+
 def given() -> frozenset[str]:
     """Return the names of the settings that the URL brought in this run."""
     return frozenset(_dict(_ARRIVED))

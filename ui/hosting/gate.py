@@ -12,6 +12,7 @@ import gzip
 import json
 from dataclasses import asdict
 from typing import Any
+from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit import config
@@ -112,8 +113,9 @@ class Gate:
             await self.app(scope, receive, _pages(path, with_headers))
 
     async def _stream(self, scope: Scope, receive: Receive, send: Send) -> None:
+        known = _is_origin(dict(scope["headers"]).get(b"origin", b""))
         with VISITORS.place() as given:
-            if given and below_base(scope["path"]) == _STREAM:
+            if given and known and below_base(scope["path"]) == _STREAM:
                 line = Line(VISITORS, receive, send)
                 await self.app(scope, line.receive, line.send)
             else:
@@ -126,6 +128,15 @@ def below_base(path: str) -> str:
     parts = [part for part in path.split("/") if part]
     base = [part for part in (config.get_option("server.baseUrlPath") or "").split("/") if part]
     return "/".join(parts[len(base) :] if parts[: len(base)] == base else parts)
+
+
+def _is_origin(text: bytes) -> bool:
+    """Return False for what is no address at all; Streamlit fails at it."""
+    try:
+        urlsplit(text.decode("latin-1"))
+    except ValueError:
+        return False
+    return True
 
 
 def _pages(path: str, send: Send) -> Send:

@@ -32,7 +32,16 @@ from ui.work import results
 from ui.work.budget import budget_of_visit
 from ui.work.lru import Lru
 from ui.work.models import REFUSALS, load_for_visit, translator
-from ui.work.progress import DECODING, READING, Progress, attended, resume, stopped, unreported
+from ui.work.progress import (
+    DECODING,
+    READING,
+    Progress,
+    attended,
+    leave_stopped,
+    resume,
+    stopped,
+    unreported,
+)
 from ui.work.results import Computation as Computation
 from ui.work.results import trace
 from ui.work.roots import without_root
@@ -190,6 +199,7 @@ def end_where_stopped(work: Hashable, again: str) -> None:
     if stopped(work):
         st.info("Stopped.", icon=":material/stop_circle:")
         st.button(again, on_click=resume, key="resume_work")
+        leave_stopped()
         _end()
 
 

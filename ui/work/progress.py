@@ -19,6 +19,7 @@ from streamlit.errors import StreamlitInvalidLayoutContextError
 from figures.labels import count
 from transformer.types import Report
 from transformer.worker.job import Job
+from ui.core import url_state
 from ui.core.runs import in_turn, paused
 from ui.work.budget import budget_of_visit
 
@@ -40,6 +41,7 @@ _MOVING, _STANDING = 0.25, 1.0
 _STOPPED = "headlight_stopped"
 _WORKING = "headlight_working"
 _SLOT = "headlight_progress"
+_LEFT = "headlight_left_stopped"
 
 
 #: Progress callback for work of this thread that is given none.
@@ -53,6 +55,7 @@ def unreported(step: int, most: int) -> None:
 
 def place_for_progress() -> None:
     """Draw the bar's container, invisible while empty; called by the frame before any page."""
+    _go_on_elsewhere()
     with st.container(key="work"):
         st.session_state[_SLOT] = st.empty()
         st.button("Stop", icon=":material/stop:", key="stop_work", on_click=_mark)
@@ -69,6 +72,7 @@ def fragment(draw: Callable[P, None]) -> Callable[P, None]:
     @functools.wraps(draw)
     def run(*args: P.args, **options: P.kwargs) -> None:
         with in_turn():
+            _go_on_elsewhere()
             _frames_place()
             draw(*args, **options)
 
@@ -174,6 +178,18 @@ def resume() -> None:
     st.session_state.pop(_STOPPED, None)
 
 
+def leave_stopped() -> None:
+    """Note the settings with which a run ends at stopped work; others resume it."""
+    st.session_state[_LEFT] = url_state.everything()
+
+
+def _go_on_elsewhere() -> None:
+    """Resume stopped work if something else has been asked for since."""
+    if st.session_state.get(_LEFT, now := url_state.everything()) != now:
+        resume()
+
+
 def _mark() -> None:
     working: Any = st.session_state.get(_WORKING)
     st.session_state[_STOPPED] = working
+    st.session_state.pop(_LEFT, None)

@@ -216,11 +216,16 @@ def test_a_connection_ends_when_it_sends_too_much(
         assert wait_until(lambda: heard == [RERUN])
 
 
-def connected(port: int) -> ClientConnection:
-    return connect(f"ws://127.0.0.1:{port}/_stcore/stream")
+def connected(port: int, path: str = "_stcore/stream", **options: Any) -> ClientConnection:
+    return connect(f"ws://127.0.0.1:{port}/{path}", **options)
 
 
-def test_another_address_has_no_stream(server: tuple[int, list[bytes]]) -> None:
-    with pytest.raises(Exception, match="403"), connect(f"ws://127.0.0.1:{server[0]}/stream"):
+@pytest.mark.parametrize("asked", [
+    {"path": "stream"}, {"origin": "http://["}, {"origin": "//[::"}, {"origin": "http://a]b"},
+])  # fmt: skip
+def test_another_address_and_an_origin_that_is_none_have_no_stream(
+    asked: dict[str, Any], server: tuple[int, list[bytes]]
+) -> None:
+    with pytest.raises(Exception, match="403"), connected(server[0], **asked):
         pass
     assert wait_until(lambda: gate.VISITORS.now == 0)
