@@ -93,7 +93,8 @@ def caveats(results: Results, lines: Sequence[Line]) -> str:
         f"Holm's correction keeps the chance of any false verdict among all {n}, of perplexity and "
         f"BLEU, at {LEVEL:.0%}."
     )
-    return f"{said} Left out, in another precision: {left} of {every} runs." if left else said
+    others = "Left out, in another precision or cut into other tokens:"
+    return f"{said} {others} {left} of {every} runs." if left else said
 
 
 def _figures(results: Results, measure: str) -> list[Figure]:

@@ -106,6 +106,15 @@ class Run:
         """Precision of the matrix products; "auto" in runs that did not record it."""
         return str(self.recipe.get("training", {}).get("precision", "auto"))
 
+    @property
+    def conditions(self) -> tuple[str, int]:
+        """Precision and tokens seen; runs that differ in either are not compared.
+
+        All rows see the same text, so other tokens come from another vocabulary, such as another
+        release of SentencePiece makes; the loss is per token of it.
+        """
+        return self.precision, self.target_tokens
+
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Run:
         """Read what `asdict` wrote. Raises `InputError` for anything else."""
@@ -124,14 +133,14 @@ class Run:
 
 @dataclass(frozen=True)
 class Results:
-    """All runs, in the order of `VARIATIONS`, by seed and by precision."""
+    """All runs, in the order of `VARIATIONS`, by seed and by conditions."""
 
     runs: tuple[Run, ...]
 
     @classmethod
     def of(cls, runs: Iterable[Run]) -> Results:
-        """Put runs in order; of two with one row, seed and precision the last counts."""
-        by_key = {(each.row, each.seed, each.precision): each for each in runs}
+        """Put runs in order; of two with one row, seed and conditions the last counts."""
+        by_key = {(each.row, each.seed, each.conditions): each for each in runs}
         order = list(_BY_NAME)
         keys = sorted(by_key, key=lambda key: (order.index(key[0]), *key[1:]))
         return cls(tuple(by_key[key] for key in keys))
@@ -142,11 +151,11 @@ class Results:
 
     @property
     def comparable(self) -> Results:
-        """Runs of one known precision: of those in which base was run, the one with most runs."""
-        base = {each.precision for each in self.row("base")}
-        known = [each.precision for each in self.runs if each.precision != "auto"]
+        """Runs in the same known conditions: of those with a base run, the ones with most runs."""
+        base = {each.conditions for each in self.row("base")}
+        known = [each.conditions for each in self.runs if each.precision != "auto"]
         chosen = max(known, key=lambda each: (each in base, known.count(each)), default=None)
-        return Results(tuple(each for each in self.runs if each.precision == chosen))
+        return Results(tuple(each for each in self.runs if each.conditions == chosen))
 
     def to_json(self) -> str:
         """Write the file's text, one line a run."""

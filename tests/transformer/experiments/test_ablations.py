@@ -35,12 +35,14 @@ SMALL = {
 }  # fmt: skip
 
 
-def invented(row: str, seed: int, nll: float, bleu: float, precision: str = "float32") -> Run:
+def invented(
+    row: str, seed: int, nll: float, bleu: float, precision: str = "float32", tokens: int = 1000
+) -> Run:
     recipe = variation(row).recipe(seed)
     stored = json.loads(json.dumps(recipe.to_dict()))
     stored["training"]["precision"] = precision
     return Run(
-        row, seed, nll, bleu, recipe.model.n_parameters, 4000, 10, 1000, 0.1, "a processor", "2",
+        row, seed, nll, bleu, recipe.model.n_parameters, 4000, 10, tokens, 0.1, "a processor", "2",
         stored,
     )  # fmt: skip
 
@@ -201,21 +203,22 @@ def test_significance_is_holms_over_every_comparison(seed: int) -> None:
     assert "among all 22," in caveats(Results.of(runs), table(Results.of(runs)))
 
 
-def test_runs_in_other_precisions_are_left_out() -> None:
+def test_runs_in_other_precisions_or_tokens_are_left_out() -> None:
     half = [invented("base", seed, 2 + seed / 100, 30, "bfloat16") for seed in (1, 2)]
     half += [invented("heads-1", seed, 2.2 + seed / 100, 29, "bfloat16") for seed in (1, 2)]
     full = [invented("heads-1", seed, 1.5, 35) for seed in (1, 2, 3, 4, 5)]
     unknown = [invented("base", seed, 1.0, 40, "auto") for seed in (1, 7, 8, 9, 10, 11)]
-    results = Results.of([*unknown, *half, *full])
-    assert len(results.runs) == 15, "one row and seed, two precisions"
+    cut = [invented("heads-1", seed, 1.4, 36, "bfloat16", 990) for seed in (1, 2, 3)]
+    results = Results.of([*unknown, *half, *full, *cut])
+    assert len(results.runs) == 18, "one row and seed, three conditions"
     assert results.comparable == Results.of(half)
     assert repr(table(results)) == repr(table(Results.of(half)))  # NaN is not equal to itself
-    assert "11 of 15 runs" in caveats(results, table(results))
+    assert "14 of 18 runs" in caveats(results, table(results))
     assert "Left out" not in caveats(Results.of(half), table(Results.of(half)))
     assert Results.of(unknown).comparable.runs == ()
     assert set(said_of(unknown).values()) == {"not run"}
     rows = [variation("base"), variation("heads-1")]
-    assert ablation_runs.missing(results, rows, [1, 3], "bfloat16") == [(each, 3) for each in rows]
+    assert ablation_runs.missing(results, rows, [1, 3], "bfloat16") == [(rows[0], 3)]
     assert ablation_runs.missing(results, rows, [1], "float32") == [(rows[0], 1)]
 
 
