@@ -93,18 +93,24 @@ def test_a_typed_edit_and_a_bad_one(open_page: RunApp) -> None:
     assert edits(app) == "off cross.1; skip decoder.2"
 
 
-@pytest.mark.parametrize(
-    ("page", "query"),
-    [("head", {}), ("attention", {"display": "matrix"}), ("", {})],
-)
+HEAD = {"kind": "decoder_self", "layer": "2", "head": "1", "map": "cell"}
+
+
+@pytest.mark.parametrize(("page", "query"), [
+    ("head", HEAD), ("attention", {**HEAD, "display": "matrix"}), ("", HEAD),
+    ("head", {}), ("attention", {"display": "heads"}), ("", {}),  # one that is telling
+])  # fmt: skip
 def test_a_head_on_screen_is_taken_out_and_brought_back(
     open_page: RunApp, page: str, query: dict[str, str]
 ) -> None:
-    app = open_page(page, kind="decoder_self", layer="2", head="1", map="cell", **query)
+    app = open_page(page, **query)
     before = trace_of(app).score
+    (label,) = [each.label for each in app.button if each.key == "edit_switch"]
     press(app, "edit_switch")
-    assert edits(app) == "off decoder.2.1" and trace_of(app).score != before
-    press(app, "edit_switch")
+    edit = str(edits(app))
+    assert trace_of(app).score != before
+    assert edit == "off decoder.2.1" if query == HEAD else label.split()[2] in edit
+    press(app, label.replace("Take", "Bring").replace("out", "back"))  # it is still on screen
     assert edits(app) is None and trace_of(app).score == before
 
 

@@ -35,7 +35,7 @@ from transformer.trace.records import Trace
 from transformer.trace.tracer import NO_EDITS
 from transformer.types import AttentionKind, Bools
 from ui.core import url_state
-from ui.core.url_state import Param
+from ui.core.url_state import HEAD, KIND, LAYER, Param
 from ui.core.view import View
 from ui.frame.steering import drop_ids
 
@@ -218,6 +218,9 @@ def offer_switch(view: View, trace: Trace, kind: AttentionKind, layer: int, head
     about = f"Translate {'with' if out else 'without'} {place}, on every page."
     if _button(f"Take {name} out", f"Bring {name} back", "edit_switch", about, out=out):
         switch(kind, heads)
+        if not url_state.stored(LAYER):  # it stays on screen, whichever is telling now
+            for param, value in ((KIND, kind), (LAYER, layer + 1), (HEAD, head + 1)):
+                url_state.put(param, value)
         st.rerun()
 
 
