@@ -219,8 +219,9 @@ def offer_switch(view: View, trace: Trace, kind: AttentionKind, layer: int, head
     if _button(f"Take {name} out", f"Bring {name} back", "edit_switch", about, out=out):
         switch(kind, heads)
         if not url_state.stored(LAYER):  # it stays on screen, whichever is telling now
-            for param, value in ((KIND, kind), (LAYER, layer + 1), (HEAD, head + 1)):
-                url_state.put(param, value)
+            url_state.put(KIND, kind)
+            url_state.put_index(LAYER, layer)
+            url_state.put_index(HEAD, head)
         st.rerun()
 
 

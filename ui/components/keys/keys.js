@@ -109,7 +109,7 @@ function pass(event) {
   const stops = ".component[tabindex='0'], .component [tabindex='0']";
   const picture = [...document.querySelectorAll("[data-testid=stMain] *")]
     .flatMap((each) => [...(each.shadowRoot?.querySelectorAll(stops) ?? [])])
-    .find((each) => each.role !== "radio");
+    .find((each) => each.role !== "radio" && !each.closest(".strip")); // a sentence is no picture
   picture?.focus({ preventScroll: true });
   picture?.dispatchEvent(new KeyboardEvent("keydown", event));
 }
