@@ -23,7 +23,7 @@ def study(
     edit: Annotated[
         str | None, "EDITS", "take parts of the models out first: “off cross.3.5; no positions”"
     ] = None,
-    sentences: Annotated[int | None, "N", "only the first N"] = None,
+    sentences: Annotated[int | None, "N", "read N only, evenly over the corpus"] = None,
     examples: Annotated[
         int | None, "N", "keep N sentences to look at, evenly over the corpus; default: all"
     ] = None,

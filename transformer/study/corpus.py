@@ -13,7 +13,6 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +56,7 @@ class Corpus:
     """A corpus that was read once from end to end and found in order."""
 
     path: Path
-    limit: int | None  # sentences read, from the start; None for all
+    n_all: int  # sentences in it, of which `n_sentences` are read, evenly over it
     digest: str  # SHA-256 of its sentences, annotation included
     n_sentences: int
     n_words: int
@@ -69,7 +68,7 @@ class Corpus:
 
     def __iter__(self) -> Iterator[Sentence]:
         """Read the sentences again."""
-        return islice(read(self.path), self.limit)
+        return evenly(read(self.path), self.n_sentences, self.n_all)
 
     @property
     def name(self) -> str:
@@ -77,12 +76,27 @@ class Corpus:
         return self.path.resolve().name.split(".")[0]
 
 
-def survey(path: Path, limit: int | None = None) -> Corpus:
-    """Read a corpus from end to end and return what is in it. Raises `DataError`."""
+def is_taken(number: int, wanted: int, total: int) -> bool:
+    """Return True for `wanted` of the numbers 0 to `total` - 1, evenly over them."""
+    return (number + 1) * wanted // total > number * wanted // total
+
+
+def evenly(sentences: Iterable[Sentence], wanted: int, total: int) -> Iterator[Sentence]:
+    """Yield `wanted` of a number of sentences, evenly over them."""
+    return (each for number, each in enumerate(sentences) if is_taken(number, wanted, total))
+
+
+def survey(path: Path, wanted: int | None = None) -> Corpus:
+    """Read a corpus from end to end and return what is in it. Raises `DataError`.
+
+    Args: wanted: take so many sentences only, evenly over it.
+    """
+    total = sum(1 for _ in read(path))
+    chosen = total if wanted is None else min(wanted, total)
     digest, relations, counts = hashlib.sha256(), Counter[str](), Counter[str]()
     documents: dict[str, int] = {}
     n_sentences = n_pronouns = 0
-    for sentence in islice(read(path), limit):
+    for sentence in evenly(read(path), chosen, total):
         n_sentences += 1
         documents.setdefault(sentence.document, len(documents))
         digest.update(repr((sentence.text, sentence.words, sentence.tags, sentence.parents,
@@ -93,7 +107,7 @@ def survey(path: Path, limit: int | None = None) -> Corpus:
     if not n_sentences:
         raise DataError(f"{path}, line 1: no sentences")
     source = _GUM if all(name.startswith("GUM_") for name in documents) else ""
-    return Corpus(path, limit, digest.hexdigest(), n_sentences, counts.total(), documents,
+    return Corpus(path, total, digest.hexdigest(), n_sentences, counts.total(), documents,
                   relations, n_pronouns, counts, source)  # fmt: skip
 
 

@@ -74,6 +74,9 @@ _NAMES = {
     "acl:relcl": ("relative clause", "noun"), "appos": ("apposition", "noun"),
     "flat": ("later part", "first part of a name"), "fixed": ("later part", "fixed expression"),
     "parataxis": ("side clause", "verb"), "discourse": ("interjection", "verb"),
+    "csubj": ("clausal subject", "predicate"), "nsubj:outer": ("outer subject", "predicate"),
+    "advcl:relcl": ("relative clause", "clause"), "nmod:desc": ("title", "name"),
+    "det:predet": ("predeterminer", "noun"), "list": ("list item", "first item"),
 }  # fmt: skip
 #: Relations that say nothing about syntax.
 _LEFT_OUT = {"punct", "root", "_", "dep", "goeswith", "reparandum"}

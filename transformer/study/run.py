@@ -35,7 +35,7 @@ from transformer.model import Transformer
 from transformer.one_stack.model import OneStack
 from transformer.one_stack.tracer import StackModel
 from transformer.study import statistics
-from transformer.study.corpus import DEFAULT, Corpus, Sentence, survey
+from transformer.study.corpus import DEFAULT, Corpus, Sentence, is_taken, survey
 from transformer.study.records import (
     FOLDER,
     SCHEMA,
@@ -90,7 +90,7 @@ def study(
         corpus: see `transformer.study.corpus`; None is GUM in data/gum.
         out: folder of the study; None is one beside the checkpoint, or in the cache folder if that
             is read-only.
-        sentences: read the first ones only.
+        sentences: read so many only, evenly over the corpus.
         examples: keep so many sentences, evenly over the corpus; None keeps all.
         progress: called with (sentences done, sentences in all); may raise to stop.
 
@@ -239,12 +239,11 @@ class _Reading:
         kept: list[Kept] = []
         seen: dict[AttentionKind, list[tuple[Any, ...]]] = {kind: [] for kind in self.kinds}
         skipped = 0
-        n, wanted = self.corpus.n_sentences, self._examples
         for number, (sentence, trace, other) in enumerate(self._traced(sentences), start):
             if trace is None or other is None:
                 skipped += 1
                 continue
-            keep = (number + 1) * wanted // n > number * wanted // n
+            keep = is_taken(number, self._examples, self.corpus.n_sentences)
             target: tuple[str, ...] = ()
             for kind, tally in tallies.items():
                 group = self.group(sentence) - first

@@ -903,3 +903,14 @@ def test_a_traces_own_ids_can_be_passed_back(pair: Pair) -> None:
     for wrong, said in (([], "0 tokens"), ([10**6], "token 1000000 cannot"), ([0.5], "token 0.5")):
         with pytest.raises(InputError, match=said):
             pair.ours.trace(wrong)
+
+
+def test_a_randomised_model_has_the_same_shape_and_other_maps(made: dict[str, Any]) -> None:
+    for family in ("bert", "t5"):
+        ours = made[family].ours
+        first, other = ours.trace("a b"), ours.randomised().trace("a b")
+        for kind in ours.kinds:
+            one, two = first.attention(kind), other.attention(kind)
+            assert one.shape[:2] == two.shape[:2]
+        assert not np.allclose(first.encoder_self, other.encoder_self)
+        np.testing.assert_array_equal(first.encoder_self, ours.trace("a b").encoder_self)

@@ -17,7 +17,7 @@ def test_a_study_is_made_and_printed(
     ran = command(*asked, "--out", tmp_path / "out", "--examples", 5, "--edit", "off encoder.1.1")
     folder, said, *lines = ran.out.splitlines()
     assert (ran.status, folder) == (0, str(tmp_path / "out"))
-    assert said.startswith("tiny without off encoder.1.1: 80 sentences (8 documents) of rules;")
+    assert said.startswith("tiny without off encoder.1.1: 80 sentences (12 documents) of rules;")
     found = Study.load(folder)
     assert len(found.sentences) == 5 and "determiner to noun" in "\n".join(lines)
 

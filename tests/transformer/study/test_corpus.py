@@ -79,7 +79,8 @@ def test_a_survey_counts_what_is_read(tmp_path: Path) -> None:
     assert (found.n_sentences, len(found.documents), found.name) == (120, 12, "rules")
     assert found.n_words == sum(len(each.words) for each in read(path))
     assert found.relations["nsubj"] == 120 and found.counts["."] == 120
-    assert (part.n_sentences, len(list(part))) == (30, 30) and part.digest != found.digest
+    assert (part.n_sentences, len(list(part)), len(part.documents)) == (30, 30, 12)
+    assert part.digest != found.digest and survey(path, 999).digest == found.digest
     zipped = tmp_path / "other.conllu.gz"
     zipped.write_bytes(gzip.compress(path.read_bytes()))
     assert survey(zipped).digest == found.digest

@@ -107,6 +107,29 @@ def test_random_models_have_no_roles(
     assert sum(map(bool, found)) <= 3
 
 
+@pytest.mark.parametrize("task", ["continue", "translate", "bert"])
+def test_models_of_every_kind_are_studied(
+    task: Any, corpus: Path, tmp_path: Path, tiny_config: ModelConfig, tiny_tokenizer: Tokenizer,
+    made: dict[str, Any], monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    (tmp_path / "model").mkdir()
+    if task == "bert":
+        path, model = made[task].folder, made[task].ours
+    else:
+        path = tmp_path / "model"
+        model = StackModel(*random_stack(task, tiny_config, tiny_tokenizer), device="cpu")
+        monkeypatch.setattr(run, "open_tracer", lambda ref, device: model)
+    found = Study.load(study(path, corpus, tmp_path / "out", sentences=40))
+    assert found.kinds == model.kinds and found.n_skipped < 20
+    annotated_kinds = {each.head.kind for head in found.heads for each in found.findings(head)
+                       if each.role.needs == "dependencies"}  # fmt: skip
+    assert annotated_kinds <= {model.kinds[0]}
+    if task == "continue":  # it sees what stands before only: determiners never see their noun
+        role = found.role("up:det")
+        assert role and all(found.finding(role, head) is None for head in found.heads)
+        assert (role := found.role("down:det")) and found.finding(role, found.heads[0])
+
+
 def test_scores_are_those_of_plain_loops(
     corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
