@@ -78,12 +78,18 @@ def heatmap(
     return figure
 
 
+def is_share(values: Floats) -> bool:
+    """Return whether all values are from 0 to 1."""
+    return bool(values.min() >= 0 and values.max() <= 1)
+
+
 def head_table(values: Floats, theme: Theme, *, what: str = "weight") -> Drawn:
     """Draw a table of shares, one cell per head: layers are rows, heads are columns.
 
     Args:
-        values: [L, H], 0 to 1, coloured on the scale of attention; the means of rows and columns
-            are added as a last column and row.
+        values: [L, H], coloured on the scale of attention, 0 to 1, or from the least to the largest
+            where they are not shares; the means of rows and columns are added as a last column and
+            row.
         what: name of the values, shown on hover.
     """
     chrome = CHROME[theme]
@@ -93,12 +99,15 @@ def head_table(values: Floats, theme: Theme, *, what: str = "weight") -> Drawn:
     heads = [*map(str, range(1, wide.shape[1])), "mean"]
     colours = as_altair(attention_table(theme), 256)
     rows = []
+    low, high = (0.0, 1.0) if is_share(values) else (float(values.min()), float(values.max()))
+    levels = (wide - low) / (high - low or 1)
     for (i, j), value in np.ndenumerate(wide):
-        behind = colours[weight_levels(value)]
+        behind = colours[weight_levels(levels[i, j])]
         bright = contrast(_DARK_INK, behind) >= contrast(_LIGHT_INK, behind)
-        rows.append(
-            {"layer": layers[i], "head": heads[j], "share": float(value), "bright": bool(bright)}
-        )
+        rows.append({
+            "layer": layers[i], "head": heads[j], "share": float(value), "bright": bool(bright),
+            "level": float(levels[i, j]),
+        })  # fmt: skip
     plain: dict[str, Any] = {"ticks": False, "domain": False, "labelAngle": 0}
     base = points(rows).encode(
         x=alt.X("head:N", sort=heads, title="head", axis=alt.Axis(orient="top", **plain)),
@@ -107,7 +116,7 @@ def head_table(values: Floats, theme: Theme, *, what: str = "weight") -> Drawn:
     )
     scale = alt.Scale(type="sqrt", domain=[0, 1], range=as_altair(attention_table(theme)))
     cells = base.mark_rect(stroke=chrome.surface, strokeWidth=2).encode(
-        color=alt.Color("share:Q", scale=scale, legend=None)
+        color=alt.Color("level:Q", scale=scale, legend=None)
     )
     numbers = base.mark_text(fontSize=12).encode(
         text=alt.Text("share:Q", format=".2f"),

@@ -21,13 +21,14 @@ from typing import Any
 
 from figures.exhibit import Exhibit
 from transformer.arrays.trace_file import load_arrays, trace_of
+from transformer.measures.registered import register_measure
 from transformer.trace.records import Trace
 
-__all__ = ["FIGURES", "Page", "page_of", "show"]
+__all__ = ["FIGURES", "Page", "page_of", "register_measure", "show"]
 
 #: Modules, and their functions that this one offers; imported when one is first used.
 FIGURES = {
-    "ui.attention.exhibits": ("attention",),
+    "ui.attention.exhibits": ("attention", "found_heads"),
     "ui.beam.exhibits": ("length_penalty", "search_branches", "search_node", "search_tree"),
     "ui.compare.exhibits": (
         "attention_differences", "attention_evenness", "compared_numbers", "matched_heads",

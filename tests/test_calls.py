@@ -33,6 +33,8 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("attention", {"chosen": True, "heads": HEADS, "how": "max", "queries": (1, 3),
                    "keys": (0, 2)}),
     ("attention", {"layer": 1, "units": "words", "queries": (1, 3), "keys": (0, 2)}),
+    ("found_heads", {"kind": "encoder_self"}),
+    ("found_heads", {"find": "pair", "queries": (2,), "keys": (1,), "units": "words"}),
     ("decoding", {"layer": 1, "head": 2, "step": 3}),
     ("decoding", {"words": True, "alpha": 1.0}),
     ("layer_by_layer", {}),

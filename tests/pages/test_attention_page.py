@@ -10,11 +10,14 @@ from streamlit.testing.v1 import AppTest
 
 from tests.pages.conftest import CAT, RunApp
 from tests.pages.links import said
+from tests.views import make_view
 from transformer.measures.heads import pattern_mask, pattern_share
 from transformer.measures.words import group_labels, word_groups
 from transformer.trace.records import Trace
 from transformer.translator import Translator
+from ui.attention.exhibits import found_exhibit
 from ui.core.examples import examples_for
+from ui.export.download import source_of, trace_for
 from ui.work import progress
 
 
@@ -108,6 +111,40 @@ def test_heads_are_found_by_where_they_look_and_open(open_page: RunApp, trace: T
     best.click().run()
     assert name(app) == f"**Layer {layer}, head {head}**"
     assert app.query_params["kind"] == "encoder_self"
+
+
+def test_a_measure_from_outside_is_in_the_list_the_table_and_the_files(
+    open_page: RunApp, trace: Trace, random_checkpoints: Path, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("HEADLIGHT_MEASURES", "my_heads")
+    (tmp_path / "my_heads.py").write_text(
+        "from headlight import register_measure\n\n"
+        "def peak(maps):\n    return 2 * maps.max(-1).mean(-1)\n\n"
+        "register_measure('*peak*', peak)\nregister_measure('bad', lambda maps: maps[5])\n"
+    )
+    app = open_page(find="*peak*", kind="cross", display="grid")
+    values = 2 * trace.cross.max(-1).mean(-1)
+    layer, head = divmod(int(values.argmax()), values.shape[1])
+    found = [button for button in app.button if str(button.key).startswith("find_")]
+    assert found[0].label == f"**{values.max():.2f}** · {layer + 1}.{head + 1}"
+    (charts, files) = (app.main.get("vega_lite_chart"), app.main.get("download_button"))
+    assert len(charts) == 1 and len(files) == 14
+    assert "*peak* (your measure)" in app.selectbox(key="find_widget").options
+    view = make_view(random_checkpoints / "alpha", CAT)
+    made = found_exhibit(trace_for(view), source_of(view), "*peak*", kind="cross")
+    assert made.snippet.startswith("import my_heads\n")
+    np.testing.assert_allclose(made.arrays["values"], values, rtol=1e-5)
+    app.selectbox(key="find_widget").set_value("bad").run()
+    assert [each.value for each in app.error] and "failed" in app.error[0].value
+    assert app.main.get("vega_lite_chart") == [] and name(app)
+    monkeypatch.setenv("HEADLIGHT_MEASURES", "nowhere")
+    assert "cannot be loaded" in open_page(find="first").error[0].value
+    monkeypatch.setenv("HEADLIGHT_PUBLIC", "1")
+    assert "*peak* (your measure)" not in open_page(find="first").selectbox(
+        key="find_widget"
+    ).options  # fmt: skip
 
 
 def test_a_chosen_token_is_found_from_a_chosen_token(open_page: RunApp, trace: Trace) -> None:

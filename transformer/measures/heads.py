@@ -196,7 +196,7 @@ def even_share(mask: Bools, *, causal: bool = False) -> float:
     return float((mask.sum(axis=-1) / _seen(mask, causal))[rows].mean()) if rows.any() else 0.0
 
 
-def ranked(shares: NDArray[np.float64]) -> list[tuple[Head, float]]:
+def ranked(shares: Floats | NDArray[np.float64]) -> list[tuple[Head, float]]:
     """Return all heads with their shares [L, H], largest first; of equal ones the earlier first."""
     order = np.argsort(-shares, axis=None, kind="stable")
     n_heads = shares.shape[1]

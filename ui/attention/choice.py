@@ -6,11 +6,13 @@ is selected if any of its pieces is.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from transformer.measures.heads import HOWS, PATTERNS, Head
+from transformer.measures.registered import MEASURES, load_measures
 from transformer.trace.records import Trace
 from transformer.types import ATTENTION_KINDS, AttentionKind
 from ui.attention.maps import (
@@ -31,6 +33,7 @@ from ui.components.lens import Selection
 from ui.components.lines import Drawing, Pin
 from ui.core import url_state
 from ui.core.choice import Choice
+from ui.core.public import is_public
 from ui.core.url_state import HEAD, KIND, LAYER, Param
 from ui.core.view import View
 from ui.core.widgets import UNITS
@@ -113,7 +116,7 @@ class AttentionSettings(Choice):
     keys: Param[tuple[int, ...] | None] = several(
         "keys", _parse_position, _write_position, "tokens"
     )
-    find: Param[str] = Param("find", url_state.one_of(PATTERNS), "previous")
+    find: Param[str] = Param("find", url_state.text(60), PATTERNS[0])
     find_in: Param[tuple[str, ...] | None] = several("find_in", url_state.one_of(ATTENTION_KINDS))
     source_word: Param[int | None] = Param(
         "source_word", url_state.whole(1, 99_999), None, of="source"
@@ -233,6 +236,19 @@ def ask_pair(choice: AttentionChoice, maps: Maps, query: int, key: int) -> None:
     url_state.put(KIND, choice.kind)
     choose_selection((to_pieces((query,), maps.query_groups), to_pieces((key,), maps.key_groups)))
     url_state.put(AttentionSettings.find, "pair")
+
+
+def measures() -> dict[str, str]:
+    """Return the labels of registered measures by name; a public server has none.
+
+    Modules that `HEADLIGHT_MEASURES` names are imported first.
+
+    Raises: `InputError`, one line, for a module that cannot be imported.
+    """
+    if is_public():
+        return {}
+    load_measures(os.environ.get("HEADLIGHT_MEASURES", ""))
+    return {name: f"{name} (your measure)" for name in MEASURES}
 
 
 def toggle_find() -> None:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 from dataclasses import fields, replace
+from typing import Any
 
 import numpy as np
 
+from figures.attention import is_share
 from figures.exhibit import Exhibit, Offline, Panel, file_stem
 from transformer.errors import InputError
-from transformer.measures.heads import Head, How, kept_lines
+from transformer.measures.heads import PATTERNS, Head, How, kept_lines
+from transformer.measures.registered import MEASURES
 from transformer.measures.words import WORD_RULE
 from transformer.search.inputs import checked_whole
 from transformer.trace.records import Trace
 from transformer.types import AttentionKind, Floats
 from ui.attention.maps import (
+    NAMES,
     AttentionChoice,
     Maps,
     dimmed_columns,
@@ -27,6 +31,7 @@ from ui.attention.maps import (
     shown_map,
     tab_of,
     to_units,
+    values_of,
 )
 from ui.components.grid import Tab, grid_component
 from ui.components.lines import Pin
@@ -95,6 +100,53 @@ def attention(
     return _exhibit(trace, AttentionChoice(
         kind, display, units, how, dim, cell, chosen, heads, mass, pin, queries, keys
     ))  # fmt: skip
+
+
+def found_heads(
+    trace: Trace,
+    find: str = "previous",
+    kind: AttentionKind = "cross",
+    *,
+    units: str = "tokens",
+    queries: tuple[int, ...] = (),
+    keys: tuple[int, ...] = (),
+) -> Exhibit:
+    """Return how much each head has of a pattern, or a measure of each head, as a figure.
+
+    Args:
+        find: a pattern, such as "previous", or the name of a measure (`register_measure`).
+        units: "tokens" or "words".
+        queries, keys: the tokens of the pattern "pair", as positions.
+
+    Raises: `InputError` for a name that is neither, a pattern that no row has, or a measure that
+        fails.
+    """
+    if kind not in (kinds := kinds_of(trace)):
+        raise InputError(f"{kind!r} is none of the trace's kinds of attention: {', '.join(kinds)}")
+    maps = maps_of(trace, kind, units)
+    values = values_of(maps, kind, find, queries, keys)
+    if values is None:
+        raise InputError(f"no row of {kind} has the pattern {find!r}")
+    layers, heads = (tuple(str(i + 1) for i in range(size)) for size in values.shape)
+    share, own = is_share(values), find not in PATTERNS
+    title = find if own else f"Weight on {NAMES[find].replace('`', '')}"  # type: ignore[index]
+    part = Panel(
+        title, values, layers, heads, "layer", "head", "attention" if share else "diverging",
+        "" if share else find,
+    )  # fmt: skip
+    return Exhibit(
+        name=file_stem(maps.kind_text.name, find), title=f"{maps.kind_text.name}: {title.lower()}",
+        caption="A measure from outside Headlight, for each head." if own else
+        "Weight on these keys, averaged over the rows that have one.",
+        parts=(part,), arrays={"values": values}, facts=facts_of(trace, "every head"),
+    )  # fmt: skip
+
+
+def found_exhibit(trace: Trace, source: Source, find: str, **choice: Any) -> Exhibit:
+    """Return `found_heads` with its origin; its program imports the module of a measure."""
+    made = source.of(found_heads, trace, find=find, **choice)
+    module = getattr(MEASURES.get(find), "__module__", None)
+    return replace(made, snippet=f"import {module}\n{made.snippet}") if module else made
 
 
 def attention_exhibit(trace: Trace, choice: AttentionChoice, source: Source) -> Exhibit:

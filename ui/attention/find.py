@@ -7,81 +7,145 @@ from dataclasses import replace
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from figures.labels import plain_token
-from transformer.measures.heads import (
-    Head,
-    Pattern,
-    even_share,
-    pattern_mask,
-    pattern_share,
-    ranked,
-)
+from figures.attention import head_table
+from figures.exhibit import file_stem
+from figures.labels import plain, plain_token
+from transformer.errors import InputError
+from transformer.measures.heads import PATTERNS, Head, even_share, ranked
 from transformer.trace.records import Trace
-from transformer.types import AttentionKind, Bools
+from transformer.types import AttentionKind, Floats
 from ui.attention.choice import (
     AttentionSettings,
     choose_cell,
     choose_heads,
     choose_selection,
     get_maps,
+    measures,
     take_kind,
 )
-from ui.attention.maps import AttentionChoice, Maps, kind_text_of, kinds_of, to_pieces, to_units
+from ui.attention.exhibits import found_exhibit
+from ui.attention.maps import (
+    NAMES,
+    AttentionChoice,
+    Maps,
+    kind_text_of,
+    kinds_of,
+    maps_of,
+    mask_of,
+    to_pieces,
+    to_units,
+    values_of,
+)
 from ui.core import url_state
+from ui.core.layout import current_theme, draw_chart
 from ui.core.view import View
-from ui.core.widgets import bound, fill
+from ui.core.widgets import fill
+from ui.export.download import download_button, source_of, trace_for
+from ui.work.cache import Computation, computed, drawn
 
 _MOST = 10  # heads listed
-
-#: Each pattern's name; they follow "Heads that look at".
-NAMES: dict[Pattern, str] = {
-    "previous": "the previous token",
-    "next": "the next token",
-    "itself": "the token itself",
-    "first": "the first token",
-    "end": "the end token, `</s>`",
-    "diagonal": "the diagonal",
-    "pair": "a chosen token from a chosen token",
-}
 
 _SIDES = ("query", "key")
 
 
 def draw_find(view: View, trace: Trace, choice: AttentionChoice) -> None:
     """Draw the pattern, the parts to search and the ranking, above the map that it opens."""
-    pattern = next(each for each in NAMES if each == url_state.get(AttentionSettings.find))
+    names: dict[str, str] = dict(NAMES.items())
+    try:
+        names |= measures()
+    except InputError as error:
+        st.error(plain(str(error)))
+    stored = url_state.get(AttentionSettings.find)
+    chosen = stored if stored in names else PATTERNS[0]
     row = st.container(horizontal=True, vertical_alignment="bottom")
+    fill("find_widget", chosen)
     row.selectbox(
-        "Heads that look at", list(NAMES), **bound(AttentionSettings.find),
-        format_func=lambda each: NAMES[each].replace("`", ""), width=280,
+        "Heads that look at", list(names), key="find_widget",
+        format_func=lambda each: names[each].replace("`", ""), width=280,
+        on_change=lambda: url_state.put(AttentionSettings.find, st.session_state["find_widget"]),
         help="Heads are ranked by the weight on these keys, averaged over the rows that have one. "
         "Rows that see a single key are left out. The diagonal is the line from the first query "
         "and key to the last ones, and one key to either side.",
     )  # fmt: skip
-    if pattern == "pair":
+    if chosen == "pair":
         kinds: tuple[AttentionKind, ...] = (choice.kind,)  # tokens are of this kind's axes
         _draw_tokens(get_maps(view, trace, choice), choice, row)
     else:
         with row:
-            kinds = _draw_kinds(trace, choice, pattern)
+            kinds = _draw_kinds(trace, choice, chosen)
     found: list[tuple[float, AttentionKind, Head]] = []
-    notes = []
+    notes, here = [], choice.kind if choice.kind in kinds else kinds[0]
+    pair = _pair(get_maps(view, trace, choice), choice) if chosen == "pair" else (0, 0)
+    table: Floats | None = None
     for kind in kinds:
         maps = get_maps(view, trace, replace(choice, kind=kind))
         name = kind_text_of(trace, kind).short or kind_text_of(trace, kind).name
-        mask = _mask(pattern, kind, maps, choice)
-        shares = pattern_share(maps.weights, mask, causal=maps.causal)
-        if shares is None:
-            notes.append(f"{name}: {_why(pattern, kind)}")
+        values = computed(view, _values(kind, choice.units, chosen, pair))
+        if isinstance(values, str):
+            st.error(plain(values))
+            return
+        if values is None:
+            notes.append(f"{name}: {_why(chosen, kind)}")
             continue
-        even = even_share(mask, causal=maps.causal)
-        notes.append(f"{name}: an even spread would give {even:.2f}.")
-        found += [(share, kind, head) for head, share in ranked(shares)[:_MOST]]
-    row.caption("  \n".join(["Weight · layer.head", *notes]))
-    found.sort(key=lambda each: -each[0])
+        for pattern in PATTERNS:
+            if pattern == chosen:
+                even = even_share(mask_of(maps, kind, pattern, *_units(pair)), causal=maps.causal)
+                notes.append(f"{name}: an even spread would give {even:.2f}.")
+        found += [(value, kind, head) for head, value in ranked(values)[:_MOST]]
+        table = values if kind == here else table
+    what = "Weight" if chosen in PATTERNS else "Value"
+    row.caption("  \n".join([f"{what} · layer.head", *notes]))
+    _offer(trace, choice, found, named=len(kinds) > 1)
+    if table is not None:
+        _draw_table(view, replace(choice, kind=here), chosen, table, pair)
+
+
+def _values(
+    kind: AttentionKind, units: str, find: str, pair: tuple[int, int]
+) -> Computation[Floats | str | None]:
+    """Return the values of every head, or in one line what is wrong with a measure."""
+
+    def make(_: object, trace: Trace) -> Floats | str | None:
+        try:
+            return values_of(maps_of(trace, kind, units), kind, find, *_units(pair))
+        except InputError as error:
+            return str(error)
+
+    return Computation("found", (kind, units, find, pair), make)
+
+
+def _units(pair: tuple[int, int]) -> tuple[tuple[int], tuple[int]]:
+    return (pair[0],), (pair[1],)
+
+
+def _draw_table(
+    view: View, choice: AttentionChoice, find: str, values: Floats, pair: tuple[int, int]
+) -> None:
+    """Draw all heads of one kind as a table, with its downloads."""
+    queries, keys = _units(pair) if find == "pair" else ((), ())
+    what = {"kind": choice.kind, "units": choice.units, "queries": queries, "keys": keys}
+    with st.popover("Every head", icon=":material/grid_on:", type="tertiary"):
+        layer, head = ranked(values)[0][0]
+        alt = f"The largest is {values.max():.2f} in layer {layer + 1}, head {head + 1}."
+        draw_chart(drawn(head_table, values, current_theme()), alt, key="found")
+        st.caption(alt)
+        download_button(
+            lambda: found_exhibit(trace_for(view), source_of(view), find, **what),
+            key="found", name=file_stem(choice.kind, find), n_numbers=values.size,
+        )  # fmt: skip
+
+
+def _offer(
+    trace: Trace,
+    choice: AttentionChoice,
+    found: list[tuple[float, AttentionKind, Head]],
+    *,
+    named: bool,
+) -> None:
+    """Draw a button for each of the best heads."""
     with st.container(horizontal=True, gap="small"):
-        for share, kind, head in found[:_MOST]:
-            part = f"{kind_text_of(trace, kind).short} " if len(kinds) > 1 else ""
+        for share, kind, head in sorted(found, key=lambda each: -each[0])[:_MOST]:
+            part = f"{kind_text_of(trace, kind).short} " if named else ""
             st.button(
                 f"**{share:.2f}** · {part}{head[0] + 1}.{head[1] + 1}",
                 key=f"find_{kind}_{head[0]}_{head[1]}", type="tertiary", on_click=open_head,
@@ -97,9 +161,7 @@ def open_head(kind: AttentionKind, head: Head, display: str) -> None:
         choose_heads((head,))
 
 
-def _draw_kinds(
-    trace: Trace, choice: AttentionChoice, pattern: Pattern
-) -> tuple[AttentionKind, ...]:
+def _draw_kinds(trace: Trace, choice: AttentionChoice, pattern: str) -> tuple[AttentionKind, ...]:
     """Draw the parts to search if there are several; by default the one on screen.
 
     Where that one cannot have the pattern, the parts that can.
@@ -147,22 +209,14 @@ def _pair(maps: Maps, choice: AttentionChoice) -> tuple[int, int]:
     return queries[0], keys[0]
 
 
-def _mask(pattern: Pattern, kind: AttentionKind, maps: Maps, choice: AttentionChoice) -> Bools:
-    query, key = _pair(maps, choice) if pattern == "pair" else (0, 0)
-    return pattern_mask(
-        pattern, len(maps.queries), len(maps.keys), same=kind != "cross", causal=maps.causal,
-        special=maps.special, queries=(query,), keys=(key,),
-    )  # fmt: skip
-
-
-def _can(pattern: Pattern, kind: AttentionKind) -> bool:
+def _can(pattern: str, kind: AttentionKind) -> bool:
     """Return whether a map of this kind can have the pattern, whatever the text."""
     if kind == "cross":
         return pattern not in ("previous", "next", "itself")
     return not (pattern == "next" and kind == "decoder_self")
 
 
-def _why(pattern: Pattern, kind: AttentionKind) -> str:
+def _why(pattern: str, kind: AttentionKind) -> str:
     """Return why no row of this kind has the pattern."""
     if kind == "cross" and not _can(pattern, kind):
         return "queries and keys are tokens of two texts."

@@ -14,16 +14,21 @@ from numpy.typing import NDArray
 
 from figures.labels import KIND_NAMES, READS_PREDICTS, cell_name, query_labels, row_labels
 from transformer.measures.heads import (
+    PATTERNS,
     Head,
     How,
+    Pattern,
     combine,
     combine_chosen,
     mass_by_head,
     mutual_information,
+    pattern_mask,
+    pattern_share,
 )
+from transformer.measures.registered import measured
 from transformer.measures.words import Groups, maps_by_words, predicted_words
 from transformer.trace.records import Trace
-from transformer.types import ATTENTION_KINDS, AttentionKind, Floats
+from transformer.types import ATTENTION_KINDS, AttentionKind, Bools, Floats
 from ui.components.grid import Cell, Sheet, Tab, grid_sheet
 from ui.components.lens import Map
 from ui.components.lines import Drawing, Pin, drawing
@@ -246,6 +251,50 @@ def name_of_map(choice: AttentionChoice) -> str:
         more = f" and {len(choice.heads) - 8} more" if len(choice.heads) > 8 else ""
         return f"{over} of heads {named}{more}" if len(choice.heads) > 1 else f"Head {named}"
     return cell_name(choice.cell, choice.how).capitalize()
+
+
+#: Each pattern's name; they follow "Heads that look at".
+NAMES: dict[Pattern, str] = {
+    "previous": "the previous token",
+    "next": "the next token",
+    "itself": "the token itself",
+    "first": "the first token",
+    "end": "the end token, `</s>`",
+    "diagonal": "the diagonal",
+    "pair": "a chosen token from a chosen token",
+}
+
+
+def mask_of(
+    maps: Maps, kind: AttentionKind, pattern: Pattern, queries: Sequence[int], keys: Sequence[int]
+) -> Bools:
+    """Return the keys that a pattern names for each query, [n, m]; the tokens of "pair" are units.
+
+    All False where no row has it.
+    """
+    return pattern_mask(
+        pattern, len(maps.queries), len(maps.keys), same=kind != "cross", causal=maps.causal,
+        special=maps.special, queries=queries, keys=keys,
+    )  # fmt: skip
+
+
+def values_of(
+    maps: Maps,
+    kind: AttentionKind,
+    find: str,
+    queries: Sequence[int] = (),
+    keys: Sequence[int] = (),
+) -> Floats | None:
+    """Return each head's weight on a pattern, or a registered measure of it, [L, H].
+
+    None where no row has the pattern. Raises: `InputError` for a measure that fails or is missing.
+    """  # fmt: skip
+    for pattern in PATTERNS:
+        if pattern == find:
+            mask = mask_of(maps, kind, pattern, queries, keys)
+            shares = pattern_share(maps.weights, mask, causal=maps.causal)
+            return None if shares is None else shares.astype("f4")
+    return measured(find, maps.weights)
 
 
 def selected_mass(maps: Maps, choice: AttentionChoice) -> Floats:

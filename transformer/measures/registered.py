@@ -1,0 +1,77 @@
+"""Measures of heads from outside this project: functions of maps, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from transformer.errors import InputError
+from transformer.types import Floats
+
+#: Called with maps [L, H, n, m], whose rows sum to 1; returns a number for each head, [L, H].
+Measure = Callable[[Floats], Any]
+
+MEASURES: dict[str, Measure] = {}
+
+#: Longest name of a measure, in characters.
+MOST = 40
+
+
+def register_measure(name: str, measure: Measure) -> None:
+    """Offer a measure of heads under a name, in "Find heads" on Attention and in figures.
+
+    Args:
+        measure: called with read-only maps [L, H, n, m], rows are queries and sum to 1, later
+            tokens have weight 0; returns [L, H] finite numbers. A second one of a name replaces
+            the first.
+
+    Raises: `InputError` for a bad name, or what cannot be called.
+    """
+    if not isinstance(name, str) or not name.strip() or len(name) > MOST or not name.isprintable():
+        raise InputError(f"measure {name!r:.60}: a name is a text of 1 to {MOST} characters")
+    if not callable(measure):
+        raise InputError(
+            f"measure “{name}”: {measure!r:.60} is not a function of maps [L, H, n, m]"
+        )
+    MEASURES[name] = measure
+
+
+def measured(name: str, maps: Floats) -> Floats:
+    """Return a registered measure of maps [L, H, n, m] as [L, H].
+
+    Raises: `InputError`, one line: the measure is not there, fails, or returns something else.
+    """
+    if name not in MEASURES:
+        raise InputError(f"measure “{name}” is not registered; there are: {', '.join(MEASURES)}")
+    try:
+        found = np.asarray(MEASURES[name](maps), dtype=np.float32)
+    except Exception as error:  # noqa: BLE001 - whatever a function from outside does
+        raise InputError(f"measure “{name}” failed: {_line(error)}") from None
+    wanted = maps.shape[:2]
+    if found.shape != wanted or not np.isfinite(found).all():
+        what = "NaN or infinity" if found.shape == wanted else f"numbers {list(found.shape)}"
+        raise InputError(
+            f"measure “{name}” returned {what}; expected a finite number for each head, "
+            f"{list(wanted)}"
+        )
+    return found
+
+
+def load_measures(modules: str) -> None:
+    """Import modules, named with commas between them, that register measures.
+
+    Raises: `InputError`, one line, if one cannot be imported.
+    """
+    for name in filter(None, map(str.strip, modules.split(","))):
+        try:
+            import_module(name)
+        except Exception as error:  # noqa: BLE001 - whatever a module from outside does
+            said = f"module “{name:.60}” of HEADLIGHT_MEASURES cannot be loaded: {_line(error)}"
+            raise InputError(said) from None
+
+
+def _line(error: Exception) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:200]
