@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from figures.exhibit import Exhibit, Panel, Series, file_stem
-from figures.labels import (
-    KIND_NAMES,
-    READS_PREDICTS,
-    cell_name,
-    plain_token,
-    query_labels,
-    shorten,
-)
+from figures.labels import KIND_NAMES, READS_PREDICTS, cell_name, plain_token, query_labels
 from transformer.checkpoint.reference import Kind
 from transformer.measures.compare import not_shared
 from transformer.measures.entropy import nats_to_bits
@@ -215,16 +209,20 @@ def earlier_layers(
 def from_encoder_layers(model: Translator, trace: Trace) -> Exhibit:
     """Return the translations from the output of each encoder layer as a figure."""
     found = earlier_layers(model, trace)
-    alike = np.array(like_the_last(found))
-    rows = tuple(f"layer {n}: {shorten(each.text, 60)}" for n, each in enumerate(found, 1))
+    last, shared = found[-1], np.ones((len(found), len(found[-1].tokens) + 1))
+    for row, each in zip(shared, found, strict=True):
+        row[[*not_shared(each.tokens, last.tokens)[1]]] = 0
+        row[-1] = each.complete
+    rows = tuple(f"layer {n}" for n in range(1, len(found) + 1))
+    tokens, title = (*last.tokens, "</s>"), "Tokens of the finished translation"
     return Exhibit(
         name=file_stem("from encoder layers"),
         title="The translation from each encoder layer",
         caption="The decoder reads each encoder layer's output in turn, the later layers skipped "
-        "(DecoderLens). Similarity is the share of tokens in common with the finished translation.",
-        parts=(Panel("Like the last", alike[:, None], rows, ("all",), quantity="similarity"),),
+        "(DecoderLens): the tokens that it shares with the finished translation, in their order.",
+        parts=(Panel(title, shared, rows, tokens, "read from", "token", quantity="written"),),
         arrays={
-            "texts": np.array([each.text for each in found]), "alike": alike,
+            "texts": np.array([each.text for each in found]), "shared": shared,
             "log_probs": np.array([sum(each.log_probs) for each in found]),
         },
         facts=facts_of(trace),
@@ -288,7 +286,7 @@ def why_not(model: Translator, trace: Trace, step: int, one: int, other: int) ->
         f"{difference:.3f}, LayerNorm's scales held at their values; and what the difference "
         "loses if a part is taken out, measured.",
         parts=(
-            Series("Shares of the difference", tuple(row.name for row in rows[shown]),
+            Series("Shares of the difference", tuple(map(_short, rows[shown])),
                    {"share": shares[shown], "lost without it": lost[shown]},
                    "part", "logit", "bar"),
         ),
@@ -298,6 +296,10 @@ def why_not(model: Translator, trace: Trace, step: int, one: int, other: int) ->
         },
         facts=facts_of(trace),
     )  # fmt: skip
+
+
+def _short(row: Share) -> str:
+    return re.sub("(-attention)? layer ", " ", row.name).replace(", head ", ".")
 
 
 def _facts(trace: Trace, layer: int | None, head: int | None, kind: str) -> dict[str, str]:
