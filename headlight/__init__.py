@@ -47,7 +47,8 @@ FIGURES = {
     "ui.tokens.exhibits": ("embeddings", "neighbours", "pieces", "traced_pieces", "vocabulary"),
     "ui.tours.training_exhibits": ("training",),
     "ui.training.exhibits": ("ablations",),
-    "ui.translate.exhibits": ("decoding", "from_encoder_layers", "layer_by_layer", "why_not"),
+    "ui.translate.exhibits": ("decoding",),
+    "ui.translate.inside": ("from_encoder_layers", "layer_by_layer", "why_not"),
 }  # fmt: skip
 
 

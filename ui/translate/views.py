@@ -26,14 +26,13 @@ from ui.core.widgets import bound, fill, numbered
 from ui.export.download import download_below, download_button, figure_for
 from ui.frame.pages import open_page
 from ui.translate.choice import Pair, TranslateChoice, pair_now
-from ui.translate.exhibits import (
+from ui.translate.inside import (
     MEASURED,
     Share,
     earlier_layers,
     from_encoder_layers,
     layer_by_layer,
     layer_table,
-    like_the_last,
     shares_of,
     why_not,
 )
@@ -70,14 +69,12 @@ def draw_layers(view: View, trace: Trace) -> None:
     st.markdown(
         "#### What it writes from each encoder layer\n\n"
         "The decoder reads the output of an earlier encoder layer in place of the last one. Words "
-        "of the finished translation are bold; the percentage is the share of tokens in common."
+        "of the finished translation are bold."
     )
     work, model = ("from encoder layers", view.request), get_translator(view)
     found = made_in_turn(work, lambda report: earlier_layers(model, trace, report), DECODING)
-    st.markdown("\n".join(
-        f"{n}. {_marked(each, found[-1])} :gray[{share:.0%}]"
-        for n, (each, share) in enumerate(zip(found, like_the_last(found), strict=True), 1)
-    ))  # fmt: skip
+    lines = (f"{n}. {_marked(each, found[-1])}" for n, each in enumerate(found, 1))
+    st.markdown("\n".join(lines))
     download_below(st.container(), view, "from-encoder-layers", from_encoder_layers)
 
 

@@ -1,0 +1,159 @@
+"""The figures of Translate that need the model: the decoder by layers, and a choice taken apart."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+import numpy as np
+
+from figures.exhibit import Exhibit, Panel, Series, file_stem
+from figures.labels import READS_PREDICTS, plain_token, query_labels
+from transformer.measures.compare import not_shared
+from transformer.search.records import Translation
+from transformer.search.request import Progress, SearchOptions, excluded
+from transformer.trace.lens import changes_without, lens, logit_shares, parts_of
+from transformer.trace.records import Lens, Trace
+from transformer.translator import Translator
+from ui.components.layers import columns, layers_component
+from ui.export.programs import facts_of
+
+
+def layer_table(model: Translator, trace: Trace) -> tuple[Lens, list[tuple[str, ...]]]:
+    """Return the decoder's distributions after every layer, and the top tokens [1 + Ld][T]."""
+    found, spell = lens(model.model, trace, excluded=excluded(model.config)), model.tokenizer.target
+    return found, [
+        tuple(spell.shown((token,), before)[0]
+              for token, before in zip(row, trace.tgt_ids, strict=True))
+        for row in found.top_ids.tolist()
+    ]  # fmt: skip
+
+
+def layer_by_layer(model: Translator, trace: Trace) -> Exhibit:
+    """Return the decoder's distribution after every layer, at every step, as a figure."""
+    found, tokens = layer_table(model, trace)
+    rows, names = query_labels(trace, "cross"), tuple(columns(len(tokens) - 1))
+    top, own = np.exp(found.top_log_probs.T), np.exp(found.log_probs.T)  # [T, 1 + Ld]
+    step = f"step: {READS_PREDICTS}"
+    return Exhibit(
+        name=file_stem("layer by layer"),
+        title="The decoder's prediction after every layer",
+        caption="The residual stream after each decoder layer, read as if it were the last (logit "
+        "lens): the probability of the most probable token, and of the token predicted in the end.",
+        parts=(
+            Panel("Most probable token", top, rows, names, step, "read after", quantity="p"),
+            Panel("Token predicted in the end", own, rows, names, step, "read after",
+                  quantity="p"),
+        ),
+        arrays={
+            "top_tokens": np.array(tokens), "top_ids": found.top_ids,
+            "top_log_probs": found.top_log_probs, "ranks": found.ranks,
+            "log_probs": found.log_probs,
+        },
+        facts=facts_of(trace),
+        offline=layers_component(trace, found, tokens).offline(),
+    )  # fmt: skip
+
+
+def earlier_layers(
+    model: Translator, trace: Trace, progress: Progress | None = None
+) -> list[Translation]:
+    """Translate from the output of each encoder layer, searching as a trace's search did."""
+    options: SearchOptions = {"progress": progress}
+    if (search := trace.search) is None:
+        return model.from_encoder_layers(trace.src_ids, **options)
+    options |= {"prefix": trace.predicted_ids[: trace.n_forced], "sampling": search.sampling}
+    return model.from_encoder_layers(trace.src_ids, search.beam_size, search.alpha, **options)
+
+
+def from_encoder_layers(model: Translator, trace: Trace) -> Exhibit:
+    """Return the translations from the output of each encoder layer as a figure."""
+    found = earlier_layers(model, trace)
+    last, shared = found[-1], np.ones((len(found), len(found[-1].tokens) + 1))
+    for row, each in zip(shared, found, strict=True):
+        row[[*not_shared(each.tokens, last.tokens)[1]]] = 0
+        row[-1] = each.complete
+    rows = tuple(f"layer {n}" for n in range(1, len(found) + 1))
+    tokens, title = (*last.tokens, "</s>"), "Tokens of the finished translation"
+    return Exhibit(
+        name=file_stem("from encoder layers"),
+        title="The translation from each encoder layer",
+        caption="The decoder reads each encoder layer's output in turn, the later layers skipped "
+        "(DecoderLens): the tokens that it shares with the finished translation, in their order.",
+        parts=(Panel(title, shared, rows, tokens, "read from", "token", quantity="written"),),
+        arrays={
+            "texts": np.array([each.text for each in found]), "shared": shared,
+            "log_probs": np.array([sum(each.log_probs) for each in found]),
+        },
+        facts=facts_of(trace),
+    )  # fmt: skip
+
+
+#: Parts whose effect is measured besides.
+MEASURED = 3
+
+
+class Share(NamedTuple):
+    """A part's share in the difference of two logits."""
+
+    name: str
+    share: float
+    lost: float | None = None  # what the difference loses without the part, if measured
+    kind: str = ""
+    #: layer, head: from 1; 0 for none
+    layer: int = 0
+    head: int = 0
+
+
+def shares_of(
+    model: Translator, trace: Trace, step: int, one: int, other: int
+) -> tuple[float, list[Share]]:
+    """Return the difference of two logits, and the parts' shares in it, the largest first."""
+    found = logit_shares(model.model, trace, step, one, other)
+    parts = parts_of(found)
+    largest = [part for part, _ in parts[:MEASURED]]
+    lost = [-each for each in changes_without(model.model, trace, found, largest)]
+    token = plain_token(trace.tgt_tokens[step])
+    names = {
+        "decoder_self": "self-attention", "cross": "cross-attention", "bias": "biases",
+        "feed_forward": "feed-forward", "embedding": f"embedding of {token}",
+        "position": f"position {step + 1}",
+    }  # fmt: skip
+    rows = []
+    for at, ((kind, *place), share) in enumerate(parts):
+        layer, head = (0 if each is None else each + 1 for each in place)
+        name = names[kind] + f" layer {layer}" * bool(layer) + f", head {head}" * bool(head)
+        rows.append(Share(name, share, lost[at] if at < MEASURED else None, kind, layer, head))
+    return found.difference, rows
+
+
+def why_not(model: Translator, trace: Trace, step: int, one: int, other: int) -> Exhibit:
+    """Return each part's share in the difference of two tokens' logits as a figure.
+
+    Args:
+        step: from 0.
+        one, other: token ids; the difference is the logit of the first minus the second's.
+    """
+    difference, rows = shares_of(model, trace, step, one, other)
+    spell, before = model.tokenizer.target.shown, trace.tgt_ids[step]
+    first, second = (plain_token(spell((token,), before)[0]) for token in (one, other))
+    lost = np.array([np.nan if row.lost is None else row.lost for row in rows])
+    shares, shown = np.array([row.share for row in rows]), slice(0, 30)
+    short = tuple(re.sub("(-attention)? layer |, head ", ".", row.name) for row in rows[shown])
+    return Exhibit(
+        name=file_stem("why", "step", step + 1, one, other),
+        title=f"Why {first}, not {second}? Step {step + 1}",
+        caption=f"The largest of {len(rows)} shares in the difference of the logits, "
+        f"{difference:.3f}, LayerNorm's scales held at their values; and what the difference "
+        "loses if a part is taken out, measured.",
+        parts=(
+            Series("Shares of the difference", short,
+                   {"share": shares[shown], "lost without it": lost[shown]},
+                   "part", "logit", "bar"),
+        ),
+        arrays={
+            "names": np.array([row.name for row in rows]), "shares": shares, "lost": lost,
+            "difference": np.array([difference]),
+        },
+        facts=facts_of(trace),
+    )  # fmt: skip
