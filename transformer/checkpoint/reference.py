@@ -15,6 +15,9 @@ from transformer.files.safe import is_folder, is_there
 #: Between a checkpoint's path and the updates of one of its snapshots.
 SIGN = "@"
 
+#: File of a checkpoint's snapshots.
+SNAPSHOTS = "snapshots.npz"
+
 #: Limit for the number that names a snapshot.
 MAX_UPDATES = 10**9
 

@@ -32,13 +32,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from transformer.checkpoint.reference import MAX_UPDATES, ModelRef
+from transformer.checkpoint.reference import MAX_UPDATES, SNAPSHOTS, ModelRef
 from transformer.checkpoint.weights import Layout, Shape, check_weights, read_weights
 from transformer.errors import CheckpointError
 from transformer.files.npz import describe_npz, read_npz
 from transformer.files.safe import is_there, parse_json
 
-FILE = "snapshots.npz"
+FILE = SNAPSHOTS
 
 #: Limit for the snapshots of one checkpoint.
 MAX_SNAPSHOTS = 64

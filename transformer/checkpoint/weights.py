@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
+from transformer.checkpoint.reference import SNAPSHOTS, ModelRef, at
 from transformer.config import ModelConfig
 from transformer.errors import CheckpointError
 from transformer.files.folders import FileCache
@@ -45,13 +46,15 @@ _DIGESTS: FileCache[str] = FileCache()
 def weights_digest(folder: Path) -> str:
     """Return the digest of a checkpoint's weight file, "" if it has none.
 
-    It is computed once for each version of the file.
+    For a snapshot it is `DIGEST@UPDATES`, of the file that holds it. It is computed once for each
+    version of the file.
     """
-    file = _weights_file(folder)
+    ref = ModelRef.of(folder)
+    file = _weights_file(ref.folder) if ref.updates is None else ref.folder / SNAPSHOTS
     try:
         status = file.stat()
         version = status.st_size, status.st_mtime_ns, status.st_ino
-        return _DIGESTS.get(file, version, lambda: digest(file.read_bytes()))
+        return at(_DIGESTS.get(file, version, lambda: digest(file.read_bytes())), ref.updates)
     except (OSError, ValueError):
         return ""
 

@@ -22,7 +22,7 @@ from transformer.checkpoint import weights
 from transformer.checkpoint.folder import load_checkpoint, save_checkpoint
 from transformer.checkpoint.reference import ModelRef, at, fingerprint, split_name
 from transformer.checkpoint.snapshots import FILE, pack, read_history, read_snapshot
-from transformer.checkpoint.weights import layout_of
+from transformer.checkpoint.weights import layout_of, weights_digest
 from transformer.errors import CheckpointError
 from transformer.files.folders import FileCache
 from transformer.model import Transformer
@@ -115,6 +115,8 @@ def test_a_snapshot_is_a_checkpoint_of_its_own_name(folder: Path) -> None:
     path = folder.with_name("tiny@3")
     loaded, whole = load_checkpoint(path), load_checkpoint(folder)
     assert loaded.name == "tiny@3" and loaded.config == whole.config
+    held = sha256((folder / "snapshots.npz").read_bytes()).hexdigest()[:12]
+    assert weights_digest(path) == f"{held}@3" != weights_digest(folder)
     expected = read_snapshot(ModelRef(folder, 3), layout_of(whole.config).stored)
     for name, tensor in expected.items():
         assert torch.equal(loaded.model.state_dict()[name], tensor)
