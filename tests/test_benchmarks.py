@@ -6,11 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
-from benchmarks import gpu, train, views
+from benchmarks import gpu, silver_trees, train, views
 from benchmarks.random_marian import BASE, TINY, sources
 from benchmarks.translate import Times, ratios
 from benchmarks.turns import Figure, report
+from transformer.trees.score import brackets, score, total
+from transformer.trees.tree import Tree, read_tree
 
 
 def test_figures_stand_beside_their_aims(capsys: pytest.CaptureFixture[str]) -> None:
@@ -124,3 +127,54 @@ def test_operations_and_weights_are_counted_by_hand() -> None:
     # A step reads q, k, v, o; q, o; two of the feed-forward; the output.
     per_layer = 4 * 512**2 + 2 * 512**2 + 2 * 512 * 2048
     assert BASE.step_weights == 6 * per_layer + 32_000 * 512
+
+
+def test_cuts_of_a_chart_gain_most() -> None:
+    """As the best of all binary trees, tried one by one."""
+
+    def most(gains: Any, start: int, end: int) -> float:
+        cuts = range(start + 1, end)
+        inside = max((most(gains, start, c) + most(gains, c, end) for c in cuts), default=0)
+        return float(gains[start, end]) + inside
+
+    def of(gains: Any, cuts: Any, start: int, end: int) -> float:
+        cut = cuts[start, end]
+        parts = ((start, cut), (cut, end)) if end > start + 1 else ()
+        return float(gains[start, end]) + sum(of(gains, cuts, *part) for part in parts)
+
+    for n in range(1, 8):
+        gains = np.random.default_rng(n).random((3, n + 1, n + 1), np.float32)
+        for one, cuts in zip(gains, silver_trees.best_cuts(gains), strict=True):
+            assert of(one, cuts, 0, n) == pytest.approx(most(one, 0, n), rel=1e-5)
+
+
+def test_silver_trees_are_learned_and_phrases_change_places(tmp_path: Path) -> None:
+    transformers = pytest.importorskip("transformers")
+    trees = [
+        read_tree(f"(S (NP (NNP {name})) (VP (VBZ sees) (NP (DT the) (NN {noun}))) (. .))")
+        for name in ("Ann", "Bob") for noun in ("cat", "dog", "hen")
+    ]  # fmt: skip
+    trees += [read_tree(f"(S (VP (VB {verb})) (. !))") for verb in ("Go", "Run", "See")]
+    words = sorted({word.lower() for tree in trees for word in tree.words})
+    (tmp_path / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", *words]))
+    transformers.BertTokenizer(str(tmp_path / "vocab.txt")).save_pretrained(tmp_path)
+    torch.manual_seed(0)
+    shape = {"hidden_size": 24, "num_hidden_layers": 1, "num_attention_heads": 2}
+    config = transformers.BertConfig(vocab_size=40, intermediate_size=48, **shape)
+    transformers.BertModel(config).save_pretrained(tmp_path)
+    chart = silver_trees.ChartParser(tmp_path, trees)
+    silver_trees.train(chart, trees, 150)
+    found = chart.parse([tree.words for tree in trees])
+    assert [each.words for each in found] == [tree.words for tree in trees]
+    assert total(map(score, trees, found)).f1 > 0.95
+    for tree in trees:
+        spans = silver_trees.chains(tree)
+        listed = [(label, *span) for span, labels in spans.items() for label in labels]
+        assert sorted(listed) == sorted(brackets(tree, [True] * len(tree.words)))
+    long = Tree("S", (*trees[0].children, *trees[1].children, *trees[2].children))
+    made = list(silver_trees.swapped([long, trees[0]], [[long], trees[3:6]], 200))
+    assert len(made) == 200 and len({str(each) for each in made}) > 20
+    assert {each.words[0] for each in made} == {"Ann"}  # the first phrase stays
+    assert all(str(each).count("(VP (VBZ sees)") == 3 for each in made)
+    nouns = {noun for each in made for noun in each.words[3::5]}
+    assert nouns == {"cat", "dog", "hen"}
