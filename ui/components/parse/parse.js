@@ -20,8 +20,8 @@ function component({ root, header, body }, host) {
   return watch(root, () => draw(view));
 }
 
-// Phrases of which the model was less sure than of all else together.
-const unsure = (node) => !node.word && node.p < 0.5;
+// Phrases below this probability are wrong far more often.
+const unsure = (node) => !node.word && node.p < 0.9;
 const percent = (node) => `${(100 * node.p).toFixed(0)}%`;
 
 // The size of an em at which the tree fills the view, as far as it may grow.
