@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 
 import torch
 
@@ -34,6 +34,7 @@ from transformer.search.request import (
     BATCH_TOKENS,
     MOST_LOGITS,
     Progress,
+    RecordOptions,
     SearchOptions,
     SearchRequest,
     by_batches,
@@ -51,8 +52,6 @@ from transformer.trees.grammar import TreeGrammar, symbols_of
 from transformer.types import ATTENTION_KINDS, AttentionKind
 
 __all__ = ["CheckpointError", "InputError", "Sampling", "Translator", "available_devices"]
-
-States = str | Iterable[str]
 
 
 class Translator:
@@ -294,7 +293,7 @@ class Translator:
         Returns: one translation per sentence, in order, its `</s>` scored last.
         """
         of, made = self._with(edits), attrgetter("translation")
-        request = of._request(1, alpha, options, 1, maps=False)
+        request = of._request(1, alpha, cast(RecordOptions, {**options, "maps": False}), 1)
         return of._each(sentences, targets, request, hooks, on_scored, made)
 
     def from_encoder_layers(
@@ -325,11 +324,9 @@ class Translator:
         alpha: float | None = None,
         top_k: int = 10,
         *,
-        maps: bool = True,
-        states: States = (),
         edits: Edits = (),
         hooks: Hook | None = None,
-        **options: Unpack[SearchOptions],
+        **options: Unpack[RecordOptions],
     ) -> Trace:
         """Translate one sentence and record every attention map.
 
@@ -337,11 +334,10 @@ class Translator:
             sentence: the source, as text or token ids (see `read`).
             target: a translation to follow (teacher forcing, one pass) instead of searching;
                 `progress` is then called with (layer, layers).
-            beam_size, alpha, edits, options: see `translate`.
+            beam_size, alpha, edits: see `translate`.
+            options: those of `translate`, `maps=False` without attention, and `states` with hidden
+                states and others, see `transformer.search.request.RecordOptions`.
             top_k: alternatives recorded for every step, at most the vocabulary.
-            maps: False records no attention.
-            states: "hidden", "heads" and "value_norms", of one more pass over the tokens, for the
-                trace's `states`.
             hooks: read or replace values inside the model (`transformer.hooks`). Without a target
                 the decoder runs step by step, with a row for each hypothesis.
 
@@ -350,7 +346,7 @@ class Translator:
         Raises: `InputError` for a blank or too long sentence or target, or a bad setting.
         """
         of, targets = self._with(edits), None if target is None else [target]
-        request = of._request(beam_size, alpha, options, top_k, maps=maps, states=states)
+        request = of._request(beam_size, alpha, options, top_k)
         found: Trace = of._each([sentence], targets, request, hooks, None)[0]
         return found
 
@@ -362,12 +358,10 @@ class Translator:
         top_k: int = 10,
         *,
         targets: Iterable[str | Ids] | None = None,
-        maps: bool = True,
-        states: States = (),
         edits: Edits = (),
         hooks: Hook | None = None,
         on_traced: Progress | None = None,
-        **options: Unpack[SearchOptions],
+        **options: Unpack[RecordOptions],
     ) -> list[Trace]:
         """Trace many sentences, in batches of similar length.
 
@@ -380,7 +374,7 @@ class Translator:
             than can be recorded at once (`trace_bytes`).
         """
         of = self._with(edits)
-        request = of._request(beam_size, alpha, options, top_k, maps=maps, states=states)
+        request = of._request(beam_size, alpha, options, top_k)
         return of._each(sentences, targets, request, hooks, on_traced)
 
     def trace_bytes(
@@ -391,12 +385,10 @@ class Translator:
         top_k: int = 10,
         *,
         targets: Iterable[str | Ids] | None = None,
-        maps: bool = True,
-        states: States = (),
-        **options: Unpack[SearchOptions],
+        **options: Unpack[RecordOptions],
     ) -> int:
         """Return the most bytes that `traces` of these arguments could record; no model runs."""
-        request = self._request(beam_size, alpha, options, top_k, maps=maps, states=states)
+        request = self._request(beam_size, alpha, options, top_k)
         return request.record_bytes(*self._pairs(sentences, targets, request))
 
     def _pairs(
@@ -481,15 +473,14 @@ class Translator:
         self,
         beam_size: int | None,
         alpha: float | None,
-        options: SearchOptions,
+        options: SearchOptions | RecordOptions,
         top_k: int | None = None,
-        **record: Any,
     ) -> SearchRequest:
         drawn = options.get("sampling") is not None
         decoding = self.decoding.resolve(beam_size, alpha, drawn=drawn)
         options = {"rule": decoding.rule, **options}
         return search_request(
-            self._reader, decoding.beam_size, decoding.alpha, options, top_k=top_k, **record
+            self._reader, decoding.beam_size, decoding.alpha, options, top_k=top_k
         )
 
     def _followed(

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.tiny_models import SENTENCES, random_model, uneven_model
@@ -46,6 +46,7 @@ def same(one: Trace, other: Trace) -> None:
             np.testing.assert_allclose(a[at], b[at], atol=1e-4, rtol=1e-4)
 
 
+@settings(max_examples=12)
 @given(data=st.data())
 def test_a_batch_is_each_alone_in_any_order_and_with_any_neighbours(
     translator: Translator, data: st.DataObject

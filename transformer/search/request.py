@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypedDict, TypeVar, get_args
+from typing import Literal, TypedDict, TypeVar, cast, get_args
 
 from transformer.config import ModelConfig
 from transformer.errors import InputError
@@ -40,6 +40,15 @@ class SearchOptions(TypedDict, total=False):
     # Called with (step, most steps) within each batch, step 0 while the source is read; may raise
     # to stop.
     progress: Progress | None
+
+
+class RecordOptions(SearchOptions, total=False):
+    """Optional keyword arguments of what records."""
+
+    maps: bool  # whether to record attention; True by default
+    # "hidden", "heads" and "value_norms" (`transformer.trace.records.States`): values of one more
+    # pass over the tokens; none by default.
+    states: str | Iterable[str]
 
 
 @dataclass(frozen=True)
@@ -105,24 +114,21 @@ def search_request(
     reader: Reader,
     beam_size: int,
     alpha: float,
-    options: SearchOptions,
+    options: SearchOptions | RecordOptions,
     *,
     top_k: int | None = None,
-    maps: bool = True,
-    states: str | Iterable[str] = (),
 ) -> SearchRequest:
     """Check the settings of a search.
 
-    Args:
-        top_k: alternatives to record a step; None records nothing.
-        maps, states: see `SearchRequest`.
+    Args: top_k: alternatives to record a step; None records nothing.
 
     Raises: `InputError` for a bad value, `TypeError` for an option that does not exist.
     """
-    refuse_unknown(options)
+    refuse_unknown(options, SearchOptions if top_k is None else RecordOptions)
+    states, maps = options.get("states", ()), bool(options.get("maps", True))
     settings = search_settings(reader.config, beam_size, alpha, options, top_k=top_k)
     forced = reader.prefix(options.get("prefix"))
-    named = [states] if isinstance(states, str) else list(states)
+    named = [states] if isinstance(states, str) else list(cast(Iterable[str], states))
     known: tuple[StateName, ...] = get_args(StateName)
     for state in named:
         if state not in known:
@@ -133,9 +139,9 @@ def search_request(
     )  # fmt: skip
 
 
-def refuse_unknown(options: Mapping[str, object]) -> None:
-    """Raise `TypeError` for an option that is none of `SearchOptions`."""
-    if unknown := options.keys() - SearchOptions.__annotations__.keys():
+def refuse_unknown(options: Mapping[str, object], known: type = SearchOptions) -> None:
+    """Raise `TypeError` for an option that is none of `known`."""
+    if unknown := options.keys() - known.__annotations__.keys():
         raise TypeError(f"unexpected keyword argument {min(unknown)!r}")
 
 

@@ -95,9 +95,10 @@ def draw_find(view: View, trace: Trace, choice: AttentionChoice) -> None:
         table = values if kind == here else table
     what = "Weight" if chosen in PATTERNS else "Value"
     row.caption("  \n".join([f"{what} · layer.head", *notes]))
-    _offer(trace, choice, found, named=len(kinds) > 1)
-    if table is not None:
-        _draw_table(view, replace(choice, kind=here), chosen, table, pair)
+    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+        _offer(trace, choice, found, named=len(kinds) > 1)
+        if table is not None:
+            _draw_table(view, replace(choice, kind=here), chosen, table, pair)
 
 
 def _values(
@@ -143,14 +144,13 @@ def _offer(
     named: bool,
 ) -> None:
     """Draw a button for each of the best heads."""
-    with st.container(horizontal=True, gap="small"):
-        for share, kind, head in sorted(found, key=lambda each: -each[0])[:_MOST]:
-            part = f"{kind_text_of(trace, kind).short} " if named else ""
-            st.button(
-                f"**{share:.2f}** · {part}{head[0] + 1}.{head[1] + 1}",
-                key=f"find_{kind}_{head[0]}_{head[1]}", type="tertiary", on_click=open_head,
-                args=(kind, head, choice.display),
-            )  # fmt: skip
+    for share, kind, head in sorted(found, key=lambda each: -each[0])[:_MOST]:
+        part = f"{kind_text_of(trace, kind).short} " if named else ""
+        st.button(
+            f"**{share:.2f}** · {part}{head[0] + 1}.{head[1] + 1}",
+            key=f"find_{kind}_{head[0]}_{head[1]}", type="tertiary", on_click=open_head,
+            args=(kind, head, choice.display),
+        )  # fmt: skip
 
 
 def open_head(kind: AttentionKind, head: Head, display: str) -> None:
