@@ -16,13 +16,12 @@ import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 
-from tqdm import tqdm
-
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [] if str(ROOT) in sys.path else [str(ROOT)]
 
+from transformer.commands.options import progress_bar  # noqa: E402
 from transformer.study.corpus import DEFAULT  # noqa: E402
-from transformer.study.page import percent, text  # noqa: E402
+from transformer.study.page import percent, section  # noqa: E402
 from transformer.study.records import Study  # noqa: E402
 from transformer.study.run import study  # noqa: E402
 
@@ -47,17 +46,12 @@ def main() -> None:
         if found is None or found.origin is None:
             sys.exit(f"{_PACKAGE.replace('_', '-')} is not installed; name a folder with --model")
         model = Path(found.origin).parent / "model"
-    with tempfile.TemporaryDirectory() as folder, tqdm(unit=" sentences") as bar:
-
-        def report(done: int, total: int) -> None:
-            bar.total = total
-            bar.update(done - bar.n)
-
+    with tempfile.TemporaryDirectory() as folder, progress_bar(unit=" sentences") as report:
         made = Study.load(study(
             model, options.corpus, Path(folder) / "study", sentences=options.sentences,
             examples=0, progress=report,
         ))  # fmt: skip
-    print(text(made))
+    print(section(made))
     print(f"{'':28}{'best head':>22}{'offset':>9}{'bar':>7}   BERT-base: head, offset")
     for name, (head, offset) in PUBLISHED.items():
         role = made.role(name)

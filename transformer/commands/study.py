@@ -37,7 +37,7 @@ def study(
     from transformer.edits.language import parse_edits, text_of
     from transformer.errors import InputError
     from transformer.files.atomic import check_place, write_atomic
-    from transformer.study.page import markdown, text
+    from transformer.study.page import markdown, section
     from transformer.study.records import Study, studies_of
 
     refs = [
@@ -68,4 +68,4 @@ def study(
                 progress=report,
             )  # fmt: skip
         print(folder)
-        print(text(Study.load(folder)), end="")
+        print(section(Study.load(folder)), end="")

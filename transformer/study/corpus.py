@@ -10,9 +10,11 @@ import gzip
 import hashlib
 import re
 import zlib
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -126,29 +128,21 @@ def read(path: Path) -> Iterator[Sentence]:
         yield from _conllu(file, lines) if file.name.endswith(SUFFIXES) else _plain(file, lines)
 
 
-def plain(lines: Iterable[str]) -> Iterator[Sentence]:
-    """Yield the sentences of plain text, one a line; blank lines are left out."""
-    for number, line in enumerate(lines, 1):
-        text = clean(line).strip()
-        words = tuple(split_words(text))
-        if words:
-            ends = [len("".join(text.split(" ")[: at + 1])) for at in range(text.count(" ") + 1)]
-            chunks, start = [], 0
-            for word in words:
-                chunks.append(sum(end <= start for end in ends))
-                start += len(word)
-            yield Sentence(words, tuple(chunks), text, f"line {number}", number)
-
-
 def _plain(file: Path, lines: Iterator[tuple[int, str]]) -> Iterator[Sentence]:
     for number, line in lines:
         if len(line) > MAX_CHARACTERS:
             raise _wrong(file, number, f"{len(line):,} characters; at most {MAX_CHARACTERS:,} are "
                                        "allowed in a sentence")  # fmt: skip
-        for sentence in plain([line]):
-            if len(sentence.words) > MAX_WORDS:
-                raise _wrong(file, number, f"a sentence of more than {MAX_WORDS:,} words")
-            yield Sentence(sentence.words, sentence.chunks, sentence.text, f"line {number}", number)
+        text = clean(line).strip()
+        words, chunks, start = tuple(split_words(text)), list[int](), 0
+        ends = list(accumulate(map(len, text.split(" "))))
+        for word in words:
+            chunks.append(bisect_right(ends, start))
+            start += len(word)
+        if len(words) > MAX_WORDS:
+            raise _wrong(file, number, f"a sentence of more than {MAX_WORDS:,} words")
+        if words:
+            yield Sentence(words, tuple(chunks), text, f"line {number}", number)
 
 
 def _lines(file: Path) -> Iterator[tuple[int, str]]:

@@ -1,4 +1,4 @@
-"""Studies in words: lines for a terminal, and a page of Markdown with a table for each model."""
+"""Studies in words: a page of Markdown with a table for each model."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _HEADER = """# What the heads do
 Each table lists the heads of one model that have a named role. A *score* is the share of pairs in
 which the head looks at the right word, with its 95% interval over documents. The *bar* is the
 highest control on the same pairs: the best fixed distance, the nearest occurrence of one fixed
-word, and the best head of the same kind with random weights; for a role that needs no annotation,
-one half and the random weights. A role is named where the whole interval lies above the bar and
-the paired test against the best distance has p < 0.05 after Holm's correction over all heads and
-roles. `transformer/study` defines every role, control and test; `python -m transformer study`
-repeats them for any model and corpus.
+word, the word at which the head looks from all other words, and the best head of the same kind with
+random weights; for a role that needs no annotation, one half and the random weights. A role is
+named where the whole interval lies above the bar and the paired test against the best distance has
+p < 0.05 after Holm's correction over all heads and roles. `transformer/study` defines every role,
+control and test; `python -m transformer study` repeats them for any model and corpus.
 """
 
 
@@ -53,34 +53,6 @@ def nearest(study: Study) -> list[Finding]:
     return sorted(found, key=lambda each: each.margin, reverse=True)
 
 
-def text(study: Study) -> str:
-    """Return a study in lines for a terminal."""
-    lines = [_read(study)]
-    for findings in named(study):
-        lines.append(f"{place(findings[0]):22} {'; '.join(map(_short, findings))}")
-    lines.append(_unnamed(study))
-    missed = nearest(study)
-    if missed:
-        lines.append("No head does, by its score and the bar it misses:")
-        lines += [f"  {each.role.title:38} {place(each):22} {percent(each.score)}, bar "
-                  f"{percent(each.bar)}" for each in missed]  # fmt: skip
-    return "\n".join(lines) + "\n"
-
-
-def _short(finding: Finding) -> str:
-    interval = f"{100 * finding.low:.0f} to {percent(finding.high)}"
-    return f"{finding.role.title} {percent(finding.score)} ({interval}; bar {percent(finding.bar)})"
-
-
-def _read(study: Study) -> str:
-    skipped = f", {study.n_skipped:,} too long" if study.n_skipped else ""
-    return (
-        f"{study.checkpoint}{f' without {study.edits}' if study.edits else ''}: "
-        f"{study.n_sentences:,} sentences ({study.n_documents:,} documents{skipped}) of "
-        f"{study.corpus}; control: {study.control}"
-    )
-
-
 def _unnamed(study: Study) -> str:
     counts = []
     for kind in study.kinds:
@@ -92,12 +64,20 @@ def _unnamed(study: Study) -> str:
 
 def markdown(studies: Sequence[Study]) -> str:
     """Return one page about several studies."""
-    return _HEADER + "".join("\n".join(_section(study)) + "\n" for study in studies)
+    return _HEADER + "".join(section(study) for study in studies)
+
+
+def section(study: Study) -> str:
+    """Return what one study found, in tables."""
+    return "\n".join(_section(study)) + "\n"
 
 
 def _section(study: Study) -> Iterator[str]:
-    yield f"\n## {study.checkpoint}\n"
-    yield f"{_read(study).partition(': ')[2]}.{f' {study.source}.' if study.source else ''}\n"
+    skipped = f", {study.n_skipped:,} too long" if study.n_skipped else ""
+    yield f"\n## {study.checkpoint}{f', edited: {study.edits}' if study.edits else ''}\n"
+    yield (f"{study.n_sentences:,} sentences ({study.n_documents:,} documents{skipped}) of "
+           f"{study.corpus}; control: {study.control}."
+           f"{f' {study.source}.' if study.source else ''}\n")  # fmt: skip
     yield f"{_unnamed(study)}\n"
     if rows := named(study):
         yield "| head | role | score | interval | bar | pairs | p |"

@@ -225,9 +225,9 @@ class Study:
         }
         old = [f"{kind}.{name}.npy" for kind in ATTENTION_KINDS for name in _LOOKS]
         with replaced_folder(Path(folder), dropped=["looks.npz", *old]) as new:
-            write_atomic(new / "scores.npz", _packed(scores))
+            write_atomic(new / "scores.npz", packed(scores))
             if sum(array.nbytes for array in looks.values()) <= _MOST_PACKED:
-                write_atomic(new / "looks.npz", _packed(looks))
+                write_atomic(new / "looks.npz", packed(looks))
             else:
                 for name, array in looks.items():
                     np.save(new / f"{name}.npy", array)
@@ -265,7 +265,8 @@ def _json(values: Mapping[str, Any]) -> bytes:
     return json.dumps(values, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def _packed(arrays: Mapping[str, NDArray[Any]]) -> bytes:
+def packed(arrays: Mapping[str, NDArray[Any]]) -> bytes:
+    """Return a compressed .npz file of arrays."""
     file = io.BytesIO()
     np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
     return file.getvalue()
@@ -293,15 +294,15 @@ def _looks(
 ) -> dict[AttentionKind, Looks]:
     path, found = folder / "looks.npz", {}
     wanted = [f"{kind}.{name}" for kind in starts for name in _LOOKS]
-    packed = read_npz(path, wanted) if path.exists() else None
+    small = read_npz(path, wanted) if path.exists() else None
     for kind in get_args(AttentionKind):
         if kind not in starts:
             continue
         places = np.array(starts[kind], np.int64)
         arrays: dict[str, Any] = dict.fromkeys(_LOOKS)
         for name in _LOOKS[: 2 if kind == "cross" else 3]:
-            if packed is not None:
-                arrays[name] = packed[f"{kind}.{name}"]
+            if small is not None:
+                arrays[name] = small[f"{kind}.{name}"]
             else:
                 path = folder / f"{kind}.{name}.npy"
                 arrays[name] = np.load(path, mmap_mode="r", allow_pickle=False)

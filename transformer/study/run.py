@@ -9,13 +9,10 @@ examples of a large one are put together, which lies in a file.
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import os
 import shutil
-import zipfile
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -44,6 +41,7 @@ from transformer.study.records import (
     Role,
     Study,
     cache_folder,
+    packed,
     studies_of,
 )
 from transformer.study.roles import (
@@ -68,7 +66,6 @@ from transformer.types import AttentionKind, Report
 PART, BATCH, MAX_DOCUMENTS = 64, 8, 500
 #: Highest p after Holm's correction of a role that is named.
 ALPHA = 0.05
-_NAMES = {"encoder_self": "words", "decoder_self": "target", "cross": "target"}
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -110,12 +107,10 @@ def study(
         if out in studies_of(ref):
             return out
     parts = out.with_name(f"{out.name}.parts")
-    parts.mkdir(parents=True, exist_ok=True)
-    with suppress(FileNotFoundError):
-        if (parts / "key").read_text() != key:
-            shutil.rmtree(parts)
-            parts.mkdir()
-    write_atomic(parts / "key", key.encode())
+    if not (parts / "key").exists() or (parts / "key").read_text() != key:
+        shutil.rmtree(parts, ignore_errors=True)
+        parts.mkdir(parents=True)
+        write_atomic(parts / "key", key.encode())
     model = open_tracer(ref, device)
     if lacking := model.lacks("any_sentence"):
         raise InputError(f"{ref}: {lacking}")
@@ -125,14 +120,13 @@ def study(
         if progress is not None:
             progress(number * PART, found.n_sentences)
         file = parts / f"{number:06}.npz"
-        if not _whole(file):
-            write_atomic(file, _packed(reading.part(number * PART, some)))
-    gathered = _gather(reading, parts)
+        if not file.exists():
+            write_atomic(file, packed(reading.part(number * PART, some)))
     made = Study(
         checkpoint=ref.name, weights=weights, edits=ref.edits, corpus=found.name,
         corpus_digest=found.digest, source=found.source, n_sentences=found.n_sentences,
         n_words=found.n_words, n_documents=len(found.documents), control=about,
-        roles=reading.roles, heads=reading.heads, **gathered,
+        roles=reading.roles, heads=reading.heads, **_gather(reading, parts),
     )  # fmt: skip
     made.save(out)
     shutil.rmtree(parts, ignore_errors=True)
@@ -152,20 +146,6 @@ def _parts(corpus: Corpus) -> Iterator[list[Sentence]]:
     sentences = iter(corpus)
     while some := list(islice(sentences, PART)):
         yield some
-
-
-def _whole(file: Path) -> bool:
-    try:
-        with zipfile.ZipFile(file) as archive:
-            return "shared.npy" in archive.namelist()
-    except (OSError, zipfile.BadZipFile):
-        return False
-
-
-def _packed(arrays: Arrays) -> bytes:
-    file = io.BytesIO()
-    np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
-    return file.getvalue()
 
 
 def control_of(ref: ModelRef, model: Tracer) -> tuple[Tracer, str]:
@@ -236,9 +216,8 @@ class _Reading:
             kind: Tally.empty(max(groups) - first + 1, len(self.roles), layers * heads)
             for kind, (layers, heads) in self.shapes.items()
         }
-        kept: list[Kept] = []
+        skipped, kept = 0, list[Kept]()
         seen: dict[AttentionKind, list[tuple[Any, ...]]] = {kind: [] for kind in self.kinds}
-        skipped = 0
         for number, (sentence, trace, other) in enumerate(self._traced(sentences), start):
             if trace is None or other is None:
                 skipped += 1
@@ -304,21 +283,14 @@ class _Reading:
         return words.queries, keys.astype(np.uint16), *bytes_
 
     def _targets(self, texts: Sequence[str]) -> list[Sequence[int] | None]:
-        """Return greedy translations as token ids; () for a model that writes none.
-
-        None is a text that the model cannot take.
-        """
+        """Return greedy translations as token ids, () for a model that writes none; see `_each`."""
         model: Any = self.model
-        writes = len(model.kinds) > 1 or (
-            isinstance(model, StackModel) and model.config.task == "translate"
-        )
-        if not writes:
-            return [()] * len(texts)
-        with suppress(InputError):
-            return [each.ids or None for each in model.translate(texts, 1)]
-        if len(texts) == 1:
-            return [None]
-        return [self._targets([text])[0] for text in texts]
+        alone = isinstance(model, StackModel) and model.config.task == "translate"
+        if alone or len(model.kinds) > 1:
+            return _each(
+                lambda some: [each.ids or None for each in model.translate(some, 1)], texts
+            )
+        return [()] * len(texts)
 
     def _traced(
         self, sentences: Sequence[Sentence]
@@ -334,21 +306,28 @@ class _Reading:
             )  # fmt: skip
 
 
+def _each(call: Callable[[Sequence[Any]], Sequence[Any]], items: Sequence[Any]) -> list[Any]:
+    """Call for all items at once, or one by one: None for those that the model cannot take."""
+    try:
+        return [*call(items)] if items else []
+    except InputError:
+        return [found for item in items for found in _each(call, [item])] if items[1:] else [None]
+
+
 def _traces(
     model: Tracer, texts: Sequence[str], targets: Sequence[Sequence[int] | None]
 ) -> list[Trace | None]:
-    """Trace texts with their translations; None for what the model cannot take."""
-    if isinstance(model, Translator) and all(targets):
-        with suppress(InputError):
-            return [*model.traces(texts, top_k=1, targets=[list(each or ()) for each in targets])]
-    found: list[Trace | None] = []
-    for text, target in zip(texts, targets, strict=True):
-        found.append(None)
-        if target is not None:
-            given: Any = list(target) or None
-            with suppress(InputError):
-                found[-1] = model.trace(text, given, top_k=1)
-    return found
+    """Trace texts with their translations; see `_each`."""
+
+    def call(pairs: Sequence[tuple[str, Any]]) -> list[Trace]:
+        if isinstance(model, Translator):
+            some, given = zip(*pairs, strict=True)
+            return model.traces(some, top_k=1, targets=map(list, given))
+        return [model.trace(text, [*given] or None, top_k=1) for text, given in pairs]  # type: ignore[arg-type]
+
+    pairs = [each for each in zip(texts, targets, strict=True) if each[1] is not None]
+    found = iter(_each(call, pairs))
+    return [None if target is None else next(found) for target in targets]
 
 
 def _gather(reading: _Reading, parts: Path) -> dict[str, Any]:
@@ -366,11 +345,10 @@ def _gather(reading: _Reading, parts: Path) -> dict[str, Any]:
             kept += map(Kept.of, shared["kept"])
             for kind, tally in tallies.items():
                 here = slice(shared["first"], shared["first"] + len(arrays[f"{kind}.hits"]))
-                tally.hits[here] += arrays[f"{kind}.hits"]
-                tally.pairs[here] += arrays[f"{kind}.pairs"]
-                tally.offsets[here] += arrays[f"{kind}.offsets"]
-                tally.random += arrays[f"{kind}.random"]
-                tally.blind += arrays[f"{kind}.blind"]
+                for name in ("hits", "pairs", "offsets"):
+                    getattr(tally, name)[here] += arrays[f"{kind}.{name}"]
+                for name in ("random", "blind"):
+                    getattr(tally, name)[:] += arrays[f"{kind}.{name}"]
                 for name, words in json.loads(str(arrays[f"{kind}.words"])).items():
                     tally.words[name].update(words)
     found = [_scored(reading.roles, tally) for tally in tallies.values()]
@@ -389,46 +367,39 @@ def _gather(reading: _Reading, parts: Path) -> dict[str, Any]:
 
 def _scored(roles: Sequence[Role], tally: Tally) -> Arrays:
     """Return the scores [R, N] of one kind by name, p without correction."""
-    documents, n_roles, n_heads = tally.hits.shape
-    hits = tally.hits.astype(np.float64)
+    shape = tally.hits.shape  # [D, R, N]
     pairs = tally.pairs.astype(np.float64)[:, :, None]  # [D, R, 1]
     total = pairs.sum(0)  # [R, 1]
-    offsets = tally.offsets.sum(0).argmax(-1)  # [R]
-    beaten = np.take_along_axis(tally.offsets, offsets[None, :, None], 2)  # [D, R, 1]
+    offsets = tally.offsets.sum(0).argmax(-1)[:, None]  # [R, 1]
+    beaten = np.take_along_axis(tally.offsets, offsets[None], 2)  # [D, R, 1]
     plain = np.array([role.needs == "text" for role in roles])[:, None]  # [R, 1]
-    few = total < MIN_PAIRS
+    words = np.array([[max(tally.words[role.name].values(), default=0)] for role in roles])
     with np.errstate(divide="ignore", invalid="ignore"):
-        words = np.array([max(tally.words[role.name].values(), default=0) for role in roles])
-        controls = [
-            np.where(plain, np.nan, beaten.sum(0) / total),
-            np.where(plain, np.nan, words[:, None] / total),
-            tally.random.max(1, keepdims=True) / total,
-            np.where(plain, np.nan, tally.blind / total),
-        ]
-        score = hits.sum(0) / total
+        random = tally.random.max(1, keepdims=True) / total
+        found: Arrays = {
+            "score": tally.hits.sum(0) / total,
+            "random": random,
+            "offset_score": np.where(plain, np.nan, beaten.sum(0) / total),
+            "word_score": np.where(plain, np.nan, words / total),
+            "blind": np.where(plain, np.nan, tally.blind / total),
+        }
     # What most trials of random weights do as well is nothing that a head has learned.
-    half = np.where(controls[2] > 0.5, 1.0, 0.5)
-    bar = np.fmax.reduce(np.broadcast_arrays(*controls, np.where(plain, half, np.nan), score)[:-1])
-    control = np.where(plain, pairs / 2, beaten)  # [D, R, 1], hits of the control
-    differences = np.where(pairs > 0, hits - control, np.nan)
-    wide = np.broadcast_to(pairs, hits.shape)
-    low, high = statistics.bootstrap(hits.reshape(documents, -1), wide.reshape(documents, -1))
-    p = statistics.paired_p(differences.reshape(documents, -1))
-    found: Arrays = {
-        "score": score, "low": low.reshape(n_roles, n_heads),
-        "high": high.reshape(n_roles, n_heads), "offset_score": controls[0],
-        "word_score": controls[1], "random": controls[2],
-        "blind": controls[3], "bar": bar,
-        "p": p.reshape(n_roles, n_heads),
-    }  # fmt: skip
-    found = {
-        name: np.where(few, np.nan, np.broadcast_to(array, (n_roles, n_heads)))
-        for name, array in found.items()
-    }
-    shape = n_roles, n_heads
-    found["pairs"] = np.broadcast_to(np.where(few, 0, total), shape).astype(np.int32)
-    offset = np.where(plain[:, 0] | few[:, 0], 0, offsets - MAX_OFFSET)
-    found["offset"] = np.broadcast_to(offset[:, None], shape).astype(np.int8)
+    half = np.where(plain, np.where(random > 0.5, 1.0, 0.5), np.nan)
+    found["bar"] = np.fmax.reduce([np.broadcast_to(each, shape[1:]) for each in
+                                   (half, *(found[name] for name in list(found)[1:]))])  # fmt: skip
+    differences = tally.hits - np.where(plain, pairs / 2, beaten)
+    flat = shape[0], -1
+    low, high = statistics.bootstrap(
+        tally.hits.astype(np.float64).reshape(flat), np.broadcast_to(pairs, shape).reshape(flat)
+    )
+    p = statistics.paired_p(np.where(pairs > 0, differences, np.nan).reshape(flat))
+    found |= {name: each.reshape(shape[1:]) for name, each in
+              (("low", low), ("high", high), ("p", p))}  # fmt: skip
+    few = total < MIN_PAIRS
+    found = {name: np.where(few, np.nan, np.broadcast_to(each, shape[1:]))
+             for name, each in found.items()}  # fmt: skip
+    for name, each in (("pairs", total), ("offset", np.where(plain, 0, offsets - MAX_OFFSET))):
+        found[name] = np.broadcast_to(np.where(few, 0, each), shape[1:]).astype(np.int32)
     return found
 
 
@@ -442,16 +413,14 @@ def _looks(
     types = {"keys": np.uint8 if small else np.uint16, "weights": np.uint8, "own": np.uint8}
     found: dict[str, Any] = {"own": None}
     for name in types if kind != "cross" else ("keys", "weights"):
-        if not shape[-1]:
-            found[name] = np.zeros(shape, types[name])
-            continue
-        path = files[0].with_name(f"{kind}.{name}.npy")
-        found[name] = np.lib.format.open_memmap(path, "w+", types[name], shape)
-        flat, at = found[name].reshape(-1, shape[-1]), 0
+        path, at = files[0].with_name(f"{kind}.{name}.npy"), 0
+        found[name] = np.zeros(shape, types[name])
+        if shape[-1]:  # in a file, which may be larger than memory
+            found[name] = np.lib.format.open_memmap(path, "w+", types[name], shape)
         for file in files:
             with np.load(file) as arrays:
                 if (member := f"{kind}.{name}") in arrays:
-                    part = arrays[member]
-                    flat[:, at : at + part.shape[1]] = part
-                    at += part.shape[1]
+                    part = arrays[member].reshape(*shape[:2], -1)
+                    found[name][:, :, at : at + part.shape[2]] = part
+                    at += part.shape[2]
     return Looks(starts, **found)

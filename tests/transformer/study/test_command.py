@@ -15,11 +15,12 @@ def test_a_study_is_made_and_printed(
     corpus = write_corpus(tmp_path / "rules.conllu")
     asked = ["study", tiny_checkpoint, "--corpus", corpus, "--sentences", 80, "--quiet"]
     ran = command(*asked, "--out", tmp_path / "out", "--examples", 5, "--edit", "off encoder.1.1")
-    folder, said, *lines = ran.out.splitlines()
+    folder, *lines = ran.out.splitlines()
     assert (ran.status, folder) == (0, str(tmp_path / "out"))
-    assert said.startswith("tiny without off encoder.1.1: 80 sentences (12 documents) of rules;")
-    found = Study.load(folder)
-    assert len(found.sentences) == 5 and "determiner to noun" in "\n".join(lines)
+    said = "\n".join(lines)
+    assert "## tiny, edited: off encoder.1.1\n" in said and "determiner to noun" in said
+    assert "80 sentences (12 documents) of rules; control: random weights" in said
+    assert len(Study.load(folder).sentences) == 5
 
 
 def test_plain_text_gives_the_roles_without_annotation(
@@ -39,7 +40,7 @@ def test_a_page_says_what_studies_found(tmp_path: Path) -> None:
 
     made = study()
     page = markdown([made])
-    assert page.count("\n## ") == 1 and "\n## alpha@20\n" in page
+    assert page.count("\n## ") == 1 and "\n## alpha@20, edited: off cross.1.1\n" in page
     assert page.count("| previous token |") == max(1, int(made.scores["named"][0].sum()))
     each = next(found for head in made.heads for found in made.findings(head) if found.named)
     assert f"| {each.role.title} | {100 * each.score:.0f}% |" in page

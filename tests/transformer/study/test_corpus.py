@@ -7,7 +7,7 @@ import pytest
 
 from tests.transformer.study.corpora import write_corpus
 from transformer.study import corpus
-from transformer.study.corpus import plain, read, survey
+from transformer.study.corpus import read, survey
 from transformer.study.roles import aligned, annotated
 from transformer.training.data import DataError
 
@@ -60,7 +60,8 @@ def test_agreement_is_of_the_verb_that_shows_it(tmp_path: Path) -> None:
 
 
 def test_tokens_are_found_in_words(tmp_path: Path) -> None:
-    (sentence,) = plain(["Don't (Réally) go, Smith-Jones™."])
+    (tmp_path / "a.txt").write_text("Don't (Réally) go, Smith-Jones™.")
+    (sentence,) = read(tmp_path / "a.txt")
     assert sentence.words[:4] == ("Do", "n't", "(", "Réally")
     tokens = ["[CLS]", "▁don", "'", "t", "▁(", "real", "ly)", "▁", "go", ",", "▁sm", "ith-jo",
               "nes", "<0xE2>", ".", "[SEP]"]  # fmt: skip
