@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -59,6 +59,7 @@ def study(
         return
     if out is not None and len(refs) > 1:
         raise InputError("--out is the folder of one study; give one model")
+    from transformer.study.importance import add_importance
     from transformer.study.run import study as run
 
     for ref in refs:
@@ -67,5 +68,17 @@ def study(
                 ref, corpus, out, sentences=sentences, examples=examples, device=device,
                 progress=report,
             )  # fmt: skip
+        if ref.updates is None:
+            with progress_bar(disable=quiet or None, unit=" texts") as report:
+                add_importance(folder, ref, bleu=_bleu(), device=device, report=report)
         print(folder)
         print(section(Study.load(folder)), end="")
+
+
+def _bleu() -> Callable[[Sequence[str], Sequence[str]], float] | None:
+    """Return sacreBLEU's measure, None without the extra `evaluate`."""
+    try:
+        from transformer.evaluation.scores import score
+    except ModuleNotFoundError:
+        return None
+    return lambda found, references: score(found, references).bleu

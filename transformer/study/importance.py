@@ -11,18 +11,22 @@ Larger always means more important. L is the negative log-probability per token,
 
 from __future__ import annotations
 
+import csv
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from importlib.util import find_spec
-from typing import Any, Literal, NamedTuple, get_args
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from transformer.catalogue import inspect_entry, open_tracer
+from transformer.checkpoint.reference import ModelRef
 from transformer.errors import InputError
 from transformer.hooks import HeadGates, Hook, Record, matching
 from transformer.measures.heads import rank_correlation
@@ -32,9 +36,10 @@ from transformer.one_stack.model import OneStack
 from transformer.one_stack.tracer import StackModel
 from transformer.search.request import excluded
 from transformer.search.scoring import normalised
-from transformer.trace.records import Trace
+from transformer.study.records import Study
+from transformer.study.run import study
+from transformer.trace.records import Pair, Trace
 from transformer.trace.removals import Head, pruned
-from transformer.trace.tracer import Tracer
 from transformer.translator import Translator
 from transformer.types import AttentionKind, Floats, Report
 
@@ -47,13 +52,11 @@ ByKind = dict[AttentionKind, Floats]
 Model = Translator | StackModel
 Network = Transformer | OneStack
 
+#: BLEU of translations and their references, as from `transformer.evaluation.scores`.
+Bleu = Callable[[Sequence[str], Sequence[str]], float]
 
-class Reading(NamedTuple):
-    """A text as a model predicts it in one pass."""
-
-    src_ids: Sequence[int]  # empty for a model of one stack
-    tgt_ids: Sequence[int]  # [T], what is read
-    predicted_ids: Sequence[int]  # [T], what follows each; the padding token where none counts
+#: 200 captions in three languages, see `transformer.evaluation.pruning`.
+_CAPTIONS = Path(__file__).parents[1] / "evaluation" / "captions.tsv"
 
 
 #: A model that fills in reads each text so many times, with every such token hidden: a token of
@@ -63,15 +66,11 @@ _EVERY = 7
 #: Numbers that the log-probabilities of one batch hold at most: 32 MB.
 _MOST_NUMBERS = 8_000_000
 
-#: Texts on which heads are taken out one after the other: the time grows with the square of heads.
-FOR_ORDER = 12
+#: Sentences of a study that has no captions.
+MOST_SENTENCES = 200
 
-
-def refusal(tracer: Tracer) -> str | None:
-    """Return why a model's heads cannot be taken out, or None."""
-    if isinstance(tracer, Translator | StackModel):
-        return None
-    return f"{tracer.name} has no gates: only models in this project's format can lose a head"
+#: Texts on which heads are taken out one after the other, and heads tried in a round, about.
+FOR_ORDER, _TRIED = 50, 10
 
 
 def importance(
@@ -80,6 +79,7 @@ def importance(
     references: Sequence[str] = (),
     *,
     wanted: Sequence[Measure] = MEASURES,
+    bleu: Bleu | None = None,
     report: Report | None = None,
 ) -> Iterator[tuple[Measure, ByKind]]:
     """Measure the heads of a model, one measure after the other.
@@ -89,7 +89,7 @@ def importance(
         references: their translations, which "bleu" needs; without them the loss is that of the
             model's own translations.
         wanted: those that a stopped call has not yielded. A model of one stack has neither "bleu"
-            nor "order"; "bleu" also needs references, and sacreBLEU.
+            nor "order"; "bleu" also needs references and the argument `bleu`.
         report: called with (texts read, texts to read); may raise to stop.
 
     Raises: `InputError` if the model can read none of the sentences.
@@ -101,14 +101,14 @@ def importance(
         each for each in MEASURES
         if each in wanted
         and (each != "order" or isinstance(tracer, Translator))
-        and (each != "bleu" or _has_bleu(tracer, references))
+        and (each != "bleu" or (isinstance(tracer, Translator) and bleu and references))
     ]  # fmt: skip
     texts, model = readings(tracer, sentences, references), tracer.model
     few = texts[:: max(1, len(texts) // FOR_ORDER)][:FOR_ORDER]
     n, n_heads = len(texts), len(heads_of(model))
     work: dict[Measure, int] = {
         "gradient": n, "removal": n * n_heads, "bleu": len(sentences) * n_heads,
-        "order": len(few) * n_heads * (n_heads + 1) // 2, "sharpness": n,
+        "order": len(few) * n_heads * _TRIED, "sharpness": n,
     }  # fmt: skip
     most, before = sum(work[each] for each in measures), 0
     banned = () if isinstance(tracer, StackModel) else excluded(tracer.config)
@@ -123,15 +123,68 @@ def importance(
         elif measure == "removal":
             found = _losses(model, texts, banned, done)
         elif measure == "bleu":
-            assert isinstance(tracer, Translator)
-            found = _bleu_lost(tracer, sentences, references, done)
+            assert isinstance(tracer, Translator) and bleu is not None
+            found = _bleu_lost(tracer, sentences, references, bleu, done)
         elif measure == "order":
             assert isinstance(model, Transformer)
-            found = _order(model, few, banned, done)
+            found = _order(model, few, banned, lambda out: done(out * len(few) * _TRIED))
         else:
             found = _sharpness(model, texts, done)
         before += work[measure]
         yield measure, found
+
+
+def add_importance(
+    folder: Path,
+    ref: ModelRef,
+    *,
+    bleu: Bleu | None = None,
+    device: str = "cpu",
+    report: Report | None = None,
+) -> None:
+    """Measure the importance of heads and add it to the study in a folder, measure by measure.
+
+    A model of English, German and French reads the shipped captions; another one the sentences that
+    the study keeps. Measures that the study has are not made again.
+
+    Raises: `CheckpointError`, `InputError`, `OSError`; a model without gates is left as it is.
+    """
+    tracer, made = open_tracer(ref, device), Study.load(folder)
+    if not isinstance(tracer, Translator | StackModel):
+        return
+    sentences, references = _captions(inspect_entry(ref).metrics)
+    if not sentences:
+        step = max(1, len(made.sentences) // MOST_SENTENCES)
+        sentences = [each.text for each in made.sentences[::step]][:MOST_SENTENCES]
+    wanted = [each for each in MEASURES if each not in made.importance]
+    about = {"sentences": len(sentences), "captions": bool(references)}
+    for measure, found in importance(
+        tracer, sentences, references, wanted=wanted, bleu=bleu, report=report
+    ):
+        made = replace(
+            made, importance={**made.importance, measure: found},
+            notes={**made.notes, "importance": about},
+        )  # fmt: skip
+        made.save(folder)
+
+
+def whole_study(ref: ModelRef, corpus: Path, report: Report) -> Path:
+    """Study a model over a corpus and measure importance; return the folder. See `study`."""
+    folder = study(ref, corpus, progress=report)
+    add_importance(folder, ref, report=report)
+    return folder
+
+
+def _captions(metrics: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+    """Return the shipped captions in a translator's languages, and their translations."""
+    match metrics:
+        case {"training": {"recipe": {"data": {"src": str(src), "tgt": str(tgt)}}}}:
+            columns = {"en": "English", "de": "German", "fr": "French"}
+            if src != tgt and {src, tgt} <= columns.keys():
+                with _CAPTIONS.open(encoding="utf-8", newline="") as file:
+                    rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+                return [row[columns[src]] for row in rows], [row[columns[tgt]] for row in rows]
+    return [], []
 
 
 def agreement(measures: Mapping[str, ByKind]) -> dict[tuple[str, str], float]:
@@ -166,7 +219,7 @@ def heads_of(model: Network) -> tuple[Head, ...]:
     )
 
 
-def readings(tracer: Model, sentences: Sequence[str], targets: Sequence[str] = ()) -> list[Reading]:
+def readings(tracer: Model, sentences: Sequence[str], targets: Sequence[str] = ()) -> list[Pair]:
     """Return texts as a model predicts them.
 
     A translator predicts `targets`, by default its own translations, found greedily; a model that
@@ -177,13 +230,13 @@ def readings(tracer: Model, sentences: Sequence[str], targets: Sequence[str] = (
     task = getattr(tracer.config, "task", "translate")
     if task == "translate" and not targets:
         targets = [each.text for each in tracer.translate(sentences, 1)]
-    found: list[Reading] = []
+    found: list[Pair] = []
     for row, sentence in enumerate(sentences):
         with suppress(InputError):  # a translation may be blank
             target = targets[row] if task == "translate" else None
             trace = tracer.trace(sentence, target, top_k=1)
             if isinstance(tracer, Translator):
-                found.append(Reading(trace.src_ids, trace.tgt_ids, trace.predicted_ids))
+                found.append(Pair(trace.src_ids, trace.tgt_ids, trace.predicted_ids))
             else:
                 found += _of_one_stack(tracer, trace)
     if not found:
@@ -191,21 +244,21 @@ def readings(tracer: Model, sentences: Sequence[str], targets: Sequence[str] = (
     return found
 
 
-def _of_one_stack(tracer: StackModel, trace: Trace) -> Iterator[Reading]:
+def _of_one_stack(tracer: StackModel, trace: Trace) -> Iterator[Pair]:
     pad, bos = tracer.config.pad_id, tracer.config.blocks.bos_id
     if tracer.config.task != "fill":
         # The last prediction of a model that continues is its own; a source is not predicted.
-        right, start = [*trace.tgt_ids[1:], pad], 0
+        right, start = (*trace.tgt_ids[1:], pad), 0
         if tracer.config.task == "translate":
-            right, start = list(trace.predicted_ids), trace.tgt_ids.index(bos)
-        yield Reading((), trace.tgt_ids, [pad] * start + right[start:])
+            right, start = trace.predicted_ids, trace.tgt_ids.index(bos)
+        yield Pair((), trace.tgt_ids, (pad,) * start + right[start:])
         return
     hidden, ids = mask_id(tracer.tokenizer), trace.src_ids
     for first in range(1, min(_EVERY, len(ids) - 2) + 1):
         places = range(first, len(ids) - 1, _EVERY)
-        yield Reading(
-            (), [hidden if place in places else each for place, each in enumerate(ids)],
-            [each if place in places else pad for place, each in enumerate(ids)],
+        yield Pair(
+            (), tuple(hidden if place in places else each for place, each in enumerate(ids)),
+            tuple(each if place in places else pad for place, each in enumerate(ids)),
         )  # fmt: skip
 
 
@@ -216,13 +269,8 @@ def _fits(tracer: Model, sentence: str) -> bool:
         return False
 
 
-def _has_bleu(tracer: Model, references: Sequence[str]) -> bool:
-    known = find_spec("sacrebleu") is not None and find_spec("sacremoses") is not None
-    return known and bool(references) and isinstance(tracer, Translator)
-
-
 def _slopes(
-    model: Network, texts: Sequence[Reading], banned: Sequence[int], done: Callable[[int], None]
+    model: Network, texts: Sequence[Pair], banned: Sequence[int], done: Callable[[int], None]
 ) -> ByKind:
     """Return |dL/dgate|, mean over texts."""
     shapes = head_shapes(model)
@@ -239,7 +287,7 @@ def _slopes(
 
 
 def _losses(
-    model: Network, texts: Sequence[Reading], banned: Sequence[int], done: Callable[[int], None]
+    model: Network, texts: Sequence[Pair], banned: Sequence[int], done: Callable[[int], None]
 ) -> ByKind:
     """Return the log-probability lost without each head, in nats per token."""
     heads, sums, count = heads_of(model), _zeros(model), 0
@@ -267,39 +315,38 @@ def _losses(
 
 def _bleu_lost(
     translator: Translator, sentences: Sequence[str], references: Sequence[str],
-    done: Callable[[int], None],
+    bleu: Bleu, done: Callable[[int], None],
 ) -> ByKind:  # fmt: skip
     """Return the BLEU lost without each head, decoding greedily."""
-    from transformer.evaluation.scores import score  # of the extra `evaluate`
 
-    def bleu(model: Translator, before: int = 0) -> float:
+    def reached(model: Translator, before: int = 0) -> float:
         found = model.translate(
             sentences, 1, on_translated=lambda translated, _: done(before + translated)
         )
-        return score([each.text for each in found], references).bleu
+        return bleu([each.text for each in found], references)
 
-    whole, found = bleu(translator), _zeros(translator.model)
+    whole, found = reached(translator), _zeros(translator.model)
     for number, head in enumerate(heads_of(translator.model)):
-        lost = whole - bleu(translator.edited(head.off), number * len(sentences))
+        lost = whole - reached(translator.edited(head.off), number * len(sentences))
         found[head.kind][head.layer, head.head] = lost
     return {kind: _as_floats(each) for kind, each in found.items()}
 
 
 def _order(
-    model: Transformer, texts: Sequence[Reading], banned: Sequence[int], done: Callable[[int], None]
+    model: Transformer, texts: Sequence[Pair], banned: Sequence[int], done: Callable[[int], None]
 ) -> ByKind:
-    """Return the place of each head, from 1, when the least harmful one is taken out each time."""
-    found, read, left = _zeros(model), 0, len(heads_of(model))
-    traces: Any = texts
-    for place, (head, *_) in enumerate(pruned(model, traces, excluded=banned), 1):
-        found[head.kind][head.layer, head.head] = place
-        read += len(texts) * left
-        left -= 1
-        done(read)
+    """Return the place of each head, from 1, when the least harmful one is taken out each time.
+
+    Args: done: called with the number of heads that are out.
+    """
+    found = _zeros(model)
+    order = pruned(model, texts, excluded=banned, progress=lambda out, _: done(out))
+    for place, step in enumerate(order, 1):
+        found[step.head.kind][step.head.layer, step.head.head] = place
     return {kind: _as_floats(each) for kind, each in found.items()}
 
 
-def _sharpness(model: Network, texts: Sequence[Reading], done: Callable[[int], None]) -> ByKind:
+def _sharpness(model: Network, texts: Sequence[Pair], done: Callable[[int], None]) -> ByKind:
     """Return the largest weight of a query, mean over the queries of all texts."""
     sums, counts = _zeros(model), Counter[AttentionKind]()
     for read, text in enumerate(texts, 1):
@@ -316,7 +363,7 @@ def _sharpness(model: Network, texts: Sequence[Reading], done: Callable[[int], N
 
 def predicted(
     model: Network,
-    text: Reading,
+    text: Pair,
     hooks: Hook | None = None,
     *,
     n_rows: int = 1,
@@ -347,6 +394,6 @@ def _as_floats(values: NDArray[np.float64]) -> Floats:
     return values.astype(np.float32)
 
 
-def _count(model: Network, text: Reading) -> int:
+def _count(model: Network, text: Pair) -> int:
     """Return the number of tokens that are predicted."""
     return sum(each != model.config.pad_id for each in text.predicted_ids)

@@ -148,7 +148,7 @@ _LOOKS = ("keys", "weights", "own")
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """What the heads of one model do over one corpus."""
+    """The roles of one model's heads over one corpus."""
 
     checkpoint: str  # its name, with the updates of a snapshot
     weights: str  # digest of its weight file

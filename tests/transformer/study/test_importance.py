@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from copy import deepcopy
 from itertools import chain
 
@@ -144,13 +145,20 @@ def test_the_order_takes_every_head_once_and_the_least_harmful_first(model: Mode
 def test_bleu_is_lost_by_translating_without_the_head(tiny_translator: Translator) -> None:
     from sacrebleu.metrics.bleu import BLEU
 
+    def measure(found: Sequence[str], references: Sequence[str]) -> float:
+        return float(BLEU().corpus_score(list(found), [list(references)]).score)
+
     def bleu(model: Translator) -> float:
-        texts = [model.translate([each], 1)[0].text for each in ENGLISH]
-        return float(BLEU().corpus_score(texts, [list(GERMAN)]).score)
+        return measure([model.translate([each], 1)[0].text for each in ENGLISH], GERMAN)
 
     seen: list[tuple[int, int]] = []
     ((_, found),) = importance(
-        tiny_translator, ENGLISH, GERMAN, wanted=["bleu"], report=lambda *step: seen.append(step)
+        tiny_translator,
+        ENGLISH,
+        GERMAN,
+        wanted=["bleu"],
+        bleu=measure,
+        report=lambda *step: seen.append(step),
     )
     whole = bleu(tiny_translator)
     for head in heads_of(tiny_translator.model)[::5]:

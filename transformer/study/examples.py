@@ -1,0 +1,156 @@
+"""The sentences behind a number: where a head does best what a role says, where it fails, and any.
+
+Trials are about words here, as the study keeps them. A role about a word at some place, or one that
+annotation names, is right where the head looks at that word most. The end mark and equal weights
+are told from the weight that is left for words.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter, defaultdict
+from typing import NamedTuple
+
+import numpy as np
+
+from transformer.study.corpus import Sentence
+from transformer.study.records import Kept, Role, Study
+from transformer.study.roles import annotated
+from transformer.trace.removals import Head
+from transformer.types import Bools, Floats, Ints
+
+#: Annotated pairs of all sentences by role: sentence, query word and key word [P, 3].
+Pairs = dict[str, Ints]
+
+
+class Example(NamedTuple):
+    """One trial of a role; words are counted from 0."""
+
+    sentence: int  # among the study's
+    query: int  # the word that looks
+    key: int  # the word that the head looks at most, among the others
+    wanted: int  # the word that it should look at; the same one for a role that names none
+    weight: float  # on `key`, 0 to 1
+    right: bool
+
+
+class Examples(NamedTuple):
+    """Trials of a role and a head, one for each sentence in a list."""
+
+    n: int  # trials in the sentences that the study keeps
+    best: list[Example]  # right, strongest first
+    failed: list[Example]  # wrong, strongest first
+    random: list[Example]  # of all, in order
+
+
+def as_sentence(kept: Kept) -> Sentence:
+    """Return a sentence that a study keeps as one of a corpus."""
+    ends = np.cumsum([len(part) for part in kept.text.split()])
+    starts = np.cumsum([0, *map(len, kept.words)])[:-1]
+    chunks = np.minimum(np.searchsorted(ends, starts, "right"), max(len(ends) - 1, 0))
+    return Sentence(
+        kept.words, tuple(chunks.tolist()), kept.text, kept.document, 0, kept.tags, kept.parents,
+        kept.relations, kept.antecedents,
+    )  # fmt: skip
+
+
+def pairs_of(study: Study) -> Pairs:
+    """Return all annotated pairs of the sentences that a study keeps."""
+    found: dict[str, list[tuple[int, int, int]]] = defaultdict(list)
+    for number, each in enumerate(study.sentences):
+        if each.relations:
+            for name, query, key in annotated(as_sentence(each)):
+                found[name].append((number, query, key))
+    return {name: np.array(rows, np.int64) for name, rows in found.items()}
+
+
+def examples(
+    study: Study, pairs: Pairs, role: Role, head: Head, most: int = 10, seed: int = 0
+) -> Examples:
+    """Return examples of a role and a head.
+
+    Args: pairs: from `pairs_of`.  seed: of the random ones.
+    """
+    looks = study.looks[head.kind]
+    at, wanted, right, strength = _trials(study, pairs, role, head)
+    sentence = np.searchsorted(looks.starts, at, "right") - 1
+    weights = looks.weights[head.layer, head.head]
+    keys = looks.keys[head.layer, head.head]
+
+    def chosen(rows: Ints) -> list[Example]:
+        _, first = np.unique(sentence[rows], return_index=True)
+        return [
+            Example(
+                int(sentence[row]), int(at[row] - looks.starts[sentence[row]]), int(keys[at[row]]),
+                int(wanted[row]), float(weights[at[row]]) / 255, bool(right[row]),
+            )
+            for row in rows[np.sort(first)[:most]]
+        ]  # fmt: skip
+
+    order = np.argsort(-strength, kind="stable")
+    drawn = np.random.default_rng(seed).permutation(len(at))
+    return Examples(
+        len(at), chosen(order[right[order]]), chosen(order[~right[order]]),
+        sorted(chosen(drawn)),
+    )  # fmt: skip
+
+
+def _trials(study: Study, pairs: Pairs, role: Role, head: Head) -> tuple[Ints, Ints, Bools, Floats]:
+    """Return the trials of a role: query [P] among all words, wanted key, hit, and strength."""
+    looks, kind = study.looks[head.kind], head.kind
+    weights = looks.weights[head.layer, head.head].astype(np.float32)
+    keys = looks.keys[head.layer, head.head].astype(np.int64)
+    if role.needs != "text":
+        rows = pairs.get(role.name, np.zeros((0, 3), np.int64))
+        if kind == "decoder_self":
+            rows = rows[rows[:, 2] < rows[:, 1]]
+        at = looks.starts[rows[:, 0]] + rows[:, 1]
+        return at, rows[:, 2], (keys[at] == rows[:, 2]) & (weights[at] > 0), weights[at]
+    lengths = np.diff(looks.starts)
+    queries = np.arange(len(keys)) - np.repeat(looks.starts[:-1], lengths)
+    sizes = np.repeat(
+        np.array([len(each.keys(kind)) for each in study.sentences], np.int64), lengths
+    )
+    own = np.zeros_like(weights) if looks.own is None else np.asarray(
+        looks.own[head.layer, head.head], np.float32
+    )  # fmt: skip
+    seen, wanted, strength = sizes > 1, keys, weights
+    if role.name in ("previous", "next"):
+        wanted = queries + (1 if role.name == "next" else -1)
+        seen = (wanted >= 0) & (wanted < sizes)
+        right = keys == wanted
+    elif role.name == "same":
+        wanted, strength = queries, np.maximum(own, weights)
+        right = own > weights
+    elif role.name == "diagonal":
+        line = queries * (sizes - 1) / np.maximum(np.repeat(lengths, lengths) - 1, 1)
+        right = np.abs(keys - line) <= 1
+    elif role.name == "first":
+        seen, wanted = queries > (1 if kind != "cross" else 0), np.zeros_like(keys)
+        right = (keys == 0) & (weights > 127)
+    elif role.name in ("end", "diffuse"):
+        rest = 255 - weights - own
+        strength = np.abs(rest - 127)
+        right = rest > 127 if role.name == "end" else weights * sizes < 2 * 255
+    else:  # "marks" or "rarest"
+        sentence = np.repeat(np.arange(len(lengths)), lengths)
+        words = [each.keys(kind) for each in study.sentences]
+        if role.name == "marks":
+            flat = np.array([_is_mark(word) for each in words for word in each], bool)
+            starts = np.cumsum([0, *map(len, words)])
+            right = flat[starts[sentence] + keys] & (weights > 127)
+        else:
+            counts = Counter(word.casefold() for each in words for word in each)
+            rare = [
+                int(np.argmin([counts[word.casefold()] for word in each])) if each else 0
+                for each in words
+            ]
+            wanted = np.array(rare, np.int64)[sentence]
+            seen = (sizes > 3) & ((queries != wanted) | (kind == "cross"))
+            right = keys == wanted
+    at = np.flatnonzero(seen)
+    return at, wanted[at], right[at], strength[at]
+
+
+def _is_mark(word: str) -> bool:
+    return all(unicodedata.category(each).startswith(("P", "S")) for each in word)
