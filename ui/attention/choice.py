@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from transformer.measures.heads import HOWS, PATTERNS, Head
 from transformer.measures.registered import MEASURES, load_measures
+from transformer.study.records import Study
 from transformer.trace.records import Trace
 from transformer.types import ATTENTION_KINDS, AttentionKind
 from ui.attention.maps import (
@@ -38,6 +39,7 @@ from ui.core.url_state import HEAD, KIND, LAYER, Param
 from ui.core.view import View
 from ui.core.widgets import UNITS
 from ui.work.cache import Computation, Plan, computed
+from ui.work.studies import Opened, study_of
 
 T = TypeVar("T")
 
@@ -257,6 +259,30 @@ def toggle_find() -> None:
         url_state.forget(AttentionSettings.find, AttentionSettings.find_in)
     else:
         url_state.put(AttentionSettings.find, AttentionSettings.find.default)
+
+
+def heads_do(view: View, trace: Trace) -> dict[str, dict[Head, tuple[str, str]]]:
+    """Return what heads do by kind, from the study of the model: a word, and a sentence.
+
+    An edited model's heads bear the roles of the whole model, unless it was studied itself.
+    """
+    found: dict[str, dict[Head, tuple[str, str]]] = {kind: {} for kind in kinds_of(trace)}
+    opened = _opened(view)
+    for (kind, layer, head), tag in opened.tags.items() if opened else ():
+        if kind in found:
+            found[kind][layer, head] = tag.word, tag.text
+    return found
+
+
+def study_for(view: View) -> Study | None:
+    """Return the study of the view's model, see `heads_do`."""
+    opened = _opened(view)
+    return opened.study if opened else None
+
+
+def _opened(view: View) -> Opened | None:
+    ref = view.entry.ref
+    return study_of(ref) or study_of(ref.edited(""))
 
 
 def get_maps(view: View, trace: Trace, choice: AttentionChoice) -> Maps:

@@ -9,9 +9,10 @@ from streamlit.delta_generator import DeltaGenerator
 
 from figures.attention import head_table
 from figures.exhibit import file_stem
-from figures.labels import plain, plain_token
+from figures.labels import count, plain, plain_token, signed
 from transformer.errors import InputError
 from transformer.measures.heads import PATTERNS, Head, even_share, ranked
+from transformer.study.records import Role, Study
 from transformer.trace.records import Trace
 from transformer.types import AttentionKind, Floats
 from ui.attention.choice import (
@@ -21,6 +22,7 @@ from ui.attention.choice import (
     choose_selection,
     get_maps,
     measures,
+    study_for,
     take_kind,
 )
 from ui.attention.exhibits import found_exhibit
@@ -45,12 +47,18 @@ from ui.work.cache import Computation, computed, drawn
 
 _MOST = 10  # heads listed
 
+#: Before the name of a role among the patterns.
+_ROLE = "role."
+
 _SIDES = ("query", "key")
 
 
 def draw_find(view: View, trace: Trace, choice: AttentionChoice) -> None:
     """Draw the pattern, the parts to search and the ranking, above the map that it opens."""
     names: dict[str, str] = dict(NAMES.items())
+    study = study_for(view)
+    roles = {_ROLE + role.name: role for role in (study.roles if study else ())}
+    names |= {key: f"{role.title} (from the study)" for key, role in roles.items()}
     try:
         names |= measures()
     except InputError as error:
@@ -65,8 +73,12 @@ def draw_find(view: View, trace: Trace, choice: AttentionChoice) -> None:
         on_change=lambda: url_state.put(AttentionSettings.find, st.session_state["find_widget"]),
         help="Heads are ranked by the weight on these keys, averaged over the rows that have one. "
         "Rows that see a single key are left out. The diagonal is the line from the first query "
-        "and key to the last ones, and one key to either side.",
+        "and key to the last ones, and one key to either side. For a role of the study, they are "
+        "ranked by its score minus the best control.",
     )  # fmt: skip
+    if study is not None and chosen in roles:
+        _draw_role(study, roles[chosen], trace, choice, row)
+        return
     if chosen == "pair":
         kinds: tuple[AttentionKind, ...] = (choice.kind,)  # tokens are of this kind's axes
         _draw_tokens(get_maps(view, trace, choice), choice, row)
@@ -99,6 +111,21 @@ def draw_find(view: View, trace: Trace, choice: AttentionChoice) -> None:
         _offer(trace, choice, found, named=len(kinds) > 1)
         if table is not None:
             _draw_table(view, replace(choice, kind=here), chosen, table, pair)
+
+
+def _draw_role(
+    study: Study, role: Role, trace: Trace, choice: AttentionChoice, row: DeltaGenerator
+) -> None:
+    """Draw the heads of all kinds by their score in a role of the study, minus every control."""
+    known = [each for head in study.heads if (each := study.finding(role, head))]
+    found = [(each.margin, each.head.kind, each.head[1:]) for each in known]
+    named = sum(each.named for each in known)
+    row.caption(
+        f"Score minus control · layer.head  \nOver {study.n_sentences:,} sentences; the role is "
+        f"named for {count(named, 'head')}."
+    )
+    with st.container(horizontal=True, gap="small"):
+        _offer(trace, choice, [each for each in found if each[1] in kinds_of(trace)], named=True)
 
 
 def _values(
@@ -147,7 +174,7 @@ def _offer(
     for share, kind, head in sorted(found, key=lambda each: -each[0])[:_MOST]:
         part = f"{kind_text_of(trace, kind).short} " if named else ""
         st.button(
-            f"**{share:.2f}** · {part}{head[0] + 1}.{head[1] + 1}",
+            f"**{signed(share)}** · {part}{head[0] + 1}.{head[1] + 1}",
             key=f"find_{kind}_{head[0]}_{head[1]}", type="tertiary", on_click=open_head,
             args=(kind, head, choice.display),
         )  # fmt: skip

@@ -21,6 +21,7 @@ from ui.attention.choice import (
     get_drawing,
     get_sheet,
     get_tabs,
+    heads_do,
     largest,
     mark_heads,
     take_kind,
@@ -90,6 +91,7 @@ def draw_grid(view: View, choice: AttentionChoice, maps: Maps) -> None:
             get_tabs(view, trace, choice) if several else get_sheet(view, choice),
             wanted_cell(), choice.kind if several else "", marked=wanted_marks(choice),
             cell_width=120 if beside else 56, markable=True, off=off,
+            does=heads_do(view, trace) if several else {"": heads_do(view, trace)[choice.kind]},
         )  # fmt: skip
         show(maps_shown, key="grid", on_choose=_take,
              on_switch_change=partial(take_switch, off or {}))  # fmt: skip

@@ -204,6 +204,14 @@ def test_switched_heads_are_taken_as_they_are_reported() -> None:
     assert grid.switched(None, off) is None
 
 
+def test_what_heads_do_is_sent_by_tab_with_its_place() -> None:
+    does = {"cross": {(1, 0): ("noun", "determiner to noun: 61% of 9 pairs.")}, "encoder": {}}
+    assert grid.grid_component(TABS, (0, 0), "cross", does=does).header["does"] == {
+        "cross": [[1, 0, "noun", "determiner to noun: 61% of 9 pairs."]], "encoder": []
+    }  # fmt: skip
+    assert "does" not in grid.grid_component(TABS, (0, 0), "cross").header
+
+
 ENDS = ("B looks more", "A looks more")
 
 

@@ -140,6 +140,7 @@ def grid_component(
     cell_width: int = 120,
     markable: bool = False,
     off: Mapping[str, Bools] | None = None,
+    does: Mapping[str, Mapping[Head, tuple[str, str]]] | None = None,
 ) -> Component[GridChoice]:
     """Return the grid as a component.
 
@@ -156,6 +157,7 @@ def grid_component(
         markable: whether heads can be marked.
         off: the heads [L, H] that are taken out, by the name of the tab; None for a grid without
             switches. With them it reports heads as "switch", see `switched`.
+        does: by the name of the tab, what heads do: a word below the map, and a sentence on hover.
     """
     tabs = {"": Tab("", "", shown)} if isinstance(shown, Sheet) else shown
     kinds = [
@@ -165,6 +167,10 @@ def grid_component(
     header: dict[str, Any] = {"cell_width": cell_width, "markable": markable, "kinds": kinds}
     if off is not None:
         header["off"] = {name: np.argwhere(heads).tolist() for name, heads in off.items()}
+    if does:
+        header["does"] = {
+            name: [[*head, *said] for head, said in heads.items()] for name, heads in does.items()
+        }
     sheets = [tab.sheet for tab in tabs.values() if tab.sheet]
     # Choices made elsewhere may be reported back even if no kind has them.
     sizes = [(sheet.rows - 1, sheet.columns - 1) for sheet in sheets]

@@ -130,7 +130,9 @@ function mount(root, host, header, kinds) {
       if (kind) undraw(kind.pane);
       kind = next;
       kind.off = new Set((header.off?.[kind.name] ?? []).map(String));
+      kind.does = header.does?.[kind.name] ?? [];
       kind.pane ??= buildPane(kind.sheet, actions);
+      writeRoles(kind);
       if (header.off) lightOff();
       reach(kind.pane.cells, placeOf(choice.value, kind.sheet));
       stage.replaceChildren(kind.pane.table, note, kind.pane.scale);
@@ -328,10 +330,22 @@ function listen(cells, actions) {
   );
 }
 
-// The sentence about a cell, which begins with whether it is off.
+// Writes a word on what each head does below its map.
+function writeRoles(kind) {
+  kind.pane.table.classList.toggle("named", kind.does.length > 0);
+  for (const [row, column, word] of kind.does) {
+    const map = kind.pane.cells[row][column];
+    map.dataset.does = word;
+    map.setAttribute("aria-label", spoken(kind, row, column));
+  }
+}
+
+// The sentences about a cell: whether it is off, its largest weight, and what its head does.
 function spoken(kind, row, column) {
   const said = summary(kind.sheet, row, column);
-  return isOff(kind, row, column) ? said.replace(":", ": off;") : said;
+  const [, , , numbers] = kind.does.find(([r, c]) => r === row && c === column) ?? [];
+  const all = numbers ? `${said} ${numbers}` : said;
+  return isOff(kind, row, column) ? all.replace(":", ": off;") : all;
 }
 
 // One sentence about a cell: its name and its largest weights.
