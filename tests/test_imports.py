@@ -48,8 +48,8 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("ui.export", "ui.hosting"),
     ("ui.frame",),
     (
-        "ui.attention", "ui.beam", "ui.complexity", "ui.family", "ui.head", "ui.models",
-        "ui.parsing", "ui.positions", "ui.removals", "ui.tokens", "ui.translate",
+        "ui.attention", "ui.beam", "ui.complexity", "ui.family", "ui.head", "ui.heads",
+        "ui.models", "ui.parsing", "ui.positions", "ui.removals", "ui.tokens", "ui.translate",
     ),
     ("ui.compare", "ui.floor", "ui.tours", "ui.training"),
     ("headlight",),

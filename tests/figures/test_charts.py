@@ -8,6 +8,7 @@ import pytest
 from figures.attention import head_table, heatmap
 from figures.beam import branch_curves, lead_by_alpha
 from figures.charts import grow
+from figures.heads import Cell, head_roles
 from figures.layer_costs import cost_lines, path_picture
 from figures.training import bars
 from tests.figures.exhibits import rows_in
@@ -16,6 +17,11 @@ from transformer.measures.layer_costs import path_length
 CHARTS = {
     "bars": lambda: bars({"greedy": 31.0, "<b> & 'x'": 0.5}, "BLEU", "dark", marked=("greedy",)),
     "table": lambda: head_table(np.full((2, 3), 0.25, np.float32), "light"),
+    "heads": lambda: head_roles(
+        {"encoder_self": [[Cell(0.5, "<b>", "9%", "all"), Cell(0, "(noun)", "4%", "", True)]]},
+        ("encoder_self", 0, 1),
+        "dark",
+    ),
     "alpha": lambda: lead_by_alpha(
         np.linspace(0, 2, 5), np.zeros((5, 2)), ["#1", "#2"], 0.6, "light"
     ),

@@ -115,6 +115,7 @@ PAGES: tuple[PageSpec, ...] = (
     PageSpec("translate", "Translate", ":material/translate:", maps=("decoder_self", "cross")),
     PageSpec("beam", "How it chose", ":material/account_tree:", ("search",)),
     PageSpec("attention", "Attention", ":material/grid_view:"),
+    PageSpec("heads", "What heads do", ":material/query_stats:"),
     PageSpec("head", "Inside a head", ":material/center_focus_strong:", ("heads",)),
     PageSpec("floor", "Floor plan", ":material/floor:", ("internals",)),
     PageSpec("tokens", "Tokens", ":material/segment:", ("vocabulary",)),
@@ -144,6 +145,7 @@ DOORS: dict[str, dict[str, tuple[str, dict[str, str]]]] = {
         "All heads": ("attention", {"display": "grid"}),
         "Word links": ("attention", {"display": "heads", "units": "words"}),
         "Matrix": ("attention", {"display": "matrix"}),
+        "What heads do": ("heads", {}),
         "Inside a head": ("head", {}),
     },
     "The whole model": {

@@ -25,11 +25,12 @@ from ui.core.presenter import PRESENT
 from ui.core.url_state import Param
 from ui.core.view import CHECKPOINT, DEVICE, SENTENCE, View
 from ui.frame.pages import PAGES, PageSpec
-from ui.tours import checkpoint_facts, trace_facts
+from ui.tours import checkpoint_facts, study_facts, trace_facts
 from ui.tours.stops import Question, Scene, Stop, Tour
 from ui.work.cache import get_trace
+from ui.work.studies import study_of
 
-_MODULES = {"trace": trace_facts, "checkpoint": checkpoint_facts}
+_MODULES = {"trace": trace_facts, "checkpoint": checkpoint_facts, "study": study_facts}
 
 
 def _read_tours() -> tuple[Tour, ...]:
@@ -188,7 +189,11 @@ def scene_of(view: View) -> Scene:
     config = entry.config
     assert config is not None  # the sidebar offers no others
     trace = get_trace(view)
-    return Scene(trace, config, entry.metrics, position_vectors.trained_positions(entry.metrics))
+    opened = study_of(entry.ref)
+    return Scene(
+        trace, config, entry.metrics, position_vectors.trained_positions(entry.metrics),
+        opened.study if opened else None,
+    )  # fmt: skip
 
 
 def show_subject(here: TourStop, view: View, scene: Scene) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 
 from figures.labels import plain, shorten
 from transformer.config import ModelConfig
+from transformer.study.records import Study
 from transformer.trace.records import Trace
 from transformer.types import Floats
 from ui.core.loops import headline
@@ -28,13 +29,15 @@ Chosen = tuple[tuple[str, ...], int]
 class Scene:
     """The subject of questions: one sentence through one checkpoint, with its metrics.json.
 
-    `trained` are the positions of the longest training sentence, None if unknown.
+    `trained` are the positions of the longest training sentence, None if unknown; `study` is that
+    of the model's heads, None without one.
     """
 
     trace: Trace
     config: ModelConfig
     metrics: Mapping[str, Any] = field(default_factory=dict)
     trained: int | None = None
+    study: Study | None = None
 
 
 @dataclass(frozen=True)

@@ -10,21 +10,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from figures.labels import in_words, query_labels
+from figures.labels import in_words, percent, query_labels
 from tests.factories import make_trace
 from tests.forks import ROOT
+from tests.transformer.study.test_records import study
 from transformer.catalogue import list_entries
 from transformer.config import ModelConfig
+from transformer.study.records import Role
 from transformer.translator import Translator
 from ui.core.examples import examples_for
 from ui.frame.pages import PAGES
 from ui.tours.checkpoint_facts import AGE, length_of
 from ui.tours.guide import TOURS, sheet
 from ui.tours.stops import Question, Scene, Tour, counts, names, numbers, quarters, shown
+from ui.tours.study_facts import clearest
 from ui.tours.trace_facts import offset_shares, unscaled
 from ui.tours.training_facts import PAPER_UPDATES, how_long, training_facts, whose
 
-ATTENTION, HEADS, MASKS, POSITIONS, DECODING, TRAINING = TOURS
+ATTENTION, HEADS, ROLES, MASKS, POSITIONS, DECODING, TRAINING = TOURS
 STOPS = [stop for tour in TOURS for stop in tour.stops]
 SHIPPED = [
     entry
@@ -52,7 +55,7 @@ def right(tour: Tour, number: int, scene: Scene) -> str:
 
 
 def test_the_tours_follow_the_paper() -> None:
-    wanted = ["attention", "heads", "masks", "positions", "decoding", "training"]
+    wanted = ["attention", "heads", "roles", "masks", "positions", "decoding", "training"]
     assert [tour.name for tour in TOURS] == wanted
     assert all(len(tour.stops) >= 3 for tour in TOURS)
     assert {stop.page for stop in STOPS} <= {spec.url_path for spec in PAGES}
@@ -205,6 +208,37 @@ def test_options_hold_the_right_one_and_no_other_like_it() -> None:
     assert in_words(28_202_280) == "28.2 million"
     with pytest.raises(ValueError, match="different"):
         Question("?", ("a", "a"), 0, "")
+
+
+def test_the_tour_of_roles_asks_the_study_for_its_numbers() -> None:
+    made = study()  # of two roles
+    scene = Scene(make_trace(), CONFIG, study=made)
+    clear = clearest(made)
+    assert [each.role.name for each in clear] == sorted(
+        (role.name for role in made.roles),
+        key=lambda name: max(
+            ((each.named, each.margin) for head in made.heads
+             if (each := made.finding(next(r for r in made.roles if r.name == name), head))),
+        ), reverse=True,
+    )  # fmt: skip
+    for number, found in enumerate(clear, 1):
+        stop = ROLES.stops[number - 1]
+        assert right(ROLES, number, scene) == percent(found.score)
+        assert f"{found.pairs:,}" in stop.question(scene).ask
+        assert stop.facts(scene).settings["role"] == found.role.name
+        assert ("named" in stop.question(scene).because) or found.named or number > 1
+    assert "not been studied" in question(ROLES, 1, Scene(make_trace(), CONFIG)).ask
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_what_was_thought_is_said_to_be_so_or_not(named: bool) -> None:
+    made = study()
+    roles = (made.roles[0], Role("antecedent", "pronoun to antecedent", "coreference"))
+    scores = {**made.scores, "named": np.full(made.scores["score"].shape, named)}
+    scene = Scene(make_trace(), CONFIG, study=replace(made, roles=roles, scores=scores))
+    said = question(ROLES, 4, scene)
+    assert "pronoun to antecedent" in said.ask
+    assert ("**not named**" in said.because) is not named
 
 
 def test_a_model_of_one_head_is_told_so() -> None:

@@ -1,0 +1,271 @@
+"""The page of roles: the table, one head, its sentences, importance, and studies on the server."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from tests.messages import unpack
+from tests.pages.conftest import RunApp
+from tests.snapshots import UPDATES, write_snapshots
+from tests.studied import conllu
+from tests.test_calls import check_program
+from transformer.catalogue import resolve
+from transformer.study import importance
+from transformer.study.records import Study, studies_of
+from transformer.study.run import study
+from transformer.translator import Translator
+from ui.export.programs import Source
+from ui.heads import jobs
+from ui.heads.exhibits import role_exhibit
+from ui.work.studies import in_words
+
+
+@pytest.fixture(scope="module")
+def studied(tmp_path_factory: pytest.TempPathFactory, tiny_checkpoint: Path) -> Path:
+    """A folder with a model that was studied, at two moments of its training too."""
+    root = tmp_path_factory.mktemp("studied")
+    shutil.copytree(tiny_checkpoint, root / "alpha")
+    write_snapshots(root / "alpha")
+    corpus = conllu(root.parent / "tiny.conllu")
+    ref = resolve(root / "alpha")
+    folder = study(ref, corpus)
+    importance.add_importance(folder, ref)
+    for updates in UPDATES[:2]:
+        study(ref.after(updates), corpus)
+    return root
+
+
+@pytest.fixture(scope="module")
+def made(studied: Path) -> Study:
+    return Study.load(studies_of(resolve(studied / "alpha"))[0])
+
+
+@pytest.fixture
+def page(run_app: RunApp, studied: Path) -> Any:
+    return lambda **query: run_app(studied, at="heads", checkpoint="alpha", **query)
+
+
+def texts(app: AppTest) -> str:
+    return "\n".join(str(each.value) for each in (*app.main.markdown, *app.main.caption))
+
+
+def looks(app: AppTest, column: str) -> list[Any]:
+    return [each for each in app.button if str(each.key).startswith(f"look {column}")]
+
+
+def test_the_page_opens_on_the_head_that_is_clearest_in_the_role(page: Any, made: Study) -> None:
+    app = page(role="up:det")
+    role = made.role("up:det")
+    assert role is not None and app.selectbox(key="role_box").value == "up:det"
+    found = [each for head in made.heads if (each := made.finding(role, head))]
+    best = max(found, key=lambda each: each.margin)
+    assert app.selectbox(key="head_box").value == best.head
+    assert f"{best.score:.1%} of {best.pairs:,}" in texts(app)
+    named = sum(each.named for each in found)
+    assert f"named for {named} head" in texts(app)
+
+
+def test_another_head_and_role_are_in_the_link(page: Any, made: Study) -> None:
+    app = page()
+    app.selectbox(key="role_box").set_value("down:nsubj").run()
+    app.selectbox(key="head_box").set_value(made.heads[4]).run()
+    assert app.query_params["role"] == "down:nsubj"
+    kind, layer, head = made.heads[4]
+    shown = [app.query_params[name] for name in ("kind", "layer", "head")]
+    assert shown == [kind, str(layer + 1), str(head + 1)]
+
+
+def test_what_fails_and_what_is_drawn_at_random_stand_beside_the_best(page: Any) -> None:
+    app = page(role="up:det", kind="encoder_self", layer="1", head="1")
+    random = [each.label[0] for each in looks(app, "At random")]
+    assert random and set(random) <= {"✓", "✗"}
+    best, failed = looks(app, "It does i"), looks(app, "It does n")
+    assert best or failed
+    weights = [float(re.findall(r"\d\.\d\d", each.label)[0]) for each in failed]
+    assert weights == sorted(weights, reverse=True)
+
+
+@pytest.mark.parametrize("kind", ["encoder_self", "decoder_self", "cross"])
+def test_a_sentence_opens_in_attention_with_its_pair_marked(
+    page: Any, made: Study, tiny_translator: Translator, kind: Any
+) -> None:
+    role = "up:det" if kind == "encoder_self" else "first"
+    app = page(role=role, kind=kind, layer="1", head="2")
+    button = looks(app, "At random")[0]
+    bold = re.findall(r"\*\*(.*?)\*\*", button.label)[0].replace("\\", "")
+    code = re.findall(r"`(.*?)`", button.label)[0]
+    button.click().run()
+    query = app.query_params
+    assert (query["kind"], query["layer"], query["head"]) == (kind, "1", "2")
+    assert query["display"] == "matrix"
+    trace = tiny_translator.trace(query["sentence"], query["target"])
+    for name, tokens, word in zip(
+        ("queries", "keys"), trace.axis_tokens(kind), (bold, code), strict=True
+    ):
+        places = [int(each) - 1 for each in query[name].split("-")]
+        assert "".join(tokens[place] for place in places).replace("▁", "") == word
+
+
+def test_sentences_where_a_head_looks_from_a_word_to_a_part_of_speech(
+    page: Any, made: Study
+) -> None:
+    where = {"from_is": "word", "from": "the", "to_is": "tag", "to": "NOUN"}
+    app = page(kind="encoder_self", layer="1", head="1", **where)
+    head, n = made.heads[0], 0
+    for number, sentence in enumerate(made.sentences):
+        keys, weights = made.looks[head.kind].of(head, number)
+        n += sum(
+            word.lower() == "the" and weight > 0 and sentence.tags[key] == "NOUN"
+            for word, key, weight in zip(sentence.words, keys, weights, strict=True)
+        )
+    assert f"{n} look" in texts(app)
+    app.selectbox(key="to_is_widget").set_value("relation").run()
+    assert app.selectbox(key="to_box").options == ["advmod", "amod", "case", "det", "nsubj", "obj",
+                                                   "obl", "root"]  # fmt: skip
+    app.selectbox(key="to_box").set_value("nsubj").run()
+    assert app.query_params["to"] == "nsubj"
+
+
+def test_importance_says_how_far_its_measures_agree(page: Any, made: Study) -> None:
+    found = importance.agreement(made.importance)
+    value = f"{found['gradient', 'removal']:.2f}".replace("-", "−")
+    app = page()
+    assert f"slope of the loss and single removal {value}" in texts(app)
+    assert "bleu" not in made.importance  # the captions are in other languages, or unknown
+    assert "sharpness" in texts(app)
+
+
+def test_a_role_through_training_is_a_curve(page: Any, run_app: RunApp, studied: Path) -> None:
+    assert "Through training" in texts(page(role="up:det"))
+    other = run_app(studied, at="heads", checkpoint=f"alpha@{UPDATES[0]}", role="up:det")
+    assert other.selectbox(key="role_box").value == "up:det"  # a moment has a study of its own
+
+
+def test_sentences_of_a_visitor_get_roles_without_annotation(
+    page: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ui.heads.choice.MOST_OWN", 24)
+    lines = "\n".join(f"The cat sat on the mat number {n} <b>." for n in range(30))
+    app = page(lines=lines, study="own")
+    assert "24 sentences" in texts(app)
+    roles = app.selectbox(key="role_box").options
+    assert "previous token" in roles and not any("noun" in each for each in roles)
+    assert "slope of the loss" in texts(app) and "BLEU lost" not in texts(app)
+    app.selectbox(key="study_box").set_value(app.selectbox(key="study_box").options[0]).run()
+    assert "tiny, 60 sentences" in texts(app)
+
+
+def test_without_a_study_the_page_says_how_to_make_one(
+    run_app: RunApp, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("ui.heads.setup.DEFAULT", tmp_path / "nothing")
+    app = run_app(at="heads", checkpoint="alpha")
+    assert "have not been studied" in app.info[0].value
+    assert "study checkpoints/alpha" in app.code[0].value
+    assert not [each for each in app.button if each.key == "begin_study"]
+    monkeypatch.setattr("ui.heads.setup.DEFAULT", conllu(tmp_path / "a.conllu"))
+    assert run_app(at="heads", checkpoint="alpha").button(key="begin_study")
+    monkeypatch.setenv("HEADLIGHT_PUBLIC", "1")
+    app = run_app(at="heads", checkpoint="alpha")
+    assert not [each for each in app.button if each.key == "begin_study"]
+    assert "switched off" in texts(app)
+
+
+@pytest.fixture
+def no_study_outlives_its_test() -> Iterator[None]:
+    yield
+    if running := jobs.last():
+        running.job.stop()
+        running.job.ended(300)
+    jobs._LAST.clear()
+
+
+@pytest.mark.usefixtures("no_study_outlives_its_test")
+def test_a_study_runs_on_the_server_and_goes_on_after_a_stop(
+    run_app: RunApp, tiny_checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, corpus = tmp_path / "root", conllu(tmp_path / "small.conllu", 90)
+    shutil.copytree(tiny_checkpoint, root / "alpha")
+    for module in ("setup", "jobs"):
+        monkeypatch.setattr(f"ui.heads.{module}.DEFAULT", corpus)
+    app = run_app(root, at="heads", checkpoint="alpha")
+    app.button(key="begin_study").click().run()
+    running = jobs.last()
+    assert running is not None and jobs.begin(running.ref) is not None  # one at a time
+    app.button(key="stop_study").click().run()
+    assert running.job.ended(300)
+    app.run()
+    if running.job.phase == "stopped":
+        assert app.button(key="begin_study").label == "Go on"
+        app.button(key="begin_study").click().run()
+    again = jobs.last()
+    assert again is not None and again.job.ended(300) and again.job.phase == "done"
+    app.run()
+    assert app.selectbox(key="role_box")
+    study_made = Study.load(studies_of(resolve(root / "alpha"))[0])
+    assert {"gradient", "removal", "order", "sharpness"} <= set(study_made.importance)
+
+
+def test_the_program_of_a_role_makes_its_numbers(
+    studied: Path, made: Study, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(studied))
+    monkeypatch.chdir(tmp_path)
+    folder = studies_of(resolve(studied / "alpha"))[0].name
+    role = made.role("up:det")
+    assert role is not None
+    shown = role_exhibit(made, role, Source("alpha"), folder)
+    assert set(shown.arrays) == {"encoder_self"}
+    check_program(shown)
+    lines = tuple(f"The cat's mat {n} 'is' \"here\"." for n in range(60))
+    own = jobs.study_own(resolve(studied / "alpha"), "cpu", lines, lambda *_: None)
+    first = own.study.role("first")
+    assert first is not None
+    check_program(role_exhibit(own.study, first, Source("alpha"), "own", lines))
+
+
+@pytest.fixture
+def tagged(studied: Path, made: Study, tmp_path: Path) -> Path:
+    """The studied model, its third head named for determiners."""
+    shutil.copytree(studied / "alpha", tmp_path / "alpha")
+    folder = studies_of(resolve(tmp_path / "alpha"))[0]
+    named = np.zeros_like(made.scores["named"])
+    named[[role.name for role in made.roles].index("up:det"), 2] = True
+    replace(made, scores={**made.scores, "named": named}).save(folder)
+    return tmp_path
+
+
+def test_attention_bears_the_tags_and_finds_heads_by_role(
+    run_app: RunApp, tagged: Path, made: Study
+) -> None:
+    here = {"at": "attention", "checkpoint": "alpha", "sentence": "A dog runs."}
+    app = run_app(tagged, **here, kind="encoder_self", find="role.up:det")
+    assert "Encoder 1.3: determiner to noun" in run_app(
+        tagged, at="heads", checkpoint="alpha"
+    ).selectbox(key="head_box").options  # fmt: skip
+    sent = [unpack(each.proto.bytes)[0] for each in app.main.get("bidi_component")]
+    (does,) = [each["does"] for each in sent if "does" in each]
+    role = made.role("up:det")
+    assert role is not None
+    finding = made.finding(role, made.heads[2])
+    assert finding is not None and does["cross"] == []
+    assert does["encoder_self"] == [[0, 2, "noun", in_words(finding)]]
+    assert app.selectbox(key="find_widget").value == "role.up:det"
+    assert "named for 1 head" in texts(app)
+    found = [each for head in made.heads if (each := made.finding(role, head))]
+    best = max(found, key=lambda each: each.margin).head
+    button = next(each for each in app.button if str(each.key).startswith("find_"))
+    assert button.label.endswith(f"Encoder {best.layer + 1}.{best.head + 1}")
+    button.click().run()
+    assert (app.query_params["layer"], app.query_params["head"]) == (
+        str(best.layer + 1), str(best.head + 1),
+    )  # fmt: skip

@@ -1,0 +1,1 @@
+"""Roles of heads: a study of a model, its importance, and the sentences behind every number."""

@@ -1,0 +1,76 @@
+"""The figure of a role: how far every head lies above every control."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from figures.exhibit import Exhibit, Numbers, Panel, file_stem
+from figures.labels import KIND_NAMES
+from transformer.study.records import Role, Study
+from transformer.trace.removals import Head
+from ui.export.programs import Source, start_of
+
+_RESOLVE = "from transformer.catalogue import resolve"
+_STUDY = "from transformer.study.records import Study"
+_RUN = "from transformer.study.run import study as study_of"
+_FOUND = """ref = resolve(path_of({name!r})).edited({edits!r})
+study = Study.load(next(each for each in studies_of(ref) if each.name == {folder!r}))
+"""
+_MADE = """Path("own.txt").write_text({text!r}, "utf-8")
+study = Study.load(study_of(path_of({name!r}), Path("own.txt"), Path("own")))
+"""
+_ROLE = """role = study.role({role!r})
+{kind} = study.grid(role, {kind!r}) - study.grid(role, {kind!r}, "bar")  # [layers, heads]
+"""
+
+
+def name_of(role: Role) -> str:
+    """Return the name of a role's figure."""
+    return file_stem("role", role.name)
+
+
+def role_exhibit(
+    study: Study, role: Role, source: Source, folder: str, lines: tuple[str, ...] = ()
+) -> Exhibit:
+    """Return the scores of a role minus the best control as a figure, [layers, heads] by kind.
+
+    Args:
+        folder: name of the study's folder.
+        lines: a visitor's own sentences, of which the study was made instead.
+    """
+    panels: list[Panel] = []
+    arrays: dict[str, Numbers] = {}
+    for kind in study.kinds:
+        values = study.grid(role, kind) - study.grid(role, kind, "bar")
+        if np.isnan(values).all():
+            continue
+        arrays[kind] = values
+        layers, heads = (tuple(str(i + 1) for i in range(size)) for size in values.shape)
+        panels.append(Panel(
+            KIND_NAMES[kind], values, layers, heads, "layer", "head", "diverging",
+            "score minus best control",
+        ))  # fmt: skip
+    if lines:
+        text = "".join(f"{line}\n" for line in lines)
+        program = start_of((), _STUDY, _RUN)
+        program += _MADE.format(text=text, name=source.checkpoint)
+    else:
+        program = start_of((), _RESOLVE, f"{_STUDY}, studies_of")
+        program += _FOUND.format(name=source.checkpoint, edits=source.edits, folder=folder)
+    program += "".join(_ROLE.format(role=role.name, kind=kind) for kind in arrays)
+    best = max(
+        (each for head in study.heads if (each := study.finding(role, head))),
+        key=lambda each: each.margin,
+    )
+    return Exhibit(
+        name_of(role), f"Heads in the role: {role.title}",
+        f"Share of trials in which a head does this, minus the best control. Best: "
+        f"{place_of(best.head)}, {best.score:.3f} of {best.pairs:,}, control {best.bar:.3f}. "
+        f"Corpus: {study.corpus}, {study.n_sentences:,} sentences.",
+        tuple(panels), arrays, program, facts={"Checkpoint": study.checkpoint},
+    )  # fmt: skip
+
+
+def place_of(head: Head) -> str:
+    """Return where a head is, in words."""
+    return head.off.place

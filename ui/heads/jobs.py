@@ -1,0 +1,86 @@
+"""Studies on this server: one at a time, and small ones of a visitor's own sentences.
+
+A study outlives the page run that started it. One that was stopped, or whose server was killed,
+goes on when it is started again. Who may train and import may study: the result is written beside
+the checkpoint.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from transformer.catalogue import open_tracer
+from transformer.checkpoint.reference import ModelRef
+from transformer.one_stack.tracer import StackModel
+from transformer.study.corpus import DEFAULT
+from transformer.study.importance import Measure, importance, whole_study
+from transformer.study.records import Study
+from transformer.study.run import study
+from transformer.translator import Translator
+from transformer.types import Report
+from transformer.worker.job import Job
+from transformer.worker.process import start_alone
+from ui.core import public
+from ui.frame import import_access
+from ui.heads.choice import OWN
+from ui.work.studies import Opened
+
+#: Measures that take seconds for a visitor's sentences.
+_QUICK: tuple[Measure, ...] = ("gradient", "removal", "sharpness")
+
+
+@dataclass(frozen=True, eq=False)
+class Running:
+    """The study in progress, or the last one."""
+
+    ref: ModelRef
+    job: Job[Path]
+
+
+_LOCK = threading.Lock()
+_LAST: list[Running] = []
+
+
+def refusal() -> str | None:
+    """Return why this session may not start a study, or None."""
+    return public.job_refusal("Studying a model in the app") or import_access.refusal()
+
+
+def last() -> Running | None:
+    """Return the study in progress, or the last one; None before the first."""
+    return _LAST[-1] if _LAST else None
+
+
+def begin(ref: ModelRef) -> str | None:
+    """Start a study over the default corpus; return why it cannot start, or None."""
+    with _LOCK:
+        running = last()
+        if running is not None and running.job.running:
+            return f"This server is studying {running.ref.name}. Yours can start when it ends."
+        try:
+            job = start_alone(whole_study, ref, DEFAULT)
+        except OSError as error:
+            return f"The study cannot start: {error.strerror or error}."
+        _LAST[:] = [Running(ref, job)]
+    return None
+
+
+def study_own(ref: ModelRef, device: str, lines: Sequence[str], report: Report) -> Opened:
+    """Study sentences without annotation, and measure what takes seconds.
+
+    Args: report: called with the steps done and their number; may raise to stop.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        text = Path(folder) / f"{OWN}.txt"
+        text.write_text("".join(f"{line}\n" for line in lines), "utf-8")
+        made = Study.load(study(ref, text, Path(folder) / OWN, device=device, progress=report))
+    tracer = open_tracer(ref, device)
+    if isinstance(tracer, Translator | StackModel):
+        found = importance(tracer, lines, wanted=_QUICK, report=report)
+        about = {"importance": {"sentences": len(lines), "captions": False}}
+        made = replace(made, importance=dict(found), notes=about)
+    return Opened(made, OWN)

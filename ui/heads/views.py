@@ -1,0 +1,424 @@
+"""The table of what heads do, the numbers and sentences of one, and questions about all."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from figures.heads import Cell, head_roles
+from figures.labels import code, count, percent, plain, signed
+from figures.removals import selection_of
+from figures.training import curves
+from transformer.checkpoint.snapshots import readable_history
+from transformer.errors import InputError
+from transformer.study.examples import Example, as_sentence, examples
+from transformer.study.importance import agreement
+from transformer.study.records import Finding, Kept, Role
+from transformer.study.roles import words_of
+from transformer.study.where import Look
+from transformer.trace.removals import Head
+from transformer.types import AttentionKind
+from ui.core import url_state
+from ui.core.glossary import linked
+from ui.core.layout import current_theme, draw_chart, sized
+from ui.core.view import View
+from ui.core.widgets import bound, choose_one, fill
+from ui.export.download import download_button, source_of
+from ui.frame.pages import open_page
+from ui.heads.choice import ANY, OWN, THINGS, HeadsChoice, choose_head, own_lines
+from ui.heads.exhibits import name_of, role_exhibit
+from ui.work.cache import drawn
+from ui.work.models import load
+from ui.work.results import OTHERS
+from ui.work.studies import Opened, in_words, short_name, studies, study_of
+
+#: Names of the kinds of attention in narrow places, and of the measures of importance.
+KINDS: dict[AttentionKind, str] = {
+    "encoder_self": "Encoder", "decoder_self": "Decoder", "cross": "Cross",
+}  # fmt: skip
+MEASURE_NAMES = {
+    "gradient": "slope of the loss", "removal": "single removal", "bleu": "BLEU lost",
+    "order": "order of pruning", "sharpness": "sharpness",
+}  # fmt: skip
+UNITS = {
+    "gradient": "nats a token", "removal": "nats a token", "bleu": "points",
+    "order": "th head to go", "sharpness": "",
+}  # fmt: skip
+MEASURE_ABOUT = {
+    "gradient": "|dL/dgate|: how fast the loss of a token changes as the head's output is scaled.",
+    "removal": "The log-probability that a token loses when this head alone is out.",
+    "bleu": "The BLEU that greedy translations lose when this head alone is out.",
+    "order": "Heads are taken out one after the other, the least harmful first.",
+    "sharpness": "The largest weight of a query, on average; it says nothing of importance.",
+}
+
+#: Findings listed of a head, and words shown around a pair.
+_MOST, _AROUND = 5, 2
+#: Score minus the best control of a role that is said to be near.
+_NEAR = -0.2
+
+
+def draw_role(opened: Opened) -> Role | None:
+    """Draw the choice of what the table shows; return the role, None for what each head does."""
+    roles = {role.name: role.title for role in opened.study.roles}
+    stored = url_state.get(HeadsChoice.role)
+    fill("role_box", stored if stored in roles else "")
+    st.selectbox(
+        "Show", ["", *roles], key="role_box", width=320,
+        format_func=lambda name: roles.get(name, "what each head does"),
+        on_change=lambda: url_state.put(HeadsChoice.role, st.session_state["role_box"]),
+    )  # fmt: skip
+    return opened.study.role(stored)
+
+
+def role_of(opened: Opened, head: Head) -> Role:
+    """Return the role whose examples are shown of a head: its clearest."""
+    tag = opened.tags.get(head)
+    found = tag.finding if tag else opened.nearest(head)
+    return found.role if found else opened.study.roles[0]
+
+
+def offer(view: View, opened: Opened, role: Role) -> None:
+    """Draw the download of a role's scores, if any head was measured."""
+    if any(opened.study.finding(role, head) for head in opened.study.heads):
+        lines = own_lines() if opened.name == OWN else ()
+        download_button(
+            partial(role_exhibit, opened.study, role, source_of(view), opened.name, lines),
+            key="role", name=name_of(role),
+        )  # fmt: skip
+
+
+def draw_table(opened: Opened, role: Role | None, head: Head) -> None:
+    """Draw all heads of all kinds; a click chooses one."""
+    cells = {kind: _cells(opened, kind, role) for kind in opened.study.kinds}
+    said = about_table(opened, role)
+    place = head.kind, head.layer, head.head
+    event: Any = st.altair_chart(
+        sized(drawn(head_roles, cells, place, current_theme())), theme=None, width="content",
+        key=f"roles_{opened.name}_{role.name if role else ''}", on_select="rerun",
+        selection_mode=[*map(selection_of, cells)], alt=said,
+    )  # fmt: skip
+    for kind in cells:
+        if picked := event["selection"].get(selection_of(kind)):
+            chosen = Head(kind, picked[0]["layer"] - 1, picked[0]["number"] - 1)
+            if chosen != head:
+                choose_head(chosen)
+                st.rerun()
+    st.markdown(said)
+
+
+def _cells(opened: Opened, kind: AttentionKind, role: Role | None) -> list[list[Cell]]:
+    n_layers, n_heads = opened.study.shape(kind)
+    return [
+        [_cell(opened, Head(kind, layer, head), role) for head in range(n_heads)]
+        for layer in range(n_layers)
+    ]
+
+
+def _cell(opened: Opened, head: Head, role: Role | None) -> Cell:
+    if role is None:
+        if tag := opened.tags.get(head):
+            margin = max(0.0, tag.finding.margin)
+            return Cell(margin, tag.word, f"{tag.finding.score:.0%}", tag.text)
+        near = opened.nearest(head)
+        if near is None or near.margin < _NEAR:
+            return Cell(0.0, "–", "", "no role is near")
+        about = f"not named; nearest to {in_words(near)}"
+        return Cell(0.0, f"({short_name(near.role)})", f"{near.score:.0%}", about, quiet=True)
+    found = opened.study.finding(role, head)
+    if found is None:
+        return Cell(0.0, "–", "", "this role does not apply here")
+    return Cell(
+        max(0.0, found.margin), f"{found.score:.0%}", signed(100 * found.margin, 0),
+        in_words(found),
+    )  # fmt: skip
+
+
+def about_table(opened: Opened, role: Role | None) -> str:
+    """Return what the table says, in a sentence or two of Markdown."""
+    study = opened.study
+    if role is None:
+        n = len(opened.tags)
+        return (
+            f"**{n} of {len(study.heads)} heads** have a role that is above every control: the "
+            "stronger the colour, the further. In brackets: the role that a head comes nearest to."
+        )
+    found = [each for head in study.heads if (each := study.finding(role, head))]
+    if not found:
+        return f"No head of this model could be measured for: {plain(role.title)}."
+    best = max(found, key=lambda each: each.margin)
+    named = sum(each.named for each in found)
+    return (
+        f"Best for **{plain(role.title)}**: {best.head.off.place}, {verdict(best)} The role is "
+        f"named for {count(named, 'head')}. Below each score: points above the best control."
+    )
+
+
+def verdict(finding: Finding) -> str:
+    """Return a finding's numbers, and whether it is named, in words."""
+    said = (
+        f"{percent(finding.score)} of {finding.pairs:,} "
+        f"({percent(finding.low)} to {percent(finding.high)}), where the best control reaches "
+        f"{percent(finding.bar)}"
+    )
+    if finding.named:
+        return f"{said}."
+    short = finding.bar - finding.low
+    if short > 0:
+        return f"{said}: **not named**, the interval begins {100 * short:.1f} points too low."
+    return f"{said}: **not named**, p = {finding.p:.2g} after Holm's correction."
+
+
+def draw_head_box(opened: Opened, head: Head) -> None:
+    """Draw the list of all heads with what they do, for whoever does not click the table."""
+
+    def name(each: Head) -> str:
+        tag = opened.tags.get(each)
+        does = f": {tag.finding.role.title}" if tag else ""
+        return f"{KINDS[each.kind]} {each.layer + 1}.{each.head + 1}{does}"
+
+    fill("head_box", head)
+    st.selectbox(
+        "Head", opened.study.heads, key="head_box", format_func=name, width=320,
+        on_change=lambda: choose_head(st.session_state["head_box"]),
+    )  # fmt: skip
+
+
+def draw_findings(opened: Opened, head: Head) -> None:
+    """Draw the roles of a head with every control, the clearest first."""
+    found = opened.study.findings(head)[:_MOST]
+    if not found:
+        st.caption("There are too few words to measure this head.")
+        return
+    rows = [
+        (
+            plain(each.role.title), percent(each.score),
+            f"{percent(each.low)} to {percent(each.high)}", f"{each.pairs:,}",
+            _control(each.offset_score, f" at {signed(each.offset, 0)}"),
+            _control(each.word_score), _control(each.blind), percent(each.random),
+            "named" if each.named else f"{signed(100 * (each.low - each.bar), 1)} points",
+        )
+        for each in found
+    ]  # fmt: skip
+    names = ("role", "score", "95% interval", "trials", "best distance", "one word",
+             "its usual word", "random", "above all")  # fmt: skip
+    st.table(
+        {name: list(cells) for name, cells in zip(names, zip(*rows, strict=True), strict=True)},
+        hide_index=True,
+    )
+
+
+def _control(score: float, more: str = "") -> str:
+    return "–" if math.isnan(score) else f"{percent(score)}{more}"
+
+
+def draw_examples(view: View, opened: Opened, role: Role, head: Head) -> None:
+    """Draw where a head does best what a role says, where it fails, and trials at random."""
+    found = examples(opened.study, opened.pairs, role, head)
+    st.markdown(
+        f"**{plain(role.title[:1].upper() + role.title[1:])}** in {count(found.n, 'trial')} of the "
+        "sentences that the study keeps. **Bold** looks most at `this`."
+    )
+    titles = ("It does it, most weight first", "It does not, most weight first", "At random")
+    for column, title, some in zip(st.columns(3), titles, found[1:], strict=True):
+        column.markdown(f"**{title}**")
+        if not some:
+            column.caption("None.")
+        lines = column.container(gap=None, key=f"looks_{title[:9]}")
+        for at, each in enumerate(some):
+            mark = "" if title != titles[2] else ("✓ " if each.right else "✗ ")
+            _offer(lines, view, opened, head, each, f"{title[:9]}{at}", mark)
+
+
+def _offer(
+    where: DeltaGenerator,
+    view: View,
+    opened: Opened,
+    head: Head,
+    look: Example | Look,
+    key: str,
+    mark: str = "",
+    around: int = _AROUND,
+) -> None:
+    sentence = opened.study.sentences[look.sentence]
+    where.button(
+        f"{mark}{look.weight:.2f} · {_snippet(sentence, head.kind, look, around)}",
+        key=f"look {key}", type="tertiary", help="Open it in Attention.", on_click=_open,
+        args=(view, sentence, head, look.query, look.key),
+    )  # fmt: skip
+
+
+def _snippet(sentence: Kept, kind: AttentionKind, look: Example | Look, around: int) -> str:
+    queries, keys = sentence.queries(kind), sentence.keys(kind)
+    if queries is keys:
+        return _around(queries, {look.query: "query", look.key: "key"}, around)
+    one = _around(queries, {look.query: "query"}, around)
+    return f"{one} → {_around(keys, {look.key: 'key'}, around)}"
+
+
+def _around(words: Sequence[str], marked: Mapping[int, str], around: int) -> str:
+    """Return the marked words and those around them as Markdown."""
+    shown, last = [], -1
+    for at, word in enumerate(words):
+        if min(abs(at - each) for each in marked) > around // 2:
+            continue
+        if at != last + 1:
+            shown.append("…")
+        last = at
+        of = marked.get(at)
+        shown.append(
+            code(word) if of == "key" else f"**{plain(word)}**" if of == "query" else plain(word)
+        )
+    return " ".join(shown + ["…"] * (last < len(words) - 1))
+
+
+def _open(view: View, sentence: Kept, head: Head, query: int, key: int) -> None:
+    """Open Attention on a pair: its sentence, its translation, its head, and both words marked."""
+    target = " ".join(sentence.target)
+    values = {
+        "sentence": sentence.text, "kind": head.kind, "layer": str(head.layer + 1),
+        "head": str(head.head + 1), "display": "matrix", "map": "cell", "units": "tokens",
+    }  # fmt: skip
+    if target:
+        values["target"] = target
+    with suppress(InputError), OTHERS.turn():
+        words = words_of(
+            as_sentence(sentence),
+            load(view.request).trace(sentence.text, target or None),
+            head.kind,
+        )
+        for name, places, at in (("queries", words.rows, query), ("keys", words.columns, key)):
+            if at < len(places) and places[at]:
+                values[name] = "-".join(str(place + 1) for place in places[at])
+    open_page("attention", values)
+
+
+def draw_where(view: View, opened: Opened, head: Head) -> None:
+    """Draw the form of "sentences where this head looks from X to Y", and its answer."""
+    tokenizer = getattr(load(view.request), "tokenizer", None)
+
+    def pieces(word: str) -> Sequence[str]:
+        return () if tokenizer is None else tokenizer.tokenize(word).pieces
+
+    index = opened.where(pieces)
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+        for of, value, label, keys in (
+            (HeadsChoice.source, HeadsChoice.source_value, "Looks from", False),
+            (HeadsChoice.key, HeadsChoice.key_value, "to", True),
+        ):
+            st.selectbox(label, list(THINGS), width=170, format_func=THINGS.__getitem__,
+                         **bound(of, value))  # fmt: skip
+            chosen = url_state.get(of)
+            if chosen in ("tag", "relation"):
+                options = index.values(head.kind, chosen, keys=keys)  # type: ignore[arg-type]
+                known = url_state.get(value)
+                fill(f"{value.name}_box", known if known in options else None)
+                st.selectbox(
+                    THINGS[chosen], options, key=f"{value.name}_box", width=170, index=None,
+                    label_visibility="collapsed", placeholder="Choose one",
+                    on_change=lambda value=value: url_state.put(
+                        value, st.session_state[f"{value.name}_box"] or ""
+                    ),
+                )  # fmt: skip
+            elif chosen != ANY:
+                st.text_input(THINGS[chosen], width=170, label_visibility="collapsed",
+                              max_chars=80, **bound(value))  # fmt: skip
+    answer = index(head, *HeadsChoice.read().terms)
+    st.caption(
+        f"{count(answer.n_looks, 'look')} in {count(answer.n_sentences, 'sentence')} of the "
+        f"{len(opened.study.sentences):,} that the study keeps. The heaviest:"
+    )
+    lines = st.container(gap=None, key="looks_where")
+    for at, look in enumerate(answer.looks):
+        _offer(lines, view, opened, head, look, f"where {at}", around=16)
+
+
+def draw_importance(opened: Opened, head: Head) -> None:
+    """Draw one measure of importance for all heads, and how far the measures agree."""
+    measured = {name: opened.study.importance[name] for name in MEASURE_NAMES
+                if name in opened.study.importance}  # fmt: skip
+    if not measured:
+        st.caption("Not measured: only models in this project's format can lose a head.")
+        return
+    stored = url_state.get(HeadsChoice.measure)
+    name = stored if stored in measured else next(iter(measured))
+    choose_one("Measure", HeadsChoice.measure, {each: MEASURE_NAMES[each] for each in measured},
+               chosen=name)  # fmt: skip
+    most = max(float(values.max()) for values in measured[name].values())
+    cells = {
+        kind: [
+            [Cell(max(0.0, float(value) / most) if most > 0 else 0.0, _amount(name, value), "",
+                  f"{MEASURE_NAMES[name]}: {_amount(name, value)} {UNITS[name]}")
+             for value in line]
+            for line in values
+        ]
+        for kind, values in measured[name].items()
+    }  # fmt: skip
+    draw_chart(
+        drawn(head_roles, cells, (head.kind, head.layer, head.head), current_theme()),
+        f"{MEASURE_NAMES[name]} of every head",
+        key="importance",
+    )
+    st.markdown(linked(agreement_in_words(measured), "rank correlation"))
+    about = opened.study.notes.get("importance", {})
+    source = "shipped captions and their references" if about.get("captions") else "sentences"
+    st.caption(f"{MEASURE_ABOUT[name]} On {about.get('sentences', '?')} {source}.")
+
+
+def _amount(name: str, value: float) -> str:
+    return f"{value:.0f}" if name == "order" else signed(float(value), 1 if name == "bleu" else 3)
+
+
+def agreement_in_words(measured: Mapping[str, Any]) -> str:
+    """Return the rank correlations of all measures in a sentence of Markdown."""
+    found = agreement(measured)
+    real = {pair: value for pair, value in found.items() if "sharpness" not in pair}
+    sharp = {pair: value for pair, value in found.items() if "sharpness" in pair}
+
+    def listed(pairs: Mapping[tuple[str, str], float]) -> str:
+        return ", ".join(
+            f"{' and '.join(MEASURE_NAMES[each] for each in pair)} {signed(value)}"
+            for pair, value in pairs.items()
+        )
+
+    parts = []
+    if real:
+        agree = "agree" if min(real.values()) >= 0.5 else "agree only in part"
+        parts.append(
+            f"The measures **{agree}** on which heads matter: rank correlation of {listed(real)}"
+        )
+    if sharp:
+        follow = "follows" if min(sharp.values()) >= 0.5 else "does not follow"
+        parts.append(f"importance **{follow}** how sharply a head looks: {listed(sharp)}")
+    text = "; ".join(parts)
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def draw_through_training(view: View, opened: Opened, role: Role, head: Head) -> None:
+    """Draw the score of a role at the moments of training that were studied on the same text."""
+    ref = view.entry.ref.edited("")
+    lines: dict[str, list[tuple[int, float]]] = {"score": [], "best control": []}
+    for moment in readable_history(ref.folder).snapshots:
+        for path in studies(ref.after(moment.updates)):
+            other = study_of(ref.after(moment.updates), path.name)
+            if other is None or other.study.corpus_digest != opened.study.corpus_digest:
+                continue
+            known = other.study.role(role.name)
+            found = known and other.study.finding(known, head)
+            if found:
+                lines["score"].append((moment.updates, found.score))
+                lines["best control"].append((moment.updates, found.bar))
+                break
+    if len(lines["score"]) > 1:
+        title = f"{role.title}, {head.off.place}"
+        chart = drawn(curves, lines, title, current_theme(), share=True)
+        first, last = lines["score"][0], lines["score"][-1]
+        st.markdown("#### Through training")
+        draw_chart(chart, f"{title}: {percent(first[1])} after {first[0]:,} updates, "
+                   f"{percent(last[1])} after {last[0]:,}", key="through_training")  # fmt: skip

@@ -1,0 +1,97 @@
+"""Facts of a study, for the tour of what heads do: three heads, and one that was thought to."""
+
+from __future__ import annotations
+
+import math
+
+from figures.labels import percent
+from transformer.study.records import Finding, Study
+from ui.tours.stops import Found, Scene, cell, numbers
+
+#: Roles that readers of the paper speak of, and that heads seldom have.
+_THOUGHT = ("antecedent", "agreement", "down:nsubj", "up:nsubj")
+
+#: What is asked where there is no study: what a number means.
+_WITHOUT = (
+    ("what a fixed rule reaches on the same pairs", "how many layers the model has"),
+    ("the same model with random weights", "the same model with more heads"),
+    ("those where it fails, and some at random", "only those with the largest weights"),
+    ("some are found by chance", "the largest of them is surely real"),
+)
+
+
+def first_head(scene: Scene) -> Found:
+    """The score of the head that is farthest above every control."""
+    return _doing(scene, 0)
+
+
+def second_head(scene: Scene) -> Found:
+    """The score of the best control of the next head, of another role."""
+    return _doing(scene, 1)
+
+
+def third_head(scene: Scene) -> Found:
+    """The score of the third."""
+    return _doing(scene, 2)
+
+
+def thought_to(scene: Scene) -> Found:
+    """The best head of a role that many expect, beside its best control."""
+    found = None if scene.study is None else _expected(scene.study)
+    if scene.study is None or found is None:
+        return _unstudied(3)
+    near = [each for each in (found.bar, found.bar / 2, 0.9, 0.6) if each != found.score]
+    said = _said(scene.study, found)
+    form = "named" if found.named else ""
+    return Found(*numbers(found.score, near, percent), said, _settings(found), form)
+
+
+def clearest(study: Study) -> list[Finding]:
+    """Return the clearest finding of each role, named ones first, the largest margin first."""
+    best: dict[str, Finding] = {}
+    for role in study.roles:
+        for head in study.heads:
+            each = study.finding(role, head)
+            if each and not math.isnan(each.margin):
+                known = best.get(role.name)
+                if known is None or (each.named, each.margin) > (known.named, known.margin):
+                    best[role.name] = each
+    return sorted(best.values(), key=lambda each: (each.named, each.margin), reverse=True)
+
+
+def _doing(scene: Scene, place: int) -> Found:
+    found = clearest(scene.study) if scene.study else []
+    if scene.study is None or len(found) <= place:
+        return _unstudied(place)
+    finding = found[place]
+    wrong = [each for each in (0.05, 0.25, 0.5, 0.75, 0.99) if abs(each - finding.score) > 0.1]
+    said = _said(scene.study, finding)
+    form = "" if finding.named else "null"
+    return Found(*numbers(finding.score, wrong[:4], percent), said, _settings(finding), form)
+
+
+def _expected(study: Study) -> Finding | None:
+    found = [each for each in clearest(study) if each.role.name in _THOUGHT]
+    found.sort(key=lambda each: (each.named, _THOUGHT.index(each.role.name)))
+    return found[0] if found else None
+
+
+def _said(study: Study, finding: Finding) -> dict[str, object]:
+    return {
+        "role": finding.role.title, "place": finding.head.off.place,
+        "pairs": f"{finding.pairs:,}", "score": percent(finding.score),
+        "low": percent(finding.low), "high": percent(finding.high), "bar": percent(finding.bar),
+        "random": percent(finding.random), "sentences": f"{study.n_sentences:,}",
+        "trials": "queries" if finding.role.needs == "text" else "pairs",
+    }  # fmt: skip
+
+
+def _settings(finding: Finding) -> dict[str, str]:
+    head = finding.head
+    return {"role": finding.role.name, "kind": head.kind, **cell(head.layer, head.head)}
+
+
+def _unstudied(place: int) -> Found:
+    right, wrong = _WITHOUT[place]
+    options = (wrong, right) if place % 2 else (right, wrong)
+    return Found(options, options.index(right), form="unstudied")
