@@ -8,7 +8,6 @@ from tests.browser import waiting
 from tests.browser.test_attention_browser import opened
 from tests.browser.waiting import OpenPage, until_idle, until_the_url_says
 from transformer.trace.records import Trace
-from transformer.translator import Translator
 
 
 def turn(page: Page, layer: int, head: int) -> None:
@@ -32,9 +31,7 @@ def edited(page: Page, edits: str | None) -> str:
     return link
 
 
-def test_switches_take_heads_out_one_by_one_and_with_shift_together(
-    open_page: OpenPage, address: str, trace: Trace, tiny_translator: Translator
-) -> None:
+def test_switches_take_heads_out_alone_and_together(open_page: OpenPage, address: str) -> None:
     page = opened(open_page, address, kind="cross", layer="2", head="1")
     page.mouse.move(2, 2)
     expect(page.locator(".switch").nth(3)).to_have_css("opacity", "0")
@@ -48,11 +45,7 @@ def test_switches_take_heads_out_one_by_one_and_with_shift_together(
     edited(page, "off cross.1.2")
     page.keyboard.up("Shift")
     link = edited(page, "off cross.1.2; off cross.2.2, off cross.3.1")
-    new = tiny_translator.edited("off cross.1.2", "off cross.2.2", "off cross.3.1")
-    assert new.trace(trace.source).text != trace.text
-    said = re.compile("becomes|is gone")
-    expect(page.get_by_text(re.compile("^The translations part at word"))).to_be_visible()
-    expect(page.locator(".strip .parting .unseen")).to_have_text(said)
+    expect(page.locator(".strip .parting .unseen")).to_have_text(re.compile("becomes|is gone"))
 
     page = open_page(link, anew=True)  # as in another browser
     out(page, "1.2", "2.2", "3.1")
@@ -72,19 +65,13 @@ def test_keys_turn_switches(open_page: OpenPage, address: str) -> None:
     edited(page, "off encoder.1.2")
     expect(page.get_by_role("gridcell", name="Layer 1, head 2: off;")).to_be_focused()
     page.keyboard.press("Tab")
-    switch = page.get_by_role("switch", name="Layer 1, head 2", exact=True)
-    expect(switch).to_be_focused()
-    expect(switch).to_have_css("opacity", "1")
+    expect(page.get_by_role("switch", name="Layer 1, head 2", exact=True)).to_be_focused()
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Space")
     edited(page, "off encoder.1.2; off encoder.2.2")
     expect(page.get_by_role("switch", name="Layer 2, head 2", exact=True)).to_be_focused()
     page.keyboard.press("Shift+Enter")  # which brings it back
     edited(page, "off encoder.1.2")
-    # A combined map turns all its heads, and a marked one all that are marked.
-    page.get_by_role("gridcell", name="Layer 2, mean over heads:").focus()
-    page.keyboard.press("Delete")
-    edited(page, "off encoder.1.2; off encoder.2")
 
 
 def test_a_word_is_hidden_and_an_edge_is_cut(
@@ -95,7 +82,6 @@ def test_a_word_is_hidden_and_an_edge_is_cut(
     words.get_by_role("button").nth(0).focus()
     page.keyboard.press("ArrowRight")
     page.keyboard.press("Enter")
-    until_the_url_says(page, source_word="2")
     page.get_by_role("button", name="Hide this word from the decoder").click()
     expect(page.locator(".strip .struck")).to_have_text(re.compile(r"\(hidden\)"))
     page.get_by_role("button", name="Clear").click()

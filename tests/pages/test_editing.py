@@ -3,6 +3,7 @@
 import importlib
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -133,7 +134,6 @@ ALL = [(layer, head) for layer in range(3) for head in range(2)]
 
 
 @pytest.mark.parametrize(("turns", "left"), [
-    ([("cross", [(0, 0), (2, 1)], False)], "off cross.1.1, off cross.3.2"),
     ([("cross", [(0, 0)], False), ("encoder_self", [(0, 0)], True), ("cross", [(1, 1)], True)],
      "off cross.1.1; off encoder.1.1, off cross.2.2"),
     ([("cross", [(0, 0)], True), ("cross", [(2, 0)], False), ("cross", [(2, 1)], True)],
@@ -151,15 +151,12 @@ def test_heads_that_are_switched_together_are_one_step(turns: object, left: str)
     assert app.run().text[0].value == left
 
 
-def test_undo_takes_a_step_back_and_restore_all_the_heads(open_page: RunApp) -> None:
+def test_restore_all_brings_heads_back_whatever_took_them_out(open_page: RunApp) -> None:
     app = open_page("attention", edit="scale cross.1 0; skip decoder.1; off cross.2, off cross.1.1")
     press(app, "restore_heads")
-    assert edits(app) == "skip decoder.1" and all(
-        each.key != "restore_heads" for each in app.button
-    )
-    app = open_page("attention", edit="skip decoder.1; off cross.2, off cross.1.1")
-    press(app, "undo_edit")
-    assert edits(app) == "skip decoder.1"
+    assert edits(app) == "skip decoder.1" and "Restore all" not in [
+        each.label for each in app.button
+    ]
 
 
 @pytest.mark.parametrize("page", ["attention", "compare", "removals"])
@@ -173,22 +170,18 @@ def test_old_and_new_stand_side_by_side(
     old, new = whole.trace(CAT), other.trace(CAT)
     forced = [each.trace(CAT, old.predicted_ids).log_probs for each in (whole, other)]
     (header,) = [h for h, _ in messages(app, "strip") if "columns" in h]
-    columns = header["columns"]
-    found = [value for _, _, changes, *_ in columns for value in changes]
-    assert len(found) > 1 and len(columns) >= 2
+    found = [value for _, _, changes, *_ in header["columns"] for value in changes]
     np.testing.assert_allclose(found, forced[1] - forced[0], atol=2e-4)
     total = float((forced[1] - forced[0]).sum())
     assert header["total"] == pytest.approx(total, abs=1e-3)
-    differs = [at for at, (*_, differs) in enumerate(columns) if differs]
-    size = f"{abs(total):.{1 if abs(total) >= 0.095 else 2}f} nats"
-    change = f"{size} {'less' if total < 0 else 'more'} likely"
+    differs = [at for at, (*_, differs) in enumerate(header["columns"]) if differs]
+    digits, less = 1 if abs(total) >= 0.095 else 2, "less" if total < 0 else "more"
+    change = f"{abs(total):.{digits}f} nats {less} likely"
     if old.text == new.text:
         assert not differs and f"The same words, {change}." in said(app)
     else:
         assert f"The translations part at word {differs[0] + 1}: *" in said(app)
         assert f"The original’s words are {change}." in said(app)
-        words = [other for *_, other, _ in columns if other not in ("…", "</s>")]
-        assert "".join(new.text.split()).startswith("".join(words[: differs[0] + 1]))
 
 
 def test_a_word_is_hidden_whole_from_the_decoder_and_the_encoder(open_page: RunApp) -> None:
@@ -210,9 +203,6 @@ def test_a_word_is_hidden_whole_from_the_decoder_and_the_encoder(open_page: RunA
     assert header["struck"] == [True, *[False] * (len(header["tokens"]) - 1)]
     press(app, "hide_decoder")
     assert edits(app) == ", ".join(encoder)
-    press(app, "hide_both")
-    press(app, "hide_both")
-    assert edits(app) is None
 
 
 @pytest.mark.parametrize(("display", "query", "place", "cut"), [
@@ -239,13 +229,11 @@ def test_an_edge_is_cut_in_the_heads_on_screen_or_in_all(
 def test_an_edge_between_words_is_cut_between_all_their_tokens(open_page: RunApp) -> None:
     app = open_page("attention", sentence="Xylophones sleep.", kind="encoder_self",
                     units="words", display="matrix", queries="1", keys="1")  # fmt: skip
-    tokens = trace_of(app).src_tokens
-    n = next(at for at, token in enumerate(tokens) if at and token.startswith("▁"))
     press(app, "cut_0")
-    assert parse_edits(str(edits(app))) == parse_edits(
-        [f"cut encoder q{q + 1} k{k + 1}" for q in range(n) for k in range(n)]
-    )
-    assert not trace_of(app).encoder_self[..., :n, :n].any()
+    n = trace_of(app).src_tokens[1:].index("▁s") + 1
+    every = [f"cut encoder q{q + 1} k{k + 1}" for q in range(n) for k in range(n)]
+    assert parse_edits(str(edits(app))) == parse_edits(every)
+    assert n > 1 and not trace_of(app).encoder_self[..., :n, :n].any()
 
 
 def test_edits_stay_with_page_sentence_and_model_where_it_can_take_them(
@@ -269,40 +257,31 @@ def test_edits_stay_with_page_sentence_and_model_where_it_can_take_them(
 
 
 def test_a_switch_costs_the_new_translation_and_one_pass(
-    open_page: RunApp, nothing_cached: None, monkeypatch: pytest.MonkeyPatch
+    open_page: RunApp, nothing_cached: None, recorded: Any
 ) -> None:
     """A new sentence takes one pass for the encoder, one a step, and two to check its maps."""
-    passes = 0
-
-    def counted(owner: type, name: str) -> None:
-        real = getattr(owner, name)
-
-        def call(*args: object, **options: object) -> object:
-            nonlocal passes
-            passes += 1
-            return real(*args, **options)
-
-        monkeypatch.setattr(owner, name, call)
-
+    calls = []
     for module, what in reruns._COUNTED["forward passes"]:
-        counted(getattr(importlib.import_module(module), what.split(".")[0]), what.split(".")[1])
-    app = open_page("attention", display="matrix", layer="1", head="2", map="cell")
-    assert passes
+        holder, name = what.split(".")
+        calls.append(recorded(getattr(importlib.import_module(module), holder), name))
+
+    def passes() -> int:
+        found = sum(map(len, calls))
+        for each in calls:
+            each.clear()
+        return found
 
     def plain() -> int:
         record = trace_of(app).search
-        assert record is not None
-        return 1 + len(record.steps) + 2
+        return 1 + len(record.steps) + 2 if record else 0
 
-    assert passes <= plain()
-    for once in range(2):
-        passes = 0
-        press(app, "edit_switch")
-        assert (passes == 0) if once else 0 < passes <= plain() + 2 <= 2 * plain()
-    passes = 0
+    app = open_page("attention", display="matrix", layer="1", head="2", map="cell")
+    assert 0 < passes() <= plain()
     press(app, "edit_switch")
-    press(app, "undo_edit")
-    assert passes == 0
+    assert 0 < passes() <= plain() + 2 <= 2 * plain()
+    for again in ("edit_switch", "edit_switch", "undo_edit"):
+        press(app, again)
+        assert passes() == 0
 
 
 def test_heads_off_says_what_a_translation_needs(

@@ -71,10 +71,10 @@ def test_edits_are_a_set(edits: list[Edit]) -> None:
     assert parse_edits([*random.Random(1).sample(edits, len(edits)), *edits]) == found
 
 
-def test_a_step_of_the_link_is_read_as_its_edits() -> None:
-    assert parse_edits("off cross.1,cut cross k2; skip decoder.1") == parse_edits(
-        ["skip decoder.1", "cut cross k2", "off cross.1"]
-    )
+def test_a_step_of_the_link_is_read_as_its_edits_and_its_heads_are_named_together() -> None:
+    found = parse_edits("off cross.3.5,off cross.1.2; skip decoder.1")
+    assert found == parse_edits(["skip decoder.1", "off cross.1.2", "off cross.3.5"])
+    assert in_words(found) == ["cross-attention heads 1.2, 3.5 off", "decoder layer 1 skipped"]
 
 
 @given(
@@ -91,13 +91,6 @@ def test_heads_are_out_by_the_edits_that_take_them_out(off: Bools, kind: Attenti
     assert (
         heads_off(silent, "cross", shape)[0].all() and not heads_off(silent, kind, shape)[1:].any()
     )
-
-
-def test_heads_of_one_kind_that_are_off_are_named_together() -> None:
-    assert in_words(parse_edits("off cross.3.5; off cross.1.2; off decoder.1.1; off cross.2")) == [
-        "decoder self-attention layer 1, head 1 off", "cross-attention heads 1.2, 3.5 off",
-        "cross-attention layer 2 off",
-    ]  # fmt: skip
 
 
 @given(st.text(max_size=100) | st.lists(st.sampled_from(

@@ -137,9 +137,8 @@ def test_two_texts_part_where_their_common_beginning_ends(one: list[str], other:
     assert not_shared(one, one) == ((), ()) and not_shared("abcd", "abce") == ((3,), (3,))
 
 
-def written(text: str, complete: bool = True) -> Trace:
-    pieces = (*text.split(" "), *["</s>"] * complete) if text else ("</s>",) * complete
-    return replace(make_trace(), predicted_tokens=pieces, complete=complete)
+def written(text: str) -> Trace:
+    return replace(make_trace(), predicted_tokens=(*text.split(), "</s>"))
 
 
 @given(*[st.lists(st.sampled_from(["▁a", "▁b", "c"]), max_size=6).map(" ".join)] * 2)
@@ -157,16 +156,14 @@ def test_translations_stand_word_beside_word(one: str, other: str) -> None:
 
 
 def test_words_are_beside_those_in_their_place_and_letters_alone() -> None:
-    found = side_by_side(written("▁Das ▁Tier ▁war ▁m ü de"), written("▁Das ▁Kind ▁da ▁war ▁alt"))
-    texts = [(one.text, other.text) for one, other in found.pairs]
-    assert texts == [("Das", "Das"), ("Tier", "Kind"), ("", "da"), ("war", "war"), ("müde", "alt"),
-                     ("</s>", "</s>")]  # fmt: skip
-    assert (found.unit, found.parts_at) == ("word", 1)
-    letters = side_by_side(written("c b a"), written("c a", complete=False))
-    assert letters.unit == "token" and letters.parts_at == 1
-    assert [(one.text, other.text) for one, other in letters.pairs] == [
-        ("c", "c"), ("b", ""), ("a", "a"), ("</s>", "")
-    ]  # fmt: skip
+    for one, other, unit, texts in (
+        ("▁Das ▁Tier ▁war ▁m ü de", "▁Das ▁Kind ▁da ▁war ▁alt", "word",
+         "Das/Das Tier/Kind /da war/war müde/alt </s>/</s>"),
+        ("c b a", "c a", "token", "c/c b/ a/a </s>/</s>"),
+    ):  # fmt: skip
+        found = side_by_side(written(one), written(other))
+        assert " ".join(f"{a.text}/{b.text}" for a, b in found.pairs) == texts
+        assert (found.unit, found.parts_at) == (unit, 1)
 
 
 LEFT = make_trace(S=6, T=5, n_heads=3, src_tokens=("▁The", "▁ani", "mal", "▁was", "▁tired"))

@@ -191,17 +191,14 @@ def test_a_reported_kind_leaves_the_message_as_it_was(monkeypatch: pytest.Monkey
 
 def test_switched_heads_are_taken_as_they_are_reported() -> None:
     off = {"cross": np.eye(3, 2, dtype=bool), "encoder": np.zeros((2, 4), bool)}
-    assert grid.grid_component(TABS, (0, 0), "cross", off=off).header["off"] == {
-        "cross": [[0, 0], [1, 1]], "encoder": []
-    }  # fmt: skip
+    sent = grid.grid_component(TABS, (0, 0), "cross", off=off).header["off"]
+    assert sent == {"cross": [[0, 0], [1, 1]], "encoder": []}
     found = grid.switched({"kind": "encoder", "heads": [[1, 3], [0, 0]], "join": True}, off)
     assert found is not None and (found.tab, found.join) == ("encoder", True)
     assert np.argwhere(found.heads).tolist() == [[0, 0], [1, 3]]
-    good = {"kind": "cross", "heads": [[2, 1]], "join": False}
     wrong = ("x", [], [[2, 2]], [[0, 0], [0, 0]])
     for bad in ({"kind": "decoder"}, {"join": 1}, *({"heads": each} for each in wrong)):
-        assert grid.switched(good | bad, off) is None
-    assert grid.switched(None, off) is None
+        assert grid.switched({"kind": "cross", "heads": [[2, 1]], "join": False} | bad, off) is None
 
 
 def test_what_heads_do_is_sent_by_tab_with_its_place() -> None:
