@@ -31,13 +31,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from playwright.sync_api import BrowserContext, Locator, Page
+from playwright.sync_api import BrowserContext, Locator, Page, sync_playwright
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [] if str(ROOT) in sys.path else [str(ROOT)]
 
 from benchmarks.turns import Figure, report  # noqa: E402
-from benchmarks.views import WATCH, browser_context  # noqa: E402
+from tests.browser.chromium import FLAGS, find_or_install  # noqa: E402
 from tests.servers import serving  # noqa: E402
 from tests.snapshots import UPDATES, write_snapshots  # noqa: E402
 from tests.tiny_models import SENTENCES, random_model, sentence_of  # noqa: E402
@@ -46,6 +46,8 @@ from transformer.config import ModelConfig  # noqa: E402
 from transformer.text.tokenizer import train_tokenizer  # noqa: E402
 
 PATIENCE_MS = 300_000
+#: Script that runs in the page first.
+WATCH = (ROOT / "benchmarks" / "pace.js").read_text("utf-8")
 #: URL of each page with a model that never ends a sentence.
 WORKING_PAGES = {
     "Translate": "?", "a sample": "?beam=1&sample=on&", "Beam search": "beam?",
@@ -75,7 +77,10 @@ class Bench:
     @cached_property
     def context(self) -> BrowserContext:
         """A window with the measuring script."""
-        context = self._stack.enter_context(browser_context())()
+        playwright, path = self._stack.enter_context(sync_playwright()), find_or_install()
+        browser = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
+        self._stack.callback(browser.close)
+        context = browser.new_context(viewport={"width": 1280, "height": 720})
         context.set_default_timeout(PATIENCE_MS)
         context.add_init_script(WATCH)
         return context

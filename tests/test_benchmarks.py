@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks import gpu, silver_trees, train, views
+from benchmarks import gpu, silver_trees, train
 from benchmarks.random_marian import BASE, TINY, sources
 from benchmarks.translate import Times, ratios
 from benchmarks.turns import Figure, report
@@ -26,35 +26,11 @@ def test_figures_stand_beside_their_aims(capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_inputs_are_as_said_and_the_same_every_time() -> None:
-    made, again = (views.make_tensors(7, layers=2, heads=3) for _ in range(2))
-    for kind in views.KINDS:
-        assert made[kind].shape == (2, 3, 7, 7)
-        np.testing.assert_array_equal(made[kind], again[kind])
-        np.testing.assert_allclose(made[kind].sum(axis=-1), 1, atol=1e-5)
-    assert (made["Decoder"][..., ~np.tri(7, dtype=bool)] == 0).all()
-    assert len(made["source"]) == len(made["target"]) == 7
     sentences = sources(TINY, 30, 20)
     assert len(sentences) == 30 and len(sentences[0]) == 20
     assert all(10 <= len(each) <= 30 and each[-1] == 0 for each in sentences)
     assert all(2 <= token < TINY.vocab_size - 1 for each in sentences for token in each[:-1])
     assert sentences == sources(TINY, 30, 20)
-
-
-def test_ratios_and_what_failed() -> None:
-    ours = views.Result(sent=100_000, prepared=0.1, first=1.0, change=0.1)
-    late = views.Result(9_000_000, 80.0, failed="> 180 s", waited=180)
-    theirs = {30: views.Result(5_600_000, 2.0, 2.1, 0.6), 512: late,
-              600: views.Result(failed="failed (out of memory)")}  # fmt: skip
-    results = {size: {"bertviz": each, "headlight": ours} for size, each in theirs.items()}
-    found = views.summary(results)
-    assert found["bytes_ratio"] == {"30": 56, "512": 90, "600": None}
-    assert found["change_ratio"] == {"30": pytest.approx(6), "512": 1800, "600": None}
-    assert found["largest_length"] == {"bertviz": 30, "headlight": 600}
-    lines = views.table(results).splitlines()
-    assert lines[2:4] == ["| 30 | BertViz | 5.60 MB | 2.10 s | 0.60 s |",
-                          "|  | Headlight | 0.10 MB | 1.00 s | 0.10 s |"]  # fmt: skip
-    assert lines[5] == "| 512 | BertViz | 9.00 MB | > 180 s | > 180 s |"
-    assert "**>1800 x**" in lines[7]
 
 
 def test_figures_are_their_median_by_ours() -> None:

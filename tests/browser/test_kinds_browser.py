@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from benchmarks.views import KINDS, make_tensors
 from figures.exhibit import Offline
 from figures.palette import to_weight_bytes
 from tests.browser import waiting
@@ -21,7 +20,7 @@ from tests.servers import serving
 from transformer.measures.heads import HOWS, widen
 from transformer.trace.records import Trace
 from ui.attention.maps import KIND_TEXTS
-from ui.components.grid import MOST_AT_ONCE, Tab, grid_component, grid_sheet, shrink
+from ui.components.grid import Tab, grid_component, grid_sheet, shrink
 from ui.components.lens import Map
 from ui.export.html import save
 
@@ -121,12 +120,9 @@ def test_of_several_arrow_keys_the_last_wins(
 
 def test_much_comes_kind_by_kind(wired: tuple[Page, Wire], tmp_path: Path, spare_port: int) -> None:
     page, wire = wired
-    tensors = make_tensors(512, 2, 4)
-    assert sum(tensors[kind].size for kind in KINDS) > MOST_AT_ONCE
-    np.savez(tmp_path / "512.npz", **tensors)  # type: ignore[arg-type]
-    script = ["-m", "streamlit", "run", "benchmarks/grid_app.py", str(tmp_path)]
+    script = ["-m", "streamlit", "run", "tests/browser/grid_app.py"]
     with serving(tmp_path / "log.txt", script, port=spare_port) as (address, _):
-        page.goto(f"{address}/?tokens=512")
+        page.goto(address)
         table = page.locator(".grid .table")
         expect(table).to_have_attribute("aria-label", "Encoder")
         wire.hold()
@@ -188,7 +184,7 @@ def test_tabs_work_without_a_server(browser: Browser, tmp_path: Path, trace: Tra
 
 def test_shrunken_maps_show_the_largest_weights(browser: Browser, tmp_path: Path) -> None:
     """Maps of 300 queries and 200 keys, shrunk in Python and once more in the browser."""
-    maps = make_tensors(300, layers=2, heads=3)["Encoder"][..., :200].astype(np.float32)
+    maps = np.random.default_rng(0).dirichlet(np.full(200, 0.1), (2, 3, 300)).astype(np.float32)
     tokens = [f"t{i}" for i in range(300)]
     for how in HOWS:
         shown = grid_component(grid_sheet(maps, tokens, tokens[:200], label=how, how=how), (0, 0))
