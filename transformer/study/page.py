@@ -92,11 +92,13 @@ def _section(study: Study) -> Iterator[str]:
         yield ""
     if missed := nearest(study):
         yield "No head has these roles. The head that comes nearest, its score, and its bar:\n"
-        yield "| role | head | score | bar |"
-        yield "|---|---|---|---|"
+        yield "| role | head | score | interval | bar |"
+        yield "|---|---|---|---|---|"
         for each in missed:
-            yield (f"| {each.role.title} | {place(each)} | {percent(each.score)} "
-                   f"| {percent(each.bar)} |")  # fmt: skip
+            yield (
+                f"| {each.role.title} | {place(each)} | {percent(each.score)} "
+                f"| {100 * each.low:.0f} to {percent(each.high)} | {percent(each.bar)} |"
+            )
         yield ""
     few = [role.title for role in study.roles
            if not any(study.finding(role, head) for head in study.heads)]  # fmt: skip

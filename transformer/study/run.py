@@ -8,6 +8,7 @@ examples of a large one are put together, which lies in a file.
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import json
 import os
@@ -122,6 +123,8 @@ def study(
         file = parts / f"{number:06}.npz"
         if not file.exists():
             write_atomic(file, packed(reading.part(number * PART, some)))
+            if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):
+                trim(0)  # sentences of all lengths leave gaps that the C library would keep
     made = Study(
         checkpoint=ref.name, weights=weights, edits=ref.edits, corpus=found.name,
         corpus_digest=found.digest, source=found.source, n_sentences=found.n_sentences,
