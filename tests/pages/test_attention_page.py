@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from tests.messages import unpack
 from tests.pages.conftest import CAT, RunApp
 from tests.pages.links import said
 from tests.views import make_view
@@ -132,6 +133,10 @@ def test_a_measure_from_outside_is_in_the_list_the_table_and_the_files(
     (charts, files) = (app.main.get("vega_lite_chart"), app.main.get("download_button"))
     assert len(charts) == 1 and len(files) == 14
     assert "*peak* (your measure)" in app.selectbox(key="find_widget").options
+    sent = [unpack(each.proto.bytes)[0] for each in app.main.get("bidi_component")]
+    (under,) = [each["does"]["cross"] for each in sent if "does" in each]
+    assert [layer, head, f"{values.max():.2f}", f"*peak*: {values.max():.4g}."] in under
+    assert len(under) == values.size
     view = make_view(random_checkpoints / "alpha", CAT)
     made = found_exhibit(trace_for(view), source_of(view), "*peak*", kind="cross")
     assert made.snippet.startswith("import my_heads\n")

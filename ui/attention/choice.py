@@ -11,11 +11,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+import numpy as np
+
+from transformer.errors import InputError
 from transformer.measures.heads import HOWS, PATTERNS, Head
 from transformer.measures.registered import MEASURES, load_measures
 from transformer.study.records import Study
 from transformer.trace.records import Trace
-from transformer.types import ATTENTION_KINDS, AttentionKind
+from transformer.types import ATTENTION_KINDS, AttentionKind, Floats
 from ui.attention.maps import (
     DISPLAYS,
     AttentionChoice,
@@ -28,6 +31,7 @@ from ui.attention.maps import (
     special_keys,
     tab_of,
     to_pieces,
+    values_of,
 )
 from ui.components.grid import MOST_AT_ONCE, Cell, Sheet, Tab
 from ui.components.lens import Selection
@@ -261,8 +265,29 @@ def toggle_find() -> None:
         url_state.put(AttentionSettings.find, AttentionSettings.find.default)
 
 
+def found_values(
+    kind: AttentionKind, units: str, find: str, pair: tuple[int, int] = (0, 0)
+) -> Computation[Floats | str | None]:
+    """Return the values of every head, or in one line what is wrong with a measure."""
+
+    def make(_: object, trace: Trace) -> Floats | str | None:
+        try:
+            return values_of(maps_of(trace, kind, units), kind, find, *as_units(pair))
+        except InputError as error:
+            return str(error)
+
+    return Computation("found", (kind, units, find, pair), make)
+
+
+def as_units(pair: tuple[int, int]) -> tuple[tuple[int], tuple[int]]:
+    """Return a chosen query and key as the tokens of a pattern."""
+    return (pair[0],), (pair[1],)
+
+
 def heads_do(view: View, trace: Trace) -> dict[str, dict[Head, tuple[str, str]]]:
     """Return what heads do by kind, from the study of the model: a word, and a sentence.
+
+    While the finder shows a measure from outside, its value instead.
 
     An edited model's heads bear the roles of the whole model, unless it was studied itself.
     """
@@ -271,6 +296,15 @@ def heads_do(view: View, trace: Trace) -> dict[str, dict[Head, tuple[str, str]]]
     for (kind, layer, head), tag in opened.tags.items() if opened else ():
         if kind in found:
             found[kind][layer, head] = tag.word, tag.text
+    name = url_state.get(AttentionSettings.find)
+    if url_state.stored(AttentionSettings.find) and name in MEASURES and not is_public():
+        for kind in kinds_of(trace):
+            values = computed(view, found_values(kind, url_state.get(UNITS), name))
+            if values is not None and not isinstance(values, str):
+                found[kind] = {
+                    (layer, head): (f"{value:.2f}", f"{name}: {value:.4g}.")
+                    for (layer, head), value in np.ndenumerate(values)
+                }
     return found
 
 

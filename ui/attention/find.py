@@ -17,9 +17,11 @@ from transformer.trace.records import Trace
 from transformer.types import AttentionKind, Floats
 from ui.attention.choice import (
     AttentionSettings,
+    as_units,
     choose_cell,
     choose_heads,
     choose_selection,
+    found_values,
     get_maps,
     measures,
     study_for,
@@ -32,18 +34,16 @@ from ui.attention.maps import (
     Maps,
     kind_text_of,
     kinds_of,
-    maps_of,
     mask_of,
     to_pieces,
     to_units,
-    values_of,
 )
 from ui.core import url_state
 from ui.core.layout import current_theme, draw_chart
 from ui.core.view import View
 from ui.core.widgets import fill
 from ui.export.download import download_button, source_of, trace_for
-from ui.work.cache import Computation, computed, drawn
+from ui.work.cache import computed, drawn
 
 _MOST = 10  # heads listed
 
@@ -92,7 +92,7 @@ def draw_find(view: View, trace: Trace, choice: AttentionChoice) -> None:
     for kind in kinds:
         maps = get_maps(view, trace, replace(choice, kind=kind))
         name = kind_text_of(trace, kind).short or kind_text_of(trace, kind).name
-        values = computed(view, _values(kind, choice.units, chosen, pair))
+        values = computed(view, found_values(kind, choice.units, chosen, pair))
         if isinstance(values, str):
             st.error(plain(values))
             return
@@ -101,7 +101,7 @@ def draw_find(view: View, trace: Trace, choice: AttentionChoice) -> None:
             continue
         for pattern in PATTERNS:
             if pattern == chosen:
-                even = even_share(mask_of(maps, kind, pattern, *_units(pair)), causal=maps.causal)
+                even = even_share(mask_of(maps, kind, pattern, *as_units(pair)), causal=maps.causal)
                 notes.append(f"{name}: an even spread would give {even:.2f}.")
         found += [(value, kind, head) for head, value in ranked(values)[:_MOST]]
         table = values if kind == here else table
@@ -128,34 +128,17 @@ def _draw_role(
         _offer(trace, choice, [each for each in found if each[1] in kinds_of(trace)], named=True)
 
 
-def _values(
-    kind: AttentionKind, units: str, find: str, pair: tuple[int, int]
-) -> Computation[Floats | str | None]:
-    """Return the values of every head, or in one line what is wrong with a measure."""
-
-    def make(_: object, trace: Trace) -> Floats | str | None:
-        try:
-            return values_of(maps_of(trace, kind, units), kind, find, *_units(pair))
-        except InputError as error:
-            return str(error)
-
-    return Computation("found", (kind, units, find, pair), make)
-
-
-def _units(pair: tuple[int, int]) -> tuple[tuple[int], tuple[int]]:
-    return (pair[0],), (pair[1],)
-
-
 def _draw_table(
     view: View, choice: AttentionChoice, find: str, values: Floats, pair: tuple[int, int]
 ) -> None:
     """Draw all heads of one kind as a table, with its downloads."""
-    queries, keys = _units(pair) if find == "pair" else ((), ())
+    queries, keys = as_units(pair) if find == "pair" else ((), ())
     what = {"kind": choice.kind, "units": choice.units, "queries": queries, "keys": keys}
     with st.popover("Every head", icon=":material/grid_on:", type="tertiary"):
         layer, head = ranked(values)[0][0]
         alt = f"The largest is {values.max():.2f} in layer {layer + 1}, head {head + 1}."
-        draw_chart(drawn(head_table, values, current_theme()), alt, key="found")
+        with st.container(width=max(280, 34 * (2 + values.shape[1]))):
+            draw_chart(drawn(head_table, values, current_theme()), alt, key="found")
         st.caption(alt)
         download_button(
             lambda: found_exhibit(trace_for(view), source_of(view), find, **what),
