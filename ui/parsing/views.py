@@ -46,7 +46,8 @@ def draw_parse(view: View, trace: Trace, reading: Reading, words: tuple[str, ...
     show(tree, key="parse_tree", on_choose=partial(url_state.put_index, ParsingChoice.node))
     st.caption(
         "The number over a phrase is the probability that the model gave to its two brackets, each "
-        "after what it had written. A dashed line leads to a phrase below 90%: doubt it."
+        "after what it had written; without a number, it is 100%. A dashed line leads to a phrase "
+        "below 90%: doubt it."
     )
     repairs = reading.parse.rebuilt.repairs
     st.caption(

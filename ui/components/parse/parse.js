@@ -92,7 +92,8 @@ function draw(view) {
       onkeydown: (event) => walk(view, at, event),
     }, shape("rect", { x: x - width / 2, y: y - 0.98 * unit, width, height: 1.35 * unit, rx: 5 }),
     shape("text", { x, y, "text-anchor": "middle" }, node.label),
-    node.word ? "" : shape("text", { class: "sure", x: x + 0.2 * unit, y: y - 1.05 * unit }, percent(node)));
+    node.word || percent(node) === "100%" ? ""
+      : shape("text", { class: "sure", x: x + 0.2 * unit, y: y - 1.05 * unit }, percent(node)));
   });
   const cells = view.cells.map(({ box, text }, at) =>
     shape("g", { class: at < header.words.length ? "word" : "word end" }, box, text));
