@@ -102,7 +102,7 @@ class Trials:
 _LATE = (
     "transformer.evaluation.publish", "transformer.importers.fairseq",
     "transformer.importers.joeynmt", "transformer.training.snapshots",
-    "ui.models.import_plan", "ui.training.jobs",
+    "ui.models.import_plan",
 )  # fmt: skip
 
 

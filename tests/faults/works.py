@@ -20,7 +20,6 @@ from transformer.__main__ import main
 from transformer.checkpoint.folder import load_checkpoint
 from transformer.checkpoint.snapshots import read_history
 from transformer.checkpoint.weights import describe_weights, read_tensors
-from transformer.errors import CheckpointError
 from transformer.files.leftovers import clear_away
 from transformer.importers.registry import FORMATS
 from transformer.toys.files import KEPT, map_updates, read_maps
@@ -265,37 +264,10 @@ class ToyTraining(Work):
         return "nothing kept"
 
 
-class Keeping(Work):
-    """Taking a trained toy among the checkpoints."""
-
-    name = "keep a trained model"
-    command = False
-
-    def prepare(self) -> None:
-        assert ToyRun(self.inputs / "job", [_TOY], Job()).run()
-
-    def run(self, place: Path, number: int) -> int:
-        from ui.training import jobs
-
-        os.environ["HEADLIGHT_CHECKPOINTS"] = str(place)
-        run = jobs.Training("x", self.inputs / "job", [_TOY], Job())
-        try:
-            jobs.keep(run, 0, "it")
-        except CheckpointError as error:
-            print(error, file=sys.stderr)
-            return 2
-        return 0
-
-    def check(self, place: Path) -> str:
-        clear_away([place])
-        assert not _temporary(place)
-        return super().check(place)
-
-
 WORKS: dict[str, type[Work]] = {
     each.name: each
     for each in (
-        Training, Publishing, Measuring, Snapshots, Importing, AppImport, ToyTraining, Keeping,
+        Training, Publishing, Measuring, Snapshots, Importing, AppImport, ToyTraining,
     )
 }  # fmt: skip
 

@@ -5,7 +5,6 @@ Each gives one line that names the file, soon; nothing is opened, run or left be
 
 import argparse
 import json
-import os
 import pickle
 import resource
 import shutil
@@ -22,7 +21,6 @@ from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
 from tests.tiny_models import random_model
 from tests.transformer import damage
-from tests.transformer.conftest import Command
 from tests.transformer.huggingface import models as huggingface
 from tests.transformer.importers.foreign import fairseq, joeynmt, written
 from transformer.catalogue import inspect_entry, list_entries, open_tracer
@@ -316,22 +314,6 @@ def test_weights_that_are_exchanged_between_check_and_reading(
     monkeypatch.setattr(place, "check_memory", exchanged)
     with pytest.raises(CheckpointError, match=r"model\.safetensors"):
         load_checkpoint(folder) if kind == "own" else opened(kind, folder)
-
-
-@pytest.mark.parametrize("kind", ["own", "hf", "marian", "joeynmt", "fairseq"])
-def test_commands_refuse_a_pipe(whole: Path, tmp_path: Path, kind: str, command: Command) -> None:
-    folder = copied(whole, kind, tmp_path)
-    damage.become(WEIGHTS[kind], os.mkfifo)(folder)
-    where, out = ["--checkpoint", folder, "--device", "cpu"], tmp_path / "made"
-    commands = {
-        "own": [["info", folder], ["translate", *where, "A dog"],
-                ["trace", *where, "--src", "A dog", "--out", out]],
-        "hf": [["info", folder]],
-    }.get(kind, [["import", kind, folder, "--out", out]])  # fmt: skip
-    for asked in commands:
-        ran = command(*asked)
-        line = ran.out if ran.status == 0 and asked[0] == "info" else ran.refused  # a list says it
-        assert "a pipe" in line and "Traceback" not in line
 
 
 @pytest.mark.parametrize("kind", FORMATS)

@@ -108,16 +108,6 @@ def test_insides_are_hidden(public: str, monkeypatch: pytest.MonkeyPatch) -> Non
     assert get("/_stcore/health", b"text/plain")[0] == 200
 
 
-def test_a_full_server_says_so_on_every_page(visitors: Visitors) -> None:
-    with visitors.place(), visitors.place():
-        for path in ("/", "/attention", "/x.html", "/static/none.js", "/_stcore/none"):
-            status, headers, body = get(path)
-            assert status == 503 and b"retry-after" in headers
-            assert b"Every place is taken" in body and b"At most 2 people" in body
-            assert b"frame-ancestors" in headers[b"content-security-policy"]
-    assert get("/attention")[0] == 200
-
-
 def test_readiness_knows_libraries_and_a_public_model(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
