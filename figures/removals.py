@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import altair as alt
 import numpy as np
 
-from figures.charts import Drawn, points, quiet, tips
+from figures.charts import Drawn, coloured, points, quiet, tips
 from figures.labels import KIND_NAMES
-from figures.palette import CHROME, Theme, as_altair, signed_table
+from figures.palette import CHROME, Theme, as_altair, attention_table, signed_table
 from transformer.types import AttentionKind, Floats
 
 
@@ -18,73 +18,147 @@ def selection_of(kind: AttentionKind) -> str:
     return f"head_{kind}"
 
 
+#: Selections of a part among bars, and of a number of heads out, in either panel.
+PART, OUT = "part", ("out_0", "out_1")
+
+#: Widths of a kind's tables, and the largest size of a cell, in px.
+_WIDTH, _CELL = 250, (26, 20)
+#: Height of the axis below bars, in px.
+_AXIS = 46
+
+
 def head_needs(
     heads: Mapping[AttentionKind, Floats],
-    out: Sequence[tuple[AttentionKind, int, int]],
+    looks: Mapping[AttentionKind, Floats],
+    out: Collection[tuple[AttentionKind, int, int]],
     theme: Theme,
 ) -> Drawn:
-    """Draw the change without each head, a table for each kind; a click selects a head.
+    """Draw the change without each head, beside its largest weight; a click selects a head.
 
     Args:
         heads: [L, H] by kind, in nats.
+        looks: [L, H] by kind, 0 to 1.
         out: the heads that are taken out, which are crossed.
     """
     limit = max(0.01, *(float(np.abs(each).max()) for each in heads.values()))
-    tables = []
+    change = alt.Scale(domain=[-limit, limit], range=as_altair(signed_table(theme)))
+    weight = alt.Scale(domain=[0, 1], range=as_altair(attention_table(theme)))
+    tables: list[Drawn] = []
+    last = list(heads)[-1]
     for kind, changes in heads.items():
         rows = [
             {"kind": kind, "layer": layer + 1, "number": head + 1, "change": round(float(value), 4),
+             "weight": round(float(looks[kind][layer, head]), 4),
              "mark": "✕" if (kind, layer, head) in out else ""}
             for (layer, head), value in np.ndenumerate(changes)
         ]  # fmt: skip
         picked = alt.selection_point(
             name=selection_of(kind), fields=["kind", "layer", "number"], empty=False
         )
-        base = points(rows).encode(
-            x=alt.X("number:O", title="head", axis=alt.Axis(labelAngle=0, ticks=False)),
-            y=alt.Y("layer:O", title="layer", axis=alt.Axis(ticks=False), sort="ascending"),
+        x = alt.X("number:O", title="head" if kind == last else None,
+                  axis=alt.Axis(labelAngle=0, ticks=False, labelOverlap=True))  # fmt: skip
+        y = alt.Y("layer:O", title="layer", axis=alt.Axis(ticks=False, labelOverlap=True))
+        base = points(rows).encode(x=x, tooltip=tips(
+            "layer:O", ("number:O", "", "head"), ("change:Q", "+.2f", "nats"),
+            ("weight:Q", ".2f", "largest weight"),
+        ))  # fmt: skip
+        cells = base.mark_rect(stroke=CHROME[theme].surface, strokeWidth=2, cursor="pointer")
+        cells = cells.encode(
+            y=y, color=_shade("change", "change without the head, nats", change, kind == last)
+        ).add_params(picked)  # fmt: skip
+        crossed = base.mark_text(fontSize=13, color=CHROME[theme].ink)
+        sharp = base.mark_rect(stroke=CHROME[theme].surface, strokeWidth=2)
+        size = {
+            "width": min(_WIDTH, _CELL[0] * changes.shape[1]),
+            "height": _CELL[1] * changes.shape[0],
+        }
+        left = alt.layer(cells, crossed.encode(y=y, text="mark:N")).properties(
+            title=alt.TitleParams(KIND_NAMES[kind], anchor="start", fontSize=13), **size
         )
-        cells = base.mark_rect(
-            stroke=CHROME[theme].surface, strokeWidth=2, cursor="pointer"
-        ).encode(
-            color=alt.Color(
-                "change:Q", title="nats",
-                scale=alt.Scale(domain=[-limit, limit], range=as_altair(signed_table(theme))),
-                legend=alt.Legend(
-                    orient="bottom", direction="horizontal", gradientLength=180, tickCount=3
-                ) if kind == "cross" else None,
-            ),
-            tooltip=tips("layer:O", ("number:O", "", "head"), ("change:Q", "+.2f", "nats")),
-        )  # fmt: skip
-        crossed = base.mark_text(fontSize=13, color=CHROME[theme].ink).encode(text="mark:N")
-        size = {"width": 26 * changes.shape[1], "height": 26 * changes.shape[0]}
-        tables.append(
-            alt.layer(cells.add_params(picked), crossed).properties(title=KIND_NAMES[kind], **size)
-        )
-    return quiet(alt.hconcat(*tables).resolve_scale(color="shared"), theme)
+        right = sharp.encode(
+            y=alt.Y("layer:O", title=None, axis=alt.Axis(labels=False, ticks=False)),
+            color=_shade("weight", "its largest weight", weight, kind == last),
+        ).properties(title=alt.TitleParams("", fontSize=13), **size)  # fmt: skip
+        tables += [left, right]
+    grid = alt.concat(*tables, columns=2, spacing=alt.RowColnumber(row=4, column=16))
+    return quiet(grid.resolve_scale(color="independent"), theme)
+
+
+def _shade(field: str, title: str, scale: alt.Scale, legend: bool) -> alt.Color:
+    shown = alt.Legend(
+        orient="bottom", direction="horizontal", gradientLength=120, gradientThickness=10,
+        tickCount=3, title=title, titleFontWeight="normal", titleLimit=240,
+    ) if legend else None  # fmt: skip
+    return alt.Color(f"{field}:Q", scale=scale, legend=shown)
 
 
 def part_needs(names: Sequence[str], changes: Floats, theme: Theme) -> Drawn:
-    """Draw the change without each of several parts as bars, in their order; names differ."""
-    chrome = CHROME[theme]
-    table = as_altair(signed_table(theme))
+    """Draw the change without each of several parts as bars; a click selects one by its index."""
+    chrome, table = CHROME[theme], as_altair(signed_table(theme))
     rows = [
-        {"part": name, "change": round(float(value), 4)}
-        for name, value in zip(names, changes, strict=True)
+        {"part": name, "n": n, "change": round(float(value), 4)}
+        for n, (name, value) in enumerate(zip(names, changes, strict=True))
     ]
-    chart = (
-        points(rows)
-        .mark_bar(stroke=chrome.muted, strokeWidth=0.5)
-        .encode(
-            x=alt.X("change:Q", title="change in nats", axis=alt.Axis(tickCount=4)),
-            y=alt.Y("part:N", sort=None, title=None, axis=alt.Axis(ticks=False, labelLimit=160)),
-            color=alt.condition(
-                alt.datum.change < 0, alt.value(table[8]), alt.value(table[-8])
-            ),
-            tooltip=tips("part:N", ("change:Q", "+.2f", "nats")),
-        )
-    )  # fmt: skip
-    return quiet(chart, theme, height=22 * len(rows))
+    base = points(rows).encode(
+        y=alt.Y("part:N", sort=None, title=None, axis=alt.Axis(ticks=False, labelLimit=160)),
+        tooltip=tips("part:N", ("change:Q", "+.2f", "nats")),
+    )
+    bars = base.mark_bar(stroke=chrome.muted, strokeWidth=0.5).encode(
+        x=alt.X("change:Q", title="change in nats", axis=alt.Axis(tickCount=4)),
+        color=alt.condition(alt.datum.change < 0, alt.value(table[8]), alt.value(table[-8])),
+    )
+    # A bar may be too short to hit, so its whole row can be clicked.
+    picked = alt.selection_point(name=PART, fields=["n"], empty=False)
+    whole = base.mark_rule(opacity=0, strokeWidth=20, cursor="pointer").encode(
+        x=alt.value(0), x2=alt.value("width")
+    )
+    return quiet(alt.layer(bars, whole.add_params(picked)), theme, height=22 * len(rows) + _AXIS)
+
+
+def pruning_curves(
+    values: Sequence[tuple[str, Floats, Sequence[int], Floats]], marks: Sequence[int], n_heads: int,
+    theme: Theme,
+) -> Drawn:  # fmt: skip
+    """Draw two measures against the number of heads left; a click selects a number of heads out.
+
+    Args:
+        values: of each measure, its title; its values after `places` heads out, least harmful
+            first; these places; and its values in random orders [marks, seeds].
+        marks: numbers of heads out at which random orders are measured.
+    """
+    chrome, panels = CHROME[theme], []
+    for name, (title, ours, places, others) in zip(OUT, values, strict=True):
+        picked = alt.selection_point(name=name, fields=["out"], nearest=True, empty=False)
+        left = alt.X("left:Q", title="heads left", scale=alt.Scale(domain=[n_heads, 0]),
+                     axis=alt.Axis(tickMinStep=1, tickCount=6, grid=False))  # fmt: skip
+        y = alt.Y("value:Q", title=title, scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=5))
+        rows = [
+            {"out": int(n), "left": n_heads - int(n), "value": round(float(each), 4),
+             "order": "least harmful first"}
+            for n, each in zip(places, ours, strict=True)
+        ]  # fmt: skip
+        wide = [
+            {"left": n_heads - n, "low": float(each.min()), "high": float(each.max()),
+             "value": float(each.mean()), "order": "random orders"}
+            for n, each in zip(marks, others, strict=False)
+        ]  # fmt: skip
+        colour = coloured(
+            "order:N", ("least harmful first", "random orders"), (chrome.accent, chrome.muted),
+            orient="top", symbolOpacity=1,
+        )  # fmt: skip
+        band = points(wide).mark_area(opacity=0.25).encode(
+            x=left, y=alt.Y("low:Q", title=title, scale=alt.Scale(zero=False)), y2="high:Q",
+            color=colour,
+        )  # fmt: skip
+        mean = points(wide).mark_line(strokeWidth=2).encode(x=left, y=y, color=colour)
+        ours_at = points(rows).encode(
+            x=left, y=y, color=colour,
+            tooltip=tips(("left:Q", "d", "heads left"), ("value:Q", ".2f", title)),
+        )  # fmt: skip
+        dots = ours_at.mark_circle(size=36, opacity=1, cursor="pointer").add_params(picked)
+        layers = alt.layer(band, mean, ours_at.mark_line(strokeWidth=2.5), dots)
+        panels.append(layers.properties(width=360, height=240))
+    return quiet(alt.hconcat(*panels, spacing=32).resolve_scale(color="shared"), theme)
 
 
 #: The name of the selection of a bar.

@@ -44,6 +44,7 @@ FIGURES = {
         "position_products", "position_shift", "positions", "positions_beyond",
         "relative_positions", "stored_positions", "stored_positions_beyond",
     ),
+    "ui.removals.exhibits": ("needed_parts", "pruning"),
     "ui.tokens.exhibits": ("embeddings", "neighbours", "pieces", "traced_pieces", "vocabulary"),
     "ui.tours.training_exhibits": ("training",),
     "ui.training.exhibits": ("ablations",),

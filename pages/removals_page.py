@@ -13,7 +13,15 @@ from ui.core.view import View, current_view
 from ui.core.widgets import draw_explained
 from ui.frame.changes import changes_plan, draw_changes, said_of_changes
 from ui.frame.pages import require_frame
-from ui.removals.views import NEEDS, draw_choice, draw_heads, draw_parts
+from ui.removals.pruning import draw_pruning
+from ui.removals.views import (
+    NEEDS,
+    draw_choice,
+    draw_heads,
+    draw_parts,
+    draw_reasons,
+    draw_together,
+)
 from ui.work.cache import Plan, get_trace
 
 require_frame()
@@ -31,12 +39,15 @@ now = current_view()
 trace = get_trace(now, partial(opening, now))
 st.markdown(
     "Which parts does this translation need? Each is taken out in turn: the stronger the blue, the "
-    "more it is needed. **Choose a head to take it out.**"
+    "more it is needed. **Choose a head, a word, a network or a layer to take it out.**"
 )
 if now.entry.ref.edits:
     whole = get_trace(now.original)
     st.markdown(said_of_changes(now, trace, whole))
     draw_changes(now, trace, whole, one_line=True)
+    draw_reasons(now, trace, whole)
+    draw_together(now)
 step = draw_choice(trace)
 draw_heads(now, trace, step)
 draw_parts(now, trace, step)
+draw_pruning(now)

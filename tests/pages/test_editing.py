@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from streamlit.delta_generator import DeltaGenerator
 from streamlit.testing.v1 import AppTest
 
 from benchmarks import reruns
@@ -20,9 +21,12 @@ from transformer.checkpoint.folder import save_checkpoint
 from transformer.checkpoint.means import write_means
 from transformer.edits.language import parse_edits
 from transformer.edits.means import head_means
+from transformer.evaluation.pruning import own_translation, prune
 from transformer.text.tokenizer import Tokenizer
-from transformer.trace.removals import Head, needs
+from transformer.trace.removals import Head, edits_off, needs
 from transformer.translator import Translator
+from ui.removals.pruning import in_words
+from ui.removals.views import in_sum
 
 CAT = "The cat sat on the mat."
 
@@ -301,3 +305,74 @@ def test_heads_off_says_what_a_translation_needs(
     assert trace_of(app).text == whole.edited(str(first)).trace(CAT).text
     app.selectbox(key="needs_of").set_value(2).run()
     assert app.query_params["step"] in ("3", ["3"])
+
+
+@pytest.mark.parametrize(("chart", "picked", "edit"), [
+    ("needs", {"head_cross": [{"kind": "cross", "layer": 2, "number": 1}]}, "off cross.2.1"),
+    ("parts_0", {"part": [{"n": 1}]}, "cut cross k2"),
+    ("parts_1", {"part": [{"n": 2}]}, "ffn off decoder.1"),
+    ("parts_2", {"part": [{"n": 1}]}, "skip encoder.2"),
+])  # fmt: skip
+def test_a_part_that_is_chosen_in_a_figure_is_taken_out(
+    open_page: RunApp, monkeypatch: pytest.MonkeyPatch, chart: str, picked: object, edit: str
+) -> None:
+    """AppTest does not model selections; the browser's tests choose a cell."""
+    draw = DeltaGenerator.altair_chart
+
+    def selected(self: DeltaGenerator, *args: Any, key: str = "", **options: Any) -> Any:
+        found = draw(self, *args, key=key, **options)
+        once = key.startswith(chart) and chosen.pop()
+        return {"selection": picked if once else {}} if options.get("on_select") else found
+
+    app = open_page("removals")
+    chosen = [False, True]
+    monkeypatch.setattr(DeltaGenerator, "altair_chart", selected)
+    app.run()
+    assert edits(app) == edit
+
+
+def test_several_edits_against_the_sum_of_their_parts(
+    open_page: RunApp, random_checkpoints: Path
+) -> None:
+    chosen = ("off cross.1.1", "skip decoder.2", "cut cross k2")
+    app = open_page("removals", edit="; ".join(chosen))
+    whole = Translator.load(random_checkpoints / "alpha", "cpu")
+    trace = whole.trace(CAT)
+
+    def change(*names: str) -> float:
+        other = whole.edited(*names).trace(CAT, trace.predicted_ids)
+        return float(other.log_probs.sum() - trace.log_probs.sum())
+
+    alone = [change(each) for each in chosen]
+    expected = f"in sum by {signed(sum(alone))}; together by {signed(change(*chosen))}"
+    assert expected in said(app).replace("\\", "")
+    assert in_sum([-0.1, -0.2], -2.0).endswith("Together they are needed.")
+    assert in_sum([-1.0, -2.0], -1.1).endswith("the others are needed less.")
+    assert in_sum([-1.0, 0.2], -0.8).endswith("hardly depend on each other.")
+
+
+def test_heads_are_pruned_and_the_model_opened_at_a_point(
+    open_page: RunApp, random_checkpoints: Path
+) -> None:
+    app = open_page("removals", edit="off cross.1.1")
+    whole = Translator.load(random_checkpoints / "alpha", "cpu")
+    *_, made = prune(whole, own_translation(whole, whole.trace(CAT)))
+    press(app, "prune")
+    assert in_words(made) in said(app).replace("\\", "")
+    assert "prune" not in {each.key for each in app.button}  # nothing is left to do
+    mark = made.marks[3]
+    press(app, f"left_{mark}")
+    opened = edits_off(made.order[:mark], made.heads)
+    assert edits(app) == ", ".join(map(str, opened)) and in_words(made) in said(app).replace(
+        "\\", ""
+    )
+
+
+def test_the_toy_says_what_no_positions_does(run_app: RunApp) -> None:
+    app = run_app(
+        Path("checkpoints"), at="removals", checkpoint="reverse-toy", sentence="stream",
+        edit="no positions",
+    )  # fmt: skip
+    text = said(app).replace("\\", "")
+    assert "in reverse are **maerts**: with all parts 6 of 6 stand in their place" in text
+    assert "cannot know their order" in text

@@ -13,7 +13,7 @@ import pytest
 from streamlit.testing.v1 import AppTest, element_tree
 from streamlit.testing.v1.element_tree import Button, DownloadButton, Widget
 
-from figures.removals import BAR, selection_of
+from figures.removals import BAR, OUT, PART, selection_of
 from tests.pages.conftest import RunApp
 from transformer.types import ATTENTION_KINDS as KINDS
 from ui.frame.pages import PAGES, PageSpec
@@ -90,10 +90,11 @@ def widgets(app: AppTest) -> dict[Name, Any]:
     for node in nodes(app):
         if isinstance(node, element_tree.UnknownElement):
             assert node.type in STATELESS, f"a {node.type} that this test does not know"
-            # A clickable chart needs an id and a place in the URL, like a widget; a click on a
-            # head is an edit or opens it, as from the buttons below.
+            # A clickable chart needs an id and a place in the URL, like a widget; a click on a part
+            # or on a point of a curve is an edit, which the URL holds, or opens the head.
             proto = getattr(node, "proto", None)
-            picked = set(getattr(proto, "selection_mode", ())) - {BAR, *map(selection_of, KINDS)}
+            known = {BAR, PART, *OUT, *map(selection_of, KINDS)}
+            picked = set(getattr(proto, "selection_mode", ())) - known
             assert node.type == "bidi_component" or not picked
         if not isinstance(node, Widget) or isinstance(
             node, Button | DownloadButton | element_tree.MenuButton

@@ -23,7 +23,7 @@ from ui.frame.pages import PAGES, PageSpec
 SENTENCE = "The cat sat on <b>it</b> 'and' \"=1+1\"."
 
 #: Pages without a figure, or none before a run is started or without a study.
-WITHOUT = {"tours", "glossary", "models", "training", "removals", "heads"}
+WITHOUT = {"tours", "glossary", "models", "training", "heads"}
 
 #: Other views of a page than the one that it opens on, but those whose figures test_calls.py makes.
 VIEWS: dict[str, tuple[dict[str, str], ...]] = {

@@ -109,27 +109,31 @@ def captions(translator: Translator, src: str, tgt: str) -> PrunedText:
 
 
 def own_translation(translator: Translator, trace: Trace) -> PrunedText:
-    """Return one sentence with the translation that the model wrote."""
+    """Return one sentence with the translation that the model wrote.
+
+    BLEU compares with the greedy translation, as all of BLEU's are greedy.
+    """
     pair = Pair(trace.src_ids, trace.tgt_ids, trace.predicted_ids)
-    return PrunedText((pair,), (trace.text,), tuple(excluded(translator.config)))
+    greedy = translator.translate([trace.src_ids], 1)[0].text
+    return PrunedText((pair,), (greedy,), excluded(translator.config))
 
 
 def prune(
     translator: Translator,
     text: PrunedText,
-    before: Pruning | None = None,
+    start: Pruning | None = None,
     progress: Report | None = None,
 ) -> Iterator[Pruning]:
     """Take heads out, the least harmful first, and yield the pruning after each.
 
     Args:
-        before: what was yielded before a stop; the rest is what it would have been.
+        start: what was yielded before a stop; the rest is what it would have been.
         progress: called with (heads out, heads in all), often; may raise to stop.
     """
     model, heads = translator.model, heads_of(translator.model)
     orders = [[heads[n] for n in np.random.default_rng(seed).permutation(len(heads))]
               for seed in SEEDS]  # fmt: skip
-    now = before or Pruning(heads, sum(len(each.tgt_ids) for each in text.pairs), math.nan)
+    now = start or Pruning(heads, sum(len(each.tgt_ids) for each in text.pairs), math.nan)
 
     def report() -> None:
         if progress is not None:
@@ -159,12 +163,13 @@ def prune(
         ours = values[0][1] if not out or pruning.done else bleu(out)
         return replace(pruning, bleu=(*pruning.bleu, ours), at_random=(*pruning.at_random, values))
 
-    if before is None:
+    if start is None:
         (whole,) = total_log_prob(model, text.pairs, [()], text.excluded, report)
         now = measured(replace(now, log_prob=whole))
         yield now
     for step in pruned(
         model, text.pairs, after=now.steps, excluded=text.excluded, progress=progress
     ):
-        now = measured(replace(now, steps=(*now.steps, step)))
+        before = tuple(each._replace(harms={}) for each in now.steps)  # the last ones count
+        now = measured(replace(now, steps=(*before, step)))
         yield now

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from transformer.edits.language import PLACES, Edit, Edits, Verb, parse_edits
+from transformer.edits.language import PLACES, Edit, Edits, Verb, off_edits, parse_edits
 from transformer.edits.model import Means, edited
 from transformer.hooks import HeadGates
 from transformer.model import Encoded, Transformer
@@ -69,14 +69,11 @@ def edits_off(out: Collection[Head], heads: Sequence[Head]) -> tuple[Edit, ...]:
     edits: list[Edit] = []
     for kind in ATTENTION_KINDS:
         of_kind = [head for head in heads if head.kind == kind]
-        where = of_kind[0].off.where
-        if all(head in out for head in of_kind):
-            edits.append(Edit("off", where))
-            continue
-        for layer in dict.fromkeys(head.layer for head in of_kind):
-            there = [head for head in of_kind if head.layer == layer]
-            gone = [head.off for head in there if head in out]
-            edits += [Edit("off", where, layer)] if len(gone) == len(there) else gone
+        _, layer, last = max(of_kind)
+        off = np.zeros((layer + 1, last + 1), np.bool_)
+        for head in of_kind:
+            off[head.layer, head.head] = head in out
+        edits += off_edits(kind, off)
     return tuple(edits)
 
 

@@ -159,6 +159,11 @@ def toggle(*edits: Edit) -> None:
         _put([*_steps(), [each for each in edits if each not in chosen]])
 
 
+def take_out(edits: Sequence[Edit]) -> None:
+    """Replace all edits by these, in one step."""
+    _put([edits])
+
+
 def head_of(trace: Trace, kind: AttentionKind, layer: int, head: int) -> Bools:
     """Return the heads [L, H] of one kind, True for one of them."""
     heads = np.zeros(trace.attention(kind).shape[:2], np.bool_)

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import streamlit as st
 
-from figures.labels import plain_token, signed
-from figures.removals import head_needs, part_needs, selection_of
-from transformer.edits.language import heads_off, parse_edits
-from transformer.measures.heads import largest_weights, rank_correlation
+from figures.labels import plain, plain_token, signed
+from figures.removals import PART, head_needs, part_needs, selection_of
+from transformer.edits.language import Edit, heads_off, parse_edits, text_of
+from transformer.measures.heads import rank_correlation
 from transformer.search.request import excluded
 from transformer.trace.records import Needs, Trace
-from transformer.trace.removals import Head, needs
+from transformer.trace.removals import Head, needs, with_edits
+from transformer.translator import Translator
 from transformer.types import ATTENTION_KINDS, AttentionKind, Floats
 from ui.core import url_state
 from ui.core.glossary import linked
@@ -22,8 +23,11 @@ from ui.core.layout import current_theme, draw_chart, sized
 from ui.core.url_state import STEP
 from ui.core.view import View
 from ui.core.widgets import fill
-from ui.frame.editing import head_of, switch
+from ui.export.download import download_below
+from ui.frame.editing import head_of, switch, toggle
+from ui.removals.exhibits import bars, looks, needed_parts
 from ui.work.cache import computed
+from ui.work.progress import unreported
 from ui.work.results import Computation
 
 #: A head whose removal changes less is said to change nothing, in nats.
@@ -38,7 +42,7 @@ MOST = 5
 NEEDS: Computation[Needs] = Computation(
     "needs", (),
     lambda translator, trace: needs(
-        translator.model, trace, excluded=excluded(translator.config)
+        translator.model, trace, excluded=excluded(translator.config), progress=unreported
     ),
 )  # fmt: skip
 
@@ -68,9 +72,10 @@ def draw_heads(view: View, trace: Trace, step: int | None) -> None:
     """Draw the tables of heads, what stands out, and buttons for the most needed ones."""
     found = computed(view, NEEDS)
     heads = {kind: found.of(each, step) for kind, each in found.heads.items()}
-    out = _out(view, trace)
-    event = st.altair_chart(
-        sized(head_needs(heads, out, current_theme())), theme=None, width="content",
+    sharp, out = looks(trace, step), _out(view, trace)
+    tables, words = st.columns([5, 4], gap="medium")
+    event = tables.altair_chart(
+        sized(head_needs(heads, sharp, out, current_theme())), theme=None, width="content",
         key=f"needs_{view.request.name}_{step}", on_select="rerun",
         selection_mode=[*map(selection_of, heads)], alt=in_words(heads),
     )  # fmt: skip
@@ -78,35 +83,118 @@ def draw_heads(view: View, trace: Trace, step: int | None) -> None:
         if picked := event["selection"].get(selection_of(kind)):
             switch(kind, head_of(trace, kind, picked[0]["layer"] - 1, picked[0]["number"] - 1))
             st.rerun()
-    st.markdown(linked(in_words(heads), "nats"))
-    st.markdown(_agreement(trace, heads, step))
-    with st.container(horizontal=True, gap="small"):
+    with words:
+        st.markdown(linked(in_words(heads), "nats"))
+        st.markdown(_agreement(sharp, heads))
+        st.markdown("Take out what is needed most:")
         for head in ranked(heads)[:MOST]:
             edit = head.off
             value = heads[head.kind][head.layer, head.head]
             st.button(
                 f"{edit.place[:1].upper()}{edit.place[1:]}: {signed(value)}", key=f"needs {edit}",
-                icon=":material/content_cut:", on_click=switch,
+                icon=":material/content_cut:", type="tertiary", on_click=switch,
                 args=(head.kind, head_of(trace, *head)),
                 help="Take it out on every page, or bring it back.",
             )  # fmt: skip
+        download_below(st.container(), view, "needed-parts", needed_parts, step=step)
 
 
 def draw_parts(view: View, trace: Trace, step: int | None) -> None:
-    """Draw source words, feed-forward networks and layers as bars."""
+    """Draw source words, feed-forward networks and layers as bars, which take these out."""
     found, theme = computed(view, NEEDS), current_theme()
-    tokens = [f"{n} {plain_token(token)}" for n, token in enumerate(trace.src_tokens, 1)]
-    columns = [("Source token hidden from the decoder", tokens, found.of(found.words, step))]
-    for title, parts in (("Feed-forward out", found.networks), ("Layer skipped", found.layers)):
-        changes = {stack: found.of(each, step) for stack, each in parts.items()}
-        names = [
-            f"{stack} layer {n + 1}" for stack, each in changes.items() for n in range(len(each))
-        ]
-        columns.append((title, names, np.concatenate([*changes.values()])))
-    for place, (title, names, values) in zip(st.columns([2, 1.3, 1.3]), columns, strict=True):
+    stacks = [(stack, n) for stack, each in found.networks.items() for n in range(len(each))]
+    edits = (
+        [Edit("cut", "cross", key=n) for n in range(len(trace.src_tokens))],
+        [Edit("ffn off", stack, n) for stack, n in stacks],
+        [Edit("skip", stack, n) for stack, n in stacks],
+    )
+    shown = bars(trace, found, step).items()
+    for n, (place, (title, (names, values))) in enumerate(
+        zip(st.columns([2, 1.3, 1.3]), shown, strict=True)
+    ):
         place.markdown(f"**{title}**")
-        alt = f"{title}: {names[values.argmin()]} is needed most, {signed(values.min())} nats"
-        draw_chart(part_needs(names, values, theme), alt, place, key=f"needs_{title}")
+        labels = [plain_token(name, 24) for name in names]
+        event = place.altair_chart(
+            sized(part_needs(labels, values, theme)), theme=None, on_select="rerun",
+            key=f"parts_{n}_{view.request.name}_{step}", selection_mode=PART,
+            alt=f"{title}: {labels[values.argmin()]} is needed most, {signed(values.min())} nats",
+        )  # fmt: skip
+        if picked := event["selection"].get(PART):
+            toggle(edits[n][picked[0]["n"]])
+            st.rerun()
+
+
+def together(edits: Sequence[Edit]) -> Computation[Floats]:
+    """Return the change of the original's translation under each edit alone, and under all."""
+    sets = [*((each,) for each in edits), tuple(edits)]
+    return Computation(
+        "together", text_of(edits),
+        lambda translator, trace: with_edits(
+            translator.model, trace, sets, means=translator.edited(*edits).means,
+            excluded=excluded(translator.config), progress=unreported,
+        ).sum(1),
+    )  # fmt: skip
+
+
+def without(edits: str) -> Computation[tuple[float, str]]:
+    """Return the change of the translation's log-probability, and the edited translation."""
+
+    def make(translator: Translator, trace: Trace) -> tuple[float, str]:
+        other = translator.edited(edits)
+        change = with_edits(
+            translator.model, trace, [other.edits], means=other.means,
+            excluded=excluded(translator.config),
+        )  # fmt: skip
+        return float(change.sum()), other.translate([trace.src_ids])[0].text
+
+    return Computation("without", edits, make)
+
+
+def draw_together(view: View) -> None:
+    """Draw what the visitor's edits change one by one, and together, if there are several."""
+    edits = parse_edits(view.entry.ref.edits)
+    if len(edits) < 2:
+        return
+    *alone, both = computed(view.original, together(edits)).tolist()
+    words, picture = st.columns([5, 4], gap="medium")
+    words.markdown(in_sum(alone, both))
+    names = [str(each) for each in edits] if len(edits) <= MOST else []
+    values = np.array([*(alone if names else ()), sum(alone), both], np.float32)
+    chart = part_needs([*names, "in sum, each alone", "together"], values, current_theme())
+    draw_chart(chart, in_sum(alone, both), picture, key="together")
+
+
+def in_sum(alone: Sequence[float], both: float) -> str:
+    """Return the changes of single edits and of all together in words."""
+    total = sum(alone)
+    said = (
+        f"One by one, your {len(alone)} edits change the log-probability of the original "
+        f"translation by {signed(min(alone))} to {signed(max(alone))} nats, **in sum by "
+        f"{signed(total)}; together by {signed(both)}**. "
+    )
+    if abs(both - total) < max(0.1, 0.25 * abs(total)):
+        return f"{said}So they hardly depend on each other."
+    if both < total:
+        return f"{said}Alone each changes little: the others do its work. Together they are needed."
+    return f"{said}Once one of them is out, the others are needed less."
+
+
+def draw_reasons(view: View, trace: Trace, whole: Trace) -> None:
+    """Say how many of the toy's letters are right, and what no positions does."""
+    if view.examples.kind == "letters":
+        right = whole.source.strip().casefold()[::-1]
+        all_of_them, some = (
+            sum(a == b for a, b in zip(each.text, right, strict=False)) for each in (whole, trace)
+        )
+        st.markdown(
+            f"The letters in reverse are **{plain(right)}**: with all parts {all_of_them} of "
+            f"{len(right)} stand in their place, without them {some}."
+        )
+    edits = parse_edits(view.entry.ref.edits)
+    if any(each.verb == "no positions" and each.where != "decoder" for each in edits):
+        st.markdown(
+            "Without positions the encoder reads a bag of tokens: it cannot know their order."
+        )
 
 
 def ranked(heads: Mapping[AttentionKind, Floats]) -> list[Head]:
@@ -132,13 +220,9 @@ def in_words(heads: Mapping[AttentionKind, Floats]) -> str:
     )
 
 
-def _agreement(trace: Trace, heads: Mapping[AttentionKind, Floats], step: int | None) -> str:
-    looks = [
-        largest_weights(trace.attention(kind), None if kind == "encoder_self" else step)
-        for kind in heads
-    ]
+def _agreement(sharp: Mapping[AttentionKind, Floats], heads: Mapping[AttentionKind, Floats]) -> str:
     found = rank_correlation(
-        np.concatenate([each.ravel() for each in looks]),
+        np.concatenate([each.ravel() for each in sharp.values()]),
         -np.concatenate([each.ravel() for each in heads.values()]),
     )
     if math.isnan(found):

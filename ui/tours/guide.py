@@ -25,12 +25,16 @@ from ui.core.presenter import PRESENT
 from ui.core.url_state import Param
 from ui.core.view import CHECKPOINT, DEVICE, SENTENCE, View
 from ui.frame.pages import PAGES, PageSpec
-from ui.tours import checkpoint_facts, study_facts, trace_facts
+from ui.removals.views import NEEDS, without
+from ui.tours import checkpoint_facts, removal_facts, study_facts, trace_facts
 from ui.tours.stops import Question, Scene, Stop, Tour
-from ui.work.cache import get_trace
+from ui.work.cache import computed, get_trace
 from ui.work.studies import study_of
 
-_MODULES = {"trace": trace_facts, "checkpoint": checkpoint_facts, "study": study_facts}
+_MODULES = {
+    "trace": trace_facts, "checkpoint": checkpoint_facts, "study": study_facts,
+    "removal": removal_facts,
+}  # fmt: skip
 
 
 def _read_tours() -> tuple[Tour, ...]:
@@ -64,7 +68,7 @@ GUESS: Param[Guess] = Param("guess", url_state.whole(0, 99), None)
 TERMS_OF_TOURS = (
     "auto-regressive", "beam", "greedy", "score", "length penalty", "α", "entropy", "softmax",
     "query", "key", "mask", "nats", "log p", "prefix", "residual", "cosine", "label smoothing",
-    "BLEU", "warm-up", "cross-attention", "shifted right",
+    "BLEU", "warm-up", "cross-attention", "shifted right", "ablation", "pruning",
 )  # fmt: skip
 
 _AT = "headlight_tour_at"
@@ -184,7 +188,8 @@ def draw_bar(view: View, on: PageSpec) -> None:
 
 
 def scene_of(view: View) -> Scene:
-    """Return what questions about the view may use."""
+    """Return what questions about the view may use; they are of the model without edits."""
+    view = view.original
     entry = view.entry
     config = entry.config
     assert config is not None  # the sidebar offers no others
@@ -193,12 +198,13 @@ def scene_of(view: View) -> Scene:
     return Scene(
         trace, config, entry.metrics, position_vectors.trained_positions(entry.metrics),
         opened.study if opened else None,
+        lambda: computed(view, NEEDS), lambda edits: computed(view, without(edits)),
     )  # fmt: skip
 
 
 def show_subject(here: TourStop, view: View, scene: Scene) -> None:
     """Set the page to the subject of the question, once for each sentence."""
-    looked = f"{here.tour.name} {here.number} {view.request!r}"
+    looked = f"{here.tour.name} {here.number} {view.original.request!r}"
     before = st.session_state.get(_LOOKED)
     if before == looked:
         return
@@ -208,6 +214,8 @@ def show_subject(here: TourStop, view: View, scene: Scene) -> None:
     if before is not None:
         url_state.forget(GUESS)  # it answered a question about another sentence
     st.session_state[_LOOKED] = looked
+    if "edit" in found and "edit" not in given:
+        st.rerun()  # the view is that of the edited model
 
 
 def _draw_head(here: TourStop) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from figures.labels import plain, shorten
 from transformer.config import ModelConfig
 from transformer.study.records import Study
-from transformer.trace.records import Trace
+from transformer.trace.records import Needs, Trace
 from transformer.types import Floats
 from ui.core.loops import headline
 
@@ -23,6 +23,10 @@ MOST_OPTIONS = 6
 
 #: Options and the index of the right one.
 Chosen = tuple[tuple[str, ...], int]
+
+
+def _unknown(*_: Any) -> Any:
+    raise ValueError("this scene has no model to take parts out of")
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +42,10 @@ class Scene:
     metrics: Mapping[str, Any] = field(default_factory=dict)
     trained: int | None = None
     study: Study | None = None
+    #: measures what the sentence needs
+    needs: Callable[[], Needs] = field(default=_unknown)
+    #: returns the change of its log-probability in nats under edits, and the edited translation
+    without: Callable[[str], tuple[float, str]] = field(default=_unknown)
 
 
 @dataclass(frozen=True)

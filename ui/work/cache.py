@@ -34,6 +34,7 @@ from ui.work.lru import Lru
 from ui.work.models import REFUSALS, load_for_visit, translator
 from ui.work.progress import (
     DECODING,
+    MEASURING,
     READING,
     Progress,
     attended,
@@ -117,6 +118,8 @@ def get_trace(view: View, then: Callable[[Trace], Plan] | None = None) -> Trace:
             get_tracer(view)
             if isinstance(wanted, Request):
                 progress.turn_to(wanted, _doing(wanted))
+            else:
+                progress.turn_to(request, MEASURING)
             with errors_on_page():
                 return attended(partial(_result, request, wanted), progress)
         return result

@@ -28,6 +28,7 @@ T = TypeVar("T")
 
 DECODING = "Decoding: step {step} of at most {most}"
 READING = "Reading: layer {step} of {most}"
+MEASURING = "Measuring: {step} of {most}"
 LOADING = "Loading the model: {seconds:.0f} s so far"
 WORKING = "Working: {seconds:.0f} s so far"
 WAITING = "Waiting for other work to finish"

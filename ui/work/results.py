@@ -21,7 +21,7 @@ from transformer.worker.tracing import is_small, model_bytes, trace_in_turn
 from ui.core.view import Request
 from ui.work.lru import Lru, seal
 from ui.work.models import load
-from ui.work.progress import unreported
+from ui.work.progress import REPORT, unreported
 
 T = TypeVar("T")
 
@@ -51,7 +51,8 @@ class Computation(NamedTuple, Generic[T]):
     #: name, args: identify it; `make` may depend on these and the request only
     name: str
     args: Hashable
-    #: called with the model and the trace in its turn, so it must not ask for other results
+    #: called with the model and the trace in its turn, so it must not ask for other results; may
+    #: report its progress by `unreported`
     make: Callable[[Any, Trace], T]
 
     def key(self, request: Request) -> Hashable:
@@ -95,7 +96,11 @@ def result_of(request: Request, wanted: Computation[T], report: Report = unrepor
         model = load(request, report=report)
         with OTHERS.turn(lambda ahead: report(ahead, 0)):
             report(*UNKNOWN)
-            return wanted.make(model, recorded)
+            before = REPORT.set(report)
+            try:
+                return wanted.make(model, recorded)
+            finally:
+                REPORT.reset(before)
 
     return CACHE.once(wanted.key(request), make, lambda: report(0, 0))
 

@@ -10,16 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from figures.labels import in_words, percent, query_labels
+from figures.labels import KIND_NAMES, in_words, percent, query_labels, signed
 from tests.factories import make_trace
 from tests.forks import ROOT
 from tests.transformer.study.test_records import study
 from transformer.catalogue import list_entries
 from transformer.config import ModelConfig
 from transformer.study.records import Role
+from transformer.trace.records import Needs, Trace
+from transformer.trace.removals import needs
 from transformer.translator import Translator
 from ui.core.examples import examples_for
 from ui.frame.pages import PAGES
+from ui.removals.views import without
 from ui.tours.checkpoint_facts import AGE, length_of
 from ui.tours.guide import TOURS, sheet
 from ui.tours.stops import Question, Scene, Tour, counts, names, numbers, quarters, shown
@@ -27,7 +30,7 @@ from ui.tours.study_facts import clearest
 from ui.tours.trace_facts import offset_shares, unscaled
 from ui.tours.training_facts import PAPER_UPDATES, how_long, training_facts, whose
 
-ATTENTION, HEADS, ROLES, MASKS, POSITIONS, DECODING, TRAINING = TOURS
+ATTENTION, HEADS, ROLES, MASKS, POSITIONS, DECODING, TRAINING, APART = TOURS
 STOPS = [stop for tour in TOURS for stop in tour.stops]
 SHIPPED = [
     entry
@@ -41,8 +44,21 @@ CONFIG = ModelConfig(vocab_size=110, d_model=24, n_heads=3, d_k=6, d_v=10)
 def shipped(request: pytest.FixtureRequest) -> Scene:
     entry = request.param
     sentence = examples_for(entry.name).items[0].sentence
-    trace = Translator.load(entry.path, device="cpu").trace(sentence)
-    return Scene(trace, entry.config, entry.metrics)
+    translator = Translator.load(entry.path, device="cpu")
+    trace = translator.trace(sentence)
+    found = needs(translator.model, trace)
+    return Scene(
+        trace, entry.config, entry.metrics, needs=lambda: found,
+        without=lambda edits: without(edits).make(translator, trace),
+    )  # fmt: skip
+
+
+def needs_of(trace: Trace, seed: int) -> Needs:
+    """Made-up changes for a made-up trace."""
+    rng = np.random.default_rng(seed)
+    t, shapes = len(trace.predicted_ids), {kind: trace.attention(kind).shape for kind in KIND_NAMES}
+    changes = {kind: rng.normal(size=(*shape[:2], t)) for kind, shape in shapes.items()}
+    return Needs(trace.log_probs, changes, rng.normal(size=(len(trace.src_ids), t)), {}, {})
 
 
 def question(tour: Tour, number: int, scene: Scene) -> Question:
@@ -55,7 +71,9 @@ def right(tour: Tour, number: int, scene: Scene) -> str:
 
 
 def test_the_tours_follow_the_paper() -> None:
-    wanted = ["attention", "heads", "roles", "masks", "positions", "decoding", "training"]
+    wanted = [
+        "attention", "heads", "roles", "masks", "positions", "decoding", "training", "apart",
+    ]  # fmt: skip
     assert [tour.name for tour in TOURS] == wanted
     assert all(len(tour.stops) >= 3 for tour in TOURS)
     assert {stop.page for stop in STOPS} <= {spec.url_path for spec in PAGES}
@@ -89,7 +107,10 @@ def test_the_sheet_to_print_asks_all_and_answers_on_a_page_of_its_own(
 
 @given(st.integers(1, 6), st.integers(1, 6), st.integers(1, 5), st.integers(0, 99))
 def test_every_question_can_be_asked_of_any_trace(s: int, t: int, n_heads: int, seed: int) -> None:
-    scene = Scene(make_trace(S=s, T=t, n_heads=n_heads, seed=seed), CONFIG)
+    trace = make_trace(S=s, T=t, n_heads=n_heads, seed=seed)
+    scene = Scene(
+        trace, CONFIG, needs=lambda: needs_of(trace, seed), without=lambda edits: (-seed / 7, "x y")
+    )
     for stop in STOPS:
         asked = stop.question(scene)
         assert 0 <= asked.answer < len(asked.options)
@@ -134,6 +155,22 @@ def test_masks_scores_and_positions_are_counted_in_the_model_itself(shipped: Sce
     assert right(DECODING, 5, shipped) == f"{trace.score:.3g}".replace("-", "−")
     assert question(POSITIONS, 1, shipped).because.startswith("After 2π ≈ 6.28")
     assert [right(POSITIONS, number, shipped) for number in (3, 4)] == ["40 and 43", "172°"]
+
+
+def test_parts_are_taken_out_of_the_model_itself(shipped: Scene) -> None:
+    found = shipped.needs()
+    every = np.concatenate([each.sum(-1).ravel() for each in found.heads.values()])
+    assert f"{(abs(every) < 0.05).sum()} of {every.size}." in question(APART, 1, shipped).because
+    kind = min(found.heads, key=lambda kind: found.heads[kind].sum(-1).min())
+    assert right(APART, 3, shipped) == KIND_NAMES[kind]
+    word = int(found.words.sum(-1).argmin())
+    assert right(APART, 4, shipped) == names(shipped.trace.src_tokens)[word]
+    edits = APART.stops[4].facts(shipped).settings["edit"]
+    both, text = shipped.without(edits)
+    assert right(APART, 5, shipped) == signed(both)
+    assert text in question(APART, 5, shipped).because.replace("\\", "")
+    with pytest.raises(ValueError, match="no model"):
+        question(APART, 1, Scene(shipped.trace, CONFIG))
 
 
 def test_the_decoder_reads_the_token_written_before(shipped: Scene) -> None:

@@ -1,0 +1,128 @@
+"""The figures of Heads off for download."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from figures.exhibit import Exhibit, Panel, Series
+from figures.labels import KIND_NAMES, numbered
+from transformer.evaluation.pruning import Pruning, captions, own_translation, prune
+from transformer.measures.heads import largest_weights
+from transformer.search.request import excluded
+from transformer.trace.records import Needs, Trace
+from transformer.trace.removals import needs
+from transformer.translator import Translator
+from transformer.types import AttentionKind, Floats
+from ui.export.programs import facts_of
+
+
+def looks(trace: Trace, step: int | None) -> dict[AttentionKind, Floats]:
+    """Return each head's largest weight, [L, H] by kind, at a step or as the mean of all rows."""
+    return {
+        kind: largest_weights(trace.attention(kind), None if kind == "encoder_self" else step)
+        for kind in KIND_NAMES
+    }
+
+
+def bars(trace: Trace, found: Needs, step: int | None) -> dict[str, tuple[tuple[str, ...], Floats]]:
+    """Return names and changes of source words, networks and layers, by what is done to them."""
+    parts = {"Source token hidden from the decoder": (
+        numbered(trace.src_tokens), found.of(found.words, step)
+    )}  # fmt: skip
+    for title, changes in (("Feed-forward out", found.networks), ("Layer skipped", found.layers)):
+        names = [f"{stack} layer {n + 1}" for stack, each in changes.items()
+                 for n in range(len(each))]  # fmt: skip
+        values = np.concatenate([found.of(each, step) for each in changes.values()])
+        parts[title] = tuple(names), values
+    return parts
+
+
+def needed_parts(model: Translator, trace: Trace, step: int | None = None) -> Exhibit:
+    """Return the change of a translation's log-probability without each part, as a figure.
+
+    Args: step: of one token, from 0; None is the whole translation.
+    """
+    return figure_of_needs(
+        needs(model.model, trace, excluded=excluded(model.config)), trace, step
+    )  # fmt: skip
+
+
+def figure_of_needs(found: Needs, trace: Trace, step: int | None) -> Exhibit:
+    """Return the figure of `needed_parts`."""
+    panels, sharp = [], looks(trace, step)
+    for kind, name in KIND_NAMES.items():
+        changes = found.of(found.heads[kind], step)
+        rows, columns = (tuple(str(n + 1) for n in range(size)) for size in changes.shape)
+        panels += [
+            Panel(f"{name}: change without the head", changes, rows, columns, "layer", "head",
+                  "diverging", "nats"),
+            Panel(f"{name}: largest weight", sharp[kind], rows, columns, "layer", "head"),
+        ]  # fmt: skip
+    series = [
+        Series(title, tuple(names), {"change in nats": values}, "", "nats", "bar")
+        for title, (names, values) in bars(trace, found, step).items()
+    ]
+    what = "translation" if step is None else f"token {step + 1}"
+    return Exhibit(
+        "needed-parts", f"What the {what} needs",
+        f"Change of the log-probability of the {what} without each part; largest weights beside "
+        "the heads.",
+        (*panels, *series),
+        {f"heads_{kind}": each for kind, each in found.heads.items()} | {"words": found.words},
+        columns=2, facts=facts_of(trace),
+    )  # fmt: skip
+
+
+def pruning(
+    model: Translator,
+    trace: Trace,
+    languages: tuple[str, str] | None = None,
+    heads: int | None = None,
+) -> Exhibit:
+    """Return what is left of a translator as its heads go, the least harmful first, as a figure.
+
+    Args:
+        trace: its sentence counts, with the translation that the model wrote.
+        languages: the 200 captions count instead, in this source and target: en, de or fr.
+        heads: that go at most; None is all.
+    """
+    text = captions(model, *languages) if languages else own_translation(model, trace)
+    for now in prune(model, text):
+        if len(now.steps) == heads:
+            break
+    return figure_of_pruning(now, languages is not None)
+
+
+def figure_of_pruning(now: Pruning, on_captions: bool) -> Exhibit:
+    """Return the figure of `pruning`."""
+    n, places = len(now.heads), np.arange(len(now.steps) + 1)
+    marks = np.array(now.marks[: len(now.bleu)])
+    values = now.random_values
+    text = "200 captions of Multi30k's validation text" if on_captions else "the sentence"
+    reference = "the references" if on_captions else "the translation with all heads"
+    bleu = np.array(now.bleu, np.float32)
+    at_random = {
+        name: {f"random, {what}": reduce(values[..., k], axis=1) for what, reduce in _REDUCED}
+        for k, name in enumerate(("log_probs", "bleu"))
+    }
+    return Exhibit(
+        "pruning", "What is left as heads go",
+        f"Heads are taken out one after the other, those first that harm {text} least, and in "
+        f"{values.shape[1]} random orders; BLEU of greedy translations against {reference}.",
+        (
+            Series("Log-probability of a token, nats", n - places,
+                   {"least harmful first": now.log_probs}, "heads left", "nats"),
+            Series("Log-probability, random orders", n - marks, at_random["log_probs"],
+                   "heads left", "nats"),
+            Series("BLEU", n - marks, {"least harmful first": bleu, **at_random["bleu"]},
+                   "heads left", "BLEU"),
+        ),
+        {
+            "log_probs": now.log_probs, "marks": marks, "bleu": bleu, "random_values": values,
+            "order": np.array([str(head.off) for head in now.order], "U40"),
+        },
+        columns=3,
+    )  # fmt: skip
+
+
+_REDUCED = (("mean", np.mean), ("lowest", np.min), ("highest", np.max))

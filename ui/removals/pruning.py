@@ -1,0 +1,188 @@
+"""Heads off, second part: greedy pruning, with its curves as they grow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+from figures.exhibit import Exhibit
+from figures.removals import OUT, pruning_curves
+from transformer.edits.language import MAX_EDITS, parse_edits, text_of
+from transformer.evaluation.pruning import (
+    Pruning,
+    captions,
+    has_captions,
+    own_translation,
+    prune,
+)
+from transformer.trace.removals import edits_off
+from transformer.translator import Translator
+from transformer.types import Report
+from ui.core import url_state
+from ui.core.examples import languages_of_training
+from ui.core.layout import current_theme, draw_chart, sized
+from ui.core.url_state import Param
+from ui.core.view import Request, View
+from ui.core.widgets import choose_one
+from ui.export.download import download_button, source_of
+from ui.frame.editing import take_out
+from ui.removals.exhibits import figure_of_pruning, pruning
+from ui.work import results
+from ui.work.cache import errors_on_page
+from ui.work.models import load
+from ui.work.progress import Progress, attended, resume, stopped
+
+#: The text on which heads are pruned.
+OVER: Param[str] = Param("prune", url_state.one_of(("sentence", "captions")), "sentence")
+
+#: A fall of a token's log-probability that counts, in nats.
+FALL = 0.1
+
+_STARTED = "headlight_pruning"
+
+#: Source and target languages of the captions; None for the sentence on screen.
+Languages = tuple[str, str] | None
+
+
+def draw_pruning(view: View) -> None:
+    """Draw the choice of a text, the curves so far, and ways to open the model at a point.
+
+    The model without its edits is pruned, so that the curves stay while a point of them is opened.
+    """
+    st.subheader("How many heads can go?", anchor=False)
+    st.markdown(
+        "Heads go one after the other, always the one that harms the translation least. Random "
+        "orders show what chance would do. **Choose a point to open the model there.**"
+    )
+    edited, view = view, view.original
+    known = languages_of_training(view.entry.whole, view.entry.metrics)
+    offered = has_captions(*known) and view.examples.kind != "letters"
+    names = {"sentence": "This sentence"} | ({"captions": "200 captions"} if offered else {})
+    url_state.show(OVER)
+    over = url_state.get(OVER) if url_state.get(OVER) in names else "sentence"
+    languages = known if over == "captions" else None
+    asked = view.request
+    work = ("pruning", languages or asked, asked.model, asked.device)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        choose_one("Text", OVER, names, chosen=over)
+        now: Pruning | None = results.CACHE.get(work)
+        begun = st.session_state.get(_STARTED) == work and not stopped(work)
+        if not begun and (now is None or not now.done):
+            st.button(
+                "Go on" if now else "Take heads out one by one", key="prune", on_click=_start,
+                args=(work,), icon=":material/play_arrow:",
+            )  # fmt: skip
+    if languages:
+        st.caption(
+            "The 200 shortest photo captions of Multi30k's validation text (for research and "
+            "education) with their references. It takes minutes; after Stop the curves stay."
+        )
+    slot = st.empty()
+    if begun and (now is None or not now.done):
+        if now is not None:
+            _draw_curves(now, slot)
+        growing = _Growing(work, partial(_draw_curves, where=slot))
+        with errors_on_page():
+            now = attended(partial(_prune, asked, languages, work), growing)
+    if now is not None and len(now.bleu) > 1:
+        with slot.container():
+            _draw_result(edited, now, languages)
+
+
+def _start(work: Hashable) -> None:
+    st.session_state[_STARTED] = work
+    resume()
+
+
+def _prune(asked: Request, languages: Languages, work: Hashable, report: Report) -> Pruning:
+    """Prune from where it stands to the end, in turn with other computations."""
+    recorded, model = results.trace(asked, report), load(asked, report=report)
+    assert isinstance(model, Translator)  # the page needs its internals
+    text = captions(model, *languages) if languages else own_translation(model, recorded)
+    now: Pruning | None = results.CACHE.get(work)
+    steps = prune(model, text, now, report)
+    while now is None or not now.done:
+        with results.OTHERS.turn(lambda ahead: report(ahead, 0)):
+            now = next(steps)
+        results.CACHE.put(work, now)
+    return now
+
+
+class _Growing(Progress):
+    """A bar that draws the curves as they grow."""
+
+    def __init__(self, work: Hashable, draw: Callable[[Pruning], None]) -> None:
+        super().__init__(work, "Taking heads out: {step} of {most}")
+        self._pruning, self._draw, self._drawn_steps = work, draw, 0
+
+    def __call__(self, step: int, most: int) -> None:
+        """See `Progress`."""
+        super().__call__(step, most)
+        now: Pruning | None = results.CACHE.get(self._pruning)
+        if now is not None and len(now.steps) > self._drawn_steps + len(now.heads) // 48:
+            self._drawn_steps = len(now.steps)
+            self._draw(now)
+
+
+def _curves(now: Pruning) -> Any:
+    marks, values = now.marks[: len(now.bleu)], now.random_values
+    every = range(len(now.steps) + 1)
+    measures = (
+        ("log-probability of a token, nats", now.log_probs, every, values[..., 0]),
+        ("BLEU", np.array(now.bleu, np.float32), marks, values[..., 1]),
+    )
+    return pruning_curves(measures, marks, len(now.heads), current_theme())
+
+
+def _draw_curves(now: Pruning, where: st.delta_generator.DeltaGenerator) -> None:
+    if len(now.bleu) > 1:
+        draw_chart(_curves(now), in_words(now), where)
+
+
+def _draw_result(view: View, now: Pruning, languages: Languages) -> None:
+    event = st.altair_chart(
+        sized(_curves(now)), theme=None, on_select="rerun", selection_mode=[*OUT],
+        key=f"pruning_{view.request.name}_{languages}_{len(now.steps)}", alt=in_words(now),
+        width="content",
+    )  # fmt: skip
+    for picked in filter(None, (event["selection"].get(name) for name in OUT)):
+        edits = edits_off(now.order[: picked[0]["out"]], now.heads)
+        if len(edits) <= MAX_EDITS and text_of(parse_edits(edits)) != view.entry.ref.edits:
+            take_out(edits)
+            st.rerun()
+    st.markdown(in_words(now))
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.markdown("Open the model with", width="content")
+        for mark in now.marks[1 : len(now.bleu)]:
+            edits = edits_off(now.order[:mark], now.heads)
+            st.button(
+                f"{len(now.heads) - mark} left", key=f"left_{mark}", type="tertiary",
+                on_click=take_out, args=(edits,), disabled=len(edits) > MAX_EDITS,
+            )  # fmt: skip
+    plain_view = view.original
+    download_button(lambda: _figure(plain_view, now, languages), key="take_pruning", name="pruning")
+
+
+def _figure(view: View, now: Pruning, languages: Languages) -> Exhibit:
+    heads = None if now.done else len(now.steps)
+    made = figure_of_pruning(now, languages is not None)
+    return source_of(view).figure(made, pruning, languages=languages, heads=heads)
+
+
+def in_words(now: Pruning) -> str:
+    """Return how many heads can go, and what BLEU is then, in words."""
+    n, harmless = len(now.heads), now.harmless(FALL)
+    marks, means = now.marks[: len(now.bleu)], now.random_values[..., 0].mean(1)
+    fallen = (mark for mark, mean in zip(marks, means, strict=True) if mean < means[0] - FALL)
+    by_chance = next((f"fewer than {mark}" for mark in fallen), f"at least {marks[-1]}")
+    at = max(place for place, mark in enumerate(marks) if mark <= harmless)
+    so_far = "" if now.done or harmless < len(now.steps) else "So far: "
+    return (
+        f"{so_far}**{harmless} of {n} heads** can go before a token loses {FALL:g} nats; in random "
+        f"order {by_chance}. BLEU is {now.bleu[at]:.1f} with {n - marks[at]} heads left, "
+        f"{now.bleu[0]:.1f} with all."
+    )
