@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import csv
 import math
+import re
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from html import unescape
 from pathlib import Path
 
 import numpy as np
 
 from transformer.edits.language import MAX_EDITS
 from transformer.errors import InputError
-from transformer.evaluation.scores import score
 from transformer.hooks import HeadGates
 from transformer.search.request import excluded
 from transformer.trace.records import Pair, Trace
@@ -118,6 +120,46 @@ def own_translation(translator: Translator, trace: Trace) -> PrunedText:
     return PrunedText((pair,), (greedy,), excluded(translator.config))
 
 
+#: sacreBLEU's tokenizer 13a: spaces around what the groups name.
+_SPLITS = tuple((re.compile(pattern), spaced) for pattern, spaced in (
+    (r"([\{-\~\[-\` -\&\(-\+\:-\@\/])", r" \1 "),
+    (r"([^0-9])([\.,])", r"\1 \2 "),
+    (r"([\.,])([^0-9])", r" \1 \2"),
+    (r"([0-9])(-)", r"\1 \2 "),
+))  # fmt: skip
+
+
+def corpus_bleu(hypotheses: Sequence[str], references: Sequence[str]) -> float:
+    """Return cased BLEU against one reference each, 0 to 100, as sacreBLEU computes it.
+
+    The app does without that library.
+    """
+    matches, totals, lengths = np.zeros(4), np.zeros(4), np.zeros(2)
+    for texts in zip(hypotheses, references, strict=True):
+        words = [_words(text) for text in texts]
+        lengths += [len(each) for each in words]
+        for n in range(4):
+            ours, theirs = (
+                Counter(tuple(each[at : at + n + 1]) for at in range(len(each) - n))
+                for each in words
+            )
+            matches[n] += (ours & theirs).total()
+            totals[n] += ours.total()
+    if not matches[0] or not totals.all():
+        return 0.0
+    halvings = np.cumsum(matches == 0)  # an order without a match counts half as the one before
+    shares = np.where(matches > 0, matches, 0.5**halvings) / totals
+    brevity = min(0.0, 1 - lengths[1] / lengths[0])
+    return float(100 * np.exp(np.log(shares).mean() + brevity))
+
+
+def _words(text: str) -> list[str]:
+    text = f" {unescape(text) if '&' in text else text} "
+    for pattern, spaced in _SPLITS:
+        text = pattern.sub(spaced, text)
+    return text.split()
+
+
 def prune(
     translator: Translator,
     text: PrunedText,
@@ -139,7 +181,7 @@ def prune(
         if progress is not None:
             progress(len(now.steps), len(heads))
 
-    def bleu(out: Collection[Head]) -> float:
+    def bleu_without(out: Collection[Head]) -> float:
         other, hooks, edits = translator, None, edits_off(out, heads)
         if len(edits) <= MAX_EDITS:
             other = translator.edited(*edits)
@@ -147,7 +189,7 @@ def prune(
             hooks = HeadGates.of(translator.config, dict.fromkeys(out, 0.0))
         sources = [pair.src_ids for pair in text.pairs]
         found = other.translate(sources, 1, hooks=hooks, progress=lambda *_: report())
-        return score([each.text for each in found], text.references).bleu
+        return corpus_bleu([each.text for each in found], text.references)
 
     def measured(pruning: Pruning) -> Pruning:
         out = pruning.order
@@ -155,12 +197,12 @@ def prune(
             return pruning
         sets: Sequence[Sequence[Head]] = [order[: len(out)] for order in orders]
         if not out or pruning.done:  # the same heads in any order
-            same = (pruning.steps[-1].log_prob if out else pruning.log_prob, bleu(out))
+            same = (pruning.steps[-1].log_prob if out else pruning.log_prob, bleu_without(out))
             values = (same,) * len(sets)
         else:
             sums = total_log_prob(model, text.pairs, sets, text.excluded, report)
-            values = tuple(zip(sums, map(bleu, sets), strict=True))
-        ours = values[0][1] if not out or pruning.done else bleu(out)
+            values = tuple(zip(sums, map(bleu_without, sets), strict=True))
+        ours = values[0][1] if not out or pruning.done else bleu_without(out)
         return replace(pruning, bleu=(*pruning.bleu, ours), at_random=(*pruning.at_random, values))
 
     if start is None:

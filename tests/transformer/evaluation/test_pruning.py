@@ -12,6 +12,7 @@ from transformer.evaluation.pruning import (
     PrunedText,
     Pruning,
     captions,
+    corpus_bleu,
     own_translation,
     prune,
 )
@@ -61,6 +62,20 @@ def test_values_are_those_of_the_edited_models(
     n_harmless = last.harmless(0.01)
     assert (drops[: n_harmless + 1] < 0.01).all()
     assert n_harmless == len(last.order) or drops[n_harmless + 1] >= 0.01
+
+
+def test_bleu_is_that_of_sacrebleu(translator: Translator) -> None:
+    texts = [*captions(translator, "en", "de").references, "Um 3.5-mal, $5 & 20,000 (ca.) [x]/y."]
+    rng = np.random.default_rng(5)
+    for drop in (0.0, 0.2, 0.6, 0.95):
+        shorter = [
+            " ".join(word for word in text.split() if rng.random() >= drop) for text in texts
+        ]
+        expected = BLEU().corpus_score(shorter, [texts]).score
+        assert corpus_bleu(shorter, texts) == pytest.approx(expected, abs=1e-6)
+    for one, other in (("a b c d x", "a b c d e"), ("a x b y c", "a b c d"), ("", "a"), ("q", "a")):
+        expected = BLEU().corpus_score([one], [[other]]).score
+        assert corpus_bleu([one], [other]) == pytest.approx(expected, abs=1e-6)
 
 
 def test_it_goes_on_after_a_stop(
