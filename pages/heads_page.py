@@ -11,6 +11,7 @@ from ui.frame.pages import require_frame
 from ui.heads import views
 from ui.heads.choice import HeadsChoice, head_of
 from ui.heads.setup import chosen_study, draw_own, draw_setup, draw_source
+from ui.work.cache import get_tracer
 from ui.work.progress import fragment
 from ui.work.studies import Opened
 
@@ -47,6 +48,7 @@ found = chosen_study(now)
 if found is None:
     draw_setup(now)
 else:
+    get_tracer(now)  # outside the fragment, so that its progress and messages replace the page
     draw_source(now, found)
     draw(now, found)
 draw_own(now)

@@ -141,7 +141,7 @@ def test_importance_says_how_far_its_measures_agree(page: Any, made: Study) -> N
     app = page()
     assert f"slope of the loss and single removal {value}" in texts(app)
     assert "bleu" not in made.importance  # the captions are in other languages, or unknown
-    assert "sharpness" in texts(app)
+    assert "how sharply a head looks" in texts(app)
 
 
 def test_a_role_through_training_is_a_curve(page: Any, run_app: RunApp, studied: Path) -> None:

@@ -62,6 +62,8 @@ MEASURE_ABOUT = {
 _MOST, _AROUND = 5, 2
 #: Score minus the best control of a role that is said to be near.
 _NEAR = -0.2
+#: Rank correlation from which two measures are said to agree.
+_AGREE = 0.5
 
 
 def draw_role(opened: Opened) -> Role | None:
@@ -377,27 +379,27 @@ def _amount(name: str, value: float) -> str:
 
 def agreement_in_words(measured: Mapping[str, Any]) -> str:
     """Return the rank correlations of all measures in a sentence of Markdown."""
-    found = agreement(measured)
-    real = {pair: value for pair, value in found.items() if "sharpness" not in pair}
+    found = {pair: value for pair, value in agreement(measured).items() if not math.isnan(value)}
     sharp = {pair: value for pair, value in found.items() if "sharpness" in pair}
+    real = {pair: value for pair, value in found.items() if pair not in sharp}
 
     def listed(pairs: Mapping[tuple[str, str], float]) -> str:
         return ", ".join(
-            f"{' and '.join(MEASURE_NAMES[each] for each in pair)} {signed(value)}"
+            f"{' and '.join(MEASURE_NAMES[each] for each in pair if each != 'sharpness')} "
+            f"{signed(value)}"
             for pair, value in pairs.items()
         )
 
-    parts = []
+    said = ""
     if real:
-        agree = "agree" if min(real.values()) >= 0.5 else "agree only in part"
-        parts.append(
-            f"The measures **{agree}** on which heads matter: rank correlation of {listed(real)}"
+        agree = "agree" if min(real.values()) >= _AGREE else "agree only in part"
+        said = (
+            f"The measures **{agree}** on which heads matter (rank correlation): {listed(real)}. "
         )
     if sharp:
-        follow = "follows" if min(sharp.values()) >= 0.5 else "does not follow"
-        parts.append(f"importance **{follow}** how sharply a head looks: {listed(sharp)}")
-    text = "; ".join(parts)
-    return f"{text[:1].upper()}{text[1:]}."
+        follow = "follows" if min(sharp.values()) >= _AGREE else "does not follow"
+        said += f"Importance **{follow}** how sharply a head looks: {listed(sharp)}."
+    return said
 
 
 def draw_through_training(view: View, opened: Opened, role: Role, head: Head) -> None:
