@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -48,6 +49,7 @@ MEASURES: tuple[Measure, ...] = get_args(Measure)
 
 #: [L, H] by kind of attention.
 ByKind = dict[AttentionKind, Floats]
+_Values = dict[AttentionKind, NDArray[np.float64]]
 
 Model = Translator | StackModel
 Network = Transformer | OneStack
@@ -117,21 +119,23 @@ def importance(
         if report is not None:
             report(before + read, most)
 
+    def lost(done: Callable[[int], None]) -> _Values:
+        assert isinstance(tracer, Translator) and bleu is not None
+        return _bleu_lost(tracer, sentences, references, bleu, done)
+
+    def order(done: Callable[[int], None]) -> _Values:
+        assert isinstance(model, Transformer)
+        return _order(model, few, banned, lambda out: done(out * len(few) * _TRIED))
+
+    ways: dict[Measure, Callable[[Callable[[int], None]], _Values]] = {
+        "gradient": partial(_slopes, model, texts, banned),
+        "removal": partial(_losses, model, texts, banned), "bleu": lost, "order": order,
+        "sharpness": partial(_sharpness, model, texts),
+    }  # fmt: skip
     for measure in measures:
-        if measure == "gradient":
-            found = _slopes(model, texts, banned, done)
-        elif measure == "removal":
-            found = _losses(model, texts, banned, done)
-        elif measure == "bleu":
-            assert isinstance(tracer, Translator) and bleu is not None
-            found = _bleu_lost(tracer, sentences, references, bleu, done)
-        elif measure == "order":
-            assert isinstance(model, Transformer)
-            found = _order(model, few, banned, lambda out: done(out * len(few) * _TRIED))
-        else:
-            found = _sharpness(model, texts, done)
+        found = ways[measure](done)
         before += work[measure]
-        yield measure, found
+        yield measure, {kind: each.astype(np.float32) for kind, each in found.items()}
 
 
 def add_importance(
@@ -271,7 +275,7 @@ def _fits(tracer: Model, sentence: str) -> bool:
 
 def _slopes(
     model: Network, texts: Sequence[Pair], banned: Sequence[int], done: Callable[[int], None]
-) -> ByKind:
+) -> _Values:
     """Return |dL/dgate|, mean over texts."""
     shapes = head_shapes(model)
     sums = {kind: torch.zeros(shape, dtype=torch.float64) for kind, shape in shapes.items()}
@@ -283,12 +287,12 @@ def _slopes(
         for kind, slope in zip(gates, slopes, strict=True):
             sums[kind] += slope.abs()
         done(read)
-    return {kind: _as_floats((each / len(texts)).numpy()) for kind, each in sums.items()}
+    return {kind: (each / len(texts)).numpy() for kind, each in sums.items()}
 
 
 def _losses(
     model: Network, texts: Sequence[Pair], banned: Sequence[int], done: Callable[[int], None]
-) -> ByKind:
+) -> _Values:
     """Return the log-probability lost without each head, in nats per token."""
     heads, sums, count = heads_of(model), _zeros(model), 0
     for read, text in enumerate(texts):
@@ -310,13 +314,13 @@ def _losses(
                     sums[kind][layer, head] += before - after
                 done(read * len(heads) + start + len(some))
         count += _count(model, text)
-    return {kind: _as_floats(each / count) for kind, each in sums.items()}
+    return {kind: each / count for kind, each in sums.items()}
 
 
 def _bleu_lost(
     translator: Translator, sentences: Sequence[str], references: Sequence[str],
     bleu: Bleu, done: Callable[[int], None],
-) -> ByKind:  # fmt: skip
+) -> _Values:  # fmt: skip
     """Return the BLEU lost without each head, decoding greedily."""
 
     def reached(model: Translator, before: int = 0) -> float:
@@ -329,12 +333,12 @@ def _bleu_lost(
     for number, head in enumerate(heads_of(translator.model)):
         lost = whole - reached(translator.edited(head.off), number * len(sentences))
         found[head.kind][head.layer, head.head] = lost
-    return {kind: _as_floats(each) for kind, each in found.items()}
+    return found
 
 
 def _order(
     model: Transformer, texts: Sequence[Pair], banned: Sequence[int], done: Callable[[int], None]
-) -> ByKind:
+) -> _Values:
     """Return the place of each head, from 1, when the least harmful one is taken out each time.
 
     Args: done: called with the number of heads that are out.
@@ -343,10 +347,10 @@ def _order(
     order = pruned(model, texts, excluded=banned, progress=lambda out, _: done(out))
     for place, step in enumerate(order, 1):
         found[step.head.kind][step.head.layer, step.head.head] = place
-    return {kind: _as_floats(each) for kind, each in found.items()}
+    return found
 
 
-def _sharpness(model: Network, texts: Sequence[Pair], done: Callable[[int], None]) -> ByKind:
+def _sharpness(model: Network, texts: Sequence[Pair], done: Callable[[int], None]) -> _Values:
     """Return the largest weight of a query, mean over the queries of all texts."""
     sums, counts = _zeros(model), Counter[AttentionKind]()
     for read, text in enumerate(texts, 1):
@@ -358,7 +362,7 @@ def _sharpness(model: Network, texts: Sequence[Pair], done: Callable[[int], None
             each += weights.amax(-1).sum(-1).cpu().numpy()
             counts[kind] += weights.size(-2)
         done(read)
-    return {kind: _as_floats(each / counts[kind]) for kind, each in sums.items()}
+    return {kind: each / counts[kind] for kind, each in sums.items()}
 
 
 def predicted(
@@ -386,12 +390,8 @@ def predicted(
     return found.view_as(right).masked_fill(right == model.config.pad_id, 0)
 
 
-def _zeros(model: Network) -> dict[AttentionKind, NDArray[np.float64]]:
+def _zeros(model: Network) -> _Values:
     return {kind: np.zeros(shape) for kind, shape in head_shapes(model).items()}
-
-
-def _as_floats(values: NDArray[np.float64]) -> Floats:
-    return values.astype(np.float32)
 
 
 def _count(model: Network, text: Pair) -> int:

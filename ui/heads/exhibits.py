@@ -7,17 +7,12 @@ import numpy as np
 from figures.exhibit import Exhibit, Numbers, Panel, file_stem
 from figures.labels import KIND_NAMES
 from transformer.study.records import Role, Study
-from transformer.trace.removals import Head
 from ui.export.programs import Source, start_of
 
 _RESOLVE = "from transformer.catalogue import resolve"
 _STUDY = "from transformer.study.records import Study"
-_RUN = "from transformer.study.run import study as study_of"
 _FOUND = """ref = resolve(path_of({name!r})).edited({edits!r})
 study = Study.load(next(each for each in studies_of(ref) if each.name == {folder!r}))
-"""
-_MADE = """Path("own.txt").write_text({text!r}, "utf-8")
-study = Study.load(study_of(path_of({name!r}), Path("own.txt"), Path("own")))
 """
 _ROLE = """role = study.role({role!r})
 {kind} = study.grid(role, {kind!r}) - study.grid(role, {kind!r}, "bar")  # [layers, heads]
@@ -29,14 +24,10 @@ def name_of(role: Role) -> str:
     return file_stem("role", role.name)
 
 
-def role_exhibit(
-    study: Study, role: Role, source: Source, folder: str, lines: tuple[str, ...] = ()
-) -> Exhibit:
+def role_exhibit(study: Study, role: Role, source: Source, folder: str) -> Exhibit:
     """Return the scores of a role minus the best control as a figure, [layers, heads] by kind.
 
-    Args:
-        folder: name of the study's folder.
-        lines: a visitor's own sentences, of which the study was made instead.
+    Args: folder: name of the study's folder.
     """
     panels: list[Panel] = []
     arrays: dict[str, Numbers] = {}
@@ -50,13 +41,8 @@ def role_exhibit(
             KIND_NAMES[kind], values, layers, heads, "layer", "head", "diverging",
             "score minus best control",
         ))  # fmt: skip
-    if lines:
-        text = "".join(f"{line}\n" for line in lines)
-        program = start_of((), _STUDY, _RUN)
-        program += _MADE.format(text=text, name=source.checkpoint)
-    else:
-        program = start_of((), _RESOLVE, f"{_STUDY}, studies_of")
-        program += _FOUND.format(name=source.checkpoint, edits=source.edits, folder=folder)
+    program = start_of((), _RESOLVE, f"{_STUDY}, studies_of")
+    program += _FOUND.format(name=source.checkpoint, edits=source.edits, folder=folder)
     program += "".join(_ROLE.format(role=role.name, kind=kind) for kind in arrays)
     best = max(
         (each for head in study.heads if (each := study.finding(role, head))),
@@ -65,12 +51,7 @@ def role_exhibit(
     return Exhibit(
         name_of(role), f"Heads in the role: {role.title}",
         f"Share of trials in which a head does this, minus the best control. Best: "
-        f"{place_of(best.head)}, {best.score:.3f} of {best.pairs:,}, control {best.bar:.3f}. "
+        f"{best.head.off.place}, {best.score:.3f} of {best.pairs:,}, control {best.bar:.3f}. "
         f"Corpus: {study.corpus}, {study.n_sentences:,} sentences.",
         tuple(panels), arrays, program, facts={"Checkpoint": study.checkpoint},
     )  # fmt: skip
-
-
-def place_of(head: Head) -> str:
-    """Return where a head is, in words."""
-    return head.off.place

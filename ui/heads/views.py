@@ -19,7 +19,7 @@ from transformer.checkpoint.snapshots import readable_history
 from transformer.errors import InputError
 from transformer.study.examples import Example, as_sentence, examples
 from transformer.study.importance import agreement
-from transformer.study.records import Finding, Kept, Role
+from transformer.study.records import Kept, Role
 from transformer.study.roles import words_of
 from transformer.study.where import Look
 from transformer.trace.removals import Head
@@ -31,7 +31,7 @@ from ui.core.view import View
 from ui.core.widgets import bound, choose_one, fill
 from ui.export.download import download_button, source_of
 from ui.frame.pages import open_page
-from ui.heads.choice import ANY, OWN, THINGS, HeadsChoice, choose_head, own_lines
+from ui.heads.choice import ANY, OWN, THINGS, HeadsChoice, choose_head
 from ui.heads.exhibits import name_of, role_exhibit
 from ui.work.cache import drawn
 from ui.work.models import load
@@ -87,11 +87,10 @@ def role_of(opened: Opened, head: Head) -> Role:
 
 
 def offer(view: View, opened: Opened, role: Role) -> None:
-    """Draw the download of a role's scores, if any head was measured."""
-    if any(opened.study.finding(role, head) for head in opened.study.heads):
-        lines = own_lines() if opened.name == OWN else ()
+    """Draw the download of a role's scores, if any head was measured in a study that is kept."""
+    if opened.name != OWN and any(opened.study.finding(role, head) for head in opened.study.heads):
         download_button(
-            partial(role_exhibit, opened.study, role, source_of(view), opened.name, lines),
+            partial(role_exhibit, opened.study, role, source_of(view), opened.name),
             key="role", name=name_of(role),
         )  # fmt: skip
 
@@ -157,24 +156,9 @@ def about_table(opened: Opened, role: Role | None) -> str:
     best = max(found, key=lambda each: each.margin)
     named = sum(each.named for each in found)
     return (
-        f"Best for **{plain(role.title)}**: {best.head.off.place}, {verdict(best)} The role is "
-        f"named for {count(named, 'head')}. Below each score: points above the best control."
+        f"Best: **{best.head.off.place}**, {plain(in_words(best))} The role is **named** for "
+        f"{count(named, 'head')}. Below each score: points above the best control."
     )
-
-
-def verdict(finding: Finding) -> str:
-    """Return a finding's numbers, and whether it is named, in words."""
-    said = (
-        f"{percent(finding.score)} of {finding.pairs:,} "
-        f"({percent(finding.low)} to {percent(finding.high)}), where the best control reaches "
-        f"{percent(finding.bar)}"
-    )
-    if finding.named:
-        return f"{said}."
-    short = finding.bar - finding.low
-    if short > 0:
-        return f"{said}: **not named**, the interval begins {100 * short:.1f} points too low."
-    return f"{said}: **not named**, p = {finding.p:.2g} after Holm's correction."
 
 
 def draw_head_box(opened: Opened, head: Head) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 from figures.labels import percent
 from transformer.study.records import Finding, Study
@@ -18,21 +19,6 @@ _WITHOUT = (
     ("those where it fails, and some at random", "only those with the largest weights"),
     ("some are found by chance", "the largest of them is surely real"),
 )
-
-
-def first_head(scene: Scene) -> Found:
-    """The score of the head that is farthest above every control."""
-    return _doing(scene, 0)
-
-
-def second_head(scene: Scene) -> Found:
-    """The score of the best control of the next head, of another role."""
-    return _doing(scene, 1)
-
-
-def third_head(scene: Scene) -> Found:
-    """The score of the third."""
-    return _doing(scene, 2)
 
 
 def thought_to(scene: Scene) -> Found:
@@ -59,7 +45,8 @@ def clearest(study: Study) -> list[Finding]:
     return sorted(best.values(), key=lambda each: (each.named, each.margin), reverse=True)
 
 
-def _doing(scene: Scene, place: int) -> Found:
+def _doing(scene: Scene, *, place: int) -> Found:
+    """The score of a head that is farthest above every control, each of another role."""
     found = clearest(scene.study) if scene.study else []
     if scene.study is None or len(found) <= place:
         return _unstudied(place)
@@ -68,6 +55,9 @@ def _doing(scene: Scene, place: int) -> Found:
     said = _said(scene.study, finding)
     form = "" if finding.named else "null"
     return Found(*numbers(finding.score, wrong[:4], percent), said, _settings(finding), form)
+
+
+first_head, second_head, third_head = (partial(_doing, place=place) for place in range(3))
 
 
 def _expected(study: Study) -> Finding | None:
