@@ -293,6 +293,20 @@ def test_a_tree_is_read_with_pointer_and_keys(open_page: OpenPage, app: str) -> 
     until_the_url_says(page, node=str(held + 1))  # the node before it is said first
 
 
+def test_a_phrase_that_may_be_wrong_looks_so(open_page: OpenPage, app: str) -> None:
+    sentence = "I saw the man with the telescope that my aunt bought in Rome last year."
+    page = open_page(f"{app}/parsing?opening=0&checkpoint=parsing-gum&sentence={sentence}")
+    phrases = page.locator(".parse .node:not(.tag)")
+    expect(phrases.first).to_be_visible()
+    found = phrases.evaluate_all(
+        "all => all.map((each) => [each.getAttribute('aria-label').split(', ').at(-1),"
+        " each.querySelector('.sure')?.textContent ?? '100%'])"
+    )
+    assert all(spoken == written for spoken, written in found)
+    doubtful = sum(int(written[:-1]) < 90 for _, written in found[1:])
+    assert doubtful and page.locator(".parse path.unsure").count() == doubtful
+
+
 def test_the_split_is_a_sum(open_page: OpenPage, address: str, tiny_translator: Translator) -> None:
     query = "sentence=A%20dog%20runs.&part=model&head=2&split=decoder"
     page = open_page(f"{address}/positions?{query}", "dark")
