@@ -259,5 +259,17 @@ def test_the_toy_needs_one_head_and_its_positions() -> None:
 
     assert share() == 1
     assert share("no positions") == 0
-    heads = [share(f"off cross.{layer}.{head}") for layer in (1, 2) for head in (1, 2)]
-    assert 0 in heads
+    heads = {f"off cross.{layer}.{head}": share(f"off cross.{layer}.{head}")
+             for layer in (1, 2) for head in (1, 2)}  # fmt: skip
+    assert 0 in heads.values()
+    # A head whose slice of W_O is 0 does nothing, so nothing changes without it.
+    dead = max(heads, key=heads.__getitem__)
+    edit = parse_edit(dead)
+    block = toy.model.attention_block("cross", edit.layer or 0)
+    start = (edit.index or 0) * block.d_v
+    with torch.no_grad():
+        block.w_o.weight[:, start : start + block.d_v] = 0
+    toy.repack()
+    before, after = (each.trace("badcafe", beam_size=1) for each in (toy, toy.edited(dead)))
+    assert before.predicted_ids == after.predicted_ids
+    assert after.log_probs == pytest.approx(before.log_probs, abs=1e-6)
