@@ -28,6 +28,8 @@ from transformer.types import ATTENTION_KINDS, AttentionKind, Floats, Report
 _MOST_NUMBERS = 16_000_000
 #: Translations in a batch, and heads that are measured at once in a round of pruning.
 _PAIRS, _CANDIDATES = 25, 4
+#: Most translations for which each round measures all heads.
+_FEW = 8
 
 Row = TypeVar("Row")
 
@@ -237,8 +239,9 @@ def pruned(
 ) -> Iterator[Pruned]:
     """Take heads out one after the other, those that harm the translations least first.
 
-    A head hardly ever harms less once others are gone. So in each round heads are measured again in
-    the order of their last harm, until one harms less than all others did before.
+    All heads left are measured again in each round. For more than `_FEW` translations that takes
+    too long: they are in the order of their last harm, until one harms less than all others did
+    before, which misses heads that harm less once others are gone.
 
     Args:
         after: what was yielded before a stop; the rest is what it would have been.
@@ -261,7 +264,7 @@ def pruned(
             if fresh and max(fresh.values()) >= max(harms[head] for head in stale):
                 break
             some = sorted(stale, key=harms.__getitem__, reverse=True)
-            some = some[: _CANDIDATES if gone else None]
+            some = some[: _CANDIDATES if gone and len(pairs) > _FEW else None]
             sums = total_log_prob(model, pairs, [(*gone, head) for head in some], excluded, report)
             fresh |= {head: each - now for head, each in zip(some, sums, strict=True)}
         harms |= fresh

@@ -55,7 +55,7 @@ def draw_pruning(view: View) -> None:
     """
     st.subheader("How many heads can go?", anchor=False)
     st.markdown(
-        "Heads go one after the other, always the one that harms the translation least. Random "
+        "Heads go one after the other, the least harmful first. Random "
         "orders show what chance would do. **Choose a point to open the model there.**"
     )
     edited, view = view, view.original
