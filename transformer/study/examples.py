@@ -125,13 +125,13 @@ def _trials(study: Study, pairs: Pairs, role: Role, head: Head) -> tuple[Ints, I
     elif role.name == "diagonal":
         line = queries * (sizes - 1) / np.maximum(np.repeat(lengths, lengths) - 1, 1)
         right = np.abs(keys - line) <= 1
-    elif role.name == "first":
+    elif role.name == "first" and not (kind == "decoder_self" or len(study.kinds) == 1):
         seen, wanted = queries > (1 if kind != "cross" else 0), np.zeros_like(keys)
         right = (keys == 0) & (weights > 127)
-    elif role.name in ("end", "diffuse"):
+    elif role.name in ("first", "end", "diffuse"):  # the first token is `<s>` there, no word
         rest = 255 - weights - own
         strength = np.abs(rest - 127)
-        right = rest > 127 if role.name == "end" else weights * sizes < 2 * 255
+        right = weights * sizes < 2 * 255 if role.name == "diffuse" else rest > 127
     else:  # "marks" or "rarest"
         sentence = np.repeat(np.arange(len(lengths)), lengths)
         words = [each.keys(kind) for each in study.sentences]

@@ -139,3 +139,14 @@ def test_a_kept_sentence_has_its_words_in_the_parts_of_its_text() -> None:
     assert as_sentence(KEPT[0]).chunks == (0, 1, 2, 3, 3)
     assert as_sentence(replace(KEPT[0], words=("a", "b"), text="a b")).chunks == (0, 1)
     assert as_sentence(Kept("a", ("do", "n't"), text="don't")).chunks == (0, 0)
+
+
+def test_the_first_token_of_a_decoder_is_no_word(study: Study) -> None:
+    looks, head = study.looks["encoder_self"], Head("decoder_self", 0, 0)
+    other = replace(study, looks={"decoder_self": looks}, heads=(head,), sentences=tuple(
+        replace(each, target=each.words) for each in study.sentences
+    ))  # fmt: skip
+    assert looks.own is not None
+    for each in examples(other, {}, Role("first", "first"), head, most=9).best:
+        at = looks.starts[each.sentence] + each.query
+        assert int(looks.weights[0, 0, at]) + int(looks.own[0, 0, at]) < 128
