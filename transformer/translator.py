@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Sequence
-from operator import attrgetter
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Unpack, cast
-
-import torch
 
 from transformer.checkpoint.folder import Checkpoint, check_pieces, load_checkpoint
 from transformer.checkpoint.means import read_means
@@ -18,10 +15,9 @@ from transformer.edits.language import Edit, Edits, parse_edits
 from transformer.edits.means import head_means
 from transformer.edits.model import Means, edited
 from transformer.errors import CheckpointError, InputError
-from transformer.execution import Begin, EachLayer, Execution, Executions
-from transformer.hooks import Chain, Hook, as_hooks
-from transformer.model import Encoded, Transformer
-from transformer.search.beam import Found, search
+from transformer.execution import Executions
+from transformer.hooks import Hook
+from transformer.model import Transformer
 from transformer.search.decoding import (
     PAPER_DECODING,
     Decoding,
@@ -29,26 +25,23 @@ from transformer.search.decoding import (
     default_extra_length,
 )
 from transformer.search.reader import EXTRA_LENGTH, Ids, Reader, Source
-from transformer.search.records import NO_TRANSLATION, Translation
+from transformer.search.records import Translation
 from transformer.search.request import (
-    BATCH_TOKENS,
-    MOST_LOGITS,
     Progress,
     RecordOptions,
     SearchOptions,
     SearchRequest,
-    by_batches,
-    layer_progress,
     search_request,
 )
 from transformer.search.sampling import Sampling
 from transformer.text.tokenizer import Tokenized, Tokenizer
-from transformer.trace.building import ForcingGap, padded, trace_search, trace_targets
+from transformer.trace.batches import Batches
+from transformer.trace.building import forcing_gap
 from transformer.trace.lens import later_layers_skipped
 from transformer.trace.records import Pair, Stream, Trace
-from transformer.trace.stream import record_stream, with_states
+from transformer.trace.stream import record_stream
 from transformer.trace.tracer import Ability
-from transformer.trees.grammar import TreeGrammar, symbols_of
+from transformer.trees.grammar import symbols_of
 from transformer.types import ATTENTION_KINDS, AttentionKind
 
 __all__ = ["CheckpointError", "InputError", "Sampling", "Translator", "available_devices"]
@@ -97,7 +90,6 @@ class Translator:
         """
         self.device = resolve_device(device).type
         self.model, self.config = model.to(self.device).eval(), model.config
-        self._executions = Executions(self.model)
         self.edits: tuple[Edit, ...] = ()
         self._original: Translator | None = None  # of an edited one
         self._means: Means | None = None
@@ -106,9 +98,8 @@ class Translator:
         self.max_tokens = max_tokens
         if model.config.positions in ("learned", "stored"):
             self.max_tokens = min(max_tokens, model.config.max_positions)
-        self._symbols = symbols_of(tokenizer.target.pieces, model.config.eos_id)
-        if not follow_grammar:
-            self._symbols = None
+        symbols = symbols_of(tokenizer.target.pieces, model.config.eos_id)
+        self._batches = Batches(Executions(self.model), symbols if follow_grammar else None)
         self._reader = Reader(model.config, tokenizer, self.max_tokens, extra_length)
 
     @classmethod
@@ -174,18 +165,14 @@ class Translator:
         chosen, original = parse_edits((*self.edits, *edits)), self._original or self
         means = means or self._means
         if sentences:
-            pairs = [
-                (each.src_ids, each.tgt_ids)
-                for start in range(0, len(sentences), 50)
-                for each in original.traces(sentences[start : start + 50], 1, top_k=1)
-            ]
-            means = head_means(original.model, pairs)
+            own = original.traces(sentences, 1, top_k=1, maps=False)
+            means = head_means(original.model, [(each.src_ids, each.tgt_ids) for each in own])
         elif means is None and self.path and any(each.verb == "mean" for each in chosen):
             means = read_means(ModelRef.of(self.path), self.config)
         new = copy.copy(original)
         new.edits, new._original, new._means = chosen, original, means
         new.model = edited(original.model, chosen, means)
-        new._executions = Executions(new.model)
+        new._batches = Batches(Executions(new.model), original._batches.symbols)
         shift = next((int(e.value or 0) for e in chosen if e.verb == "shift positions"), 0)
         if self.config.positions in ("learned", "stored"):
             new.max_tokens = min(original.max_tokens, self.config.max_positions - shift)
@@ -200,7 +187,7 @@ class Translator:
 
     def repack(self) -> None:
         """Copy the model's weights anew, after writing to them in a way PyTorch does not count."""
-        self._executions.repack()
+        self._batches.executions.repack()
 
     def lacks(self, ability: Ability) -> str | None:
         """Return why an ability is missing (`transformer.trace.tracer`): None, as none is."""
@@ -261,19 +248,7 @@ class Translator:
         sources = of._reader.sources(sentences)
         for source in sources:  # of which none may be too short for the prefix
             request.limit(source)
-        decode = self.tokenizer.target.decode
-
-        def run(batch: Sequence[int]) -> list[Translation]:
-            execution = of._executions.choose(hooks, batch, len(sources))
-            chosen = [sources[index] for index in batch]
-            _, found = of._search(execution, chosen, request)
-            return [
-                Translation.of(each.hypotheses[0], decode, source.unknown_text)
-                for source, each in zip(chosen, found, strict=True)
-            ]
-
-        lengths, n_rows = [len(each.ids) for each in sources], request.settings.beam_size
-        return by_batches(lengths, n_rows, run, on_translated, blank=NO_TRANSLATION)
+        return of._batches.translate(sources, request, hooks, on_translated)
 
     def score(
         self,
@@ -292,9 +267,10 @@ class Translator:
 
         Returns: one translation per sentence, in order, its `</s>` scored last.
         """
-        of, made = self._with(edits), attrgetter("translation")
+        of = self._with(edits)
         request = of._request(1, alpha, cast(RecordOptions, {**options, "maps": False}), 1)
-        return of._each(sentences, targets, request, hooks, on_scored, made)
+        found = of._batches.trace(sentences, targets, request, hooks, on_scored)
+        return [each.translation for each in found]
 
     def from_encoder_layers(
         self,
@@ -347,8 +323,7 @@ class Translator:
         """
         of, targets = self._with(edits), None if target is None else [target]
         request = of._request(beam_size, alpha, options, top_k)
-        found: Trace = of._each([sentence], targets, request, hooks, None)[0]
-        return found
+        return of._batches.trace([sentence], targets, request, hooks)[0]
 
     def traces(
         self,
@@ -375,7 +350,7 @@ class Translator:
         """
         of = self._with(edits)
         request = of._request(beam_size, alpha, options, top_k)
-        return of._each(sentences, targets, request, hooks, on_traced)
+        return of._batches.trace(sentences, targets, request, hooks, on_traced)
 
     def trace_bytes(
         self,
@@ -389,52 +364,7 @@ class Translator:
     ) -> int:
         """Return the most bytes that `traces` of these arguments could record; no model runs."""
         request = self._request(beam_size, alpha, options, top_k)
-        return request.record_bytes(*self._pairs(sentences, targets, request))
-
-    def _pairs(
-        self,
-        sentences: Iterable[str | Ids],
-        targets: Iterable[str | Ids] | None,
-        request: SearchRequest,
-    ) -> tuple[list[Source], list[list[int]] | None]:
-        """Read sentences, and their targets if there are any."""
-        sources = self._reader.sources(sentences, blank=False)
-        if targets is None:
-            return sources, None
-        if request.forced:
-            raise InputError("give a target or a prefix, not both")
-        return sources, self._reader.targets(targets, len(sources))
-
-    def _each(
-        self,
-        sentences: Iterable[str | Ids],
-        targets: Iterable[str | Ids] | None,
-        request: SearchRequest,
-        hooks: Hook | None,
-        progress: Progress | None,
-        made: Callable[[Trace], Any] = lambda trace: trace,
-    ) -> list[Any]:
-        """Trace sentences batch by batch, and return what `made` makes of each trace."""
-        sources, given = self._pairs(sentences, targets, request)
-        request.check_record(sources, given)
-
-        def run(batch: Sequence[int]) -> list[Any]:
-            execution = self._executions.choose(hooks, batch, len(sources))
-            chosen = [sources[index] for index in batch]
-            if given is None:
-                found = self._traced(execution, chosen, request)
-            else:
-                found = self._followed(execution, chosen, [given[n] for n in batch], request)
-            if request.states:
-                own = None if hooks is None else as_hooks(hooks).for_rows(batch)
-                found = with_states(self.model, found, request.states, own)
-            return list(map(made, found))
-
-        lengths, n_rows = [len(each.ids) for each in sources], request.settings.beam_size
-        if given is not None:
-            lengths = list(map(max, lengths, map(len, given)))
-            n_rows = -(-BATCH_TOKENS * self.config.target_vocab_size // MOST_LOGITS)
-        return by_batches(lengths, n_rows, run, progress)
+        return request.record_bytes(*request.read(sentences, targets))
 
     def forcing_gap(
         self, trace: Trace, *, hooks: Hook | None = None, progress: Progress | None = None
@@ -447,15 +377,7 @@ class Translator:
             hooks: those that the trace was made with.
             progress: called with (layer, layers) of the decoder; may raise to stop.
         """
-        gap = ForcingGap(trace)
-        begin = layer_progress(progress, self.config.n_decoder_layers)
-        with torch.inference_mode():
-            src = torch.tensor([trace.src_ids], device=self.device)  # [1, S]
-            tgt_in = torch.tensor([trace.tgt_ids], device=self.device)  # [1, T]
-            encoded = self._executions.choose(hooks).encode(src)
-            every = Chain(EachLayer(begin), hooks, gap)
-            self.model.decode(tgt_in, encoded, hooks=every)
-        return gap.largest
+        return forcing_gap(self._batches.executions, trace, hooks, progress)
 
     def stream(self, trace: Trace, *, hooks: Hook | None = None) -> Stream:
         """Record the residual stream, and the neurons, for a trace of this translator.
@@ -482,64 +404,3 @@ class Translator:
         return search_request(
             self._reader, decoding.beam_size, decoding.alpha, options, top_k=top_k
         )
-
-    def _followed(
-        self,
-        execution: Execution,
-        sources: Sequence[Source],
-        targets: Sequence[Sequence[int]],
-        request: SearchRequest,
-    ) -> list[Trace]:
-        n_layers = self.config.n_encoder_layers + self.config.n_decoder_layers
-        begin, target = layer_progress(request.progress, n_layers), self.tokenizer.target
-        with torch.inference_mode():
-            encoded = self._encode(execution, sources, begin, need_weights=request.maps)
-            return list(trace_targets(execution, sources, encoded, targets, request, target, begin))
-
-    def _traced(
-        self, execution: Execution, sources: Sequence[Source], request: SearchRequest
-    ) -> list[Trace]:
-        encoded, found = self._search(execution, sources, request)
-        target = self.tokenizer.target
-        return [
-            trace_search(source, encoded, each, request, target, index=index)
-            for index, (source, each) in enumerate(zip(sources, found, strict=True))
-        ]
-
-    def _search(
-        self, execution: Execution, sources: Sequence[Source], request: SearchRequest
-    ) -> tuple[Encoded, list[Found]]:
-        """Search a batch, with attention if the request records it."""
-        record, progress = request.settings.record and request.maps, request.progress
-        limits = [request.limit(source) for source in sources]
-
-        def begin() -> None:
-            if progress is not None:
-                progress(0, max(limits))
-
-        grammars = None
-        if self._symbols is not None:  # the trees that each source may become
-            grammars = [TreeGrammar(self._symbols, source.ids[:-1]) for source in sources]
-        with torch.inference_mode():
-            encoded = self._encode(execution, sources, begin, need_weights=record)
-            found = search(
-                execution.steps(encoded, need_weights=record),
-                limits,
-                request.settings,
-                prefixes=[request.forced] * len(sources),
-                src_lengths=[len(source.ids) for source in sources],
-                grammars=grammars,
-                piece=self._piece,
-                progress=progress,
-            )
-        return encoded, found
-
-    def _encode(
-        self, execution: Execution, sources: Sequence[Source], begin: Begin, *, need_weights: bool
-    ) -> Encoded:
-        rows = [torch.tensor(source.ids) for source in sources]
-        src = padded(rows, self.config.pad_id).to(self.device)  # [B, S]
-        return execution.encode(src, need_weights=need_weights, begin=begin)
-
-    def _piece(self, token: int, before: int) -> str:
-        return self.tokenizer.target.shown((token,), None if before < 0 else before)[0]

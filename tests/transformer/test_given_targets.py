@@ -165,7 +165,7 @@ def test_one_line_says_what_is_wrong(
 def test_memory_is_said_before_it_is_spent(
     translator: Translator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(translator, "_executions", None)  # no model runs
+    monkeypatch.setattr(translator, "_batches", None)  # no model runs
     sources, targets = zip(*PAIRS, strict=True)
     bare = translator.trace_bytes(sources, targets=targets, maps=False)
     whole = translator.trace_bytes(sources, targets=targets)

@@ -67,6 +67,17 @@ class SearchRequest:
         """Return the longest translation of a source, both including `</s>` (`Reader.limit`)."""
         return self.reader.limit(len(source.ids), self.max_length, self.forced)
 
+    def read(
+        self, sentences: Iterable[str | Ids], targets: Iterable[str | Ids] | None
+    ) -> tuple[list[Source], list[list[int]] | None]:
+        """Read sentences to record, none of them blank, and their targets if there are any."""
+        sources = self.reader.sources(sentences, blank=False)
+        if targets is None:
+            return sources, None
+        if self.forced:
+            raise InputError("give a target or a prefix, not both")
+        return sources, self.reader.targets(targets, len(sources))
+
     def record_bytes(self, sources: Sequence[Source], targets: Sequence[Ids] | None = None) -> int:
         """Return the most bytes that records of these sentences could take.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -11,15 +11,14 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from transformer.execution import Begin, Execution
-from transformer.hooks import Hooks, Site
+from transformer.execution import Begin, EachLayer, Execution, Executions
+from transformer.hooks import Chain, Hook, Hooks, Site
 from transformer.model import Encoded
 from transformer.search.beam import Found
 from transformer.search.reader import Source
 from transformer.search.records import SearchRecord, path_attention
-from transformer.search.request import SearchRequest
+from transformer.search.request import Progress, SearchRequest, layer_progress
 from transformer.search.scoring import best, entropy_nats, normalised
-from transformer.text.tokenizer import Tokenizer
 from transformer.trace.records import Trace
 from transformer.types import ATTENTION_KINDS, AttentionKind, Floats, Ints
 
@@ -124,13 +123,7 @@ def build_trace(
 
 
 def trace_search(
-    source: Source,
-    encoded: Encoded,
-    found: Found,
-    request: SearchRequest,
-    tokenizer: Tokenizer,
-    *,
-    index: int = 0,
+    source: Source, encoded: Encoded, found: Found, request: SearchRequest, *, index: int = 0
 ) -> Trace:
     """Join the recorded maps of a search along its best hypothesis.
 
@@ -157,7 +150,7 @@ def trace_search(
     return _trace(
         source,
         encoded,
-        tokenizer,
+        request,
         Predictions(first.ids, np.array(first.log_probs, dtype=np.float32), *tops),
         maps,
         index,
@@ -176,7 +169,6 @@ def trace_targets(
     encoded: Encoded,
     targets: Sequence[Sequence[int]],
     request: SearchRequest,
-    tokenizer: Tokenizer,
     begin: Begin | None = None,
 ) -> Iterator[Trace]:
     """Teacher forcing: the decoder reads targets in one pass, shifted right (section 3.1).
@@ -187,8 +179,8 @@ def trace_targets(
         begin: called before each layer.
     """
     settings = request.settings
-    rows = [torch.tensor([settings.bos_id, *target[:-1]]) for target in targets]
-    tgt_in = padded(rows, request.reader.config.pad_id).to(encoded.memory.device)  # [B, T]
+    rows = ([settings.bos_id, *target[:-1]] for target in targets)
+    tgt_in = padded(rows, request.reader.config.pad_id, encoded.memory.device)
     decoded, logits = execution.read(tgt_in, encoded, begin, need_weights=request.maps)
     for index, (source, target) in enumerate(zip(sources, targets, strict=True)):
         n, m, maps = len(target), len(source.ids), dict[AttentionKind, Floats]()
@@ -200,7 +192,7 @@ def trace_targets(
         yield _trace(
             source,
             encoded,
-            tokenizer,
+            request,
             predicted,
             maps,
             index,
@@ -210,21 +202,21 @@ def trace_targets(
         )
 
 
-def padded(rows: Sequence[Tensor], pad_id: int) -> Tensor:
+def padded(rows: Iterable[Sequence[int]], pad_id: int, device: torch.device) -> Tensor:
     """Return rows of ids as [B, n], padded at the end."""
-    return pad_sequence(list(rows), batch_first=True, padding_value=pad_id)
+    return pad_sequence([torch.tensor(row) for row in rows], True, pad_id).to(device)
 
 
 def _trace(
     source: Source,
     encoded: Encoded,
-    tokenizer: Tokenizer,
+    request: SearchRequest,
     predicted: Predictions,
     maps: dict[AttentionKind, Floats],
     index: int,
     **rest: Any,
 ) -> Trace:
-    n_source = len(source.ids)
+    n_source, tokenizer = len(source.ids), request.reader.tokenizer.target
     if encoded.attention is not None:
         maps["encoder_self"] = to_array(encoded.attention[:, index, :, :n_source, :n_source])
     return build_trace(
@@ -243,26 +235,31 @@ def _trace(
     )
 
 
-class ForcingGap(Hooks):
-    """Compares a trace's decoder maps with the weights of one pass over its translation.
-
-    A search records step by step, with a cache and many rows. Teacher forcing (section 3.1) gives
-    the same up to rounding. Only one layer's maps are in memory at a time.
-
-    Attributes:
-        largest: the largest difference so far.
-    """
+class _Gap(Hooks):
+    """The largest difference of a trace's decoder maps to those of a pass, a layer at a time."""
 
     def __init__(self, trace: Trace) -> None:
         self.trace, self.largest = trace, 0.0
 
     def wants(self, site: Site) -> bool:
-        """Return True for the decoder's weights."""
         return site.stack == "decoder" and site.name == "weights"
 
-    def __call__(self, site: Site, value: Tensor) -> Tensor:
-        """Compare one row's weights [1, H, T, S]."""
+    def __call__(self, site: Site, value: Tensor) -> Tensor:  # [1, H, T, S]
         assert site.kind is not None and site.layer is not None
         recorded = self.trace.attention(site.kind)[site.layer]
         self.largest = max(self.largest, float(np.abs(to_array(value[0]) - recorded).max()))
         return value
+
+
+def forcing_gap(
+    executions: Executions, trace: Trace, hooks: Hook | None, progress: Progress | None
+) -> float:
+    """Compare a trace with teacher forcing (section 3.1), see `Translator.forcing_gap`."""
+    gap, model = _Gap(trace), executions.model
+    begin = layer_progress(progress, model.config.n_decoder_layers)
+    ids, device = (trace.src_ids, trace.tgt_ids), model.generator.weight.device
+    with torch.inference_mode():
+        src, tgt_in = (torch.tensor([each], device=device) for each in ids)  # [1, S], [1, T]
+        encoded = executions.choose(hooks).encode(src)
+        model.decode(tgt_in, encoded, hooks=Chain(EachLayer(begin), hooks, gap))
+    return gap.largest

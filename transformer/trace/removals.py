@@ -13,14 +13,13 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 
 from transformer.edits.language import PLACES, Edit, Edits, Verb, off_edits, parse_edits
 from transformer.edits.model import Means, edited
 from transformer.hooks import HeadGates
 from transformer.model import Encoded, Transformer
 from transformer.search.scoring import normalised
-from transformer.trace.building import to_array
+from transformer.trace.building import padded, to_array
 from transformer.trace.records import Needs, Pair, StackName, Trace
 from transformer.types import ATTENTION_KINDS, AttentionKind, Floats, Report
 
@@ -328,19 +327,15 @@ def _log_probs(
     def gates(sets: Sequence[Collection[Edit]]) -> HeadGates | None:
         return gates_of(model, [list(each) for each in sets], n) if any(sets) else None
 
-    def padded(rows: Iterable[Sequence[int]], times: int, value: int = pad) -> Tensor:
-        ids = pad_sequence([torch.tensor(row) for row in rows], True, value)
-        return ids.repeat(times, 1).to(device)
-
     with torch.inference_mode():
-        src = padded((each.src_ids for each in pairs), len(encoders))
+        src = padded((each.src_ids for each in pairs), pad, device).repeat(len(encoders), 1)
         encoded = model.encode(src, hooks=gates(encoders))
         rows = torch.tensor([encoders.index(each) * n + k for each in read for k in range(n)])
         memory, mask = encoded.memory[rows.to(device)], encoded.src_mask
         encoded = Encoded(memory, None if mask is None else mask[rows.to(device)])
-        tgt_in = padded((each.tgt_ids for each in pairs), len(sets))
+        tgt_in = padded((each.tgt_ids for each in pairs), pad, device).repeat(len(sets), 1)
         states = model.decode(tgt_in, encoded, hooks=gates(sets)).hidden  # [R B, T, d_model]
-        ids = padded((each.predicted_ids for each in pairs), len(sets), -1)
+        ids = padded((each.predicted_ids for each in pairs), -1, device).repeat(len(sets), 1)
         found = torch.stack([
             normalised(model.logits(each), excluded).gather(1, wanted.clamp(min=0)[:, None])[:, 0]
             for each, wanted in zip(states, ids, strict=True)

@@ -8,7 +8,7 @@ lowers others.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 import torch
@@ -68,13 +68,10 @@ def with_states(
               *("v" for name in names if name == "value_norms")}  # fmt: skip
     record = Record(lambda site: site.name in wanted)
     every, device = Chain(hooks, record), model.generator.weight.device
-
-    def rows(ids: Iterable[Sequence[int]]) -> Tensor:
-        return padded([torch.tensor(each) for each in ids], model.config.pad_id).to(device)
-
+    pad = model.config.pad_id
     with torch.inference_mode():
-        encoded = model.encode(rows(trace.src_ids for trace in traces), hooks=every)
-        model.decode(rows(trace.tgt_ids for trace in traces), encoded, hooks=every)
+        encoded = model.encode(padded((each.src_ids for each in traces), pad, device), hooks=every)
+        model.decode(padded((each.tgt_ids for each in traces), pad, device), encoded, hooks=every)
     return [
         dataclasses.replace(trace, states=_states(record, row, trace, names))
         for row, trace in enumerate(traces)

@@ -225,19 +225,16 @@ def test_a_search_computes_what_a_pass_over_its_result_does(
     """A step at a time with a cache, in batches, beams and both executions."""
     translator = Translator(uneven_model(tiny_tokenizer), tiny_tokenizer, device="cpu")
     other = translator.edited(edits)
-    assert isinstance(other._executions.choose(), way)
+    assert isinstance(other._batches.executions.choose(), way)
     for trace in other.traces(SENTENCES[:5], beam_size=3, max_length=9):
         assert trace.tgt_ids
         if "no mask" not in edits:
             assert other.forcing_gap(trace) < 1e-5
-    plain = Reference(other.model)
+    fast = other._batches.executions.choose()
     encoded = other.model.encode(SRC[:1])
-    torch.testing.assert_close(other._executions.choose().encode(SRC[:1]).memory, encoded.memory,
-                               **CLOSE)  # fmt: skip
-    _, logits = plain.read(TGT[:1], encoded)
-    torch.testing.assert_close(
-        other._executions.choose().read(TGT[:1], encoded)[1], logits, **CLOSE
-    )
+    torch.testing.assert_close(fast.encode(SRC[:1]).memory, encoded.memory, **CLOSE)
+    _, logits = Reference(other.model).read(TGT[:1], encoded)
+    torch.testing.assert_close(fast.read(TGT[:1], encoded)[1], logits, **CLOSE)
 
 
 def test_edits_of_a_translator_add_up(tiny_translator: Translator) -> None:

@@ -159,7 +159,7 @@ def test_imported_models_take_edits(kind: str, edits: str, imported: dict[str, P
     sources, targets = ([rng.choice(ids, n).tolist() for n in (5, 2)] for _ in range(2))
     check(original, parse_edits(edits), sources, targets, 1)
     fast = not any(verb in edits for verb in ("cut", "skip"))
-    assert isinstance(original.edited(edits, sentences=["a b"])._executions.choose(),
+    assert isinstance(original.edited(edits, sentences=["a b"])._batches.executions.choose(),
                       Fast if fast else Reference)  # fmt: skip
 
 

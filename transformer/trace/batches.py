@@ -1,0 +1,133 @@
+"""Sentences run side by side: translated, or traced along a search or a given translation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+
+from transformer.execution import Begin, Execution, Executions
+from transformer.hooks import Hook, as_hooks
+from transformer.model import Encoded
+from transformer.search.beam import Found, search
+from transformer.search.reader import Ids, Source
+from transformer.search.records import NO_TRANSLATION, Translation
+from transformer.search.request import (
+    BATCH_TOKENS,
+    MOST_LOGITS,
+    Progress,
+    SearchRequest,
+    by_batches,
+    layer_progress,
+)
+from transformer.trace.building import padded, trace_search, trace_targets
+from transformer.trace.records import Trace
+from transformer.trace.stream import with_states
+from transformer.trees.grammar import Symbols, TreeGrammar
+
+
+@dataclass(frozen=True)
+class Batches:
+    """Runs sentences of similar length together. It keeps no state between calls."""
+
+    executions: Executions
+    symbols: Symbols | None  # of a model that may write nothing but trees of its source
+
+    def translate(
+        self,
+        sources: Sequence[Source],
+        request: SearchRequest,
+        hooks: Hook | None,
+        progress: Progress | None,
+    ) -> list[Translation]:
+        """Search for a translation of each source; a blank one gets an empty one.
+
+        Args: progress: called with (sentences done, sentences in all) after each batch.
+        """
+        decode = request.reader.tokenizer.target.decode
+
+        def run(batch: Sequence[int]) -> list[Translation]:
+            execution = self.executions.choose(hooks, batch, len(sources))
+            chosen = [sources[index] for index in batch]
+            _, found = self._search(execution, chosen, request)
+            return [
+                Translation.of(each.hypotheses[0], decode, source.unknown_text)
+                for source, each in zip(chosen, found, strict=True)
+            ]
+
+        lengths, n_rows = [len(each.ids) for each in sources], request.settings.beam_size
+        return by_batches(lengths, n_rows, run, progress, blank=NO_TRANSLATION)
+
+    def trace(
+        self,
+        sentences: Iterable[str | Ids],
+        targets: Iterable[str | Ids] | None,
+        request: SearchRequest,
+        hooks: Hook | None,
+        progress: Progress | None = None,
+    ) -> list[Trace]:
+        """Trace sentences along their targets, or along a search if there are none.
+
+        Args: progress: see `translate`.
+        """
+        sources, given = request.read(sentences, targets)
+        request.check_record(sources, given)
+        model, config = self.executions.model, request.reader.config
+
+        def run(batch: Sequence[int]) -> list[Trace]:
+            execution = self.executions.choose(hooks, batch, len(sources))
+            chosen = [sources[index] for index in batch]
+            if given is None:
+                encoded, searched = self._search(execution, chosen, request)
+                found = [
+                    trace_search(source, encoded, each, request, index=index)
+                    for index, (source, each) in enumerate(zip(chosen, searched, strict=True))
+                ]
+            else:
+                n_layers = config.n_encoder_layers + config.n_decoder_layers
+                begin = layer_progress(request.progress, n_layers)
+                rows = [given[index] for index in batch]
+                with torch.inference_mode():
+                    encoded = self._encode(execution, chosen, begin, request.maps)
+                    found = list(trace_targets(execution, chosen, encoded, rows, request, begin))
+            own = None if hooks is None else as_hooks(hooks).for_rows(batch)
+            return with_states(model, found, request.states, own)
+
+        lengths, n_rows = [len(each.ids) for each in sources], request.settings.beam_size
+        if given is not None:
+            lengths = list(map(max, lengths, map(len, given)))
+            n_rows = -(-BATCH_TOKENS * config.target_vocab_size // MOST_LOGITS)
+        return by_batches(lengths, n_rows, run, progress)
+
+    def _search(
+        self, execution: Execution, sources: Sequence[Source], request: SearchRequest
+    ) -> tuple[Encoded, list[Found]]:
+        """Search a batch, with attention if the request records it."""
+        record, progress = request.settings.record and request.maps, request.progress
+        limits = [request.limit(source) for source in sources]
+        begin = None if progress is None else partial(progress, 0, max(limits))
+        shown, grammars = request.reader.tokenizer.target.shown, None
+        if self.symbols is not None:  # the trees that each source may become
+            grammars = [TreeGrammar(self.symbols, source.ids[:-1]) for source in sources]
+        with torch.inference_mode():
+            encoded = self._encode(execution, sources, begin, record)
+            found = search(
+                execution.steps(encoded, need_weights=record),
+                limits,
+                request.settings,
+                prefixes=[request.forced] * len(sources),
+                src_lengths=[len(source.ids) for source in sources],
+                grammars=grammars,
+                piece=lambda token, before: shown((token,), None if before < 0 else before)[0],
+                progress=progress,
+            )
+        return encoded, found
+
+    def _encode(
+        self, execution: Execution, sources: Sequence[Source], begin: Begin | None, weights: bool
+    ) -> Encoded:
+        ids, model = (source.ids for source in sources), self.executions.model
+        src = padded(ids, model.config.pad_id, model.generator.weight.device)  # [B, S]
+        return execution.encode(src, need_weights=weights, begin=begin)
