@@ -124,16 +124,6 @@ def test_hooks_follow_the_sentences_and_edits_are_hooks(translator: Translator) 
         assert once == translator.edited(edits).translate(sources[1:2], max_length=8)[0]
 
 
-@pytest.mark.parametrize("how", [tuple, np.array, torch.tensor])
-def test_targets_may_be_ids(translator: Translator, how: Any) -> None:
-    source, target = PAIRS[0]
-    ids, spelled = (translator.tokenize(each).ids for each in (source, target))
-    (plain,) = translator.score([source], [target])
-    assert translator.score([how(ids)], [how(spelled)]) == [plain]
-    assert translator.score(iter([how([*ids, 2])]), iter([how([1, *spelled, 2])])) == [plain]
-    assert translator.score([], []) == []
-
-
 @pytest.mark.parametrize(
     ("arguments", "options", "message"),
     [
@@ -187,6 +177,8 @@ def test_memory_is_said_before_it_is_spent(
     with pytest.raises(InputError, match=r"GiB are allowed, so take maps=False or fewer sentences"):
         translator.traces(sources, targets=targets)
     translator.score(sources, targets)
+    with pytest.raises(InputError, match="take a smaller beam"):
+        translator.trace(sources[0], beam_size=64)
 
 
 def test_passes_over_targets_are_shared(tiny_translator: Translator) -> None:
@@ -198,3 +190,4 @@ def test_passes_over_targets_are_shared(tiny_translator: Translator) -> None:
     tiny_translator.score(sources, targets, hooks=record, on_scored=lambda *at: done.append(at))
     (passes,) = record.values.values()
     assert len(passes) == len(done) == 1 and done[-1] == (54, 54)
+    assert tiny_translator.score([], []) == tiny_translator.traces([]) == []

@@ -237,21 +237,6 @@ def test_hooks_work_step_by_step_with_a_cache(model: Transformer, explicit: bool
             torch.testing.assert_close(value, one_pass, **CLOSE)
 
 
-def test_many_heads_are_ablated_in_one_batch() -> None:
-    """Row i of the batch without head i, against one pass a head."""
-    config = CONFIGS["a decoder of its own shape"].replace(n_decoder_heads=5, n_decoder_layers=2)
-    model = random_model(config, seed=1)
-    src, tgt = SRC[:1].expand(5, -1), TGT[:1].expand(5, -1)
-    table = torch.ones(2, 5, 5)
-    table[1] = 1 - torch.eye(5)
-    gates = HeadGates(cross=table)
-    found = model.decode(tgt, model.encode(src, hooks=gates), hooks=gates).hidden
-    for head in range(5):
-        one = HeadGates.of(config, {("cross", 1, head): 0.0})
-        expected = model.decode(TGT[:1], model.encode(SRC[:1]), hooks=one).hidden
-        torch.testing.assert_close(found[head : head + 1], expected, **CLOSE)
-
-
 class Nowhere(Hooks):
     def wants(self, site: Site) -> bool:
         return site.layer == 9

@@ -207,10 +207,6 @@ def test_targets_are_text_and_options_exist(tiny_translator: Translator) -> None
     trace = tiny_translator.trace(ANIMAL, target=SENTENCES[1])
     check_trace(trace, tiny_translator.config)
     assert trace.text == SENTENCES[1]
-    with pytest.raises(InputError, match="target is blank"):
-        tiny_translator.trace(ANIMAL, target=" ")
-    with pytest.raises(InputError, match="target or a prefix"):
-        tiny_translator.trace(ANIMAL, target="Das", prefix="Das")
     for ask in (tiny_translator.translate, tiny_translator.traces, tiny_translator.trace):
         with pytest.raises(TypeError, match="'widht'"):
             ask([ANIMAL], widht=3)
@@ -294,35 +290,6 @@ def test_a_trace_says_by_which_rule_it_was_searched(tiny_translator: Translator)
     forced = tiny_translator.trace(SENTENCES[0], SENTENCES[1], alpha=0.5, rule=hugging_face())
     total = float(forced.log_probs.sum())
     assert forced.score == pytest.approx(total / len(forced.predicted_ids) ** 0.5, rel=1e-5)
-
-
-def test_traces_of_many_are_the_traces_of_each(tiny_translator: Translator) -> None:
-    sentences = [SENTENCES[0], "A dog.", SENTENCES[3]]
-    done: list[tuple[int, int]] = []
-    together = tiny_translator.traces(sentences, 3, top_k=4, on_traced=lambda *at: done.append(at))
-    assert done[-1] == (len(sentences), len(sentences))
-    for sentence, trace in zip(sentences, together, strict=True):
-        alone = tiny_translator.trace(sentence, beam_size=3, top_k=4)
-        assert (trace.source, trace.text, trace.predicted_ids) == (
-            alone.source, alone.text, alone.predicted_ids,
-        )  # fmt: skip
-        for name in ("encoder_self", "decoder_self", "cross", "top_log_probs", "entropy"):
-            np.testing.assert_allclose(getattr(trace, name), getattr(alone, name), atol=1e-4)
-        assert len(trace.search.steps) == len(alone.search.steps)
-        assert trace.search.steps[-1].cross.shape == alone.search.steps[-1].cross.shape
-
-
-def test_records_fit_memory(tiny_translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert tiny_translator.traces([]) == []
-    with pytest.raises(InputError, match=r"^sentence 2: the sentence is blank"):
-        tiny_translator.traces(["A dog.", "  "])
-    monkeypatch.setattr("transformer.search.request.MAX_RECORD_BYTES", 1_500_000)
-    tiny_translator.trace(SENTENCES[0])
-    with pytest.raises(InputError, match="fewer sentences at once"):
-        tiny_translator.traces(SENTENCES)
-    monkeypatch.setattr("transformer.search.request.MAX_RECORD_BYTES", 100_000)
-    with pytest.raises(InputError, match="smaller beam"):
-        tiny_translator.trace(ANIMAL, beam_size=64)
 
 
 @pytest.mark.parametrize("how", [list, tuple, np.array, torch.tensor, lambda ids: [*np.array(ids)],
