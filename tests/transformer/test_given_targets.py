@@ -69,19 +69,6 @@ def test_a_batch_is_each_alone_in_any_order_and_with_any_neighbours(
         assert (alone.cross.size > 0) == maps and alone.forced
 
 
-def test_scores_are_those_of_a_plain_pass(translator: Translator) -> None:
-    model, reader = translator.model, translator.read
-    sources, targets = zip(*PAIRS, strict=True)
-    for source, target, found in zip(
-        sources, targets, translator.score(sources, targets, 0.0), strict=True
-    ):
-        ids = [*translator.tokenize_target(target).ids, 2]
-        logits = model(torch.tensor([reader(source).ids]), torch.tensor([[1, *ids[:-1]]]))[0]
-        plain = logits.log_softmax(-1)[range(len(ids)), ids]
-        np.testing.assert_allclose(found.log_probs, plain, atol=3e-5)
-        assert found.score == pytest.approx(float(plain.sum()), abs=1e-3)
-
-
 def test_states_are_the_values_at_the_sites(translator: Translator) -> None:
     trace = translator.trace(*PAIRS[1], states=EVERY)
     record, model, config = Record(matching()), translator.model, translator.config

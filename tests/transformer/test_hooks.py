@@ -109,18 +109,6 @@ def test_recorded_values_follow_from_each_other(model: Transformer) -> None:
         torch.testing.assert_close(output, block.w_o(heads.transpose(1, 2).flatten(2)))
 
 
-@pytest.mark.parametrize("kind", ATTENTION_KINDS)
-@pytest.mark.parametrize("factor", [0.0, 0.25])
-def test_a_gate_scales_its_head(model: Transformer, kind: AttentionKind, factor: float) -> None:
-    """The result equals that of a model whose W_O has that head's columns scaled."""
-    block = model.attention_block(kind, 0)
-    head = block.n_heads - 1
-    gated = hidden(model, HeadGates.of(model.config, {(kind, 0, head): factor}))
-    assert not torch.allclose(gated, hidden(model, None), **CLOSE)
-    block.w_o.weight[:, head * block.d_v : (head + 1) * block.d_v] *= factor
-    torch.testing.assert_close(gated, hidden(model, None), **CLOSE)
-
-
 def test_a_site_knows_its_kind_and_gates_of_heads_that_do_not_exist_are_refused() -> None:
     for kind in ATTENTION_KINDS:
         assert Site.of(kind, 3, "q").kind == kind

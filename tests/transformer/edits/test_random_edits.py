@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.tiny_models import random_model
 from tests.transformer.edits.plain import PlainEdits, PlainSteps
+from tests.transformer.edits.test_model import PAIRS
 from tests.transformer.importers.foreign import MODELS
 from tests.transformer.importers.test_formats import MARIAN
 from tests.transformer.test_model import CONFIGS
@@ -30,8 +31,6 @@ from transformer.translator import Translator
 from transformer.types import ATTENTION_KINDS
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of transformers
-
-PAIRS = [([5, 9, 7, 12, 21, 2], [1, 6, 11]), ([14, 8, 2], [1, 17, 4, 9])]
 
 
 @st.composite

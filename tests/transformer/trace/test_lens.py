@@ -10,25 +10,23 @@ import torch
 from tests.factories import make_trace
 from tests.tiny_models import SENTENCES, random_model
 from tests.transformer.test_model import CONFIGS
-from transformer.edits.language import parse_edit, parse_edits
+from transformer.edits.language import parse_edit
 from transformer.edits.model import edited
 from transformer.model import Transformer
 from transformer.trace.lens import (
     Part,
     changes_without,
-    later_layers_skipped,
     lens,
     logit_shares,
     parts_of,
 )
-from transformer.trace.records import Pair, Trace
+from transformer.trace.records import Trace
 from transformer.trace.removals import (
     Head,
     heads_of,
     log_probs,
     needs,
     pruned,
-    total_log_prob,
     with_edits,
     without_heads,
 )
@@ -165,6 +163,7 @@ def test_the_batch_of_removals_is_a_loop_of_edits(model: Transformer, trace: Tra
 def test_needs_are_single_edits(model: Transformer, trace: Trace) -> None:
     found = needs(model, trace)
     own = log_probs(model, trace)
+    assert Head("cross", 1, 2).off == parse_edit("off cross.2.3")
     for changes, edit in (
         (found.words[1], "cut cross k2"),
         (found.networks["encoder"][0], "ffn off encoder.1"),
@@ -185,34 +184,6 @@ def test_pruning_takes_every_head_least_harmful_first(trace: Trace) -> None:
     assert every[0].log_prob == pytest.approx(2 * max(singles.values()), abs=1e-4)
     bare = edited(model, "off encoder; off decoder; off cross")
     assert every[-1].log_prob == pytest.approx(2 * float(log_probs(bare, trace).sum()), abs=1e-4)
-    # It goes on after a stop as if there had been none.
-    rest = list(pruned(model, [trace, trace], after=every[:9]))
-    assert [each.head for each in rest] == [each.head for each in every[9:]]
-    assert [each.log_prob for each in rest] == [each.log_prob for each in every[9:]]
-
-
-def test_all_translations_count_whatever_their_lengths(model: Transformer, trace: Trace) -> None:
-    """In one batch with padding, and with heads of both stacks out, as one by one."""
-    short = Pair((14, 8, 2), (1, 17), (17, 2))
-    heads = heads_of(model)
-    sets = [(), heads[:1], heads[-2:], (heads[1], heads[-1]), heads]
-    both = total_log_prob(model, [trace, short], sets)
-    for chosen, found in zip(sets, both, strict=True):
-        other = edited(model, [head.off for head in chosen])
-        alone = sum(float(log_probs(other, each).sum()) for each in (trace, short))
-        assert found == pytest.approx(alone, abs=1e-4)
-
-
-def test_an_earlier_encoder_layer_is_read_by_skipping_the_rest(tiny_translator: Translator) -> None:
-    n_layers = tiny_translator.config.n_encoder_layers
-    assert later_layers_skipped(n_layers, n_layers) == ()
-    first = tiny_translator.edited(*later_layers_skipped(1, n_layers))
-    assert first.edits == parse_edits("skip encoder.2")
-    assert Head("cross", 1, 2).off == parse_edit("off cross.2.3")
-    src = torch.tensor([tiny_translator.read(SENTENCES[0]).ids])
-    hidden = first.model.encode(src).memory
-    x = tiny_translator.model.encoder[0](tiny_translator.model.embed_source(src))
-    torch.testing.assert_close(hidden, x)
 
 
 @pytest.mark.parametrize("edits", ["", "off cross.2.1; scale encoder.1 0.5"])

@@ -62,14 +62,6 @@ def test_the_header_says_what_each_step_did() -> None:
     assert header["nForced"] == 0 and header["gap"] is None and header["drawn"] is None
 
 
-@given(st.lists(st.text(max_size=8), min_size=3, max_size=9))
-def test_any_tokens_can_be_sent_and_none_is_invisible(tokens: list[str]) -> None:
-    trace = make_trace(S=len(tokens) + 1, src_tokens=tuple(tokens))
-    source = decode(trace)[0]["source"]
-    assert len(source) == len(tokens) + 1
-    assert all(token and "\n" not in token for token in source)
-
-
 def test_columns_are_tokens_or_whole_words() -> None:
     trace = make_trace(S=5, T=5, src_tokens=("▁un", "believ", "able", "▁cats"))
     pieces = ("<s>", "▁Kat", "zen", "▁un", "glaub")
