@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -41,7 +42,7 @@ from ui.attention.maps import (
 from ui.core import url_state
 from ui.core.layout import current_theme, draw_chart
 from ui.core.view import View
-from ui.core.widgets import fill
+from ui.core.widgets import fill, filled
 from ui.export.download import download_button, source_of, trace_for
 from ui.work.cache import computed, drawn
 
@@ -66,11 +67,10 @@ def draw_find(view: View, trace: Trace, choice: AttentionChoice) -> None:
     stored = url_state.get(AttentionSettings.find)
     chosen = stored if stored in names else PATTERNS[0]
     row = st.container(horizontal=True, vertical_alignment="bottom")
-    fill("find_widget", chosen)
     row.selectbox(
-        "Heads that look at", list(names), key="find_widget",
+        "Heads that look at", list(names),
         format_func=lambda each: names[each].replace("`", ""), width=280,
-        on_change=lambda: url_state.put(AttentionSettings.find, st.session_state["find_widget"]),
+        **filled("find_widget", chosen, partial(url_state.put, AttentionSettings.find)),
         help="Heads are ranked by the weight on these keys, averaged over the rows that have one. "
         "Rows that see a single key are left out. The diagonal is the line from the first query "
         "and key to the last ones, and one key to either side. For a role of the study, they are "

@@ -50,7 +50,7 @@ from ui.core.glossary import term, word_start
 from ui.core.layout import current_theme, draw_chart, draw_map
 from ui.core.url_state import HEAD, KIND, LAYER
 from ui.core.view import View
-from ui.core.widgets import bound, choose_one, fill, layer_and_head, refill
+from ui.core.widgets import bound, choose_one, fill, layer_and_head
 from ui.export.download import download_button, source_of, trace_for
 from ui.frame.editing import offer_switch
 from ui.work.cache import drawn, get_trace, get_tracer
@@ -251,7 +251,6 @@ def draw_dim() -> None:
 
 def draw_aggregate(choice: AttentionChoice, maps: Maps) -> None:
     """Draw the controls for combining heads and for choosing which; meant for a popover."""
-    refill("combine_widget", "heads_widget", "map_widget")
     draw_combine()
     n_layers, n_heads = maps.weights.shape[:2]
     options = [f"{i + 1}.{j + 1}" for i in range(n_layers) for j in range(n_heads)]

@@ -38,7 +38,7 @@ from ui.core import url_state
 from ui.core.layout import current_theme, sized
 from ui.core.side import OTHER_HEAD, OTHER_LAYER, Side
 from ui.core.url_state import HEAD, KIND, LAYER, Param
-from ui.core.widgets import UNITS, bound, choose_one, refill, units_control
+from ui.core.widgets import UNITS, bound, choose_one, units_control
 from ui.export.download import trace_for
 from ui.frame.twice import Changes, Download, Pair, Setup, Twice, draw_cell
 from ui.head.choice import kind_now, shared_kinds
@@ -112,7 +112,6 @@ def open_maps(pair: Pair, display: str, *, displays: bool = True) -> Both | None
             )  # fmt: skip
         options = st.popover("Options", icon=":material/tune:", type="tertiary")
     with options:
-        refill("kind_widget", "units_widget", "dim_widget", "combine_widget")
         names = {each: KIND_TEXTS[each].name for each in kinds}
         forgotten = AttentionSettings.of("tokens")
         choose_one("Kind of attention", KIND, names, None, *forgotten, chosen=kind)
@@ -192,7 +191,6 @@ def draw_lens(both: Both, side: Side, key: str, max_height: int = _TALL) -> None
 
 
 def _cell_boxes(both: Both, side: Side, where: DeltaGenerator) -> None:
-    refill(*(f"{param.name}_widget" for param in side.cell_params))
     places = where.columns(2, gap="small")
     raws = [param.write(url_state.get(param)) for param in side.cell_params]
     draw_cell(side, places, both.of(side)[1].weights.shape, raws, mean=True)

@@ -36,7 +36,7 @@ from ui.core import url_state
 from ui.core.side import OTHER_HEAD, OTHER_LAYER
 from ui.core.url_state import HEAD, LAYER
 from ui.core.view import SearchChoice, View
-from ui.core.widgets import fill
+from ui.core.widgets import filled
 from ui.export.download import source_of
 from ui.frame.twice import Download, Pair, Setup, Twice, following
 from ui.work.cache import end_where_stopped, errors_on_page, get_tracer
@@ -198,7 +198,6 @@ def _summary(found: Matching) -> str:
 def _pair_box(found: Matching, pair: HeadPair) -> None:
     """List the pairs by name, most similar first: for the keyboard and for small screens."""
     ordered = sorted(found.pairs, key=lambda each: -found.values[each])
-    fill("compare_pair_box", pair)
 
     def named(each: HeadPair) -> str:
         one, other = (head_name(at, shape) for at, shape in zip(each, found.shapes, strict=True))
@@ -207,8 +206,8 @@ def _pair_box(found: Matching, pair: HeadPair) -> None:
 
     st.selectbox(
         "Pair of heads, most alike first", ordered if pair in ordered else [pair, *ordered],
-        key="compare_pair_box", format_func=named, label_visibility="collapsed",
-        on_change=lambda: _choose_pair(st.session_state["compare_pair_box"], found),
+        format_func=named, label_visibility="collapsed",
+        **filled("compare_pair_box", pair, lambda each: _choose_pair(each, found)),
     )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
+from streamlit.runtime.state.session_state_proxy import get_session_state
 
 from transformer.measures.words import WORD_RULE
 from ui.core import url_state
@@ -23,9 +24,30 @@ UNITS: Param[str] = Param("units", url_state.one_of(("tokens", "words")), "token
 
 
 def fill(key: str, value: object) -> None:
-    """Set a widget's value, unless it has it already."""
-    if key not in st.session_state or st.session_state[key] != value:
+    """Set a widget's value, unless the browser has it already.
+
+    A browser that has not drawn a widget yet, such as one in a closed popover, does not have what
+    earlier runs set: only the latest counts when it draws it. It reports the widgets that it has.
+    """
+    state = get_session_state()._state
+    reported = state._key_id_mapper.get_id_from_key(key) in state._new_widget_state
+    if not reported or st.session_state[key] != value:
         st.session_state[key] = value
+
+
+def filled(key: str, value: object, take: Callable[[Any], object]) -> dict[str, Any]:
+    """Return the arguments of a widget that is never empty: its key, filled, and its callback.
+
+    Args: take: called with the chosen value. A browser that has not drawn the widget with its
+        present options reports None, which is no choice.
+    """
+    fill(key, value)
+
+    def changed() -> None:
+        if (chosen := st.session_state[key]) is not None:
+            take(chosen)
+
+    return {"key": key, "on_change": changed}
 
 
 def bound(
@@ -44,14 +66,13 @@ def bound(
         then: called after a choice.
     """
     key = key or f"{param.name}_widget"
-    fill(key, url_state.get(param))
 
-    def store() -> None:
-        url_state.put(param, st.session_state[key])
+    def store(value: T) -> None:
+        url_state.put(param, value)
         url_state.forget(*forgotten)
         then()
 
-    return {"key": key, "on_change": store}
+    return filled(key, url_state.get(param), store)
 
 
 def choose_one(
@@ -101,16 +122,14 @@ def numbered(
         on_change: called before another place is stored.
         arguments: others of `st.selectbox`.
     """
-    key = f"{page}_{param.name}_box"
-    fill(key, chosen)
 
-    def store() -> None:
+    def store(at: int) -> None:
         on_change()
-        url_state.put_index(param, st.session_state[key])
+        url_state.put_index(param, at)
 
     st.selectbox(
-        label, range(len(names)), key=key, format_func=names.__getitem__, on_change=store,
-        **arguments,
+        label, range(len(names)), format_func=names.__getitem__,
+        **filled(f"{page}_{param.name}_box", chosen, store), **arguments,
     )  # fmt: skip
 
 
@@ -157,10 +176,9 @@ def _mean_or_one(
 ) -> None:  # fmt: skip
     key, name = f"{page}_{param.name}_box", param.name.capitalize()
     all_of_them = f"{over} over all {param.name}s" if over else f"{name}: mean"
-    fill(key, 0 if at is None else at + 1)
     (st.selectbox if where is None else where.selectbox)(
-        name, range(count + 1), key=key, help=term(name),
-        on_change=lambda: take(param, st.session_state[key] or None),
+        name, range(count + 1), help=term(name),
+        **filled(key, 0 if at is None else at + 1, lambda value: take(param, value or None)),
         format_func=lambda value: f"{name} {value}" if value else all_of_them, **arguments,
     )  # fmt: skip
 
@@ -232,18 +250,7 @@ def raw_box(
         shown: the value on screen, which may not be the stored one.
         named: the text of a value.
     """
-    fill(key, shown)
     where.selectbox(
-        label, raws, key=key, format_func=named, help=help, label_visibility="collapsed",
-        on_change=lambda: url_state.put(param, param.parse(st.session_state[key])),
+        label, raws, format_func=named, help=help, label_visibility="collapsed",
+        **filled(key, shown, lambda raw: url_state.put(param, param.parse(raw))),
     )  # fmt: skip
-
-
-def refill(*keys: str) -> None:
-    """Have the widgets with these keys filled again; call it before those of a popover are drawn.
-
-    The browser creates them when the popover opens, and loses values set by earlier runs.
-    """
-    for key in keys:
-        if key in st.session_state:
-            del st.session_state[key]

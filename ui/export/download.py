@@ -33,7 +33,7 @@ from transformer.trace.records import Trace
 from transformer.worker.job import UNKNOWN
 from transformer.worker.scheduler import Scheduler
 from ui.core.view import View
-from ui.core.widgets import fill, refill
+from ui.core.widgets import filled
 from ui.export.html import to_html
 from ui.export.programs import Source, called
 from ui.work.budget import Budget, budget_of_visit
@@ -123,14 +123,13 @@ def download_button(
 def _offer(make: Callable[[], Exhibit], key: str, name: str, n_numbers: int) -> None:
     widget = f"{key}_figure_size"
 
-    def store() -> None:
-        st.session_state[_SIZE] = st.session_state[widget]
+    def store(size: str) -> None:
+        st.session_state[_SIZE] = size
 
-    refill(widget)
-    fill(widget, st.session_state.get(_SIZE, DEFAULT.name))
     st.segmented_control(
-        "Figure size", list(PRESETS), required=True, key=widget,
-        format_func=lambda size: PRESETS[size].label, on_change=store,
+        "Figure size", list(PRESETS), required=True,
+        format_func=lambda size: PRESETS[size].label,
+        **filled(widget, st.session_state.get(_SIZE, DEFAULT.name), store),
     )  # fmt: skip
     preset = PRESETS[st.session_state[widget]]
     say = partial(_say, get_script_run_ctx(), st.empty())

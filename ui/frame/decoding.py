@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import random
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -21,7 +22,7 @@ from ui.core.glossary import linked, term
 from ui.core.runs import fall_back
 from ui.core.url_state import Param
 from ui.core.view import MAX_ALPHA, MAX_BEAM, SearchChoice, View
-from ui.core.widgets import bound, fill
+from ui.core.widgets import bound, filled
 from ui.work.progress import resume
 
 _HOW = ("Beam", "Greedy", "Sample")
@@ -57,10 +58,9 @@ def draw_decoding(default: Decoding, samples: bool = True, shown: bool = True) -
         return
     how = "Sample" if sampled else "Greedy" if url_state.get(SearchChoice.beam) == 1 else "Beam"
     with st.expander("Decoding", icon=":material/tune:"):
-        fill("search_box", how)
         st.segmented_control(
-            "Search", _HOW if samples else _HOW[:2], key="search_box", on_change=_take_search,
-            args=(default,), label_visibility="collapsed", width="stretch", required=True,
+            "Search", _HOW if samples else _HOW[:2], label_visibility="collapsed", required=True,
+            width="stretch", **filled("search_box", how, partial(_take_search, default)),
         )  # fmt: skip
         if how == "Beam":
             _draw_beam(default)
@@ -85,8 +85,7 @@ def _fill_in(default: Decoding) -> None:
             filled[param.name] = value
 
 
-def _take_search(default: Decoding) -> None:
-    how = st.session_state["search_box"]
+def _take_search(default: Decoding, how: str) -> None:
     url_state.put(SearchChoice.sample, how == "Sample")
     if how == "Greedy":
         url_state.put(SearchChoice.beam, 1)

@@ -30,7 +30,7 @@ from ui.core import url_state
 from ui.core.examples import examples_for
 from ui.core.url_state import Param
 from ui.core.view import View, current_entries
-from ui.core.widgets import fill, keep_aside
+from ui.core.widgets import filled, keep_aside
 from ui.frame.steering import use_checkpoint
 from ui.frame.through_time import draw_switch
 from ui.work.cache import get_tracer
@@ -236,11 +236,9 @@ def draw_door(on: PageSpec, view: View) -> None:
     door, here = _place_of(on)
     with st.container(key="door", horizontal=True, vertical_alignment="center", gap="small"):
         if door:
-            fill("door_entry", here)
             st.segmented_control(
-                "Pages", list(DOORS[door]), key="door_entry", required=True, wrap=True,
-                on_change=lambda: open_page(*DOORS[door][st.session_state["door_entry"]]),
-                label_visibility="collapsed",
+                "Pages", list(DOORS[door]), required=True, wrap=True, label_visibility="collapsed",
+                **filled("door_entry", here, lambda entry: open_page(*DOORS[door][entry])),
             )  # fmt: skip
         if door == "Experiments":
             draw_switch(view.entry, "door_time", then=open_page)

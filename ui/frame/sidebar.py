@@ -36,7 +36,7 @@ from ui.core.view import (
     count_asked,
     keep_view,
 )
-from ui.core.widgets import bound, fill
+from ui.core.widgets import bound, fill, filled
 from ui.frame.decoding import draw_decoding, restart
 from ui.frame.editing import draw_box, edited
 from ui.frame.steering import (
@@ -221,11 +221,9 @@ def _draw_checkpoint(titles: Mapping[str, str], entry: Entry) -> None:
     if not entry.name:
         _draw_models_link()
         return
-    fill("checkpoint_box", entry.whole)
     st.selectbox(
-        "Model", list(titles), key="checkpoint_box", help=term("checkpoint"),
-        format_func=titles.__getitem__,
-        on_change=lambda: use_checkpoint(st.session_state["checkpoint_box"]),
+        "Model", list(titles), help=term("checkpoint"), format_func=titles.__getitem__,
+        **filled("checkpoint_box", entry.whole, use_checkpoint),
     )  # fmt: skip
     config = entry.config
     if config is not None:

@@ -23,7 +23,7 @@ from ui.core.examples import languages_of_training
 from ui.core.glossary import linked
 from ui.core.languages import name_of
 from ui.core.view import CHECKPOINT, View, is_blank
-from ui.core.widgets import fill
+from ui.core.widgets import filled
 from ui.frame.steering import follow_target
 from ui.work import results
 
@@ -82,11 +82,10 @@ def draw_bar(view: View) -> None:
             key="play_time", on_click=st.session_state.pop if playing else _play,
             args=(_PLAYING, None) if playing else (name, stops),
         )  # fmt: skip
-        fill("time_slider", now)
         row.select_slider(
-            "Trained for", stops, key="time_slider",
+            "Trained for", stops, label_visibility="collapsed",
             format_func=partial(in_updates, random=entry.history.began == ""),
-            on_change=lambda: show(st.session_state["time_slider"]), label_visibility="collapsed",
+            **filled("time_slider", now, show),
         )  # fmt: skip
         if entry.stack is None and view.target is None and not is_blank(view.sentence):
             row.button(

@@ -10,7 +10,7 @@ from figures.labels import count, plain
 from transformer.study.corpus import DEFAULT
 from ui.core import url_state
 from ui.core.view import View
-from ui.core.widgets import fill
+from ui.core.widgets import fill, filled
 from ui.heads import jobs
 from ui.heads.choice import MOST_OWN, OWN, HeadsChoice, own_lines
 from ui.work.cache import get_tracer, made_in_turn
@@ -43,11 +43,10 @@ def draw_source(view: View, opened: Opened) -> None:
     )
     with st.container(horizontal=True, vertical_alignment="center"):
         if len(names) > 1:
-            fill("study_box", opened.name)
             st.selectbox(
-                "Study", names, key="study_box", label_visibility="collapsed", width=240,
+                "Study", names, label_visibility="collapsed", width=240,
                 format_func=lambda name: "your sentences" if name == OWN else name,
-                on_change=lambda: url_state.put(STUDY, st.session_state["study_box"]),
+                **filled("study_box", opened.name, partial(url_state.put, STUDY)),
             )  # fmt: skip
         st.caption(said)
 

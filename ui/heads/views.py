@@ -28,7 +28,7 @@ from ui.core import url_state
 from ui.core.glossary import linked
 from ui.core.layout import current_theme, draw_chart, sized
 from ui.core.view import View
-from ui.core.widgets import bound, choose_one, fill
+from ui.core.widgets import bound, choose_one, fill, filled
 from ui.export.download import download_button, source_of
 from ui.frame.pages import open_page
 from ui.heads.choice import ANY, OWN, THINGS, HeadsChoice, choose_head
@@ -70,11 +70,11 @@ def draw_role(opened: Opened) -> Role | None:
     """Draw the choice of what the table shows; return the role, None for what each head does."""
     roles = {role.name: role.title for role in opened.study.roles}
     stored = url_state.get(HeadsChoice.role)
-    fill("role_box", stored if stored in roles else "")
+    shown = stored if stored in roles else ""
     st.selectbox(
-        "Show", ["", *roles], key="role_box", width=320,
+        "Show", ["", *roles], width=320,
         format_func=lambda name: roles.get(name, "what each head does"),
-        on_change=lambda: url_state.put(HeadsChoice.role, st.session_state["role_box"]),
+        **filled("role_box", shown, partial(url_state.put, HeadsChoice.role)),
     )  # fmt: skip
     return opened.study.role(stored)
 
@@ -169,10 +169,9 @@ def draw_head_box(opened: Opened, head: Head) -> None:
         does = f": {tag.finding.role.title}" if tag else ""
         return f"{KINDS[each.kind]} {each.layer + 1}.{each.head + 1}{does}"
 
-    fill("head_box", head)
     st.selectbox(
-        "Head", opened.study.heads, key="head_box", format_func=name, width=320,
-        on_change=lambda: choose_head(st.session_state["head_box"]),
+        "Head", opened.study.heads, format_func=name, width=320,
+        **filled("head_box", head, choose_head),
     )  # fmt: skip
 
 

@@ -22,7 +22,7 @@ from ui.core.glossary import linked
 from ui.core.layout import current_theme, draw_chart, sized
 from ui.core.url_state import STEP
 from ui.core.view import View
-from ui.core.widgets import fill
+from ui.core.widgets import filled
 from ui.export.download import download_below
 from ui.frame.editing import head_of, switch, toggle
 from ui.removals.exhibits import bars, looks, needed_parts
@@ -50,20 +50,18 @@ NEEDS: Computation[Needs] = Computation(
 def draw_choice(trace: Trace) -> int | None:
     """Draw the choice of a token, and return its step; None for the whole translation."""
     step = url_state.index(STEP, len(trace.predicted_tokens))
-    fill("needs_of", WHOLE if step is None else step)
 
     def name(each: int) -> str:
         if each == WHOLE:
             return "the whole translation"
         return f"{each + 1}  {plain_token(trace.predicted_tokens[each])}"
 
-    def take() -> None:
-        chosen = st.session_state["needs_of"]
+    def take(chosen: int) -> None:
         url_state.put_index(STEP, None if chosen == WHOLE else chosen)
 
     st.selectbox(
         "Needed for", [WHOLE, *range(len(trace.predicted_tokens))], format_func=name,
-        key="needs_of", width=320, on_change=take,
+        width=320, **filled("needs_of", WHOLE if step is None else step, take),
     )  # fmt: skip
     return step
 
