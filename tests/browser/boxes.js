@@ -13,9 +13,9 @@
     && !each.closest(`style, script, option, title, desc, .unseen, ${native}`));
 
   // The part of a box that its ancestors show; `cut`: one hides the rest, and does not scroll.
-  const shown = (each, { left, top, right, bottom }) => {
+  const shown = (each, { left, top, right, bottom }, from = up(each)) => {
     let cut = false;
-    for (let at = up(each); at && getComputedStyle(each).position !== "fixed"; at = up(at)) {
+    for (let at = from; at && getComputedStyle(each).position !== "fixed"; at = up(at)) {
       const { overflowX: x, overflowY: y } = getComputedStyle(at), edge = at.getBoundingClientRect();
       if (x !== "visible" && (left < edge.left - 1 || right > edge.right + 1)) {
         cut ||= !["auto", "scroll"].includes(x);
@@ -54,7 +54,7 @@
       const range = document.createRange();
       range.selectNodeContents(node);
       for (const box of angle ? [range.getBoundingClientRect()] : range.getClientRects()) {
-        const { left, top, right, bottom } = shown(each, box);
+        const { left, top, right, bottom } = shown(each, box, each);
         if (right - left < 3 || bottom - top < size / 2) continue;
         const middle = [(left + right) / 2, (top + bottom) / 2], high = size * Math.abs(Math.cos(angle));
         const length = Math.abs(Math.sin(angle)) > 0.1 ? (box.height - high) / Math.abs(Math.sin(angle)) : right - left;

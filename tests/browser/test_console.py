@@ -1,6 +1,7 @@
 """Every page, light on a screen and dark on a phone: no error in the console, no request that
 fails, nothing too wide, nothing under the keys' hint, no menu cut off, nothing that axe finds
-serious; and in windows of six widths no control cut off, no tiny text, no label on a label."""
+serious; and in windows of six widths no control cut off, no tiny text, no label on a label, in
+other views than a page's first too."""
 
 from functools import partial
 from importlib.resources import files
@@ -85,6 +86,16 @@ NOTE = """(() => {
     } });
 })()"""
 SIZES = ((820, 1180), (1024, 768), (1120, 700), (1920, 1080))  # beside those of the looks
+
+#: Views that no page opens with: their address, and what is there once they are drawn.
+VIEWS = (
+    ("?view=layers", "What it writes from each encoder layer"),
+    ("?view=why", "their sum is the difference"),
+    ("attention?kind=cross&layer=1&head=6&queries=1&keys=2&find=pair&source_word=2"
+     "&edit=off cross.1.6;cut cross k2", "Show this word to the decoder again"),
+    ("compare?pairing=edits&edit=off cross.1.6;off cross.4.4", "the edited model"),
+    ("removals?edit=off cross.1.6;off cross.4.4", "One by one, your 2 edits"),
+)  # fmt: skip
 
 #: Pictures on the page, in shadow roots too, that a screen reader would meet without a name.
 UNNAMED = """() => {
@@ -204,6 +215,17 @@ def test_no_page_says_anything_wrong_or_is_too_wide(app: str, window: BrowserCon
             settled(page)
             wrong += [f"{where}, {width} px: {each}" for each in page.evaluate(SPOILT)]
         looks.reverse()
+    for address, drawn in VIEWS:
+        path, _, view = address.partition("?")
+        page.goto(f"{app}/{path}?{QUERY}&{view}")
+        expect(page.get_by_text(drawn).first).to_be_visible()
+        expect(page.get_by_test_id("stException")).to_have_count(0)
+        for width, height in (*(look[1:] for look in looks), *SIZES):
+            where = f"{address}, {width} px"
+            page.set_viewport_size({"width": width, "height": height})
+            settled(page)
+            until_passes(page, partial(check_places, page, where))
+            wrong += [f"{where}: {each}" for each in page.evaluate(SPOILT)]
     page.close()
     # A page that is left takes its unfinished requests with it.
     assert not [each for each in wrong if "ERR_ABORTED" not in each]

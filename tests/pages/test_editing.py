@@ -187,7 +187,7 @@ def test_old_and_new_stand_side_by_side(
     if old.text == new.text:
         assert not differs and f"The same words, {change}." in said(app)
     else:
-        assert f"The translations part at word {differs[0] + 1}: *" in said(app)
+        assert f"The translations diverge at word {differs[0] + 1}: *" in said(app)
         assert f"The original’s words are {change}." in said(app)
 
 
@@ -349,7 +349,7 @@ def test_several_edits_against_the_sum_of_their_parts(
     alone = [change(each) for each in chosen]
     expected = f"in sum by {signed(sum(alone))}; together by {signed(change(*chosen))}"
     assert expected in said(app)
-    assert in_sum([-0.1, -0.2], -2.0).endswith("Together they are needed.")
+    assert in_sum([-5.0, -6.0], -20.0).endswith("together they are needed more than alone.")
     assert in_sum([-1.0, -2.0], -1.1).endswith("the others are needed less.")
     assert in_sum([-1.0, 0.2], -0.8).endswith("hardly depend on each other.")
 

@@ -312,9 +312,9 @@ def test_why_one_token_and_not_another(run_app: RunApp, recorded: Any, edit: str
     # A head of the list opens.
     head = next(each for each in app.button if each.key.startswith("why "))
     head.click().run()
-    number = re.fullmatch(r"(Self|Cross)-attention layer (\d), head (\d)", head.label)
+    number = re.fullmatch(r"Open (self|cross)-attention layer (\d), head (\d)", head.label)
     assert number is not None
-    kind = {"Self": "decoder_self", "Cross": "cross"}[number[1]]
+    kind = {"self": "decoder_self", "cross": "cross"}[number[1]]
     wanted = {"kind": kind, "layer": number[2], "head": number[3], "query": "2"}
     assert wanted.items() <= app.query_params.items()
 

@@ -82,7 +82,7 @@ def said_of_changes(view: View, trace: Trace, whole: Trace) -> str:
 
 
 def in_words(pair: SideBySide, total: float) -> str:
-    """Say where two translations part, and how much less likely the original's words are."""
+    """Say where two translations diverge, and how much less likely the original's words are."""
     size = f"{abs(total):.{1 if abs(total) >= 0.095 else 2}f} nats"
     change = f"{size} {'less' if total < 0 else 'more'} likely"
     if abs(total) < _NONE:
@@ -92,7 +92,7 @@ def in_words(pair: SideBySide, total: float) -> str:
         return f"The same words, {change}."
     old, new = pair.pairs[at]
     return (
-        f"The translations part at {pair.unit} {at + 1}: {_becomes(old, new)}. The original’s "
+        f"The translations diverge at {pair.unit} {at + 1}: {_becomes(old, new)}. The original’s "
         f"words are {change}."
     )
 

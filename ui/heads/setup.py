@@ -37,9 +37,10 @@ def draw_source(view: View, opened: Opened) -> None:
     if own_lines():
         names.append(OWN)
     said = (
-        f"{plain(study.corpus)}, {count(study.n_sentences, 'sentence')}, {study.n_words:,} words. "
-        "A role is a score with controls: the best distance, one word and the head's usual word on "
-        f"the same pairs, and {plain(study.control)}."
+        f"Measured on {plain(study.corpus)}: {count(study.n_sentences, 'sentence')}, "
+        f"{study.n_words:,} words. A head has a role if it looks there clearly more often than "
+        "every control would: the best fixed distance, one word, the head's usual word, and "
+        f"{plain(study.control)}."
     )
     with st.container(horizontal=True, vertical_alignment="center"):
         if len(names) > 1:

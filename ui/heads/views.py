@@ -147,8 +147,9 @@ def about_table(opened: Opened, role: Role | None) -> str:
     if role is None:
         n = len(opened.tags)
         return (
-            f"**{n} of {len(study.heads)} heads** have a role that is above every control: the "
-            "stronger the colour, the further. In brackets: the role that a head comes nearest to."
+            f"**{n} of {len(study.heads)} heads** have a role: they score above every control, and "
+            "the stronger the colour, the further above. In brackets: the role that a head comes "
+            "nearest to. A dash: no role is near."
         )
     found = [each for head in study.heads if (each := study.finding(role, head))]
     if not found:
@@ -192,7 +193,7 @@ def draw_findings(opened: Opened, head: Head) -> None:
         for each in found
     ]  # fmt: skip
     names = ("role", "score", "95% interval", "trials", "best distance", "one word",
-             "its usual word", "random", "above all")  # fmt: skip
+             "its usual word", "random", "above controls")  # fmt: skip
     st.table(
         {name: list(cells) for name, cells in zip(names, zip(*rows, strict=True), strict=True)},
         hide_index=True,
@@ -207,10 +208,11 @@ def draw_examples(view: View, opened: Opened, role: Role, head: Head) -> None:
     """Draw where a head does best what a role says, where it fails, and trials at random."""
     found = examples(opened.study, opened.pairs, role, head)
     st.markdown(
-        f"**{plain(role.title[:1].upper() + role.title[1:])}** in {count(found.n, 'trial')} of the "
-        "sentences that the study keeps. **Bold** looks most at `this`."
+        f"**{plain(role.title[:1].upper() + role.title[1:])}**: {count(found.n, 'trial')} in the "
+        "sentences that are kept. From the word in **bold**, the head looks most at the `marked` "
+        "one, with the weight in front."
     )
-    titles = ("It does it, most weight first", "It does not, most weight first", "At random")
+    titles = ("It does it, largest weight first", "It fails, largest weight first", "At random")
     for column, title, some in zip(st.columns(3), titles, found[1:], strict=True):
         column.markdown(f"**{title}**")
         if not some:

@@ -173,7 +173,7 @@ def in_sum(alone: Sequence[float], both: float) -> str:
     if abs(both - total) < max(0.1, 0.25 * abs(total)):
         return f"{said}So they hardly depend on each other."
     if both < total:
-        return f"{said}Alone each changes little: the others do its work. Together they are needed."
+        return f"{said}Each stands in for the others: together they are needed more than alone."
     return f"{said}Once one of them is out, the others are needed less."
 
 
@@ -213,8 +213,8 @@ def in_words(heads: Mapping[AttentionKind, Floats]) -> str:
     little = int((np.abs(changes) < SMALL).sum())
     place = first.off.place
     return (
-        f"Most needed: **{place}** (log-probability {signed(value)} nats). {little} of "
-        f"{len(changes)} heads, each out alone, change it by less than {SMALL} nats."
+        f"Most needed: **{place}** (log-probability {signed(value)} nats). Taken out alone, "
+        f"{little} of {len(changes)} heads change it by less than {SMALL} nats."
     )
 
 

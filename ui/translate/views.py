@@ -59,9 +59,9 @@ def apart(pair: Pair) -> Computation[tuple[float, list[Share]]]:
 def draw_layers(view: View, trace: Trace) -> None:
     """Draw the decoder's prediction after every layer, and what it writes from earlier ones."""
     st.markdown(
-        "What would the decoder predict if it ended after this layer? The stronger the colour, the "
-        "more probable the token. **Bold** is the token predicted in the end; elsewhere the small "
-        "number is its rank."
+        "What would the decoder predict if it ended after each layer? The stronger the colour, the "
+        "more probable the token. **Bold** is the token predicted in the end; in other cells the "
+        "small number is that token's rank."
     )
     show(computed(view, LAYERS), key="layers")
     n_numbers = 2 * len(trace.predicted_tokens) * (1 + len(trace.cross))
@@ -101,7 +101,7 @@ def draw_why(view: View, trace: Trace) -> None:
     st.markdown(linked(
         f"The logit of {first} is **{abs(difference):.2f}** above that of {second}, so it is "
         f"{times:,.{0 if times >= 10 else 1}f} times as probable. Bars to the right speak for "
-        f"{one}, bars to the left for {other}; together they make the difference.",
+        f"{one}, bars to the left for {other}; their sum is the difference.",
         "logit",
     ))  # fmt: skip
     with st.container(horizontal=True, vertical_alignment="center"):
@@ -126,18 +126,18 @@ def draw_why(view: View, trace: Trace) -> None:
         _open(picked[0], pair.step)
         st.rerun()
     st.caption(linked(
-        "Shares hold each LayerNorm's scale at its value in this sentence: then what a part puts "
-        "out reaches the logits by additions only. That is an approximation of its effect. The "
-        f"diamonds are measured: what the difference loses when one of the {MEASURED} largest "
-        "parts is taken out and all that follows is computed anew.",
+        "The bars keep each LayerNorm's scale at its value in this sentence, so that the output of "
+        "a part simply adds to the logits. This approximates its effect. The diamonds measure it: "
+        f"each of the {MEASURED} largest parts is taken out, everything after it is computed "
+        "again, and the diamond shows how much of the difference is lost.",
         "LayerNorm",
     ))  # fmt: skip
     with st.container(horizontal=True, gap="small"):
         for row in [row for row in shares if row.head][:MEASURED]:
             st.button(
-                f"{row.name[:1].upper()}{row.name[1:]}", key=f"why {row.name}", on_click=_open,
+                f"Open {row.name}", key=f"why {row.name}", on_click=_open,
                 args=(row._asdict(), pair.step), icon=":material/center_focus_strong:",
-                type="tertiary", help="Open it in Inside a head.",
+                type="tertiary", help="See how this head computes its weights.",
             )  # fmt: skip
 
 
