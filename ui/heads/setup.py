@@ -38,9 +38,8 @@ def draw_source(view: View, opened: Opened) -> None:
         names.append(OWN)
     said = (
         f"Measured on {plain(study.corpus)}: {count(study.n_sentences, 'sentence')}, "
-        f"{study.n_words:,} words. A head has a role if it looks there clearly more often than "
-        "every control would: the best fixed distance, one word, the head's usual word, and "
-        f"{plain(study.control)}."
+        f"{study.n_words:,} words. A head has a role if it scores above every control: the best "
+        f"distance, one word, the head's usual word, and {plain(study.control)}."
     )
     with st.container(horizontal=True, vertical_alignment="center"):
         if len(names) > 1:

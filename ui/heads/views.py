@@ -147,9 +147,8 @@ def about_table(opened: Opened, role: Role | None) -> str:
     if role is None:
         n = len(opened.tags)
         return (
-            f"**{n} of {len(study.heads)} heads** have a role: they score above every control, and "
-            "the stronger the colour, the further above. In brackets: the role that a head comes "
-            "nearest to. A dash: no role is near."
+            f"**{n} of {len(study.heads)} heads** score above every control: the stronger the "
+            "colour, the further. In brackets: a head's nearest role. A dash: no role is near."
         )
     found = [each for head in study.heads if (each := study.finding(role, head))]
     if not found:
@@ -209,8 +208,7 @@ def draw_examples(view: View, opened: Opened, role: Role, head: Head) -> None:
     found = examples(opened.study, opened.pairs, role, head)
     st.markdown(
         f"**{plain(role.title[:1].upper() + role.title[1:])}**: {count(found.n, 'trial')} in the "
-        "sentences that are kept. From the word in **bold**, the head looks most at the `marked` "
-        "one, with the weight in front."
+        "sentences that are kept. The word in **bold** looks most at the `marked` one."
     )
     titles = ("It does it, largest weight first", "It fails, largest weight first", "At random")
     for column, title, some in zip(st.columns(3), titles, found[1:], strict=True):
