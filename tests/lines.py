@@ -12,8 +12,8 @@ from tests.house import ROOT, arrows, modules
 SUFFIXES = (".py", ".js", ".css")
 #: Largest sizes that the project allows itself.
 LIMITS = {
-    "source lines": 66_500,
-    "lines of tests": 32_000,
+    "source lines": 70_000,
+    "lines of tests": 36_500,
     "decisions, files": 50,
     "README, bytes": 9_216,
     "modules under 50 lines with one importer": 20,
