@@ -85,6 +85,8 @@ def main() -> None:
         presenter.draw_presenter(spec.title, touring=guided and guide.current_stop() is not None)
     if guided:
         guide.draw_bar(view, spec)
+    elif view.checkpoint and guide.current_stop() is not None:
+        st.info("Tours need one of this project's encoder-decoder models: choose one under Model.")
     if spec.model != "absent":
         through_time.draw_bar(view)
         editing.draw_bar(view)

@@ -43,6 +43,7 @@ def draw(view: View, opened: Opened) -> None:
 
 HeadsChoice.show()
 draw_explained("heads")
+st.markdown("Find heads with a **role**, such as “verb to subject”, tested on many sentences.")
 now = current_view()
 found = chosen_study(now)
 if found is None:

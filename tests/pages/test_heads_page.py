@@ -26,7 +26,7 @@ from transformer.translator import Translator
 from ui.export.programs import Source
 from ui.heads import jobs
 from ui.heads.exhibits import role_exhibit
-from ui.work.studies import in_words
+from ui.work.studies import RARE, Opened, in_words
 
 
 @pytest.fixture(scope="module")
@@ -171,6 +171,7 @@ def test_without_a_study_the_page_says_how_to_make_one(
     monkeypatch.setattr("ui.heads.setup.DEFAULT", tmp_path / "nothing")
     app = run_app(at="heads", checkpoint="alpha")
     assert "have not been studied" in app.info[0].value
+    assert "Find heads with a **role**" in texts(app)
     assert "study checkpoints/alpha" in app.code[0].value
     assert not [each for each in app.button if each.key == "begin_study"]
     monkeypatch.setattr("ui.heads.setup.DEFAULT", conllu(tmp_path / "a.conllu"))
@@ -179,6 +180,10 @@ def test_without_a_study_the_page_says_how_to_make_one(
     app = run_app(at="heads", checkpoint="alpha")
     assert not [each for each in app.button if each.key == "begin_study"]
     assert "switched off" in texts(app)
+    monkeypatch.delenv("HEADLIGHT_PUBLIC")
+    monkeypatch.setattr("ui.frame.import_access._setting", lambda: "")
+    said = texts(run_app(at="heads", checkpoint="alpha"))
+    assert "To study here, open the link" in said and "every visitor study, start" in said
 
 
 @pytest.fixture
@@ -237,6 +242,48 @@ def tagged(studied: Path, made: Study, tmp_path: Path) -> Path:
     named[[role.name for role in made.roles].index("up:det"), 2] = True
     replace(made, scores={**made.scores, "named": named}).save(folder)
     return tmp_path
+
+
+def test_a_kind_without_a_role_is_a_line_with_its_table_on_demand(
+    run_app: RunApp, tagged: Path, made: Study
+) -> None:
+    app = run_app(tagged, at="heads", checkpoint="alpha")
+    lines = [each.label for each in app.expander if each.label.startswith("None of the ")]
+    for kind, line in zip(("decoder_self", "cross"), lines, strict=True):
+        heads = [head for head in made.heads if head.kind == kind]
+        found = [each for role in made.roles for head in heads
+                 if (each := made.finding(role, head)) and each.bar < 1
+                 and each.pairs >= made.n_words / RARE]  # fmt: skip
+        near = max(found, key=lambda each: each.score / each.bar)
+        assert line.startswith(f"None of the {len(heads)} heads of {kind.split('_')[0]}")
+        assert f"{near.head.layer + 1}.{near.head.head + 1}, {near.role.title} (" in line
+    columns = app.table[0].value.columns
+    assert "best distance" in columns  # of an encoder's head
+    other = run_app(tagged, at="heads", checkpoint="alpha", kind="cross", layer="1", head="1")
+    assert "best distance" not in other.table[0].value.columns
+
+
+def test_a_rare_role_is_near_no_head(made: Study) -> None:
+    pairs = np.where(np.arange(len(made.roles))[:, None] == 0, made.scores["pairs"], 1)
+    few = Opened(replace(made, scores={**made.scores, "pairs": pairs}), "few")
+    near = few.nearest(made.heads[0])
+    assert near is not None and near.role == made.roles[0]
+    few = Opened(replace(few.study, n_words=RARE * (int(pairs.max()) + 1)), "few")
+    assert few.nearest(*made.heads) is None
+
+
+def test_the_corpus_is_called_by_its_name_for_people(
+    run_app: RunApp, tagged: Path, made: Study
+) -> None:
+    folder = studies_of(resolve(tagged / "alpha"))[0]
+    replace(made, source="Some corpus, somewhere: its terms").save(folder)
+    said = texts(run_app(tagged, at="heads", checkpoint="alpha"))
+    assert "Measured on the Some corpus: 60 sentences" in said
+
+
+def test_a_tour_says_that_it_needs_an_encoder_and_a_decoder(run_app: RunApp, family: Path) -> None:
+    app = run_app(family, at="heads", checkpoint="reader", tour="roles", stop="1")
+    assert "Tours need" in app.info[0].value
 
 
 def test_attention_bears_the_tags_and_finds_heads_by_role(

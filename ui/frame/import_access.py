@@ -63,17 +63,18 @@ def admit(given: str) -> bool:
     return right
 
 
-def refusal() -> str | None:
-    """Return why this session may not import, None if it may."""
+def refusal(act: str = "import") -> str | None:
+    """Return why this session may not import, or do another `act`; None if it may."""
     setting = _setting()
     if setting in public.ON or (not setting and st.session_state.get(_ADMITTED)):
         return None
     if setting:
         by = public.VARIABLE if public.is_public() else VARIABLE
-        return public.refused_by(by, "Importing from the app")
+        return public.refused_by(by, f"{act.capitalize()}ing from the app")
     return (
-        "To import here, open the link that the server printed when it started, or type the token "
-        f"at its end. To let every visitor import, start the app with {VARIABLE}=on."
+        f"To {act} here, open the link that the server printed when it started, or type the token "
+        f"at its end on the Models page. To let every visitor {act}, start the app with "
+        f"{VARIABLE}=on."
     )
 
 

@@ -69,8 +69,8 @@ def head_of(opened: Opened, role: str) -> Head:
     if chosen := study.role(role):
         found = [each for head in study.heads if (each := study.finding(chosen, head))]
     else:
-        found = [tag.finding for tag in opened.tags.values()]
-        found = found or [near for head in study.heads if (near := opened.nearest(head))]
+        near = opened.nearest(*study.heads)
+        found = [tag.finding for tag in opened.tags.values()] or ([near] if near else [])
     return max(found, key=lambda each: each.margin).head if found else study.heads[0]
 
 

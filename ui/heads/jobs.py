@@ -47,7 +47,7 @@ _LAST: list[Running] = []
 
 def refusal() -> str | None:
     """Return why this session may not start a study, or None."""
-    return public.job_refusal("Studying a model in the app") or import_access.refusal()
+    return public.job_refusal("Studying a model in the app") or import_access.refusal("study")
 
 
 def last() -> Running | None:

@@ -36,10 +36,12 @@ def draw_source(view: View, opened: Opened) -> None:
     study, names = opened.study, [path.name for path in studies(view.entry.ref)]
     if own_lines():
         names.append(OWN)
+    corpus = f"the {study.source.partition(',')[0]}" if study.source else study.corpus
     said = (
-        f"Measured on {plain(study.corpus)}: {count(study.n_sentences, 'sentence')}, "
-        f"{study.n_words:,} words. A head has a role if it scores above every control: the best "
-        f"distance, one word, the head's usual word, and {plain(study.control)}."
+        f"Measured on {plain(corpus)}: {count(study.n_sentences, 'sentence')}, {study.n_words:,} "
+        f"words, {count(study.n_documents, 'document')}. A head has a role if it scores above "
+        "every control: the best distance, one word, the head's usual word, and "
+        f"{plain(study.control)}."
     )
     with st.container(horizontal=True, vertical_alignment="center"):
         if len(names) > 1:

@@ -12,7 +12,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from figures.heads import Cell, head_roles
-from figures.labels import code, count, percent, plain, signed
+from figures.labels import KIND_NAMES, code, count, percent, plain, signed
 from figures.removals import selection_of
 from figures.training import curves
 from transformer.checkpoint.snapshots import readable_history
@@ -36,7 +36,7 @@ from ui.heads.exhibits import name_of, role_exhibit
 from ui.work.cache import drawn
 from ui.work.models import load
 from ui.work.results import OTHERS
-from ui.work.studies import Opened, in_words, short_name, studies, study_of
+from ui.work.studies import RARE, Opened, in_words, short_name, studies, study_of
 
 #: Names of the kinds of attention in narrow places, and of the measures of importance.
 KINDS: dict[AttentionKind, str] = {
@@ -60,8 +60,6 @@ MEASURE_ABOUT = {
 
 #: Findings listed of a head, and words shown around a pair.
 _MOST, _AROUND = 5, 2
-#: Score minus the best control of a role that is said to be near.
-_NEAR = -0.2
 #: Rank correlation from which two measures are said to agree.
 _AGREE = 0.5
 
@@ -96,14 +94,34 @@ def offer(view: View, opened: Opened, role: Role) -> None:
 
 
 def draw_table(opened: Opened, role: Role | None, head: Head) -> None:
-    """Draw all heads of all kinds; a click chooses one."""
-    cells = {kind: _cells(opened, kind, role) for kind in opened.study.kinds}
-    said = about_table(opened, role)
+    """Draw the heads of each kind, folded if none has a role; a click chooses a head."""
+    study, tables, folded = opened.study, {}, {}
+    for kind in study.kinds:
+        heads = [each for each in study.heads if each.kind == kind]
+        if any(study.finding(role, each) if role else each in opened.tags for each in heads):
+            tables[kind] = _cells(opened, kind, role)
+        elif role is None:
+            folded[kind] = heads
+    said, key = about_table(opened, role), f"roles_{opened.name}_{role.name if role else ''}"
+    if tables:
+        _draw_cells(tables, head, said, key)
+    st.markdown(said)
+    for kind, heads in folded.items():
+        about = f"None of the {len(heads)} heads of {KIND_NAMES[kind].lower()} has a role."
+        if near := opened.nearest(*heads):
+            place, does = f"{near.head.layer + 1}.{near.head.head + 1}", plain(near.role.title)
+            about += f" Nearest: {place}, {does} ({near.score:.0%}; best control {near.bar:.0%})."
+        with st.expander(about, expanded=not tables or kind == head.kind):
+            _draw_cells({kind: _cells(opened, kind, None)}, head, about, f"{key}_{kind}")
+
+
+def _draw_cells(
+    cells: Mapping[AttentionKind, list[list[Cell]]], head: Head, said: str, key: str
+) -> None:
     place = head.kind, head.layer, head.head
     event: Any = st.altair_chart(
         sized(drawn(head_roles, cells, place, current_theme())), theme=None, width="content",
-        key=f"roles_{opened.name}_{role.name if role else ''}", on_select="rerun",
-        selection_mode=[*map(selection_of, cells)], alt=said,
+        key=key, on_select="rerun", selection_mode=[*map(selection_of, cells)], alt=said,
     )  # fmt: skip
     for kind in cells:
         if picked := event["selection"].get(selection_of(kind)):
@@ -111,7 +129,6 @@ def draw_table(opened: Opened, role: Role | None, head: Head) -> None:
             if chosen != head:
                 choose_head(chosen)
                 st.rerun()
-    st.markdown(said)
 
 
 def _cells(opened: Opened, kind: AttentionKind, role: Role | None) -> list[list[Cell]]:
@@ -128,8 +145,8 @@ def _cell(opened: Opened, head: Head, role: Role | None) -> Cell:
             margin = max(0.0, tag.finding.margin)
             return Cell(margin, tag.word, f"{tag.finding.score:.0%}", tag.text)
         near = opened.nearest(head)
-        if near is None or near.margin < _NEAR:
-            return Cell(0.0, "–", "", "no role is near")
+        if near is None:
+            return Cell(0.0, "–", "", "no role could be measured")
         about = f"not named; nearest to {in_words(near)}"
         return Cell(0.0, f"({short_name(near.role)})", f"{near.score:.0%}", about, quiet=True)
     found = opened.study.finding(role, head)
@@ -148,7 +165,8 @@ def about_table(opened: Opened, role: Role | None) -> str:
         n = len(opened.tags)
         return (
             f"**{n} of {len(study.heads)} heads** score above every control: the stronger the "
-            "colour, the further. In brackets: a head's nearest role. A dash: no role is near."
+            "colour, the further. In brackets: the role whose best control a head comes nearest "
+            f"to; roles with less than one trial in {RARE} words are left out."
         )
     found = [each for head in study.heads if (each := study.finding(role, head))]
     if not found:
@@ -193,10 +211,9 @@ def draw_findings(opened: Opened, head: Head) -> None:
     ]  # fmt: skip
     names = ("role", "score", "95% interval", "trials", "best distance", "one word",
              "its usual word", "random", "above controls")  # fmt: skip
-    st.table(
-        {name: list(cells) for name, cells in zip(names, zip(*rows, strict=True), strict=True)},
-        hide_index=True,
-    )
+    columns = dict(zip(names, zip(*rows, strict=True), strict=True))
+    st.table({name: list(each) for name, each in columns.items() if {*each} != {"–"}},
+             hide_index=True)  # fmt: skip
 
 
 def _control(score: float, more: str = "") -> str:

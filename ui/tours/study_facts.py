@@ -7,7 +7,7 @@ from functools import partial
 
 from figures.labels import percent
 from transformer.study.records import Finding, Study
-from ui.tours.stops import Found, Scene, cell, numbers
+from ui.tours.stops import Found, Scene, cell, numbers, two
 
 #: Roles that readers of the paper speak of, and that heads seldom have.
 _THOUGHT = ("antecedent", "agreement", "down:nsubj", "up:nsubj")
@@ -22,39 +22,39 @@ _WITHOUT = (
 
 
 def thought_to(scene: Scene) -> Found:
-    """The best head of a role that many expect, beside its best control."""
+    """The presence of a head in a role that many expect, and the best one beside its control."""
     found = None if scene.study is None else _expected(scene.study)
     if scene.study is None or found is None:
         return _unstudied(3)
-    near = [each for each in (found.bar, found.bar / 2, 0.9, 0.6) if each != found.score]
     said = _said(scene.study, found)
     form = "named" if found.named else ""
-    return Found(*numbers(found.score, near, percent), said, _settings(found), form)
+    return Found(("yes", "no"), int(not found.named), said, _settings(found), form)
 
 
 def clearest(study: Study) -> list[Finding]:
     """Return the clearest finding of each role, named ones first, the largest margin first."""
-    best: dict[str, Finding] = {}
-    for role in study.roles:
-        for head in study.heads:
-            each = study.finding(role, head)
-            if each and not math.isnan(each.margin):
-                known = best.get(role.name)
-                if known is None or (each.named, each.margin) > (known.named, known.margin):
-                    best[role.name] = each
+    found = [each for head in study.heads for each in study.findings(head)]
+    found = [each for each in found if not math.isnan(each.margin)]
+    found.sort(key=lambda each: (each.named, each.margin))
+    best = {each.role: each for each in found}
     return sorted(best.values(), key=lambda each: (each.named, each.margin), reverse=True)
 
 
 def _doing(scene: Scene, *, place: int) -> Found:
-    """The score of a head that is farthest above every control, each of another role."""
+    """The score of a head that is farthest above every control, or of the second its role."""
     found = clearest(scene.study) if scene.study else []
     if scene.study is None or len(found) <= place:
         return _unstudied(place)
     finding = found[place]
     wrong = [each for each in (0.05, 0.25, 0.5, 0.75, 0.99) if abs(each - finding.score) > 0.1]
+    options, answer = numbers(finding.score, wrong[:4], percent)
+    if place == 1:
+        right, least = finding.role.title, scene.study.findings(finding.head)[:-4:-1]
+        options = two(sorted({right, *(each.role.title for each in least)}))
+        answer = options.index(right)
     said = _said(scene.study, finding)
     form = "" if finding.named else "null"
-    return Found(*numbers(finding.score, wrong[:4], percent), said, _settings(finding), form)
+    return Found(options, answer, said, _settings(finding), form)
 
 
 first_head, second_head, third_head = (partial(_doing, place=place) for place in range(3))

@@ -26,6 +26,8 @@ from ui.work.lru import Lru
 #: The folder of the chosen study; "" is the one that measures most.
 STUDY: Param[str] = Param("study", url_state.text(120), "")
 
+#: Words of a corpus for each trial of the rarest role that a head may be said to be near.
+RARE = 100
 _FOLDERS: FileCache[list[Path]] = FileCache()
 _OPENED = Lru(192 * 2**20)
 
@@ -70,13 +72,15 @@ class Opened:
                     found[head] = Tag(short_name(finding.role), in_words(finding), finding)
         return found
 
-    def nearest(self, head: Head) -> Finding | None:
-        """Return the role that a head comes nearest to, named or not."""
-        margins = self.study.scores["score"] - self.study.scores["bar"]
-        column = margins[:, self.study.heads.index(head)]
-        if np.isnan(column).all():
-            return None
-        return self.study.finding(self.study.roles[int(np.nanargmax(column))], head)
+    def nearest(self, *heads: Head) -> Finding | None:
+        """Return the finding nearest to its best control, if that is below 1; not of rare roles."""
+        scores, columns = self.study.scores, [self.study.heads.index(head) for head in heads]
+        shares = scores["score"] / np.maximum(scores["bar"], 1e-9)
+        hopeless = np.isnan(shares) | (scores["bar"] >= 1)
+        shares[hopeless | (scores["pairs"] * RARE < self.study.n_words)] = -1.0
+        role, at = np.unravel_index(shares[:, columns].argmax(), (len(shares), len(heads)))
+        found = self.study.finding(self.study.roles[role], heads[at])
+        return found if shares[role, columns[at]] >= 0 else None
 
     def where(self, pieces: Callable[[str], Any]) -> Where:
         """Return the index of its sentences. Args: pieces: the tokens of a word."""

@@ -260,8 +260,11 @@ def test_the_tour_of_roles_asks_the_study_for_its_numbers() -> None:
     )  # fmt: skip
     for number, found in enumerate(clear, 1):
         stop = ROLES.stops[number - 1]
-        assert right(ROLES, number, scene) == percent(found.score)
-        assert f"{found.pairs:,}" in stop.question(scene).ask
+        said = stop.question(scene)
+        asked = number == 2  # for the role rather than the number
+        wanted = found.role.title if asked else percent(found.score)
+        assert right(ROLES, number, scene) == wanted and wanted not in said.ask
+        assert f"{found.pairs:,}" in (said.because if asked else said.ask)
         assert stop.facts(scene).settings["role"] == found.role.name
         assert ("named" in stop.question(scene).because) or found.named or number > 1
     assert "not been studied" in question(ROLES, 1, Scene(make_trace(), CONFIG)).ask
@@ -276,6 +279,7 @@ def test_what_was_thought_is_said_to_be_so_or_not(named: bool) -> None:
     said = question(ROLES, 4, scene)
     assert "pronoun to antecedent" in said.ask
     assert ("**not named**" in said.because) is not named
+    assert said.options[said.answer] == ("yes" if named else "no")
 
 
 def test_a_model_of_one_head_is_told_so() -> None:
