@@ -15,7 +15,7 @@ from figures.removals import selection_of
 from transformer.types import AttentionKind
 
 #: Widths of the tables and of their cells, px.
-_ROOM, _WIDEST, _HEIGHT = 872, 120, 36
+_ROOM, _WIDEST, _HEIGHT = 840, 120, 36
 
 _DARK_INK, _LIGHT_INK = "#000000", "#ffffff"
 
