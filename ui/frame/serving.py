@@ -19,8 +19,9 @@ from ui.hosting import start, state
 #: Files of as many visitors are awaited at once; a thread that waits takes little.
 _FILES = 256
 
-#: Modules that take seconds to import and do not use Streamlit, the most needed first.
-_SLOW = ("transformer.translator", "altair")
+#: Modules that take seconds to import and do not use Streamlit, the most needed first. Altair fails
+#: on a pandas that another visitor's run has only half imported.
+_SLOW = ("transformer.translator", "pandas", "altair")
 
 
 @asynccontextmanager
