@@ -141,7 +141,7 @@ def test_importance_says_how_far_its_measures_agree(page: Any, made: Study) -> N
     value = f"{found['gradient', 'removal']:.2f}".replace("-", "−")
     app = page()
     assert f"slope of the loss and single removal {value}" in texts(app)
-    assert "bleu" not in made.importance  # the captions are in other languages, or unknown
+    assert "bleu" not in made.importance  # the typed sentences are in other languages, or unknown
     assert "how sharply a head looks" in texts(app)
 
 

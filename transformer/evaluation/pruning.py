@@ -1,25 +1,18 @@
-"""Greedy pruning of heads on a text: log-probability and BLEU against a random order.
-
-`captions.tsv` has 200 photo captions in English, German and French: the 200 shortest of Multi30k's
-validation text (Elliott et al. 2016, 2017; for research and education), which no model is trained
-on.
-"""
+"""Greedy pruning of heads on a text: log-probability and BLEU against a random order."""
 
 from __future__ import annotations
 
-import csv
 import math
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from html import unescape
-from pathlib import Path
 
 import numpy as np
 
 from transformer.edits.language import MAX_EDITS
-from transformer.errors import InputError
+from transformer.evaluation.typed import typed_sentences
 from transformer.hooks import HeadGates
 from transformer.search.request import excluded
 from transformer.trace.records import Pair, Trace
@@ -36,9 +29,6 @@ from transformer.types import Floats, Report
 
 #: Seeds of the random orders, and the number of steps at which BLEU and these are measured.
 SEEDS, MOST_MARKS = (1, 2, 3), 12
-
-CAPTIONS = Path(__file__).with_name("captions.tsv")
-_COLUMNS = {"en": "English", "de": "German", "fr": "French"}
 
 
 @dataclass(frozen=True)
@@ -94,20 +84,15 @@ class Pruning:
         return int(np.argmin(np.append(self.log_probs > self.log_probs[0] - nats, False))) - 1
 
 
-def has_captions(src: str, tgt: str) -> bool:
-    """Return whether the captions are in these languages."""
-    return src != tgt and {src, tgt} <= _COLUMNS.keys()
+def typed(translator: Translator, src: str, tgt: str) -> PrunedText:
+    """Return the typed sentences, each with its first accepted translation.
 
-
-def captions(translator: Translator, src: str, tgt: str) -> PrunedText:
-    """Return the captions as a text. Raises `InputError` for other languages than theirs."""
-    if not has_captions(src, tgt):
-        raise InputError(f"the captions are in en, de and fr, not in {src or '?'} and {tgt or '?'}")
-    with CAPTIONS.open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
-    texts = [(row[_COLUMNS[src]], row[_COLUMNS[tgt]]) for row in rows]
-    pairs = tuple(translator.pair(*each) for each in texts)
-    return PrunedText(pairs, tuple(target for _, target in texts))
+    Raises: `DataError` for other languages than theirs.
+    """
+    sentences = typed_sentences(src, tgt)
+    references = tuple(each.accepted[0] for each in sentences)
+    pairs = zip((each.source for each in sentences), references, strict=True)
+    return PrunedText(tuple(translator.pair(*each) for each in pairs), references)
 
 
 def own_translation(translator: Translator, trace: Trace) -> PrunedText:

@@ -11,7 +11,6 @@ Larger always means more important. L is the negative log-probability per token,
 
 from __future__ import annotations
 
-import csv
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,6 +28,7 @@ from torch import Tensor
 from transformer.catalogue import inspect_entry, open_tracer
 from transformer.checkpoint.reference import ModelRef
 from transformer.errors import InputError
+from transformer.evaluation.typed import has_languages, typed_sentences
 from transformer.hooks import HeadGates, Hook, Record, matching
 from transformer.measures.heads import rank_correlation
 from transformer.model import Transformer
@@ -57,10 +57,6 @@ Network = Transformer | OneStack
 #: BLEU of translations and their references, as from `transformer.evaluation.scores`.
 Bleu = Callable[[Sequence[str], Sequence[str]], float]
 
-#: 200 captions in three languages, see `transformer.evaluation.pruning`.
-_CAPTIONS = Path(__file__).parents[1] / "evaluation" / "captions.tsv"
-
-
 #: A model that fills in reads each text so many times, with every such token hidden: a token of
 #: seven, about the share that its training hides.
 _EVERY = 7
@@ -68,7 +64,7 @@ _EVERY = 7
 #: Numbers that the log-probabilities of one batch hold at most: 32 MB.
 _MOST_NUMBERS = 8_000_000
 
-#: Sentences of a study that has no captions.
+#: Sentences of a study of other languages than the typed sentences.
 MOST_SENTENCES = 200
 
 #: Texts on which heads are taken out one after the other, and heads tried in a round, about.
@@ -148,20 +144,21 @@ def add_importance(
 ) -> None:
     """Measure the importance of heads and add it to the study in a folder, measure by measure.
 
-    A model of English, German and French reads the shipped captions; another one the sentences that
-    the study keeps. Measures that the study has are not made again.
+    A model of English, German and French reads the typed sentences; another one those that the
+    study keeps. Measures that the study has are not made again.
 
     Raises: `CheckpointError`, `InputError`, `OSError`; a model without gates is left as it is.
     """
     tracer, made = open_tracer(ref, device), Study.load(folder)
     if not isinstance(tracer, Translator | StackModel):
         return
-    sentences, references = _captions(inspect_entry(ref).metrics)
+    sentences, references = _typed(inspect_entry(ref).metrics)
     if not sentences:
         step = max(1, len(made.sentences) // MOST_SENTENCES)
         sentences = [each.text for each in made.sentences[::step]][:MOST_SENTENCES]
     wanted = [each for each in MEASURES if each not in made.importance]
-    about = {"sentences": len(sentences), "captions": bool(references)}
+    text = "typed sentences and their translations" if references else "sentences of the corpus"
+    about = {"sentences": len(sentences), "text": text}
     for measure, found in importance(
         tracer, sentences, references, wanted=wanted, bleu=bleu, report=report
     ):
@@ -179,15 +176,13 @@ def whole_study(ref: ModelRef, corpus: Path, report: Report) -> Path:
     return folder
 
 
-def _captions(metrics: Mapping[str, Any]) -> tuple[list[str], list[str]]:
-    """Return the shipped captions in a translator's languages, and their translations."""
+def _typed(metrics: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+    """Return the typed sentences in a translator's languages, and their translations."""
     match metrics:
         case {"training": {"recipe": {"data": {"src": str(src), "tgt": str(tgt)}}}}:
-            columns = {"en": "English", "de": "German", "fr": "French"}
-            if src != tgt and {src, tgt} <= columns.keys():
-                with _CAPTIONS.open(encoding="utf-8", newline="") as file:
-                    rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
-                return [row[columns[src]] for row in rows], [row[columns[tgt]] for row in rows]
+            if has_languages(src, tgt):
+                found = typed_sentences(src, tgt)
+                return [each.source for each in found], [each.accepted[0] for each in found]
     return [], []
 
 

@@ -81,6 +81,6 @@ def study_own(ref: ModelRef, device: str, lines: Sequence[str], report: Report) 
     tracer = open_tracer(ref, device)
     if isinstance(tracer, Translator | StackModel):
         found = importance(tracer, lines, wanted=_QUICK, report=report)
-        about = {"importance": {"sentences": len(lines), "captions": False}}
+        about = {"importance": {"sentences": len(lines), "text": "sentences of your own"}}
         made = replace(made, importance=dict(found), notes=about)
     return Opened(made, OWN)

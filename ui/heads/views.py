@@ -369,7 +369,7 @@ def draw_importance(opened: Opened, head: Head) -> None:
     )
     st.markdown(linked(agreement_in_words(measured), "rank correlation"))
     about = opened.study.notes.get("importance", {})
-    source = "shipped captions and their references" if about.get("captions") else "sentences"
+    source = plain(str(about.get("text", "sentences")))
     st.caption(f"{MEASURE_ABOUT[name]} On {about.get('sentences', '?')} {source}.")
 
 

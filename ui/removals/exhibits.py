@@ -6,7 +6,7 @@ import numpy as np
 
 from figures.exhibit import Exhibit, Panel, Series
 from figures.labels import KIND_NAMES, numbered
-from transformer.evaluation.pruning import Pruning, captions, own_translation, prune
+from transformer.evaluation.pruning import Pruning, own_translation, prune, typed
 from transformer.measures.heads import largest_weights
 from transformer.search.request import excluded
 from transformer.trace.records import Needs, Trace
@@ -83,23 +83,23 @@ def pruning(
 
     Args:
         trace: its sentence counts, with the translation that the model wrote.
-        languages: the 200 captions count instead, in this source and target: en, de or fr.
+        languages: the 200 typed sentences count instead, in this source and target: en, de or fr.
         heads: that go at most; None is all.
     """
-    text = captions(model, *languages) if languages else own_translation(model, trace)
+    text = typed(model, *languages) if languages else own_translation(model, trace)
     for now in prune(model, text):
         if len(now.steps) == heads:
             break
     return figure_of_pruning(now, languages is not None)
 
 
-def figure_of_pruning(now: Pruning, on_captions: bool) -> Exhibit:
+def figure_of_pruning(now: Pruning, on_typed: bool) -> Exhibit:
     """Return the figure of `pruning`."""
     n, places = len(now.heads), np.arange(len(now.steps) + 1)
     marks = np.array(now.marks[: len(now.bleu)])
     values = now.random_values
-    text = "200 captions of Multi30k's validation text" if on_captions else "the sentence"
-    reference = "the references" if on_captions else "the translation with all heads"
+    text = "200 typed sentences" if on_typed else "the sentence"
+    reference = "the references" if on_typed else "the translation with all heads"
     bleu = np.array(now.bleu, np.float32)
     at_random = {
         name: {f"random, {what}": reduce(values[..., k], axis=1) for what, reduce in _REDUCED}

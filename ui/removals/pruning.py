@@ -12,13 +12,8 @@ import streamlit as st
 from figures.exhibit import Exhibit
 from figures.removals import OUT, pruning_curves
 from transformer.edits.language import MAX_EDITS, parse_edits, text_of
-from transformer.evaluation.pruning import (
-    Pruning,
-    captions,
-    has_captions,
-    own_translation,
-    prune,
-)
+from transformer.evaluation.pruning import Pruning, own_translation, prune, typed
+from transformer.evaluation.typed import has_languages
 from transformer.trace.removals import edits_off
 from transformer.translator import Translator
 from transformer.types import Report
@@ -37,14 +32,14 @@ from ui.work.models import load
 from ui.work.progress import Progress, attended, resume, stopped
 
 #: The text on which heads are pruned.
-OVER: Param[str] = Param("prune", url_state.one_of(("sentence", "captions")), "sentence")
+OVER: Param[str] = Param("prune", url_state.one_of(("sentence", "typed")), "sentence")
 
 #: A fall of a token's log-probability that counts, in nats.
 FALL = 0.1
 
 _STARTED = "headlight_pruning"
 
-#: Source and target languages of the captions; None for the sentence on screen.
+#: Source and target languages of the typed sentences; None for the sentence on screen.
 Languages = tuple[str, str] | None
 
 
@@ -60,11 +55,11 @@ def draw_pruning(view: View) -> None:
     )
     edited, view = view, view.original
     known = languages_of_training(view.entry.whole, view.entry.metrics)
-    offered = has_captions(*known) and view.examples.kind != "letters"
-    names = {"sentence": "This sentence"} | ({"captions": "200 captions"} if offered else {})
+    offered = has_languages(*known) and view.examples.kind != "letters"
+    names = {"sentence": "This sentence"} | ({"typed": "200 typed sentences"} if offered else {})
     url_state.show(OVER)
     over = url_state.get(OVER) if url_state.get(OVER) in names else "sentence"
-    languages = known if over == "captions" else None
+    languages = known if over == "typed" else None
     asked = view.request
     work = ("pruning", languages or asked, asked.model, asked.device)
     with st.container(horizontal=True, vertical_alignment="center"):
@@ -78,8 +73,8 @@ def draw_pruning(view: View) -> None:
             )  # fmt: skip
     if languages:
         st.caption(
-            "The 200 shortest photo captions of Multi30k's validation text (for research and "
-            "education) with their references. It takes minutes; after Stop the curves stay."
+            "Sentences as visitors type them, each with a translation. It takes minutes; after "
+            "Stop the curves stay."
         )
     slot = st.empty()
     if begun and (now is None or not now.done):
@@ -102,7 +97,7 @@ def _prune(asked: Request, languages: Languages, work: Hashable, report: Report)
     """Prune from where it stands to the end, in turn with other computations."""
     recorded, model = results.trace(asked, report), load(asked, report=report)
     assert isinstance(model, Translator)  # the page needs its internals
-    text = captions(model, *languages) if languages else own_translation(model, recorded)
+    text = typed(model, *languages) if languages else own_translation(model, recorded)
     now: Pruning | None = results.CACHE.get(work)
     steps = prune(model, text, now, report)
     while now is None or not now.done:

@@ -7,14 +7,13 @@ import pytest
 from sacrebleu.metrics.bleu import BLEU
 
 from tests.tiny_models import SENTENCES, uneven_model
-from transformer.errors import InputError
 from transformer.evaluation.pruning import (
     PrunedText,
     Pruning,
-    captions,
     corpus_bleu,
     own_translation,
     prune,
+    typed,
 )
 from transformer.text.tokenizer import Tokenizer
 from transformer.trace.removals import heads_of, log_probs
@@ -65,7 +64,7 @@ def test_values_are_those_of_the_edited_models(
 
 
 def test_bleu_is_that_of_sacrebleu(translator: Translator) -> None:
-    texts = [*captions(translator, "en", "de").references, "Um 3.5-mal, $5 & 20,000 (ca.) [x]/y."]
+    texts = [*typed(translator, "en", "de").references, "Um 3.5-mal, $5 & 20,000 (ca.) [x]/y."]
     rng = np.random.default_rng(5)
     for drop in (0.0, 0.2, 0.6, 0.95):
         shorter = [
@@ -108,9 +107,7 @@ def test_a_sentence_starts_at_its_own_translation(translator: Translator) -> Non
     assert first.bleu[0] == pytest.approx(100) or len(trace.text.split()) < 4
 
 
-def test_the_captions_are_200_in_three_languages(translator: Translator) -> None:
-    texts = [captions(translator, *each) for each in (("en", "de"), ("fr", "en"))]
+def test_the_typed_sentences_are_200_in_three_languages(translator: Translator) -> None:
+    texts = [typed(translator, *each) for each in (("en", "de"), ("fr", "en"))]
     assert [len(each.references) for each in texts] == [200, 200]
     assert texts[0].references != texts[1].references
-    with pytest.raises(InputError, match="not in en and tree"):
-        captions(translator, "en", "tree")
