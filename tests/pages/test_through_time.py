@@ -171,3 +171,14 @@ def test_one_stack_is_seen_in_time_too(run_app: RunApp, family: Path, tmp_path: 
     listed = app.main.get("vega_lite_chart")[0].proto.alt
     shares = [f"{100 * np.exp(each.log_prob):.0f}%" for each in wanted if each.log_prob is not None]
     assert [each.rsplit(" ", 1)[1].strip(".") for each in listed.split(", ")] == shares
+
+
+@pytest.mark.parametrize(("name", "language"), [
+    ("bert-everyday", "English"), ("gpt-everyday", "English"), ("decoder-only-en-de", "German"),
+    ("everyday-en-fr", "French"),
+])  # fmt: skip
+def test_the_way_to_the_training_names_the_language_learned(
+    run_app: RunApp, name: str, language: str
+) -> None:
+    app = run_app(Path("checkpoints"), at="family", checkpoint=name)
+    assert app.button(key="open_time").label == f"From noise to {language}"

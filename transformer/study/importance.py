@@ -157,7 +157,7 @@ def add_importance(
         step = max(1, len(made.sentences) // MOST_SENTENCES)
         sentences = [each.text for each in made.sentences[::step]][:MOST_SENTENCES]
     wanted = [each for each in MEASURES if each not in made.importance]
-    text = "typed sentences and their translations" if references else "sentences of the corpus"
+    text = "typed sentences" if references else "sentences of the corpus"
     about = {"sentences": len(sentences), "text": text}
     for measure, found in importance(
         tracer, sentences, references, wanted=wanted, bleu=bleu, report=report

@@ -47,8 +47,9 @@ def draw_switch(
         then()
 
     if entry.history.snapshots and entry.updates is None:
-        target = languages_of_training(entry.name, entry.metrics)[1]
-        language = name_of(target) if name_of(target) != target else "words"
+        reads, writes = languages_of_training(entry.name, entry.metrics)
+        learned = reads if entry.stack and entry.stack.task != "translate" else writes
+        language = name_of(learned) if name_of(learned) != learned else "words"
         label = f"From noise to {language}" if entry.history.began == "" else "From its first steps"
         st.button(
             label + ": watch it learn" * (key != "open_time"), icon=":material/history:",
