@@ -120,7 +120,7 @@ def read(path: Path) -> Iterator[Sentence]:
         raise DataError(f"{path}: no such file or folder{hint}")
     files = [path]
     if path.is_dir():
-        files = sorted(each for each in path.iterdir() if each.name.endswith(SUFFIXES))
+        files = sorted(each for each in path.glob("[!.]*") if each.name.endswith(SUFFIXES))
         if not files:
             raise DataError(f"{path}: no file in it ends in {' or '.join(SUFFIXES)}")
     for file in files:
@@ -133,6 +133,8 @@ def _plain(file: Path, lines: Iterator[tuple[int, str]]) -> Iterator[Sentence]:
         if len(line) > MAX_CHARACTERS:
             raise _wrong(file, number, f"{len(line):,} characters; at most {MAX_CHARACTERS:,} are "
                                        "allowed in a sentence")  # fmt: skip
+        if line.count("\t") == 9:
+            raise _wrong(file, number, f"columns; files of CoNLL-U end in {' or '.join(SUFFIXES)}")
         text = clean(line).strip()
         words, chunks, start = tuple(split_words(text)), list[int](), 0
         ends = list(accumulate(map(len, text.split(" "))))
@@ -187,7 +189,6 @@ def _conllu(file: Path, lines: Iterator[tuple[int, str]]) -> Iterator[Sentence]:
             if len(rows) > 2 * MAX_WORDS:
                 raise _wrong(file, number, f"a sentence of more than {MAX_WORDS:,} words")
         elif rows:
-            # Without documents, each sentence counts as one.
             # Without documents, each sentence counts as one. Texts whose licence forbids copies
             # have a line in place of every word.
             alone += 1
@@ -211,9 +212,9 @@ def _annotated(file: Path, rows: Sequence[tuple[int, list[str]]], document: str)
             continue
         apart = "SpaceAfter=No" not in columns[9]
         first, _, last = name.partition("-")
-        if not (first.isdecimal() and (not last or last.isdecimal())):
-            raise _wrong(file, number, f"{name!r} is not the number of a word")
-        if int(first) != len(words) + 1 or (last and int(last) < int(first)):
+        if not (_is_number(first) and (not last or _is_number(last))):
+            raise _wrong(file, number, f"{name[:20]!r} is not the number of a word")
+        if int(first) != len(words) + 1 or (last and not inside < int(first) <= int(last)):
             raise _wrong(file, number, f"word {name} follows word {len(words)}")
         if not form:
             raise _wrong(file, number, "a word without a form")
@@ -239,13 +240,19 @@ def _annotated(file: Path, rows: Sequence[tuple[int, list[str]]], document: str)
     )  # fmt: skip
 
 
+def _is_number(text: str) -> bool:
+    return text.isdecimal() and len(text) < 10
+
+
 def _parents(file: Path, words: Sequence[tuple[int, list[str]]]) -> tuple[int, ...]:
-    parents = []
+    parents = list[int]()
     for at, (number, columns) in enumerate(words):
         head = columns[6]
-        if not head.isdecimal() or not 0 <= int(head) <= len(words) or int(head) == at + 1:
-            raise _wrong(file, number, f"word {at + 1} has the head {head!r}; expected another of "
-                                       f"its {len(words)} words, or 0")  # fmt: skip
+        if not _is_number(head) or int(head) > len(words) or int(head) == at + 1:
+            raise _wrong(file, number, f"word {at + 1} has the head {head[:20]!r}; expected another"
+                                       f" of its {len(words)} words, or 0")  # fmt: skip
+        if int(head) == 0 and -1 in parents:
+            raise _wrong(file, number, f"words {parents.index(-1) + 1} and {at + 1} are both roots")
         parents.append(int(head) - 1)
     rooted = [False] * len(words)
     for at, (number, _) in enumerate(words):

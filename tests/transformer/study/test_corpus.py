@@ -38,6 +38,7 @@ WHOLE = (
 def test_annotation_becomes_words_text_and_pairs(tmp_path: Path) -> None:
     file = tmp_path / "a.conllu.gz"
     file.write_bytes(gzip.compress(WHOLE.encode()))
+    (tmp_path / "._a.conllu").write_text("the shadow of a file that some systems leave")
     (found,) = read(tmp_path)
     assert found.text == "Anna's dog, she saw, hid it."
     assert found.words == ("Anna", "'s", "dog", ",", "she", "saw", ",", "hid", "it", ".")
@@ -106,9 +107,12 @@ ONE = row("1", "A", "2", "det") + row("2", "dog")
         (ONE.replace("\t2\t", "\t3\t", 1), "line 1: word 1 has the head '3'"),
         (ONE.replace("\t2\t", "\t1\t", 1), "line 1: word 1 has the head '1'"),
         (ONE.replace("\t2\t", "\t-1\t", 1), "line 1: word 1 has the head '-1'"),
+        (ONE.replace("\t2\t", f"\t{'9' * 5_000}\t", 1), "line 1: word 1 has the head '9999"),
+        (ONE.replace("\t2\t", "\t0\t", 1), "line 2: words 1 and 2 are both roots"),
         (ONE.replace("\t0\t", "\t1\t", 1), "line 1: word 1 is its own ancestor"),
         ("\n" + ONE.replace("2\tdog", "3\tdog"), "line 3: word 3 follows word 1"),
         (ONE.replace("2\tdog", "x\tdog"), "line 2: 'x' is not the number"),
+        (row("1-2", "A") + ONE.replace("\n", "\n" + row("2-3", "og"), 1), "line 3: word 2-3"),
         (row("1-3", "Adog", "_", "_") + ONE, "line 3: the sentence has 2 words"),
         (ONE.replace("root\t_\t_", "root\t_\tEntity=(1-x"), "line 2: the mention '1' does not end"),
         (ONE.replace("root\t_\t_", "root\t_\tEntity=1)"), "line 2: the mention '1' ends, but"),
@@ -139,6 +143,7 @@ def test_other_bad_files_are_one_line(tmp_path: Path) -> None:
         ("cut.conllu.gz", whole[:-12], r"line \d+: damaged"),
         ("no.conllu.gz", b"x", "line 1: damaged"),
         ("long.txt", b"a b " * 4_000, "line 1: 16,000 characters; at most 10,000"),
+        ("upper.CONLLU", ONE.encode(), r"line 1: columns; files of CoNLL-U end in \.conllu"),
         ("words.txt", b"a " * 1_500, "line 1: a sentence of more than 1,000 words"),
     ):  # fmt: skip
         (tmp_path / name).write_bytes(content)
