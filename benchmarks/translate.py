@@ -1,6 +1,6 @@
 """Translating on a CPU: Headlight, `transformers` and CTranslate2 with the same weights.
 
-    python benchmarks/translate.py [--rounds 9] [--batch-rounds 3] [--profile] [--json]
+    python benchmarks/translate.py [--rounds 9] [--batch-rounds 3] [--json]
 
 A Marian model of the paper's base shape with random weights (6+6 layers, d_model 512, 8 heads,
 d_ff 2048, 32,000 pieces) is written by `transformers`, imported by this project's importer, and
@@ -30,7 +30,6 @@ import os
 import statistics
 import sys
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -38,7 +37,7 @@ sys.path[:0] = [] if str(ROOT) in sys.path else [str(ROOT)]
 
 from benchmarks.random_marian import BASE, TINY, Shape, make, sources  # noqa: E402
 from benchmarks.translate_contestants import CONTESTANTS, serve  # noqa: E402
-from benchmarks.turns import Figure, Process, processors, ratio, report, rounds, say  # noqa: E402
+from benchmarks.turns import Figure, Process, processors, report, rounds, say  # noqa: E402
 
 SHAPES = {"base": BASE, "tiny": TINY}
 #: Tasks by name: those of one sentence, then those of a batch.
@@ -94,7 +93,7 @@ def ratios(times: Times) -> list[Figure]:
     """Return their median time divided by ours, by the names of `AIMS`, to three digits."""
     return [
         Figure(
-            name, ratio(_median(times, *theirs), _median(times, "headlight", ours)) or 0.0, aim,
+            name, float(f"{_median(times, *theirs) / _median(times, 'headlight', ours):.3g}"), aim,
             "x", least=True,
         )
         for name, (theirs, ours, aim) in AIMS.items()
@@ -157,12 +156,6 @@ def _limit(times: Times, shape: Shape, given: argparse.Namespace) -> list[str]:
     return lines
 
 
-def profile_text(task: str, parts: Sequence[tuple[str, float]], most: int = 12) -> str:
-    lines = [f"Headlight, {ROWS[task]}:", "", "| part | share of the time |", "|---|---:|"]
-    lines += [f"| {name} | {share:.1%} |" for name, share in parts[:most]]
-    return "\n".join(lines) + "\n"
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rounds", type=int, default=9, help="of one sentence's tasks; may be 0")
@@ -172,7 +165,6 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=24)
     parser.add_argument("--threads", type=int, default=processors())
     parser.add_argument("--shape", choices=SHAPES, default="base")
-    parser.add_argument("--profile", action="store_true", help="show what our time goes into")
     parser.add_argument("--json", action="store_true", help="end with one line of JSON")
     parser.add_argument("--serve", choices=CONTESTANTS, help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help="keep the model there, and use it again")
@@ -205,15 +197,9 @@ def main() -> None:
             other = differences(running, single + batch)
             races = ((("read memory", *single), given.rounds), (batch, given.batch_rounds))
             for tasks, count in races:
-                for _, name, task, done in rounds(running, tasks, count):
+                for name, task, done in rounds(running, tasks, count):
                     times.setdefault((name, task), []).append(done["seconds"])
-            profiles = {}
-            if given.profile:
-                for task in single[-2:] + batch[1:2]:
-                    profiles[task] = running["headlight"].do(task, profile=True)
     print(table(times, shape, given, made))
-    for task, parts in profiles.items():
-        print(profile_text(task, parts))
     for where, count in other.items():
         print(f"other ids than Headlight's: {where}, {count} sentences")
     if not other:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -17,9 +16,6 @@ from benchmarks.turns import answer
 
 Ids = list[list[int]]
 Task = Callable[[], Ids]
-
-#: Profile of a task: name of each part, and its share of the time.
-Profile = list[tuple[str, float]]
 
 
 def searches(search: Callable[[int, int], Ids], count: int) -> dict[str, Task]:
@@ -167,25 +163,9 @@ def serve(name: str, folder: Path, steps: int, threads: int, step_bytes: int) ->
     if name == "headlight":
         tasks["read memory"] = bandwidth(step_bytes)
 
-    def do(asked: dict[str, Any]) -> Any:
-        task = tasks[asked["task"]]
-        if asked.get("profile"):
-            return _profiled(task)
+    def do(task: str) -> Any:
         began = time.perf_counter()
-        ids = task()
+        ids = tasks[task]()
         return {"seconds": time.perf_counter() - began, "ids": ids}
 
-    answer(tasks, do, sys.stdout)
-
-
-def _profiled(task: Task) -> Profile:
-    """Return where a task spends its time: operations of PyTorch, and the rest."""
-    from torch.profiler import ProfilerActivity, profile
-
-    with profile(activities=[ProfilerActivity.CPU]) as profiler:
-        began = time.perf_counter()
-        task()
-        total = 1e6 * (time.perf_counter() - began)
-    parts = [(each.key, each.self_cpu_time_total) for each in profiler.key_averages()]
-    parts.append(("Python and the rest", total - sum(spent for _, spent in parts)))
-    return sorted(((name, spent / total) for name, spent in parts), key=lambda part: -part[1])
+    answer(tasks, do)

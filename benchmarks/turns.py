@@ -12,7 +12,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TextIO
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -37,10 +37,10 @@ class Process:
         )  # fmt: skip
         self.tasks: list[str] = self._answer()
 
-    def do(self, task: str, **options: Any) -> Any:
+    def do(self, task: str) -> Any:
         """Request a task; return the answer, a JSON value."""
         assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps({"task": task, **options}) + "\n")
+        self._process.stdin.write(json.dumps({"task": task}) + "\n")
         self._process.stdin.flush()
         return self._answer()
 
@@ -62,23 +62,19 @@ class Process:
         self._log.close()
 
 
-def answer(tasks: Iterable[str], do: Callable[[dict[str, Any]], Any], output: TextIO) -> None:
-    """Print the tasks, then the answer to each request on stdin, until it ends.
-
-    The first line is a JSON list; no task ends it. A request is {"task": NAME} and options.
-    """
-    names = sorted(tasks)
-    print(json.dumps(names), file=output, flush=True)
-    for line in sys.stdin if names else ():
-        print(json.dumps(do(json.loads(line))), file=output, flush=True)
+def answer(tasks: Iterable[str], do: Callable[[str], Any]) -> None:
+    """Print the tasks, then the answer to each request on stdin, {"task": NAME}, until it ends."""
+    print(json.dumps(sorted(tasks)), flush=True)
+    for line in sys.stdin:
+        print(json.dumps(do(json.loads(line)["task"])), flush=True)
 
 
 def rounds(
-    running: dict[str, Process], tasks: Sequence[str], number: int, /, **options: Any
-) -> Iterator[tuple[int, str, str, Any]]:
+    running: dict[str, Process], tasks: Sequence[str], number: int
+) -> Iterator[tuple[str, str, Any]]:
     """Do every task in every process that has it, in turn; another one begins each round.
 
-    Yields: the round from 0, the process's name, the task, and the answer.
+    Yields: the process's name, the task, and the answer.
     """
     items = list(running.items())
     for each in range(number):
@@ -87,7 +83,7 @@ def rounds(
         for task in tasks:
             for name, process in items[first:] + items[:first]:
                 if task in process.tasks:
-                    yield each, name, task, process.do(task, **options)
+                    yield name, task, process.do(task)
 
 
 def say(text: str) -> None:
@@ -132,8 +128,3 @@ def report(figures: Iterable[Figure], as_json: bool, **more: Any) -> None:
         print(f"| {figure.name} | {value} | {figure.verdict} |", flush=True)
     if as_json:
         print(json.dumps(found | more))
-
-
-def ratio(one: float | None, other: float | None) -> float | None:
-    """Return a ratio to three digits; None if a number is missing."""
-    return float(f"{one / other:.3g}") if one is not None and other else None

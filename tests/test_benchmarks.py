@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks import gpu, silver_trees, train
+from benchmarks import gpu, silver_trees
 from benchmarks.random_marian import BASE, TINY, sources
 from benchmarks.translate import Times, ratios
 from benchmarks.turns import Figure, report
@@ -46,34 +46,6 @@ def test_figures_are_their_median_by_ours() -> None:
         "recorded_beam4_vs_ctranslate2": 1.5,
         "trace_vs_transformers": 0.5,
     }
-
-
-def test_training_is_compared_by_medians_and_in_turns() -> None:
-    rates = {"headlight": [300.0, 900.0, 310.0], "transformers": [200.0, 1.0, 155.0]}
-    (figure,) = train.ratios(rates)
-    assert (figure.name, figure.value) == ("train_vs_transformers", 2.0)
-    assert figure.verdict == "at least 1.5: reached"
-    eager = {"headlight, eager": [465.0], "transformers": rates["transformers"]}
-    assert train.ratios(eager)[0].value == 3.0
-    assert train.ratios({"transformers": [1.0]}) == []
-
-    order: list[str] = []
-
-    class Library:
-        tasks = ("update",)
-
-        def __init__(self, name: str) -> None:
-            self.name = name
-
-        def do(self, task: str, count: int) -> dict[str, float]:
-            order.append(self.name)
-            return {"seconds": 2.0, "tokens": 100 * count, "loss": len(order)}
-
-    running = {name: Library(name) for name in "ab"}
-    measured, losses = train.race(running, count=2, updates=3)  # type: ignore[arg-type]
-    assert "".join(order) == "abbaab"  # the first round warms up
-    assert measured == {"a": [150.0, 150.0], "b": [150.0, 150.0]}
-    assert losses == {"a": 5, "b": 6}
 
 
 def gpu_figures(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dict[str, Any]]:

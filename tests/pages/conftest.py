@@ -22,6 +22,8 @@ from tests.factories import make_trace
 from tests.forks import ROOT
 from transformer.arrays.trace_file import save_arrays
 from transformer.config import ModelConfig
+from transformer.fast.packed import PackedEncoder
+from transformer.fast.steps import PackedSteps
 from transformer.model import Transformer
 from transformer.one_stack.config import Task
 from transformer.text.tokenizer import Tokenizer
@@ -195,6 +197,21 @@ def recorded(monkeypatch: pytest.MonkeyPatch) -> Callable[[object, str], list[di
         return calls
 
     return record
+
+
+@pytest.fixture
+def forward_passes(recorded: Any) -> Callable[[], int]:
+    """Count the calls of encoder and decoder, reference and fast, since the last count."""
+    whole = [recorded(Transformer, name) for name in ("encode", "decode")]
+    calls = [*whole, recorded(PackedEncoder, "encode"), recorded(PackedSteps, "__call__")]
+
+    def count() -> int:
+        found = sum(map(len, calls))
+        for each in calls:
+            each.clear()
+        return found
+
+    return count
 
 
 @pytest.fixture

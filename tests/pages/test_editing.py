@@ -1,7 +1,7 @@
 """Edits of the model: in the link, on every page, undone and compared."""
 
-import importlib
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,6 @@ import pytest
 from streamlit.delta_generator import DeltaGenerator
 from streamlit.testing.v1 import AppTest
 
-from benchmarks import reruns
 from figures.labels import signed
 from tests.pages.conftest import RunApp
 from tests.pages.links import ask, messages, press, trace_of
@@ -263,31 +262,21 @@ def test_edits_stay_with_page_sentence_and_model_where_it_can_take_them(
 
 
 def test_a_switch_costs_the_new_translation_and_one_pass(
-    open_page: RunApp, nothing_cached: None, recorded: Any
+    open_page: RunApp, nothing_cached: None, forward_passes: Callable[[], int]
 ) -> None:
     """A new sentence takes one pass for the encoder, one a step, and two to check its maps."""
-    calls = []
-    for module, what in reruns._COUNTED["forward passes"]:
-        holder, name = what.split(".")
-        calls.append(recorded(getattr(importlib.import_module(module), holder), name))
-
-    def passes() -> int:
-        found = sum(map(len, calls))
-        for each in calls:
-            each.clear()
-        return found
 
     def plain() -> int:
         record = trace_of(app).search
         return 1 + len(record.steps) + 2 if record else 0
 
     app = open_page("attention", display="matrix", layer="1", head="2", map="cell")
-    assert 0 < passes() <= plain()
+    assert 0 < forward_passes() <= plain()
     press(app, "edit_switch")
-    assert 0 < passes() <= plain() + 2 <= 2 * plain()
+    assert 0 < forward_passes() <= plain() + 2 <= 2 * plain()
     for again in ("edit_switch", "edit_switch", "undo_edit"):
         press(app, again)
-        assert passes() == 0
+        assert forward_passes() == 0
 
 
 def test_heads_off_says_what_a_translation_needs(
