@@ -19,9 +19,8 @@ _DASHES = ([1, 0], [7, 3], [2, 2])
 
 
 def cost_lines(
-    lengths: Sequence[int], lines: Mapping[str, Reals], title: str, width: int, theme: Theme,
-    height: int = 380,
-) -> Drawn:  # fmt: skip
+    lengths: Sequence[int], lines: Mapping[str, Reals], title: str, width: int, theme: Theme
+) -> Drawn:
     """Draw a quantity by length on logarithmic axes, with n = d marked.
 
     Args:
@@ -67,7 +66,7 @@ def cost_lines(
     ]
     if lengths[0] <= width <= lengths[-1]:
         drawn += marker("n", width, theme, "n = d")
-    return quiet(alt.layer(*drawn), theme, height=height)
+    return quiet(alt.layer(*drawn), theme, height=300)
 
 
 def path_picture(

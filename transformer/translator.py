@@ -10,11 +10,11 @@ from typing import Any, Unpack, cast
 from transformer.checkpoint.folder import Checkpoint, check_pieces, load_checkpoint
 from transformer.checkpoint.means import read_means
 from transformer.checkpoint.reference import ModelRef
-from transformer.device import Device, available_devices, resolve_device
+from transformer.device import Device, resolve_device
 from transformer.edits.language import Edit, Edits, parse_edits
 from transformer.edits.means import head_means
 from transformer.edits.model import Means, edited
-from transformer.errors import CheckpointError, InputError
+from transformer.errors import InputError
 from transformer.execution import Executions
 from transformer.hooks import Hook
 from transformer.model import Transformer
@@ -33,7 +33,6 @@ from transformer.search.request import (
     SearchRequest,
     search_request,
 )
-from transformer.search.sampling import Sampling
 from transformer.text.tokenizer import Tokenized, Tokenizer
 from transformer.trace.batches import Batches
 from transformer.trace.building import forcing_gap
@@ -43,8 +42,6 @@ from transformer.trace.stream import record_stream
 from transformer.trace.tracer import Ability
 from transformer.trees.grammar import symbols_of
 from transformer.types import ATTENTION_KINDS, AttentionKind
-
-__all__ = ["CheckpointError", "InputError", "Sampling", "Translator", "available_devices"]
 
 
 class Translator:
@@ -92,7 +89,7 @@ class Translator:
         self.model, self.config = model.to(self.device).eval(), model.config
         self.edits: tuple[Edit, ...] = ()
         self._original: Translator | None = None  # of an edited one
-        self._means: Means | None = None
+        self.means: Means | None = None  # of heads that `mean` replaces, in an edited one
         self.tokenizer = tokenizer
         self.name, self.path, self.decoding = name, path, decoding
         self.max_tokens = max_tokens
@@ -163,14 +160,14 @@ class Translator:
         Raises: `InputError` for an edit that the model cannot take.
         """
         chosen, original = parse_edits((*self.edits, *edits)), self._original or self
-        means = means or self._means
+        means = means or self.means
         if sentences:
             own = original.traces(sentences, 1, top_k=1, maps=False)
             means = head_means(original.model, [(each.src_ids, each.tgt_ids) for each in own])
         elif means is None and self.path and any(each.verb == "mean" for each in chosen):
             means = read_means(ModelRef.of(self.path), self.config)
         new = copy.copy(original)
-        new.edits, new._original, new._means = chosen, original, means
+        new.edits, new._original, new.means = chosen, original, means
         new.model = edited(original.model, chosen, means)
         new._batches = Batches(Executions(new.model), original._batches.symbols)
         shift = next((int(e.value or 0) for e in chosen if e.verb == "shift positions"), 0)
@@ -179,11 +176,6 @@ class Translator:
             new._reader = copy.copy(original._reader)
             new._reader.max_tokens = new.max_tokens
         return new
-
-    @property
-    def means(self) -> Means | None:
-        """The mean outputs of heads that this edited model knows, None if it needs none."""
-        return self._means
 
     def repack(self) -> None:
         """Copy the model's weights anew, after writing to them in a way PyTorch does not count."""
@@ -398,7 +390,7 @@ class Translator:
         options: SearchOptions | RecordOptions,
         top_k: int | None = None,
     ) -> SearchRequest:
-        drawn = options.get("sampling") is not None
+        drawn = bool(options.get("sampling"))
         decoding = self.decoding.resolve(beam_size, alpha, drawn=drawn)
         options = {"rule": decoding.rule, **options}
         return search_request(

@@ -12,16 +12,16 @@ from tests.pages.links import said
 from transformer.experiments import complexity, records
 from transformer.experiments.records import Measurement, exponents, shipped
 from transformer.worker.job import STOP, Job, StoppedError
-from ui.complexity import views
+from ui.complexity import jobs
 
 
 @pytest.fixture(autouse=True)
 def _a_server_of_its_own(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(views, "_jobs", [])
+    monkeypatch.setattr(jobs, "_jobs", [])
     tiny = replace(complexity.QUICK, lengths=(8, 16), widths=(8, 16))
     monkeypatch.setattr(complexity, "QUICK", tiny)
     yield
-    if (job := views.current_job()) is not None:
+    if (job := jobs.current()) is not None:
         job.stop()
         job.ended(100)
 
@@ -62,10 +62,10 @@ def test_a_measurement_under_load_is_not_kept(
     run_app: RunApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(records, "MOST_LOAD", 1e9)
-    job = views.begin_measuring(quick=True)
-    assert job and job.ended(100) and (kept := views.last_measurement()) is not None
+    job = jobs.begin(quick=True)
+    assert job and job.ended(100) and (kept := jobs.last_measurement()) is not None
     monkeypatch.setattr(records, "MOST_LOAD", -1.0)
-    assert views.last_measurement() is None
+    assert jobs.last_measurement() is None
     app = run_app(at="complexity", measured="here")
     (text,) = (each.value for each in app.error)
     assert f"other work kept {kept.made.load:g} processors busy" in text.replace("\\", "")
@@ -109,19 +109,19 @@ def test_one_measurement_at_a_time_replaces_what_is_shown(
     run_app: RunApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(records, "MOST_LOAD", 1e9)
-    job = views.begin_measuring(quick=True)
-    assert job and views.begin_measuring(quick=True) is None
+    job = jobs.begin(quick=True)
+    assert job and jobs.begin(quick=True) is None
     assert job.ended(100) and job.phase == "done"
     assert job.progress[0] == job.progress[1] > 0
-    made = views.last_measurement()
+    made = jobs.last_measurement()
     assert made is not None and made.lengths == (8, 16)
     app = run_app(at="complexity", measured="here")
     assert set(table(app)["over n"]) == {"8 to 16"}
     assert app.button(key="measure_layers")
     second: Job[Measurement] = Job()
-    monkeypatch.setattr(views, "begin_measuring", lambda: views._jobs.append(second) or second)
+    monkeypatch.setattr(jobs, "begin", lambda: jobs._jobs.append(second) or second)
     app.button(key="measure_layers").click().run()
     assert "stop_measuring" not in [each.key for each in run_app(at="complexity").button]
     app.button(key="stop_measuring").click().run()
-    assert second.request == STOP and views.last_measurement() is made
+    assert second.request == STOP and jobs.last_measurement() is made
     second.future.set_exception(StoppedError())

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import cast
 
 import numpy as np
@@ -32,7 +32,7 @@ from transformer.measures.layer_costs import (
     path_length,
 )
 from transformer.worker.job import Job
-from transformer.worker.process import start_alone
+from ui.complexity import jobs
 from ui.complexity.choice import (
     KINDS,
     MEASURED,
@@ -48,58 +48,21 @@ from ui.core.layout import current_theme, draw_chart, section
 from ui.core.view import View
 from ui.core.widgets import bound, choose_one
 from ui.export.download import download_below
-from ui.work.cache import get_translator, made_in_turn
+from ui.work.cache import drawn, get_translator, made_in_turn
 from ui.work.results import CACHE, once
 
-_LOCK = threading.Lock()
-#: Measurements outlive the page run that started them; the last result serves all sessions. They
-#: run in a process: in the server one would change the threads of all models.
-_jobs: list[Job[Measurement]] = []
-
-_OWN = "headlight_measuring"
-
-
-def measuring_refusal() -> str | None:
-    """Return why measuring is not allowed on this server, or None."""
-    return public.job_refusal("Measuring in the app")
-
-
-def begin_measuring(quick: bool = False) -> Job[Measurement] | None:
-    """Start measuring, if `quick` small shapes only. Returns: None if a measurement is running."""
-    # Here, as it imports PyTorch.
-    from transformer.experiments.complexity import QUICK, Plan, measure
-
-    with _LOCK:
-        running = current_job()
-        if running is not None and running.running:
-            return None
-        job = start_alone(measure, QUICK if quick else Plan())
-        _jobs[:] = [*_stored(), job][-2:]
-        return job
-
-
-def current_job() -> Job[Measurement] | None:
-    """Return the last job of this server, running or not."""
-    return _jobs[-1] if _jobs else None
-
-
-def last_measurement() -> Measurement | None:
-    """Return this server's last measurement that was not made under load, or None."""
-    return next((each.future.result() for each in reversed(_stored())), None)
-
-
-def _stored() -> list[Job[Measurement]]:
-    return [job for job in _jobs if job.phase == "done" and not job.future.result().refusal]
+_WHAT = "Measuring in the app"
+_OWN, _ASKED = "headlight_measuring", "headlight_time_maps"
 
 
 def draw_layers() -> None:
     """Draw the view."""
     LayersChoice.show()
-    own = last_measurement()
+    own = jobs.last_measurement()
     made = own if own is not None and url_state.get(LayersChoice.source) == "here" else shipped()
-    if url_state.get(LayersChoice.width) not in made.widths:
-        url_state.put(LayersChoice.width, made.widths[-1])
-    d = url_state.get(LayersChoice.width) or made.widths[-1]
+    d = url_state.get(LayersChoice.width)
+    if d not in made.widths:
+        url_state.put(LayersChoice.width, d := made.widths[-1])
     st.markdown(
         "Self-attention compares every token with every other: **twice the text, four times the "
         "work**, $n^2 d$. A recurrent layer works token by token: twice the text, twice the work, "
@@ -125,13 +88,10 @@ def _draw_costs(made: Measurement, d: int, own: bool) -> None:
     more = row.container(horizontal=True, horizontal_alignment="right")
     measured = made.to_json() if own else ""
     download_below(more, None, f"layer-costs-{d}", layer_costs, d=d, measured=measured)
-    lines, theme, every = lines_of(made, quantity, d), current_theme(), LayersChoice.read().every
-    if not every:
+    lines, theme = lines_of(made, quantity, d), current_theme()
+    if not url_state.get(LayersChoice.every):
         lines = {name: lines[name] for name in (LAYER_COSTS[kind].name for kind in COMPARED[0])}
-    chart = once(
-        ("layer costs", made.made.date, quantity, d, every, theme),
-        lambda: cost_lines(made.lengths, lines, AXES[quantity][0], d, theme, 300),
-    )
+    chart = drawn(cost_lines, made.lengths, lines, AXES[quantity][0], d, theme)
     last = {name: line[-1] for name, line in lines.items() if math.isfinite(line[-1])}
     draw_chart(
         chart,
@@ -175,10 +135,8 @@ def _draw_crossings(made: Measurement) -> None:
     columns: dict[str, list[str]] = {"self-attention": [], "recurrent": [], "by count": []}
     columns |= {f"time, d = {d}": [] for d in made.widths}
     for first, second in COMPARED:
-        found = once(
-            ("crossings", made.made.date, first, second),
-            lambda: crossings(made, first, second),  # noqa: B023 - called at once
-        )
+        work = partial(crossings, made, first, second)
+        found = once(("crossings", made.made.date, first, second), work)
         columns["self-attention"].append(LAYER_COSTS[first].name)
         columns["recurrent"].append(LAYER_COSTS[second].name)
         ratio = counted_crossing(first, second, made.widths[-1]) / made.widths[-1]
@@ -205,19 +163,16 @@ def _length(found: Estimate | None, made: Measurement) -> str:
             return f"beyond {made.lengths[-1]:,}"
         return f"{n:,.0f}" if n else f"below {made.lengths[0]:,}"
 
-    if found.low == found.high or not 0 < found.value < math.inf:
-        return say(found.value)
-    return f"{say(found.value)} ({say(found.low)} to {say(found.high)})"
+    known = found.low == found.high or not 0 < found.value < math.inf
+    return say(found.value) if known else _interval(found, say)
 
 
 def _range(sizes: Sequence[int]) -> str:
     return f"{sizes[0]:,} to {sizes[-1]:,}" if len(sizes) > 1 else "–"
 
 
-def _interval(found: Estimate | None) -> str:
-    if found is None:
-        return "–"
-    return f"{signed(found.value)} ({signed(found.low)} to {signed(found.high)})"
+def _interval(found: Estimate | None, say: Callable[[float], str] = signed) -> str:
+    return f"{say(found.value)} ({say(found.low)} to {say(found.high)})" if found else "–"
 
 
 def _or_dash(value: float | None) -> str:
@@ -237,8 +192,8 @@ def _draw_source(made: Measurement) -> None:
 
 def draw_measuring() -> None:
     """Draw the choice of a measurement, and a button to make one or its progress."""
-    job = current_job()
-    if last_measurement() is not None:
+    job = jobs.current()
+    if jobs.last_measurement() is not None:
         choose_one("Measurement", LayersChoice.source, MEASURED, label_visibility="visible")
     if job is not None and job.running:
         _draw_progress(job)
@@ -246,7 +201,7 @@ def draw_measuring() -> None:
     refused = job.future.result().refusal if job is not None and job.phase == "done" else None
     if job is not None and (error := job.error or refused):
         st.error(f"Measuring failed: {plain(error)}.", icon=":material/error:")
-    why = measuring_refusal()
+    why = public.job_refusal(_WHAT)
     st.button(
         "Measure again on this machine", icon=":material/timer:", key="measure_layers",
         on_click=_begin, disabled=why is not None,
@@ -256,8 +211,8 @@ def draw_measuring() -> None:
 
 
 def _begin() -> None:
-    if measuring_refusal() is None:
-        st.session_state[_OWN] = begin_measuring()
+    if public.job_refusal(_WHAT) is None:
+        st.session_state[_OWN] = jobs.begin()
         url_state.put(LayersChoice.source, "here")
 
 
@@ -278,8 +233,7 @@ def _draw_progress(job: Job[Measurement]) -> None:
 def draw_path() -> None:
     """Draw the view; a fragment, so a step reruns only this."""
     PathChoice.show()
-    names = {kind: PATHS[kind][0] for kind in KINDS}
-    kind = cast(PathKind, choose_one("Layer", PathChoice.kind, names))
+    kind = cast(PathKind, choose_one("Layer", PathChoice.kind, {k: PATHS[k][0] for k in KINDS}))
     n = _draw_choices(kind)
     start, end = ends(n)
     steps = path_length(kind, end - start, size_of(kind))
@@ -371,7 +325,7 @@ def draw_maps(view: View, config: ModelConfig) -> None:
     """Draw the view for a checkpoint of this project."""
     bytes_at = {n: sum(map_bytes(config, n).values()) for n in LENGTHS}
     most = map_bytes(config, LENGTHS[-1])
-    heads = config.n_decoder_heads or config.n_heads
+    heads = config.decoder_heads
     place = section(
         "Bytes of all maps",
         "The app shows the weight of every pair of tokens, so it has to keep them. With "
@@ -385,15 +339,14 @@ def draw_maps(view: View, config: ModelConfig) -> None:
         f"of {LENGTHS[-1]}² float32 numbers each. **Every token meets every token: twice the "
         "tokens are four times the pairs.**",
     )
-    chart = bars({f"{n} tokens": size / 1e6 for n, size in bytes_at.items()},
-                 "megabytes, layers × heads × n² × 4", current_theme(),
-                 marked=(f"{LENGTHS[-1]} tokens",), written=",.1f")  # fmt: skip
+    sizes = {f"{n} tokens": size / 1e6 for n, size in bytes_at.items()}
     draw_chart(
-        chart,
+        bars(sizes, "megabytes, layers × heads × n² × 4", current_theme(),
+             marked=(f"{LENGTHS[-1]} tokens",), written=",.1f"),
         f"All maps take {bytes_at[LENGTHS[0]] / 1e6:.1f} MB at {LENGTHS[0]} tokens and "
         f"{bytes_at[LENGTHS[-1]] / 1e6:.1f} MB at {LENGTHS[-1]}.",
         place,
-    )
+    )  # fmt: skip
     download_below(
         place, None, "bytes-of-maps", bytes_of_maps, config=config.to_json(), lengths=LENGTHS
     )
@@ -418,17 +371,14 @@ def _draw_times(view: View, config: ModelConfig) -> None:
         found = _timed(view, config, key)
     recorded, fused = (np.median(each, axis=1) * 1e3 for each in found)
     lengths = _reached(config)
-    chart = cost_lines(lengths, {"maps recorded": recorded, "fused": fused}, "milliseconds", 0,
-                       current_theme(), height=300)  # fmt: skip
+    lines, theme = {"maps recorded": recorded, "fused": fused}, current_theme()
+    chart = cost_lines(lengths, lines, AXES["time"][0], 0, theme)
     said = (
         f"At {lengths[-1]} tokens **{recorded[-1]:,.0f} ms** with all maps, {fused[-1]:,.0f} ms "
         "without."
     )
     draw_chart(chart, said.replace("*", ""), place)
     place.caption(f"{said} Medians of three rounds on this server.")
-
-
-_ASKED = "headlight_time_maps"
 
 
 def _timed(view: View, config: ModelConfig, key: tuple[str, ...]) -> tuple[Reals, Reals]:
