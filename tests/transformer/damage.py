@@ -373,6 +373,26 @@ MARIAN: Faults = {
     "an index that is none": (
         lambda f: (f / WEIGHTS).rename(f / "model.safetensors.index.json"),
         r"model\.safetensors\.index\.json: not "),
+    "a sampling tokenizer": (edit(TOKENIZER_SETTINGS, sp_model_kwargs={"alpha": 0.1}),
+                             r"tokenizer_config\.json: sp_model_kwargs="),
+    "another end of text": (edit(TOKENIZER_SETTINGS, eos_token="<end>"),
+                            r"tokenizer_config\.json: eos_token='<end>' is not '</s>'"),
+    "another unknown": (edit("special_tokens_map.json", unk_token={"content": "?"}),
+                        r"special_tokens_map\.json: unk_token="),
+    "an added token elsewhere": (
+        in_turn(remove(TOKENIZER_SETTINGS), edit("added_tokens.json", **{">>fra<<": 3})),
+        r"added_tokens\.json: .*'>>fra<<' is 3"),
+    "an added token that is none": (edit(TOKENIZER_SETTINGS, added_tokens_decoder={"x": {}}),
+                                    r"tokenizer_config\.json: .*is not an added token"),
+    "an added token of one word": (
+        edit(TOKENIZER_SETTINGS, added_tokens_decoder={"9": {"content": "q", "single_word": True}}),
+        r"tokenizer_config\.json: .*single_word"),
+    "no beams": (edit(GENERATION, num_beams=0), r"generation_config\.json: .*num_beams 0"),
+    "a negative penalty": (edit(GENERATION, length_penalty=-2.0), r"config\.json: .*penalty -2\.0"),
+    "an early end as text": (edit(GENERATION, early_stopping="no"), "early_stopping 'no'"),
+    "no target pieces": (
+        edit(CONFIG, decoder_vocab_size=0, share_encoder_decoder_embeddings=True),
+        "decoder_vocab_size=0"),
     "one number for all": (repeated_marian, r"bin: .* bytes are too few for the .* numbers"),
     "a call that fills the memory": (
         torch_file(lambda _: {"a": Call(bytearray, 10**13)}, "pytorch_model.bin"),
@@ -390,6 +410,10 @@ def args(folder: Path, **changes: Any) -> None:
         settings.__dict__ = {name: value for name, value in kept.items() if value is not ...}
 
     content(change)(folder)
+
+
+def cfg(**changes: object) -> Damage:
+    return content(lambda values: values["cfg"].update(changes))
 
 
 model = partial(state_in, "model")
@@ -441,6 +465,12 @@ FAIRSEQ: Faults = {
     "merges of another model": (write("bpe.codes", b"#version: 0.2\nq x\nqx y\n"),
                                 r"bpe\.codes: only 0 of the 2"),
     "two ways to cut": (write("spm.model", b"x"), r"spm\.model and bpe\.codes; keep"),
+    "another cutter": (cfg(bpe={"_name": "gpt2"}), "bpe='gpt2' is not one of: sentencepiece"),
+    "a cutter without its file": (cfg(bpe="sentencepiece"),
+                                  r"bpe='sentencepiece' needs its file of a model, spm\.model"),
+    "another tokenizer": (cfg(tokenizer={"_name": "nltk"}), "tokenizer='nltk' is not one of: mos"),
+    "many languages": (cfg(task={"_name": "translation_multi_simple_epoch"}),
+                       "M2M100, NLLB and mBART open"),
 }  # fmt: skip
 
 
@@ -490,6 +520,10 @@ JOEYNMT: Faults = {
     "no vocabulary": (remove("trg_vocab.txt"), r"trg_vocab\.txt: the file is missing"),
     "another vocabulary": (append("trg_vocab.txt", "more\n"), r"trg_vocab\.txt: \d+ pieces"),
     "no special tokens": (write("src_vocab.txt", b"x\ny\n"), r"src_vocab\.txt: 6 pieces"),
+    "no beams": (config(testing={"beam_size": 0}), r"config\.yaml: testing\.beam_size 0"),
+    "a penalty as text": (config(testing={"beam_alpha": "x"}), r"testing\.beam_alpha 'x'"),
+    "a setting of the cutter": (config("data", "src", "tokenizer_cfg", glossaries=["<ent>"]),
+                                r"tokenizer_cfg\.glossaries=\['<ent>'\] is not known"),
     "a model of another": (lambda f: (f / "sp.en.model").write_bytes(
         (f / "sp.de.model").read_bytes()[:200]), r"sp\.en\.model: "),
 }  # fmt: skip
@@ -558,6 +592,14 @@ BART: Faults = {
                 r"'whisper' reads input features and no tokens; it is not supp.*\(BERT, T5\w+\)$"),
     "none of the families": (write(CONFIG, b'{"model_type": "dpr"}'), "'dpr' is not supported"),
     "quantised": (edit(CONFIG, quantization_config={"quant_method": "bitsandbytes"}), "quantised"),
+    **{
+        f"windows of {kind}": (edit(CONFIG, model_type=kind, **{setting: value}),
+                               f"{setting}=.* is attention in windows")
+        for kind, setting, value in (
+            ("led", "attention_window", [4, 4, 4]), ("longformer", "attention_window", 8),
+            ("longt5", "local_radius", 5), ("pegasus_x", "block_size", 8),
+        )
+    },
     "heads that do not fit": (edit(CONFIG, encoder_attention_heads=4), r"config\.json: no model"),
     "another width": (edit(CONFIG, encoder_ffn_dim=24), r"has shape .*config\.json asks for"),
     "a layer less": (edit(CONFIG, encoder_layers=2), "'model.encoder.layers.2.* does not belong"),

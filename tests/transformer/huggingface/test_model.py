@@ -799,23 +799,6 @@ def test_commands_work_with_the_librarys_models_or_say_what_does(
     assert "an encoder-decoder; `translate`" in command("show", tiny_checkpoint).refused
 
 
-@pytest.mark.parametrize(
-    ("kind", "more"),
-    [
-        ("led", {"attention_window": [4, 4, 4]}), ("longformer", {"attention_window": 8}),
-        ("longt5", {"local_radius": 5}), ("pegasus_x", {"block_size": 8}),
-    ],
-)  # fmt: skip
-def test_attention_in_windows_is_refused_by_name(
-    made: dict[str, Pair], tmp_path: Path, kind: str, more: dict[str, Any]
-) -> None:
-    folder = Path(shutil.copytree(made["bart"].folder, tmp_path / "it"))
-    path = folder / "config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | more | {"model_type": kind}))
-    with pytest.raises(CheckpointError, match=f"{next(iter(more))}=.* is attention in windows"):
-        HuggingFaceModel.load(folder, "cpu")
-
-
 def test_a_model_in_memory_is_that_of_its_folder(pair: Pair) -> None:
     """And the caller's, in training and in half precision, stays as it is."""
     theirs, cut = copy.deepcopy(pair.theirs).bfloat16().train(), pair.cut

@@ -28,7 +28,6 @@ from tests.transformer.importers.reference import CLOSE, Pair, Reference, SameMo
 from transformer.catalogue import inspect_entry
 from transformer.checkpoint.weights import off_formula
 from transformer.config import ModelConfig
-from transformer.errors import CheckpointError
 from transformer.importers.registry import FORMATS
 from transformer.search.decoding import Decoding
 from transformer.search.rules import PAPER
@@ -241,15 +240,6 @@ def test_decoding_of_joeynmt_is_kept(
     assert (search.beam_size, search.alpha) == (decoding.beam_size, decoding.alpha)
 
 
-def test_decoding_of_joeynmt_that_no_search_accepts_is_refused(tmp_path: Path) -> None:
-    joeynmt(tmp_path / "theirs", "post-norm, separate")
-    for testing, said in (({"beam_size": 0}, "testing.beam_size 0"),
-                          ({"beam_alpha": "x"}, "testing.beam_alpha 'x'")):  # fmt: skip
-        edit("config.yaml", testing=testing)(tmp_path / "theirs")
-        with pytest.raises(CheckpointError, match=f"config.yaml: {said}"):
-            FORMATS["joeynmt"].convert(tmp_path / "theirs", tmp_path / "ours")
-
-
 def test_old_models_of_joeynmt_say_nothing_of_their_norms(tmp_path: Path) -> None:
     pair = make_pair(tmp_path, "joeynmt", "version 1, all tied")
     assert pair.ours.config.norm == "pre" and pair.ours.tokenizer.kind == "word"
@@ -295,40 +285,6 @@ def test_moses_is_called_as_the_checkpoint_says(tmp_path: Path) -> None:
         )
         assert ours.tokenizer.normalize("A well-known dog's").split("▁")[1:] == moses
         assert ours.tokenizer.settings["joint"] == f"@{name}"
-
-
-@pytest.mark.parametrize(
-    ("changes", "reason"),
-    [
-        ({"bpe": {"_name": "gpt2"}}, "bpe='gpt2' is not one of: sentencepiece"),
-        ({"bpe": "sentencepiece"}, "bpe='sentencepiece' needs its file of a model, spm.model"),
-        ({"tokenizer": {"_name": "nltk"}}, "tokenizer='nltk' is not one of: moses"),
-        ({"task": {"_name": "translation_multi_simple_epoch"}}, "M2M100, NLLB and mBART open"),
-    ],
-)
-def test_settings_that_change_how_text_is_cut_are_read_or_named(
-    tmp_path: Path, changes: dict[str, Any], reason: str
-) -> None:
-    fairseq(tmp_path / "theirs", "post-norm, all shared")
-    path = tmp_path / "theirs" / "checkpoint_best.pt"
-    content = written(path)
-    content["cfg"] |= changes
-    torch.save(content, path)
-    with pytest.raises(CheckpointError) as caught:
-        FORMATS["fairseq"].convert(path, tmp_path / "ours")
-    assert reason in str(caught.value)
-
-
-def test_unknown_settings_of_joeynmts_tokenizer_are_named(tmp_path: Path) -> None:
-    joeynmt(tmp_path / "theirs", "post-norm, separate")
-    path = tmp_path / "theirs" / "config.yaml"
-    values = yaml.safe_load(path.read_text())
-    values["data"]["src"]["tokenizer_cfg"]["glossaries"] = ["<ent>"]
-    path.write_text(yaml.safe_dump(values))
-    with pytest.raises(
-        CheckpointError, match=r"tokenizer_cfg\.glossaries=\['<ent>'\] is not known"
-    ):
-        FORMATS["joeynmt"].convert(tmp_path / "theirs", tmp_path / "ours")
 
 
 @pytest.mark.parametrize(
