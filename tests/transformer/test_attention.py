@@ -11,8 +11,7 @@ from torch import Tensor
 from transformer.attention import MultiHeadAttention, attend
 from transformer.config import ModelConfig
 from transformer.context import Context
-from transformer.hooks import Chain, HeadGates, Hooks, Record, Replace, Site, matching
-from transformer.kernels import causal_mask
+from transformer.hooks import Chain, HeadGates, Hooks, Record, Site, matching
 
 B, H, T, S, D_K, D_V = 2, 3, 4, 5, 6, 7
 
@@ -83,18 +82,6 @@ def test_weights_are_returned_before_dropout() -> None:
     plain, expected = attend_explicitly(q, k, v)
     assert torch.equal(weights, expected)
     assert not torch.allclose(output, plain)
-
-
-def test_replaced_scores_and_weights_are_used() -> None:
-    """Scores are replaced before the mask, so that no hook makes the future visible."""
-    q, k, v = qkv(S, S)
-    other = torch.rand(B, H, S, S, generator=torch.Generator().manual_seed(1))
-    weights = at_cross(Replace({WEIGHTS: other}))
-    torch.testing.assert_close(attend(q, k, v, at=weights, causal=True), other @ v)
-
-    scores = at_cross(Replace({WEIGHTS._replace(name="scores"): other}))
-    masked = other.masked_fill(~causal_mask(S, S), -math.inf).softmax(-1)
-    torch.testing.assert_close(attend(q, k, v, at=scores, causal=True), masked @ v)
 
 
 @pytest.mark.parametrize(("n_heads", "d_k", "d_v"), [(1, 8, 8), (3, 5, 9), (8, 1, 2)])

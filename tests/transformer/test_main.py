@@ -35,6 +35,7 @@ from transformer.checkpoint.folder import load_checkpoint, save_checkpoint
 from transformer.config import ModelConfig
 from transformer.one_stack.files import load_stack, save_stack
 from transformer.search.records import Translation
+from transformer.search.sampling import Sampling
 from transformer.text.tokenizer import Tokenizer
 from transformer.translator import Translator
 
@@ -199,20 +200,22 @@ def test_evaluate_prints_json(tiny_checkpoint: Path, tmp_path: Path, command: Co
     assert "nrefs:1|case:mixed" in said and "lc_tok_bleu" not in said
 
 
-@pytest.mark.parametrize("target", [None, SENTENCES[1]])
+@pytest.mark.parametrize(("options", "asked"), [
+    ("", {}), ("--tgt 'Ein Hund rennt.'", {"target": "Ein Hund rennt."}),
+    ("--sample --temperature=1.5 --sample-top-k=9 --top-p=0.9 --seed=4 --prefix Das",
+     {"beam_size": 1, "prefix": "Das", "sampling": Sampling(1.5, 9, 0.9, 4)}),
+])  # fmt: skip
 def test_trace_writes_arrays(
-    tiny_checkpoint: Path, tiny_translator: Translator, tmp_path: Path, target: str | None
-) -> None:
-    path = tmp_path / "trace"
-    options = ["--tgt", target] if target else []
-    checkpoint = ["--checkpoint", str(tiny_checkpoint)]
-    status = main(["trace", *checkpoint, "--src", SENTENCES[0], *options, "--out", str(path)])
-    assert status == 0
-    expected = tiny_translator.trace(SENTENCES[0], target=target)
+    tiny_checkpoint: Path, tiny_translator: Translator, tmp_path: Path, command: Command,
+    options: str, asked: dict[str, Any],
+) -> None:  # fmt: skip
+    where = ["--checkpoint", tiny_checkpoint, "--src", SENTENCES[0], "--out", tmp_path / "trace"]
+    assert command("trace", *where, *shlex.split(options)).status == 0
+    expected = tiny_translator.trace(SENTENCES[0], **asked)
     with np.load(tmp_path / "trace.npz", allow_pickle=False) as arrays:
         for name in ("encoder_self", "decoder_self", "cross", "log_probs", "top_log_probs"):
             np.testing.assert_allclose(arrays[name], getattr(expected, name), atol=1e-5)
-        for name in ("src_tokens", "predicted_tokens", "text", "forced"):
+        for name in ("src_tokens", "predicted_tokens", "text", "forced", "n_forced"):
             assert np.array_equal(arrays[name], getattr(expected, name))
         assert arrays["top_tokens"].shape == arrays["top_ids"].shape
 

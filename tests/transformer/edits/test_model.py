@@ -89,29 +89,3 @@ def test_edits_of_a_translator_add_up(tiny_translator: Translator) -> None:
     assert not tiny_translator.edits and tiny_translator.model is not two.model
     with pytest.raises(InputError, match="cross has layers 1 to 3"):
         two.edited("off cross.4")
-
-
-def test_the_toy_needs_one_head_and_its_positions() -> None:
-    toy = Translator.load("checkpoints/reverse-toy", device="cpu")
-    right = [text[::-1] for text in ("badcafe", "headlight", "transform")]
-
-    def share(*edits: str) -> float:
-        found = toy.edited(*edits).translate([text[::-1] for text in right], 1)
-        return sum(a.text == b for a, b in zip(found, right, strict=True)) / len(right)
-
-    assert share() == 1
-    assert share("no positions") == 0
-    heads = {f"off cross.{layer}.{head}": share(f"off cross.{layer}.{head}")
-             for layer in (1, 2) for head in (1, 2)}  # fmt: skip
-    assert 0 in heads.values()
-    # A head whose slice of W_O is 0 does nothing, so nothing changes without it.
-    dead = max(heads, key=heads.__getitem__)
-    edit = parse_edit(dead)
-    block = toy.model.attention_block("cross", edit.layer or 0)
-    start = (edit.index or 0) * block.d_v
-    with torch.no_grad():
-        block.w_o.weight[:, start : start + block.d_v] = 0
-    toy.repack()
-    before, after = (each.trace("badcafe", beam_size=1) for each in (toy, toy.edited(dead)))
-    assert before.predicted_ids == after.predicted_ids
-    assert after.log_probs == pytest.approx(before.log_probs, abs=1e-6)

@@ -335,24 +335,19 @@ def test_unused_settings_are_said(copied: Callable[[str], Path], command: Comman
 
 @pytest.mark.parametrize("left_out", ["nothing", "start", "start and bos", "the file"])
 def test_a_decoder_starts_where_the_librarys_does(
-    translating: Pair, left_out: str, tmp_path: Path
+    translating: Pair, left_out: str, copied: Callable[[str], Path]
 ) -> None:
     """The library's own order: decoder_start_token_id, bos_token_id; nothing is guessed."""
     if translating.name == "mbart":
         return  # it starts from the target language
-    folder = Path(shutil.copytree(translating.folder, tmp_path / "it"))
-    config, decoding = folder / "config.json", folder / "generation_config.json"
-    values = {"start": {"bos_token_id": 3}, "start and bos": {}}.get(left_out)
-    for path in (config, decoding):
-        given = json.loads(path.read_text()) | (values or {})
-        for name in (
-            () if values is None else {"decoder_start_token_id", "bos_token_id"} - {*values}
-        ):
-            given.pop(name, None)
-        path.write_text(json.dumps(given))
+    folder, decoding = copied(translating.name), "generation_config.json"
+    if left_out.startswith("start"):
+        bos = 3 if left_out == "start" else ...
+        for name in (CONFIG, decoding):
+            edit(name, decoder_start_token_id=..., bos_token_id=bos)(folder)
     if left_out == "the file":  # older models have everything in config.json
-        config.write_text(json.dumps(json.loads(config.read_text()) | {"bos_token_id": 3}))
-        decoding.unlink()
+        edit(CONFIG, bos_token_id=3)(folder)
+        remove(decoding)(folder)
     theirs = type(translating.theirs).from_pretrained(folder, attn_implementation="eager")
     source = translating.cut(SENTENCE, return_tensors="pt")
     try:

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 import sentencepiece as spm
 import torch
-import yaml
 from sacremoses import MosesTokenizer
 
 from tests.transformer.damage import edit
@@ -250,11 +249,8 @@ def test_old_models_of_joeynmt_say_nothing_of_their_norms(tmp_path: Path) -> Non
 def test_joeynmt_says_how_text_is_prepared(tmp_path: Path) -> None:
     """Moses, normalisation and lower case, each side by its own settings; links to files."""
     joeynmt(tmp_path / "theirs", "post-norm, separate")
-    path = tmp_path / "theirs" / "config.yaml"
-    values = yaml.safe_load(path.read_text())
-    values["data"]["src"] |= {"normalize": True, "lowercase": True}
-    values["data"]["src"]["tokenizer_cfg"]["pretokenizer"] = "moses"
-    path.write_text(yaml.safe_dump(values))
+    edit("config.yaml", "data", "src", normalize=True, lowercase=True)(tmp_path / "theirs")
+    edit("config.yaml", "data", "src", "tokenizer_cfg", pretokenizer="moses")(tmp_path / "theirs")
     (tmp_path / "theirs" / "best.ckpt").symlink_to("7.ckpt")
     ours = Translator.load(FORMATS["joeynmt"].convert(tmp_path / "theirs", tmp_path / "ours"))
     assert isinstance(ours.tokenizer, Numbered)

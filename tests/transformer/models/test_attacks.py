@@ -19,6 +19,7 @@ import torch
 import yaml
 from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
+from tests.random_stacks import random_stack
 from tests.tiny_models import random_model
 from tests.transformer import damage
 from tests.transformer.huggingface import models as huggingface
@@ -33,6 +34,7 @@ from transformer.files import torch_file as torch_reading
 from transformer.huggingface import HuggingFaceModel
 from transformer.importers import mapping
 from transformer.importers.registry import FORMATS
+from transformer.one_stack.files import save_stack
 from transformer.text.tokenizer import Tokenizer
 
 # A reader that waits for a pipe waits for ever: the timeout of every test ends it.
@@ -65,6 +67,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer) -
         n_decoder_layers=1,
     )  # fmt: skip
     save_checkpoint(root / "own", random_model(config), tiny_tokenizer)
+    save_stack(root / "stack", *random_stack("continue", config, tiny_tokenizer))
     huggingface.make_folder(root / "marian", "separate vocabularies")
     FORMATS["marian"].convert(root / "marian", root / "table")
     damage.split()(Path(shutil.copytree(root / "marian", root / "shards")))
@@ -130,7 +133,7 @@ def test_faults_are_named_in_one_line(whole: Path, tmp_path: Path, kind: str, na
     do, reason = damage.FAULTS[kind][name]
     do(folder)
     line = refused(kind, folder, reason)
-    if kind in ("own", "table"):
+    if kind in ("own", "table", "stack"):
         assert inspect_entry(folder).error == (None if name in damage.HIDDEN else line)
 
 

@@ -71,42 +71,6 @@ def test_a_full_width_beam_equals_brute_force(seed: int, alpha: float) -> None:
     assert outcomes <= {True, False} and True in outcomes  # both kinds occur
 
 
-@given(seed=st.integers(0, 10_000), beam=st.integers(2, 6), n=st.integers(1, 7))
-def test_an_unlikely_end_does_not_beat_what_the_limit_cut(seed: int, beam: int, n: int) -> None:
-    """With `</s>` the least likely token everywhere, translations are cut, and say so."""
-    model = Table(seed, vocab=6, end=-25.0)
-    best = run(model, n, beam_size=beam)[0].hypotheses[0]
-    assert len(best.ids) == n and not best.complete and EOS not in best.ids
-    again = run(Table(seed, vocab=6, end=-25.0), n, beam_size=beam, prefixes=[(4, 5)[: n - 1]])
-    assert not again[0].hypotheses[0].complete
-
-
-def test_a_likely_end_beats_what_the_limit_cut() -> None:
-    """It is the best of its step, so the likelier tokens of a loop behind it do not count."""
-
-    def change(logits: Tensor, prefix: Sequence[int]) -> None:
-        logits.fill_(-9.0)
-        logits[{1: EOS}.get(len(prefix), 4)] = 0.0
-        logits[5] = -1.0
-
-    found = run(Table(0, vocab=6, change=change), 6, beam_size=2, alpha=3.0)[0].hypotheses
-    assert found[0].ids == (4, EOS) and all(each.complete for each in found)
-
-
-@given(seed=st.integers(0, 10_000), max_length=st.integers(1, 8))
-@settings(max_examples=40, deadline=None)
-def test_a_beam_of_one_is_greedy(seed: int, max_length: int) -> None:
-    model = Table(seed, vocab=7)
-    ids: list[int] = []
-    while len(ids) < max_length and EOS not in ids:
-        scores = model.logits(0, ids)
-        scores[[0, BOS]] = -math.inf
-        ids.append(int(scores.argmax()))
-    best = run(model, max_length, beam_size=1)[0].hypotheses[0]
-    assert best.ids == tuple(ids)
-    assert best.complete == (ids[-1] == EOS)
-
-
 def wide_search(model: Table, max_length: int, beam: int, alpha: float) -> Hypothesis:
     """The same search, run to the length limit with no early end: the reference for stopping."""
     live: list[tuple[float, tuple[int, ...]]] = [(0.0, ())]

@@ -2,7 +2,6 @@
 
 import math
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,12 +10,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tests.searched import Table
-from tests.shipped import FOLDER
 from tests.tiny_models import SENTENCES
 from tests.transformer.search.test_beam import BOS, EOS, run
-from transformer.__main__ import main
 from transformer.errors import InputError
-from transformer.hooks import Record, matching
 from transformer.search.rules import SearchSettings
 from transformer.search.sampling import Sampling, distribution, draw
 from transformer.translator import Translator
@@ -121,16 +117,6 @@ def test_a_number_belongs_to_its_token() -> None:
         assert draw(row, Sampling(1.5, seed=seed), step, suppressed=[0]).token == expected
 
 
-def test_steps_draw_independently() -> None:
-    """Pairs of neighbouring steps cover all pairs of two even tokens alike."""
-    row = np.log(np.array([0.5, 0.5]))
-    pairs = Counter(
-        tuple(draw(row, Sampling(seed=seed), step).token for step in (0, 1)) for seed in range(2000)
-    )
-    assert len(pairs) == 4
-    assert sum((count - 500) ** 2 / 500 for count in pairs.values()) < 21.1
-
-
 @pytest.mark.parametrize(
     "options",
     [
@@ -162,25 +148,6 @@ def test_a_batch_samples_each_sentence_as_if_alone(seed: int, drawn: int) -> Non
     for sentence in range(3):
         (one,) = run(Table(seed, vocab=7, sentences=[sentence]), 6, **options)
         assert one.hypotheses[0].ids == together[sentence].hypotheses[0].ids
-
-
-@pytest.mark.parametrize("temperature", [0.5, 1, 1.5, 2])
-@pytest.mark.parametrize("name", ["multi30k-en-de", "t5-en-de"])
-def test_a_seed_gives_the_same_everywhere(name: str, temperature: float) -> None:
-    """Alone, in a batch, in both executions, and in a trace."""
-    translator = Translator.load(FOLDER / name, "cpu")
-    texts = ["A man.", ANIMAL, "Two dogs run."]
-    for cut in ({}, {"top_k": 400, "top_p": 0.97}):
-        how = {"sampling": Sampling(temperature, seed=11, **cut), "max_length": 16}
-        together = [each.ids for each in translator.translate(texts, 1, **how)]
-        hooks = Record(matching(name="input"))  # runs the reference
-        for text, ids in zip(texts, together, strict=True):
-            alone = translator.translate([text], 1, **how)
-            referred = translator.translate([text], 1, hooks=hooks, **how)
-            traced = translator.trace(text, beam_size=1, **how)
-            n_words = len(traced.predicted_ids) - traced.complete
-            found = alone[0].ids, referred[0].ids, traced.predicted_ids[:n_words]
-            assert found == (ids,) * 3, (cut, text)
 
 
 def test_a_sampled_trace_says_what_was_cut_off_and_has_no_beam(tiny_translator: Translator) -> None:
@@ -217,18 +184,3 @@ def test_teacher_forcing_agrees(tiny_translator: Translator, options: dict[str, 
     moved[1, 2, -1, 0] += 0.25
     changed = tiny_translator.forcing_gap(type(trace)(**{**vars(trace), "cross": moved}))
     assert changed == pytest.approx(0.25, abs=1e-4)
-
-
-def test_the_command_line_writes_a_steered_trace(
-    tiny_checkpoint: Path, tiny_translator: Translator, tmp_path: Path
-) -> None:
-    path = tmp_path / "trace.npz"
-    flags = ["--sample", "--temperature=1.5", "--sample-top-k=9", "--top-p=0.9", "--seed=4"]
-    where = ["--checkpoint", str(tiny_checkpoint), "--src", ANIMAL, "--out", str(path)]
-    assert main(["trace", *where, *flags, "--prefix", "Das"]) == 0
-    sampling = Sampling(1.5, 9, 0.9, 4)
-    expected = tiny_translator.trace(ANIMAL, beam_size=1, prefix="Das", sampling=sampling)
-    with np.load(path, allow_pickle=False) as arrays:
-        assert tuple(arrays["predicted_ids"].tolist()) == expected.predicted_ids
-        assert arrays["n_forced"] == expected.n_forced > 0
-        np.testing.assert_array_equal(arrays["n_allowed"], expected.n_allowed)

@@ -11,7 +11,6 @@ import torch
 import torch.nn.functional as F
 from numpy.testing import assert_allclose
 
-from tests.shipped import FOLDER, SHAPES
 from tests.tiny_models import random_model
 from transformer.config import ModelConfig
 from transformer.hooks import HeadGates
@@ -176,18 +175,6 @@ def test_a_gate_scales_a_heads_contribution_and_what_comes_after(make: Make) -> 
     rows = HeadGates(**{kind: getattr(gates, kind)[:, None] for kind in ATTENTION_KINDS})
     same = inspect_head(model, trace, "encoder_self", 0, 1, 2, gates=rows)
     assert same.gate == off.gate == 0 and not same.scaled.contribution.any()
-
-
-@pytest.mark.parametrize("name", SHAPES)
-def test_the_first_layers_of_a_shipped_checkpoint(name: str) -> None:
-    translator = Translator.load(FOLDER / name, device="cpu")
-    sentence = "transformer" if "reverse" in name else "A dog runs."
-    trace = translator.trace(sentence, target=sentence[:6])
-    for kind in ATTENTION_KINDS:
-        check_layer(translator.model, trace, kind, 0, 1)
-    for kind in () if why_not(translator.config) else SELF:
-        for head in range(translator.config.n_heads):
-            check_split(split_logits(translator.model, trace, kind, head), trace)
 
 
 @pytest.mark.parametrize(
