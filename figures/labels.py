@@ -169,7 +169,11 @@ def show_token(token: str, limit: int = 24) -> str:
     long one loses its middle, and a right-to-left one is isolated so that it stays in place. Both
     tokens of a row's label are shown so.
     """
-    return ARROW.join(_shown(each, limit) for each in token.split(ARROW))
+    parts = token.split(ARROW)  # of long ones, the cache keeps what is shown
+    return ARROW.join(
+        _shown(each if len(each) <= 2 * limit else each[:limit] + each[-limit:], limit)
+        for each in parts
+    )
 
 
 def plain_token(token: str, limit: int = 18) -> str:

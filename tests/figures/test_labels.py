@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from figures import labels
-from figures.labels import code, plain, row_labels, show_token
+from figures.labels import ARROW, code, plain, row_labels, show_token
 from tests.factories import make_trace
 from transformer.types import ATTENTION_KINDS
 
@@ -107,6 +107,13 @@ def test_a_decoder_row_is_named_by_what_it_reads_and_predicts() -> None:
         row_labels(reads, predicts[1:])
     label = row_labels(["a" * 60], ["\u05d0" * 3])[0]  # both are shown, and both of their ends
     assert show_token(label, 5) == "aa…aa → \u2068\u05d0\u05d0\u05d0\u2069"
+
+
+def test_a_long_token_does_not_stay_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: list[str] = []
+    monkeypatch.setattr(labels, "_shown", lambda part, limit: kept.append(part) or part)
+    show_token("x" * 10_000 + ARROW + "y" * 30, 24)
+    assert [len(part) for part in kept] == [48, 30]
     assert labels.plain_token("▁weil → ▁es") == "_weil → _es"
     trace = make_trace(S=5, T=4)
     named = {kind: labels.query_labels(trace, kind) for kind in ATTENTION_KINDS}

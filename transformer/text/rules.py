@@ -200,6 +200,9 @@ END = "</w>"
 #: Longer words are split into characters: merging takes time quadratic in the length.
 LONGEST_WORD = 1_000
 
+#: Characters of the longest word whose pieces are remembered.
+_REMEMBERED = 100
+
 Pair = tuple[str, str]
 
 
@@ -233,7 +236,7 @@ class Merges:
 
     def cut(self, word: str) -> tuple[str, ...]:
         """Return the pieces of a word, without marks."""
-        return self._cut(word)
+        return self._cut(word) if len(word) <= _REMEMBERED else self._apply(word)
 
     def _apply(self, word: str) -> tuple[str, ...]:
         if len(word) < 2 or len(word) > LONGEST_WORD:

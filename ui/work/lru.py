@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Mapping
@@ -47,7 +48,7 @@ class Lru:
 
     def put(self, key: Hashable, result: Any) -> None:
         """Store a result. By default every array in it becomes read-only."""
-        size = self._measure(result) + ENTRY_BYTES
+        size = self._measure(result) + seal(key) + ENTRY_BYTES
         with self._lock:
             if key in self._results:
                 self._bytes -= self._results.pop(key)[1]
@@ -112,8 +113,8 @@ class Lru:
 def seal(record: Any) -> int:
     """Make every array in a record read-only.
 
-    Returns: bytes of arrays, messages and compact records, each counted once; of a Plotly figure
-    those of its data.
+    Returns: bytes of arrays, texts, messages and compact records, each counted once; of a Plotly
+    figure those of its data.
     """
     sizes: dict[int, int] = {}
     pending = [record]
@@ -124,8 +125,8 @@ def seal(record: Any) -> int:
             nbytes = int(getattr(owner, "nbytes", item.nbytes))
             sizes[id(owner)] = max(nbytes, item.nbytes)
             item.setflags(write=False)
-        elif isinstance(item, bytes):
-            sizes[id(item)] = len(item)
+        elif isinstance(item, bytes | str):
+            sizes[id(item)] = sys.getsizeof(item)
         elif isinstance(item, Compact):
             sizes[id(item)] = item.nbytes
         elif isinstance(item, Figure):

@@ -74,6 +74,13 @@ def test_merges_in_their_order(
     assert Merges(pairs, **options).cut(word) == tuple(cut.split())
 
 
+def test_only_pieces_of_short_words_are_remembered() -> None:
+    merges = Merges(PAIRS)
+    for word in ("low", "low" * 40, "x" * 9_000):
+        merges.cut(word)
+    assert merges._cut.cache_info().currsize == 1
+
+
 @given(st.text("lowern st", max_size=40), st.booleans(), st.booleans())
 def test_pieces_are_the_words_letters(word: str, apart: bool, within: bool) -> None:
     merges = Merges(PAIRS, end_apart=apart, known=WORDS if within else ())

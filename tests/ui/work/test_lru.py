@@ -1,26 +1,37 @@
 """A cache bounded in bytes, in which one thread computes what others wait for."""
 
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from figures.positions import encoding_heatmap
 from tests.factories import make_trace
+from transformer.catalogue import ModelRef
+from ui.core.view import Request
 from ui.work.lru import ENTRY_BYTES, Lru
 
 
 def size_of(trace: object) -> int:
-    return sum(value.nbytes for value in vars(trace).values() if isinstance(value, np.ndarray))
+    arrays = sum(each.nbytes for each in vars(trace).values() if isinstance(each, np.ndarray))
+    return arrays + sum(texts_in([*vars(trace).values()]).values())
+
+
+def texts_in(value: object) -> dict[int, int]:
+    if isinstance(value, tuple | list):
+        return {name: size for each in value for name, size in texts_in(each).items()}
+    return {id(value): sys.getsizeof(value)} if isinstance(value, str) else {}
 
 
 def test_arrays_are_read_only_wherever_they_lie_and_counted_once() -> None:
     cache, trace, other = Lru(10**9), make_trace(), np.zeros(1000)
     table = np.zeros((40, 30), np.float32)
     figure = encoding_heatmap(table, "light")
-    cache.put("a", {"trace": trace, "more": (other, [other, bytes(300), figure])})
-    size = size_of(trace) + other.nbytes + 300 + table.nbytes
+    cache.put(1, {"trace": trace, "more": (other, [other, bytes(300), figure])})
+    size = size_of(trace) + other.nbytes + sys.getsizeof(bytes(300)) + table.nbytes
     assert cache.nbytes == size + ENTRY_BYTES
     for array in (trace.cross, other):
         with pytest.raises(ValueError, match="read-only"):
@@ -30,16 +41,24 @@ def test_arrays_are_read_only_wherever_they_lie_and_counted_once() -> None:
 def test_the_bound_holds_and_the_least_recently_used_goes_first() -> None:
     size = size_of(make_trace()) + ENTRY_BYTES
     cache = Lru(3 * size)
-    for key in "aabc":
+    for key in (1, 1, 2, 3):
         cache.put(key, make_trace())
-    assert cache.get("a") is not None  # now the most recently used
-    cache.put("d", make_trace())
+    assert cache.get(1) is not None  # now the most recently used
+    cache.put(4, make_trace())
     assert cache.nbytes == 3 * size
-    assert list(cache) == ["c", "a", "d"]
-    cache.put("large", np.zeros(size))
-    assert list(cache) == ["large"]
+    assert list(cache) == [3, 1, 4]
+    cache.put(5, np.zeros(size))
+    assert list(cache) == [5]
     cache.forget()
     assert (len(cache), cache.nbytes) == (0, 0)
+
+
+def test_a_long_sentence_with_a_small_result_counts() -> None:
+    cache = Lru(10**6)
+    for number in range(100):
+        sentence = f"{number}" + "\u200d" * 9_000
+        cache.put(Request(ModelRef(Path("toy")), "cpu", sentence, 1, 0.6), 0.5)
+    assert len(cache) < 10**6 / 18_000
 
 
 def test_many_threads_make_one_result() -> None:

@@ -6,7 +6,6 @@ Moving, zooming, hiding dropped candidates, and choosing nodes A and B happen in
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from functools import lru_cache
 from typing import Any
 
 from figures.labels import show_token
@@ -46,7 +45,7 @@ def tree_component(
     """
     texts: dict[str, int] = {}
     for node in tree.nodes:
-        texts.setdefault(_shown(node.token), len(texts))
+        texts.setdefault(show_token(node.token), len(texts))
     winner = frozenset(tree.winner)
     header = {
         "label": label,
@@ -56,7 +55,7 @@ def tree_component(
         "parent": [node.parent for node in tree.nodes],
         "step": [node.step for node in tree.nodes],
         "rank": [node.rank for node in tree.nodes],
-        "text": [texts[_shown(node.token)] for node in tree.nodes],
+        "text": [texts[show_token(node.token)] for node in tree.nodes],
         "log_prob": [finite(node.log_prob) for node in tree.nodes],
         "total": [finite(node.total) for node in tree.nodes],
         "score": [finite(node.score) for node in tree.nodes],
@@ -82,7 +81,7 @@ def branches_component(comparison: Comparison) -> Component[None]:
     """Return two paths as rows of tokens with log-probabilities; the shared prefix once."""
 
     def row(nodes: tuple[Node, ...]) -> list[list[object]]:
-        return [[_shown(node.token), finite(node.log_prob)] for node in nodes]
+        return [[show_token(node.token), finite(node.log_prob)] for node in nodes]
 
     header = {
         "a": row(comparison.a),
@@ -91,8 +90,3 @@ def branches_component(comparison: Comparison) -> Component[None]:
         "colours": {theme: branch_colours(theme) for theme in THEMES},
     }
     return Component("branches", header)
-
-
-@lru_cache(maxsize=4096)
-def _shown(token: str) -> str:
-    return show_token(token)
