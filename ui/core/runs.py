@@ -33,8 +33,8 @@ _SHARE, _LATEST = 0.2, 30.0
 #: Times from which the next run of each address is not late.
 _taken: dict[str | None, float] = {}
 
-#: Widgets of no page that a session keeps: more than a browser brings after a reload.
-_MOST_UNKNOWN = 2_000
+#: Bytes of widgets of no page that a session keeps: more than a browser brings after a reload.
+_MOST_UNKNOWN = 300_000
 
 RUNS = Scheduler(_LONG)
 
@@ -105,7 +105,8 @@ def _drop_unknown_widgets() -> None:
         with session._lock:
             new = session._state._new_widget_state
             unknown = new.states.keys() - new.widget_metadata.keys()
-            for name in unknown if len(unknown) > _MOST_UNKNOWN else ():
+            size = sum(100 + new.states[name].value.ByteSize() for name in unknown)
+            for name in unknown if size > _MOST_UNKNOWN else ():
                 del new.states[name]
 
 

@@ -43,12 +43,17 @@ def test_widgets_of_no_page_do_not_fill_a_session(monkeypatch: pytest.MonkeyPatc
     kept: Any = session._state._new_widget_state
     kept.widget_metadata["known"] = None
     for number in range(10):  # runs that do not reach their end
-        forged = (WidgetState(id=f"{number} {each}") for each in range(900))
+        many = {f"{number} {each}": "" for each in range(900)}
+        forged = (
+            WidgetState(id=name, string_value=text)
+            for name, text in {**many, f"{number} long": 200_000 * "x"}.items()
+        )
         session._state.set_widgets_from_proto(
             WidgetStates(widgets=[WidgetState(id="known"), *forged])
         )
         with in_turn():
-            assert "known" in kept.states and len(kept.states) <= 2_001
+            assert "known" in kept.states
+            assert sum(100 + each.value.ByteSize() for each in kept.states.values()) < 310_000
 
 
 def test_an_address_that_asks_for_much_comes_late(monkeypatch: pytest.MonkeyPatch) -> None:
