@@ -64,6 +64,9 @@ _PIECE = 65_536
 
 _NO_STORE = (b"cache-control", b"no-store")
 
+#: Headers that ask for a part of a file, or for nothing if it is known.
+_PARTIAL = (b"range", b"if-none-match", b"if-modified-since")
+
 
 class Gate:
     """Adds headers to every answer, limits visitors, closes endpoints."""
@@ -108,8 +111,10 @@ class Gate:
         elif path.startswith(_CLOSED) or (is_public() and path.startswith(_COUNTERS)):
             await _reply(with_headers, 404, b"Not found", b"text/plain")
         else:
-            if scope["method"] == "HEAD":  # the policy is that of the whole; the server cuts it
-                scope = {**scope, "method": "GET"}
+            # The policy is that of the whole page; for HEAD, the server cuts it.
+            method = "GET" if scope["method"] == "HEAD" else scope["method"]
+            headers = [pair for pair in scope["headers"] if pair[0] not in _PARTIAL]
+            scope = {**scope, "method": method, "headers": headers}
             await self.app(scope, receive, _pages(path, with_headers))
 
     async def _stream(self, scope: Scope, receive: Receive, send: Send) -> None:

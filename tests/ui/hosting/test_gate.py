@@ -34,7 +34,7 @@ def get(
     sent: list[Any] = []
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
-        assert scope["method"] != "HEAD"
+        assert scope["method"] != "HEAD" and scope["headers"] == [(b"accept", b"*/*")]
         body = gzip.compress(whole) if packed else whole
         headers = [
             (b"content-type", kind), (b"ETag", b"1"), (b"Referrer-Policy", b"unsafe-url"),
@@ -49,7 +49,8 @@ def get(
     async def keep(message: Any) -> None:
         sent.append(message)
 
-    scope = {"type": "http", "method": method, "path": path, "headers": []}
+    asked = [(b"range", b"bytes=0-1,4-9"), (b"accept", b"*/*"), (b"if-none-match", b"*")]
+    scope = {"type": "http", "method": method, "path": path, "headers": asked}
     run(Gate(app)(scope, None, keep))  # type: ignore[arg-type]
     start, *bodies = sent
     assert all(len(each.get("body", b"")) <= 65_536 for each in bodies)
