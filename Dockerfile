@@ -34,8 +34,10 @@ COPY headlight headlight
 COPY transformer transformer
 COPY checkpoints checkpoints
 USER 1000:1000
-# Nothing is written below /app, so the root may be read-only; /tmp has to be a tmpfs then.
+# Nothing is written below /app, so the root may be read-only; /tmp has to be a tmpfs then. For its
+# greeting, Streamlit would ask the internet for this machine's address.
 ENV HEADLIGHT_PUBLIC=1 \
+    STREAMLIT_LOGGER_HIDE_WELCOME_MESSAGE=true \
     PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1 \
     PATH=/venv/bin:$PATH
 EXPOSE 8501

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from streamlit import config
+from streamlit import config, net_util
 
 from transformer.files.leftovers import RUNS, clear_away, remove_stages
 from transformer.worker.limits import processors, shares
@@ -50,6 +50,9 @@ def problems() -> list[str]:
 def prepare() -> None:
     """Set limits, and remove leftovers of a killed server."""
     VISITORS.most = most_visitors()
+    # Streamlit would ask a server on the internet, and let all visitors wait, whenever a page of
+    # another site opens a connection.
+    net_util.get_external_ip = lambda: None
     if (count := processors()) < (os.cpu_count() or 1):  # PyTorch knows the machine's only
         os.environ.setdefault("OMP_NUM_THREADS", str(count))
     with suppress(ImportError, ValueError, OSError):

@@ -216,6 +216,9 @@ class Bounded(WebSocketsSansIOProtocol):
         else:
             self.conn.fail(1008, "too many messages")
             self.handle_parser_exception()
+        if self.conn.handshake_exc is not None:  # uvicorn leaves some unanswered, and open
+            self.transport.write(b"".join(self.conn.data_to_send()))
+            self.transport.close()
 
     def handle_parser_exception(self) -> None:
         """End a connection that broke a rule, with what is still to send."""

@@ -5,6 +5,8 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from streamlit import net_util
+from streamlit.web.server.server_util import is_url_from_allowed_origins
 
 from transformer.files.leftovers import own_prefix
 from ui.core import public
@@ -61,7 +63,10 @@ def test_a_start_needs_no_place_for_temporary_files(
     monkeypatch.setattr(start.os, "cpu_count", lambda: 64)
     monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(tmp_path))
     (tmp_path / f"{own_prefix('.importing.')}x").mkdir()
+    monkeypatch.setattr(net_util, "get_external_ip", net_util.get_external_ip)
+    monkeypatch.setattr(net_util, "_make_blocking_http_get", lambda *_, **__: 1 / 0)
     start.prepare()
+    assert not is_url_from_allowed_origins("https://other.example")  # nobody else is asked
     assert [*tmp_path.iterdir()] == []  # the rest of the start went on
     assert start.os.environ["OMP_NUM_THREADS"] == "2"  # in a container with two of 64 processors
 

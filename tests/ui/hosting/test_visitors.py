@@ -1,6 +1,7 @@
 """Places, messages that browsers send, and connections that end because they send too much."""
 
 import asyncio
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -214,6 +215,25 @@ def test_a_connection_ends_when_it_sends_too_much(
         heard.clear()
         bystander.send(RERUN)
         assert wait_until(lambda: heard == [RERUN])
+
+
+@pytest.mark.parametrize(("header", "answer"), [
+    ("Cookie: a=" + 20_000 * "b", b"HTTP/1.1 431 "),
+    ("".join(f"X-{number}: 1\r\n" for number in range(300))[:-2], b"HTTP/1.1 431 "),
+    ("Content-Length: 10", b""), ("Transfer-Encoding: chunked", b""),
+], ids=["cookie", "headers", "body", "chunks"])  # fmt: skip
+def test_a_request_that_is_no_handshake_ends(
+    header: str, answer: bytes, server: tuple[int, list[bytes]]
+) -> None:
+    asked = (
+        "GET /_stcore/stream HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\n"
+        "Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+        f"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n{header}\r\n\r\n"
+    )
+    with socket.create_connection(("127.0.0.1", server[0]), timeout=30) as plain:
+        plain.sendall(asked.encode())
+        with plain.makefile("rb") as answered:
+            assert answered.read()[: len(answer) or None] == answer
 
 
 def connected(port: int, path: str = "_stcore/stream", **options: Any) -> ClientConnection:
