@@ -6,7 +6,7 @@ It needs torch, numpy, sentencepiece, safetensors and tqdm. Each figure is a lin
 and added to `figures.jsonl` as soon as it is measured. The parts:
 
 - same: token ids and attention maps on the GPU equal those of the CPU.
-- decoding: the paper's base shape with random weights, beside `transformers` if it is installed.
+- decoding: greedy and beam search of the paper's base shape with random weights.
 - training: `Trainer`'s updates of the base shape in bfloat16, as a share of the card's peak.
 
 A failure is reported as a line, and the rest goes on. --tiny takes small sizes, for a dry run on a
@@ -196,47 +196,12 @@ def decoding(run: Run) -> None:
     ]
     sources[0] = sources[0][:1] * length
 
-    def ours(count: int, beam: int, recorded: bool) -> Any:
-        method = translator.traces if recorded else translator.translate
-        return method(sources[:count], beam, max_length=steps)
-
-    contestants = {"headlight": ours}
-    with run.trying("decoding", "without transformers"):  # the other library is optional
-        contestants["transformers"] = _transformers(config, sources, steps, run)
     searches = itertools.product((1, many), ((1, False), (4, False), (4, True)))
     for count, (beam, recorded) in searches:
         what = f"{count} sentences, beam {beam}{', recorded' * recorded}"
-        for name, task in contestants.items():
-            ms, times = run.median(lambda: task(count, beam, recorded))  # noqa: B023
-            run.say("decoding", what, library=name, ms=ms, times=times, steps=steps)
-
-
-def _transformers(config: ModelConfig, sources: Any, steps: int, run: Run) -> Callable[..., Any]:
-    from transformers import MarianMTModel
-
-    from benchmarks.random_marian import marian_config
-
-    torch.manual_seed(0)
-    shape = marian_config(
-        config.vocab_size, config.d_model, config.d_ff, config.n_heads,
-        (config.n_encoder_layers, config.n_decoder_layers), activation_function="relu",
-        pad_token_id=0, bos_token_id=1, eos_token_id=2, decoder_start_token_id=1,
-        forced_eos_token_id=None,
-    )  # fmt: skip
-    models = {each: MarianMTModel(shape).eval().to(run.device) for each in (False, True)}
-    models[True].set_attn_implementation("eager")
-
-    def generate(count: int, beam: int, recorded: bool) -> Any:
-        width = max(map(len, sources[:count])) + 1
-        rows = [[*each, 2, *[0] * (width - len(each) - 1)] for each in sources[:count]]
-        ids = torch.tensor(rows, device=run.device)
-        return models[recorded].generate(
-            input_ids=ids, attention_mask=(ids != 0).long(), num_beams=beam, do_sample=False,
-            max_new_tokens=steps, min_new_tokens=steps, output_attentions=recorded,
-            return_dict_in_generate=True,
-        ).sequences.tolist()  # fmt: skip
-
-    return generate
+        method = translator.traces if recorded else translator.translate
+        ms, times = run.median(lambda: method(sources[:count], beam, max_length=steps))  # noqa: B023
+        run.say("decoding", what, ms=ms, times=times, steps=steps)
 
 
 def operations(config: ModelConfig, src: NDArray[np.int64], tgt: NDArray[np.int64]) -> float:

@@ -59,7 +59,7 @@ def test_all_parts_of_a_gpu_run(tmp_path: Path, capsys: pytest.CaptureFixture[st
     only = ("--only", "same", "decoding", "training", "--out", str(tmp_path))
     lines = gpu_figures(capsys, *only, "--checkpoint", "checkpoints/reverse-toy")
     assert [line["passed"] for line in lines if "passed" in line] == [True] * 4
-    assert {line.get("library") for line in lines} >= {"headlight", "transformers"}
+    assert sum("ms" in line and "steps" in line for line in lines) == 6
     assert [line["figure"] for line in lines if "tflops" in line] == ["eager", "eager, repeatable"]
     assert len((tmp_path / "figures.jsonl").read_text().splitlines()) == len(lines)
 
