@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import altair as alt
 import numpy as np
 
-from figures.charts import Drawn, either, points, quiet, tips
+from figures.charts import Drawn, accented, either, named_bars, points, quiet, tips
 from figures.labels import KIND_NAMES
-from figures.palette import CHROME, Theme, as_altair, attention_table, contrast, weight_levels
+from figures.palette import (
+    CHROME,
+    Theme,
+    as_altair,
+    attention_table,
+    contrast,
+    weight_levels,
+)
 from figures.removals import selection_of
 from transformer.types import AttentionKind
 
-#: Widths of the tables and of their cells, px.
-_ROOM, _WIDEST, _HEIGHT = 840, 120, 36
+#: Width of a table, the largest of a cell, and the height of a cell, px.
+_ROOM, _WIDEST, _HEIGHT = 870, 140, 23
 
 _DARK_INK, _LIGHT_INK = "#000000", "#ffffff"
 
@@ -23,37 +30,39 @@ _DARK_INK, _LIGHT_INK = "#000000", "#ffffff"
 class Cell(NamedTuple):
     """One head in a table."""
 
-    light: float  # 0 to 1
+    light: float  # 0 to 1; below 0 is no light
     word: str  # what it does
-    number: str  # below the word
+    number: str  # beside the word
     about: str  # on hover
-    quiet: bool = False  # whether the word is written in muted ink
+    quiet: bool = False  # whether its text is muted
 
 
 def head_roles(
-    cells: Mapping[AttentionKind, Sequence[Sequence[Cell]]],
+    cells: Mapping[tuple[AttentionKind, int, int], Cell],
     chosen: tuple[AttentionKind, int, int] | None,
     theme: Theme,
 ) -> Drawn:
     """Draw a table for each kind of attention, layers by heads; a click selects a head.
 
-    Args: cells: [L][H] by kind.  chosen: the head that is outlined.
+    Args: cells: by kind, layer and head, from 0.  chosen: the head that is outlined.
     """
     chrome, colours = CHROME[theme], as_altair(attention_table(theme), 256)
     tables = []
-    for kind, lines in cells.items():
-        width = min(_WIDEST, _ROOM // len(lines[0]))
+    for kind in [each for each in KIND_NAMES if any(each == place[0] for place in cells)]:
         rows = []
-        for layer, line in enumerate(lines, 1):
-            for number, cell in enumerate(line, 1):
-                behind = colours[weight_levels(np.array(cell.light))]
-                dark = contrast(_DARK_INK, behind) >= contrast(_LIGHT_INK, behind)
-                rows.append({
-                    "kind": kind, "layer": layer, "number": number, "behind": behind,
-                    "word": cell.word, "share": cell.number, "about": cell.about,
-                    "ink": chrome.muted if cell.quiet else _DARK_INK if dark else _LIGHT_INK,
-                    "chosen": (kind, layer - 1, number - 1) == chosen,
-                })  # fmt: skip
+        for place, cell in cells.items():
+            if place[0] != kind:
+                continue
+            behind = colours[weight_levels(np.array(cell.light))]
+            dark = contrast(_DARK_INK, behind) >= contrast(_LIGHT_INK, behind)
+            rows.append({
+                "kind": kind, "layer": place[1] + 1, "number": place[2] + 1, "behind": behind,
+                "word": cell.word, "share": cell.number, "about": cell.about,
+                "ink": chrome.muted if cell.quiet else _DARK_INK if dark else _LIGHT_INK,
+                "chosen": place == chosen,
+            })  # fmt: skip
+        n_layers, n_heads = (max(row[name] for row in rows) for name in ("layer", "number"))
+        width = min(_WIDEST, _ROOM // n_heads)
         picked = alt.selection_point(
             name=selection_of(kind), fields=["kind", "layer", "number"], empty=False
         )
@@ -69,18 +78,27 @@ def head_roles(
             strokeWidth=alt.StrokeWidthValue(**either("datum.chosen", 3, 1)),
             tooltip=tips("layer:O", ("number:O", "", "head"), ("about:N", "", "role")),
         )
-        ink = alt.Color("ink:N", scale=None, legend=None)
-        words, shares = (
-            base.mark_text(fontSize=size, dy=dy, limit=width - 8).encode(
-                text=alt.Text(f"{name}:N"), color=ink
-            )
-            for name, size, dy in (("word", 13, -6), ("share", 12, 9))
-        )
+        text = base.encode(color=alt.Color("ink:N", scale=None, legend=None))
+        word = text.mark_text(fontSize=12, align="left", dx=5 - width / 2, limit=width - 40)
+        share = text.mark_text(fontSize=12, align="right", dx=width / 2 - 5)
         tables.append(
-            alt.layer(squares.add_params(picked), words, shares).properties(
+            alt.layer(
+                squares.add_params(picked), word.encode(text="word:N"), share.encode(text="share:N")
+            ).properties(
                 title=alt.TitleParams(f"{KIND_NAMES[kind]}: layers and heads", anchor="start"),
-                width=width * len(lines[0]), height=_HEIGHT * len(lines),
+                width=width * n_heads, height=_HEIGHT * n_layers,
             )
         )  # fmt: skip
-    joined: Any = alt.vconcat(*tables, spacing=14)
+    joined: Any = alt.vconcat(*tables, spacing=10)
     return quiet(joined, theme)
+
+
+def against_rules(scores: Mapping[str, float], theme: Theme) -> Drawn:
+    """Draw the share that a head reaches, the first one, above those of simple rules."""
+    rows = [{"name": name, "value": share, "first": at == 0}
+            for at, (name, share) in enumerate(scores.items())]  # fmt: skip
+    x = alt.X("value:Q", title=None, axis=None, scale=alt.Scale(domain=[0, 1.15]))
+    return named_bars(
+        rows, x, theme, colour=accented("datum.first", theme), written=".1%",
+        height=24 * len(rows),
+    )  # fmt: skip

@@ -10,7 +10,7 @@ from ui.core.widgets import draw_explained
 from ui.frame.pages import require_frame
 from ui.heads import views
 from ui.heads.choice import HeadsChoice, head_of
-from ui.heads.setup import chosen_study, draw_own, draw_setup, draw_source
+from ui.heads.setup import chosen_study, draw_choice, draw_own, draw_setup
 from ui.work.cache import get_tracer
 from ui.work.progress import fragment
 from ui.work.studies import Opened
@@ -21,35 +21,31 @@ require_frame()
 @fragment
 def draw(view: View, opened: Opened) -> None:
     """Draw the table, one head, and what is folded below; a choice here reruns only this."""
-    stored = opened.study.role(url_state.get(HeadsChoice.role))
-    head = head_of(opened, stored.name if stored else "")
+    shows = url_state.get(HeadsChoice.shows)
+    role, measure = opened.study.role(shows), shows if shows in opened.study.importance else ""
+    head = head_of(opened, role)
+    tag = opened.tags.get(head)
+    tested = role or (tag.finding.role if tag else opened.study.roles[0])
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        role = views.draw_role(opened)
-        views.draw_head_box(opened, head)
-        shown = role or views.role_of(opened, head)
+        views.draw_choice(opened, role, measure, head)
+        draw_choice(view, opened)
         st.space("stretch")
-        views.offer(view, opened, shown)
-    views.draw_table(opened, role, head)
-    st.markdown(f"#### {head.off.place[:1].upper()}{head.off.place[1:]}")
-    views.draw_findings(opened, head)
-    views.draw_examples(view, opened, shown, head)
-    views.draw_through_training(view, opened, shown, head)
+        views.offer(view, opened, tested)
+    views.draw_table(opened, role, measure, head)
+    views.draw_head(view, opened, tested, head)
+    views.draw_through_training(view, opened, tested, head)
     with st.expander("Sentences where this head looks from X to Y", icon=":material/search:"):
         views.draw_where(view, opened, head)
-    with st.expander("Importance: does it matter?", icon=":material/content_cut:"):
-        views.draw_importance(opened, head)
     url_state.write_url()
 
 
 HeadsChoice.show()
 draw_explained("heads")
-st.markdown("Find heads with a **role**, such as “verb to subject”, tested on many sentences.")
 now = current_view()
 found = chosen_study(now)
 if found is None:
     draw_setup(now)
 else:
     get_tracer(now)  # outside the fragment, so that its progress and messages replace the page
-    draw_source(now, found)
     draw(now, found)
-draw_own(now)
+draw_own()

@@ -18,8 +18,11 @@ CHARTS = {
     "bars": lambda: bars({"greedy": 31.0, "<b> & 'x'": 0.5}, "BLEU", "dark", marked=("greedy",)),
     "table": lambda: head_table(np.full((2, 3), 0.25, np.float32), "light"),
     "heads": lambda: head_roles(
-        {"encoder_self": [[Cell(0.5, "<b>", "9%", "all"), Cell(0, "(noun)", "4%", "", True)]]},
-        ("encoder_self", 0, 1),
+        {
+            ("cross", 0, 0): Cell(0.5, "<b>", "9%", "all"),
+            ("cross", 0, 1): Cell(-1, "noun", "4%", "", True),
+        },
+        ("cross", 0, 1),
         "dark",
     ),
     "alpha": lambda: lead_by_alpha(

@@ -25,8 +25,9 @@ from transformer.study.run import study
 from transformer.translator import Translator
 from ui.export.programs import Source
 from ui.heads import jobs
+from ui.heads.choice import term_of
 from ui.heads.exhibits import role_exhibit
-from ui.work.studies import RARE, Opened, in_words
+from ui.work.studies import Opened, in_words, rules
 
 
 @pytest.fixture(scope="module")
@@ -68,11 +69,26 @@ def test_the_page_opens_on_the_head_that_is_clearest_in_the_role(page: Any, made
     role = made.role("up:det")
     assert role is not None and app.selectbox(key="role_box").value == "up:det"
     found = [each for head in made.heads if (each := made.finding(role, head))]
-    best = max(found, key=lambda each: each.margin)
+    best = max(found, key=lambda each: (each.named, each.margin))
     assert app.selectbox(key="head_box").value == best.head
     assert f"{best.score:.1%} of {best.pairs:,}" in texts(app)
-    named = sum(each.named for each in found)
-    assert f"**named** for {named} head" in texts(app)
+    assert "so it is no role" in texts(app)
+
+
+@pytest.mark.parametrize("name", ["up:det", "previous", "diffuse"])
+def test_the_rule_that_no_head_beats_is_said_with_its_score(
+    page: Any, made: Study, name: str
+) -> None:
+    role = made.role(name)
+    assert role is not None
+    best = max((each for head in made.heads if (each := made.finding(role, head))),
+               key=lambda each: (each.named, each.margin))  # fmt: skip
+    controls = [best.offset_score, best.word_score, best.blind, best.random]
+    if role.needs == "text":
+        controls = [0.5, best.random]
+    assert sorted(rules(best).values()) == sorted(controls) and not best.named
+    said = texts(page(role=name))
+    assert "No head clearly beats" in said and f": {max(controls):.1%}." in said
 
 
 def test_another_head_and_role_are_in_the_link(page: Any, made: Study) -> None:
@@ -89,7 +105,7 @@ def test_what_fails_and_what_is_drawn_at_random_stand_beside_the_best(page: Any)
     app = page(role="up:det", kind="encoder_self", layer="1", head="1")
     random = [each.label[0] for each in looks(app, "At random")]
     assert random and set(random) <= {"✓", "✗"}
-    best, failed = looks(app, "It does i"), looks(app, "It fails,")
+    best, failed = looks(app, "It does it"), looks(app, "It fails")
     assert best or failed
     weights = [float(re.findall(r"\d\.\d\d", each.label)[0]) for each in failed]
     assert weights == sorted(weights, reverse=True)
@@ -119,8 +135,7 @@ def test_a_sentence_opens_in_attention_with_its_pair_marked(
 def test_sentences_where_a_head_looks_from_a_word_to_a_part_of_speech(
     page: Any, made: Study
 ) -> None:
-    where = {"from_is": "word", "from": "the", "to_is": "tag", "to": "NOUN"}
-    app = page(kind="encoder_self", layer="1", head="1", **where)
+    app = page(kind="encoder_self", layer="1", head="1", **{"from": "the", "to": "tag:NOUN"})
     head, n = made.heads[0], 0
     for number, sentence in enumerate(made.sentences):
         keys, weights = made.looks[head.kind].of(head, number)
@@ -129,17 +144,29 @@ def test_sentences_where_a_head_looks_from_a_word_to_a_part_of_speech(
             for word, key, weight in zip(sentence.words, keys, weights, strict=True)
         )
     assert f"{n} look" in texts(app)
-    app.selectbox(key="to_is_widget").set_value("relation").run()
-    assert app.selectbox(key="to_box").options == ["advmod", "amod", "case", "det", "nsubj", "obj",
-                                                   "obl", "root"]  # fmt: skip
-    app.selectbox(key="to_box").set_value("nsubj").run()
-    assert app.query_params["to"] == "nsubj"
+    box = app.selectbox(key="to_box")
+    assert [each for each in box.options if each.endswith("(relation)")] == [
+        f"{name} (relation)" for name in ("advmod", "amod", "case", "det", "nsubj", "obj", "obl",
+                                          "root")
+    ]  # fmt: skip
+    box.set_value("relation:nsubj").run()
+    assert app.query_params["to"] == "relation:nsubj"
+
+
+@pytest.mark.parametrize(
+    ("raw", "term"),
+    [("", None), ("the", ("word", "the")), ("tag:NOUN", ("tag", "NOUN")),
+     ("token:ing", ("token", "ing")), ("12:30", ("word", "12:30")), ("tag:", ("word", "tag:"))],
+)  # fmt: skip
+def test_a_side_of_a_question_is_a_word_unless_it_says_otherwise(raw: str, term: Any) -> None:
+    assert term_of(raw) == term
 
 
 def test_importance_says_how_far_its_measures_agree(page: Any, made: Study) -> None:
     found = importance.agreement(made.importance)
     value = f"{found['gradient', 'removal']:.2f}".replace("-", "−")
-    app = page()
+    app = page(role="removal")
+    assert app.selectbox(key="role_box").value == "removal"
     assert f"slope of the loss and single removal {value}" in texts(app)
     assert "bleu" not in made.importance  # the typed sentences are in other languages, or unknown
     assert "how sharply a head looks" in texts(app)
@@ -160,9 +187,9 @@ def test_sentences_of_a_visitor_get_roles_without_annotation(
     assert "24 sentences" in texts(app)
     roles = app.selectbox(key="role_box").options
     assert "previous token" in roles and not any("noun" in each for each in roles)
-    assert "slope of the loss" in texts(app) and "BLEU lost" not in texts(app)
+    assert "importance: slope of the loss" in roles and "importance: BLEU lost" not in roles
     app.selectbox(key="study_box").set_value(app.selectbox(key="study_box").options[0]).run()
-    assert "tiny: 60 sentences" in texts(app)
+    assert "60 sentences of tiny" in texts(app)
 
 
 def test_without_a_study_the_page_says_how_to_make_one(
@@ -171,7 +198,6 @@ def test_without_a_study_the_page_says_how_to_make_one(
     monkeypatch.setattr("ui.heads.setup.DEFAULT", tmp_path / "nothing")
     app = run_app(at="heads", checkpoint="alpha")
     assert "have not been studied" in app.info[0].value
-    assert "Find heads with a **role**" in texts(app)
     assert "study checkpoints/alpha" in app.code[0].value
     assert not [each for each in app.button if each.key == "begin_study"]
     monkeypatch.setattr("ui.heads.setup.DEFAULT", conllu(tmp_path / "a.conllu"))
@@ -189,10 +215,10 @@ def test_without_a_study_the_page_says_how_to_make_one(
 @pytest.fixture
 def no_study_outlives_its_test() -> Iterator[None]:
     yield
-    if running := jobs.last():
-        running.job.stop()
-        running.job.ended(300)
-    jobs._LAST.clear()
+    for job in jobs._JOBS.values():
+        job.stop()
+        job.ended(300)
+    jobs._JOBS.clear()
 
 
 @pytest.mark.usefixtures("no_study_outlives_its_test")
@@ -204,17 +230,18 @@ def test_a_study_runs_on_the_server_and_goes_on_after_a_stop(
     for module in ("setup", "jobs"):
         monkeypatch.setattr(f"ui.heads.{module}.DEFAULT", corpus)
     app = run_app(root, at="heads", checkpoint="alpha")
+    ref = resolve(root / "alpha")
     app.button(key="begin_study").click().run()
-    running = jobs.last()
-    assert running is not None and jobs.begin(running.ref) is not None  # one at a time
+    running = jobs.job_of(ref)
+    assert running is not None and jobs.begin(ref.after(20)) is not None  # one at a time
     app.button(key="stop_study").click().run()
-    assert running.job.ended(300)
+    assert running.ended(300)
     app.run()
-    if running.job.phase == "stopped":
+    if running.phase == "stopped":
         assert app.button(key="begin_study").label == "Go on"
         app.button(key="begin_study").click().run()
-    again = jobs.last()
-    assert again is not None and again.job.ended(300) and again.job.phase == "done"
+    again = jobs.job_of(ref)
+    assert again is not None and again.ended(300) and again.phase == "done"
     app.run()
     assert app.selectbox(key="role_box")
     study_made = Study.load(studies_of(resolve(root / "alpha"))[0])
@@ -244,32 +271,19 @@ def tagged(studied: Path, made: Study, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_kind_without_a_role_is_a_line_with_its_table_on_demand(
+def test_what_a_head_does_is_its_role_or_else_where_it_looks_most_often(
     run_app: RunApp, tagged: Path, made: Study
 ) -> None:
+    tags = Opened(Study.load(studies_of(resolve(tagged / "alpha"))[0]), "").tags
+    assert [head for head in made.heads if tags[head].finding.named] == [made.heads[2]]
+    assert tags[made.heads[2]].finding.role.name == "up:det"
+    for head in (*made.heads[:2], *made.heads[3:]):
+        places = [each for each in made.findings(head) if each.role.needs == "text"]
+        often = max(each.score for each in places if each.random <= 0.5)
+        assert tags[head].finding.score == often
     app = run_app(tagged, at="heads", checkpoint="alpha")
-    lines = [each.label for each in app.expander if each.label.startswith("None of the ")]
-    for kind, line in zip(("decoder_self", "cross"), lines, strict=True):
-        heads = [head for head in made.heads if head.kind == kind]
-        found = [each for role in made.roles for head in heads
-                 if (each := made.finding(role, head)) and each.bar < 1
-                 and each.pairs >= made.n_words / RARE]  # fmt: skip
-        near = max(found, key=lambda each: each.score / each.bar)
-        assert line.startswith(f"None of the {len(heads)} heads of {kind.split('_')[0]}")
-        assert f"{near.head.layer + 1}.{near.head.head + 1}, {near.role.title} (" in line
-    columns = app.table[0].value.columns
-    assert "best distance" in columns  # of an encoder's head
-    other = run_app(tagged, at="heads", checkpoint="alpha", kind="cross", layer="1", head="1")
-    assert "best distance" not in other.table[0].value.columns
-
-
-def test_a_rare_role_is_near_no_head(made: Study) -> None:
-    pairs = np.where(np.arange(len(made.roles))[:, None] == 0, made.scores["pairs"], 1)
-    few = Opened(replace(made, scores={**made.scores, "pairs": pairs}), "few")
-    near = few.nearest(made.heads[0])
-    assert near is not None and near.role == made.roles[0]
-    few = Opened(replace(few.study, n_words=RARE * (int(pairs.max()) + 1)), "few")
-    assert few.nearest(*made.heads) is None
+    assert f"**1 of {len(made.heads)} heads has a" in texts(app)
+    assert app.selectbox(key="head_box").value == made.heads[2]
 
 
 def test_the_corpus_is_called_by_its_name_for_people(
@@ -278,7 +292,12 @@ def test_the_corpus_is_called_by_its_name_for_people(
     folder = studies_of(resolve(tagged / "alpha"))[0]
     replace(made, source="Some corpus, somewhere: its terms").save(folder)
     said = texts(run_app(tagged, at="heads", checkpoint="alpha"))
-    assert "Measured on the Some corpus: 60 sentences" in said
+    assert "Measured on 60 sentences of the Some corpus" in said
+    role = made.role("up:det")
+    assert role is not None
+    named = replace(made, source="GUM corpus, its terms")
+    shown = role_exhibit(named, role, Source("alpha"), folder.name)
+    assert "60 English sentences of the GUM corpus" in shown.caption
 
 
 def test_a_tour_says_that_it_needs_an_encoder_and_a_decoder(run_app: RunApp, family: Path) -> None:

@@ -1,8 +1,9 @@
 """The sentences behind a number: where a head does best what a role says, where it fails, and any.
 
 Trials are about words here, as the study keeps them. A role about a word at some place, or one that
-annotation names, is right where the head looks at that word most. The end mark and equal weights
-are told from the weight that is left for words.
+annotation names, is right where the head looks at that word most. The weight on tokens that are no
+words is what the words leave: at least `rest - w * n`, of n other words that each have at most the
+weight w. Where the kept numbers leave open what is right, the trial is left out.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ class Example(NamedTuple):
 
     sentence: int  # among the study's
     query: int  # the word that looks
-    key: int  # the word that the head looks at most, among the others
+    key: int  # the word that the head looks at most; -1 for a token that is no word
     wanted: int  # the word that it should look at; the same one for a role that names none
-    weight: float  # on `key`, 0 to 1
+    weight: float  # on `key`, 0 to 1, and at least that where it is -1
     right: bool
 
 
@@ -72,17 +73,15 @@ def examples(
     Args: pairs: from `pairs_of`.  seed: of the random ones.
     """
     looks = study.looks[head.kind]
-    at, wanted, right, strength = _trials(study, pairs, role, head)
+    at, keys, wanted, right, weights, strength = _trials(study, pairs, role, head)
     sentence = np.searchsorted(looks.starts, at, "right") - 1
-    weights = looks.weights[head.layer, head.head]
-    keys = looks.keys[head.layer, head.head]
 
     def chosen(rows: Ints) -> list[Example]:
         _, first = np.unique(sentence[rows], return_index=True)
         return [
             Example(
-                int(sentence[row]), int(at[row] - looks.starts[sentence[row]]), int(keys[at[row]]),
-                int(wanted[row]), float(weights[at[row]]) / 255, bool(right[row]),
+                int(sentence[row]), int(at[row] - looks.starts[sentence[row]]), int(keys[row]),
+                int(wanted[row]), float(weights[row]) / 255, bool(right[row]),
             )
             for row in rows[np.sort(first)[:most]]
         ]  # fmt: skip
@@ -95,8 +94,12 @@ def examples(
     )  # fmt: skip
 
 
-def _trials(study: Study, pairs: Pairs, role: Role, head: Head) -> tuple[Ints, Ints, Bools, Floats]:
-    """Return the trials of a role: query [P] among all words, wanted key, hit, and strength."""
+def _trials(
+    study: Study, pairs: Pairs, role: Role, head: Head
+) -> tuple[Ints, Ints, Ints, Bools, Floats, Floats]:
+    """Return the trials of a role [P]: query among all words, key, wanted key, hit, weight on the
+    key in 255ths, and strength.
+    """
     looks, kind = study.looks[head.kind], head.kind
     weights = looks.weights[head.layer, head.head].astype(np.float32)
     keys = looks.keys[head.layer, head.head].astype(np.int64)
@@ -105,7 +108,8 @@ def _trials(study: Study, pairs: Pairs, role: Role, head: Head) -> tuple[Ints, I
         if kind == "decoder_self":
             rows = rows[rows[:, 2] < rows[:, 1]]
         at = looks.starts[rows[:, 0]] + rows[:, 1]
-        return at, rows[:, 2], (keys[at] == rows[:, 2]) & (weights[at] > 0), weights[at]
+        right = (keys[at] == rows[:, 2]) & (weights[at] > 0)
+        return at, keys[at], rows[:, 2], right, weights[at], weights[at]
     lengths = np.diff(looks.starts)
     queries = np.arange(len(keys)) - np.repeat(looks.starts[:-1], lengths)
     sizes = np.repeat(
@@ -114,24 +118,29 @@ def _trials(study: Study, pairs: Pairs, role: Role, head: Head) -> tuple[Ints, I
     own = np.zeros_like(weights) if looks.own is None else np.asarray(
         looks.own[head.layer, head.head], np.float32
     )  # fmt: skip
-    seen, wanted, strength = sizes > 1, keys, weights
-    if role.name in ("previous", "next"):
-        wanted = queries + (1 if role.name == "next" else -1)
-        seen = (wanted >= 0) & (wanted < sizes)
+    others = {"encoder_self": sizes - 1, "decoder_self": queries, "cross": sizes}[kind]
+    rest, apart = 255 - weights - own, np.maximum(255 - own - weights * others, 0)
+    seen = sizes > 1
+    if role.name not in ("rarest", "marks", "diffuse"):  # itself and what is no word count too
+        keys = np.where(own > weights, queries, keys)
+        weights = np.maximum(own, weights)
+        keys, weights = np.where(apart > weights, -1, keys), np.maximum(apart, weights)
+    wanted, strength = keys, weights
+    if role.name in ("previous", "next", "same"):
+        wanted = queries + {"previous": -1, "next": 1, "same": 0}[role.name]
+        seen = seen & (wanted >= 0) & (wanted < sizes)
         right = keys == wanted
-    elif role.name == "same":
-        wanted, strength = queries, np.maximum(own, weights)
-        right = own > weights
     elif role.name == "diagonal":
         line = queries * (sizes - 1) / np.maximum(np.repeat(lengths, lengths) - 1, 1)
-        right = np.abs(keys - line) <= 1
+        right = (keys >= 0) & (np.abs(keys - line) <= 1)
     elif role.name == "first" and not (kind == "decoder_self" or len(study.kinds) == 1):
         seen, wanted = queries > (1 if kind != "cross" else 0), np.zeros_like(keys)
         right = (keys == 0) & (weights > 127)
-    elif role.name in ("first", "end", "diffuse"):  # the first token is `<s>` there, no word
-        rest = 255 - weights - own
-        strength = np.abs(rest - 127)
-        right = weights * sizes < 2 * 255 if role.name == "diffuse" else rest > 127
+    elif role.name in ("first", "end"):  # the first token is `<s>` there, no word
+        right = (apart > 127) & (keys == -1)
+        seen = seen & (right | (rest <= 127))
+    elif role.name == "diffuse":
+        right, strength = weights * sizes < 2 * 255, np.abs(rest - 127)
     else:  # "marks" or "rarest"
         sentence = np.repeat(np.arange(len(lengths)), lengths)
         words = [each.keys(kind) for each in study.sentences]
@@ -149,7 +158,7 @@ def _trials(study: Study, pairs: Pairs, role: Role, head: Head) -> tuple[Ints, I
             seen = (sizes > 3) & ((queries != wanted) | (kind == "cross"))
             right = keys == wanted
     at = np.flatnonzero(seen)
-    return at, wanted[at], right[at], strength[at]
+    return at, keys[at], wanted[at], right[at], weights[at], strength[at]
 
 
 def _is_mark(word: str) -> bool:

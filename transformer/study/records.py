@@ -195,6 +195,11 @@ class Study:
         found = [each for role in self.roles if (each := self.finding(role, head))]
         return sorted(found, key=lambda each: (each.named, each.margin), reverse=True)
 
+    def in_role(self, role: Role) -> list[Finding]:
+        """Return the findings of all heads in a role, in the order of `findings`."""
+        found = [each for head in self.heads if (each := self.finding(role, head))]
+        return sorted(found, key=lambda each: (each.named, each.margin), reverse=True)
+
     def grid(self, role: Role, kind: AttentionKind, name: str = "score") -> NDArray[Any]:
         """Return one number of a role for the heads of a kind, [L, H]; see `Finding`."""
         row = self.scores[name][self.roles.index(role)]

@@ -294,7 +294,7 @@ def heads_do(view: View, trace: Trace) -> dict[str, dict[Head, tuple[str, str]]]
     found: dict[str, dict[Head, tuple[str, str]]] = {kind: {} for kind in kinds_of(trace)}
     opened = _opened(view)
     for (kind, layer, head), tag in opened.tags.items() if opened else ():
-        if kind in found:
+        if kind in found and tag.finding.named:
             found[kind][layer, head] = tag.word, tag.text
     name = url_state.get(AttentionSettings.find)
     if url_state.stored(AttentionSettings.find) and name in MEASURES and not is_public():

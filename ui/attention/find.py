@@ -117,7 +117,7 @@ def _draw_role(
     study: Study, role: Role, trace: Trace, choice: AttentionChoice, row: DeltaGenerator
 ) -> None:
     """Draw the heads of all kinds by their score in a role of the study, minus every control."""
-    known = [each for head in study.heads if (each := study.finding(role, head))]
+    known = study.in_role(role)
     found = [(each.margin, each.head.kind, each.head[1:]) for each in known]
     named = sum(each.named for each in known)
     row.caption(

@@ -8,6 +8,7 @@ from figures.exhibit import Exhibit, Numbers, Panel, file_stem
 from figures.labels import KIND_NAMES
 from transformer.study.records import Role, Study
 from ui.export.programs import Source, start_of
+from ui.work.studies import read_in_words
 
 _RESOLVE = "from transformer.catalogue import resolve"
 _STUDY = "from transformer.study.records import Study"
@@ -44,14 +45,11 @@ def role_exhibit(study: Study, role: Role, source: Source, folder: str) -> Exhib
     program = start_of((), _RESOLVE, f"{_STUDY}, studies_of")
     program += _FOUND.format(name=source.checkpoint, edits=source.edits, folder=folder)
     program += "".join(_ROLE.format(role=role.name, kind=kind) for kind in arrays)
-    best = max(
-        (each for head in study.heads if (each := study.finding(role, head))),
-        key=lambda each: each.margin,
-    )
+    best = study.in_role(role)[0]
     return Exhibit(
         name_of(role), f"Heads in the role: {role.title}",
         f"Share of trials in which a head does this, minus the best control. Best: "
         f"{best.head.off.place}, {best.score:.3f} of {best.pairs:,}, control {best.bar:.3f}. "
-        f"Corpus: {study.corpus}, {study.n_sentences:,} sentences.",
+        f"Measured on {read_in_words(study)}.",
         tuple(panels), arrays, program, facts={"Checkpoint": study.checkpoint},
     )  # fmt: skip

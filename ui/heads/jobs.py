@@ -10,14 +10,14 @@ from __future__ import annotations
 import tempfile
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from transformer.catalogue import open_tracer
 from transformer.checkpoint.reference import ModelRef
 from transformer.one_stack.tracer import StackModel
 from transformer.study.corpus import DEFAULT
-from transformer.study.importance import Measure, importance, whole_study
+from transformer.study.importance import importance, whole_study
 from transformer.study.records import Study
 from transformer.study.run import study
 from transformer.translator import Translator
@@ -29,20 +29,9 @@ from ui.frame import import_access
 from ui.heads.choice import OWN
 from ui.work.studies import Opened
 
-#: Measures that take seconds for a visitor's sentences.
-_QUICK: tuple[Measure, ...] = ("gradient", "removal", "sharpness")
-
-
-@dataclass(frozen=True, eq=False)
-class Running:
-    """The study in progress, or the last one."""
-
-    ref: ModelRef
-    job: Job[Path]
-
-
 _LOCK = threading.Lock()
-_LAST: list[Running] = []
+#: The study in progress, or the last one.
+_JOBS: dict[ModelRef, Job[Path]] = {}
 
 
 def refusal() -> str | None:
@@ -50,27 +39,28 @@ def refusal() -> str | None:
     return public.job_refusal("Studying a model in the app") or import_access.refusal("study")
 
 
-def last() -> Running | None:
-    """Return the study in progress, or the last one; None before the first."""
-    return _LAST[-1] if _LAST else None
+def job_of(ref: ModelRef) -> Job[Path] | None:
+    """Return the study of a model, if it is the one in progress or the last one."""
+    return _JOBS.get(ref)
 
 
 def begin(ref: ModelRef) -> str | None:
     """Start a study over the default corpus; return why it cannot start, or None."""
     with _LOCK:
-        running = last()
-        if running is not None and running.job.running:
-            return f"This server is studying {running.ref.name}. Yours can start when it ends."
+        for other, job in _JOBS.items():
+            if job.running:
+                return f"This server is studying {other.name}. Yours can start when it ends."
         try:
             job = start_alone(whole_study, ref, DEFAULT)
         except OSError as error:
             return f"The study cannot start: {error.strerror or error}."
-        _LAST[:] = [Running(ref, job)]
+        _JOBS.clear()
+        _JOBS[ref] = job
     return None
 
 
 def study_own(ref: ModelRef, device: str, lines: Sequence[str], report: Report) -> Opened:
-    """Study sentences without annotation, and measure what takes seconds.
+    """Study sentences without annotation, and measure the importance that takes seconds.
 
     Args: report: called with the steps done and their number; may raise to stop.
     """
@@ -80,7 +70,9 @@ def study_own(ref: ModelRef, device: str, lines: Sequence[str], report: Report) 
         made = Study.load(study(ref, text, Path(folder) / OWN, device=device, progress=report))
     tracer = open_tracer(ref, device)
     if isinstance(tracer, Translator | StackModel):
-        found = importance(tracer, lines, wanted=_QUICK, report=report)
+        found = importance(
+            tracer, lines, wanted=("gradient", "removal", "sharpness"), report=report
+        )
         about = {"importance": {"sentences": len(lines), "text": "sentences of your own"}}
         made = replace(made, importance=dict(found), notes=about)
     return Opened(made, OWN)

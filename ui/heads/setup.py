@@ -6,7 +6,7 @@ from functools import partial
 
 import streamlit as st
 
-from figures.labels import count, plain
+from figures.labels import plain
 from transformer.study.corpus import DEFAULT
 from ui.core import url_state
 from ui.core.view import View
@@ -15,9 +15,6 @@ from ui.heads import jobs
 from ui.heads.choice import MOST_OWN, OWN, HeadsChoice, own_lines
 from ui.work.cache import get_tracer, made_in_turn
 from ui.work.studies import STUDY, Opened, studies, study_of
-
-#: Seconds between two looks at a running study.
-_EVERY = 1.0
 
 
 def chosen_study(view: View) -> Opened | None:
@@ -31,56 +28,44 @@ def chosen_study(view: View) -> Opened | None:
     return study_of(view.entry.ref, url_state.get(STUDY))
 
 
-def draw_source(view: View, opened: Opened) -> None:
-    """Say what was read, and draw the choice of a study if there are several."""
-    study, names = opened.study, [path.name for path in studies(view.entry.ref)]
-    if own_lines():
-        names.append(OWN)
-    corpus = f"the {study.source.partition(',')[0]}" if study.source else study.corpus
-    said = (
-        f"Measured on {plain(corpus)}: {count(study.n_sentences, 'sentence')}, {study.n_words:,} "
-        f"words, {count(study.n_documents, 'document')}. A head has a role if it scores above "
-        "every control: the best distance, one word, the head's usual word, and "
-        f"{plain(study.control)}."
-    )
-    with st.container(horizontal=True, vertical_alignment="center"):
-        if len(names) > 1:
-            st.selectbox(
-                "Study", names, label_visibility="collapsed", width=240,
-                format_func=lambda name: "your sentences" if name == OWN else name,
-                **filled("study_box", opened.name, partial(url_state.put, STUDY)),
-            )  # fmt: skip
-        st.caption(said)
+def draw_choice(view: View, opened: Opened) -> None:
+    """Draw the choice of a study if there are several."""
+    names = [path.name for path in studies(view.entry.ref)] + [OWN] * bool(own_lines())
+    if len(names) > 1:
+        st.selectbox(
+            "Study", names, width=170,
+            format_func=lambda name: "your sentences" if name == OWN else name,
+            **filled("study_box", opened.name, partial(url_state.put, STUDY)),
+        )  # fmt: skip
 
 
 def draw_setup(view: View) -> None:
     """Say that there is no study, and offer to make one: a button, or the command."""
     st.info(
-        f"The heads of **{plain(view.title)}** have not been studied yet.",
+        f"The heads of **{plain(view.title)}** have not been studied yet. A study finds their "
+        "roles: the places where a head looks in sentence after sentence.",
         icon=":material/query_stats:",
     )
-    running, why = jobs.last(), jobs.refusal()
-    mine = running is not None and running.ref == view.entry.ref
-    if running is not None and mine and running.job.running:
-        _draw_running()
-        return
-    if why is None and DEFAULT.exists():
-        if running is not None and mine and running.job.error:
-            st.warning(plain(running.job.error), icon=":material/error:")
+    job, why = jobs.job_of(view.entry.ref), jobs.refusal()
+    if job is not None and job.running:
+        _draw_running(view)
+    elif why is None and DEFAULT.exists():
+        if job is not None and job.error:
+            st.warning(plain(job.error), icon=":material/error:")
         st.button(
-            "Study its heads" if not mine else "Go on", key="begin_study", type="primary",
+            "Study its heads" if job is None else "Go on", key="begin_study", type="primary",
             icon=":material/play_arrow:", on_click=_begin, args=(view,),
             help="It reads the GUM corpus and takes minutes. You can leave this page.",
         )  # fmt: skip
-        return
-    if why is not None:
-        st.caption(f":material/lock: {plain(why)}")
-    st.caption("These commands do it, on any machine:")
-    st.code(
-        "python -m transformer data gum --out data\n"
-        f"python -m transformer study checkpoints/{view.checkpoint}",
-        language="bash",
-    )
+    else:
+        if why is not None:
+            st.caption(f":material/lock: {plain(why)}")
+        st.caption("These commands do it, on any machine:")
+        st.code(
+            "python -m transformer data gum --out data\n"
+            f"python -m transformer study checkpoints/{view.checkpoint}",
+            language="bash",
+        )
 
 
 def _begin(view: View) -> None:
@@ -88,25 +73,27 @@ def _begin(view: View) -> None:
         st.toast(plain(why), icon=":material/hourglass_top:")
 
 
-@st.fragment(run_every=_EVERY)
-def _draw_running() -> None:
+@st.fragment(run_every=1.0)
+def _draw_running(view: View) -> None:
     """Draw the progress of the study and its Stop button; the page is drawn anew when it ends."""
-    running = jobs.last()
-    if running is None or not running.job.running:
+    job = jobs.job_of(view.entry.ref)
+    if job is None or not job.running:
         st.rerun()
-    step, most = running.job.progress
-    st.progress(min(1.0, step / most) if most > 0 else 0.0, f"Studying: step {step:,} of {most:,}"
-                if most > 0 else "Starting")  # fmt: skip
-    st.button("Stop", icon=":material/stop:", key="stop_study", on_click=running.job.stop,
+    step, most = job.progress
+    st.progress(
+        min(1.0, step / most) if most > 0 else 0.0,
+        f"Studying: step {step:,} of {most:,}" if most > 0 else "Starting",
+    )
+    st.button("Stop", icon=":material/stop:", key="stop_study", on_click=job.stop,
               help="What is done is kept; Go on continues there.")  # fmt: skip
 
 
-def draw_own(view: View) -> None:
+def draw_own() -> None:
     """Draw the box for a visitor's own sentences."""
-    with st.expander("Your own sentences", icon=":material/edit:", expanded=False):
+    with st.expander("Study your own sentences", icon=":material/edit:"):
         st.caption(
-            f"One a line, up to {MOST_OWN}. Without annotation there are the roles of place and of "
-            "marks, and two measures of importance."
+            f"One a line, up to {MOST_OWN}. Nobody has marked their grammar, so they show only "
+            "roles of place, such as the previous token, and two measures of importance."
         )
         fill("own_box", url_state.get(HeadsChoice.own))
         st.text_area("Sentences", key="own_box", max_chars=20_000, on_change=_take_own,

@@ -6,12 +6,13 @@ import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from figures.heads import Cell, head_roles
+from figures.heads import Cell, against_rules, head_roles
 from figures.labels import KIND_NAMES, code, count, percent, plain, signed
 from figures.removals import selection_of
 from figures.training import curves
@@ -19,223 +20,224 @@ from transformer.checkpoint.snapshots import readable_history
 from transformer.errors import InputError
 from transformer.study.examples import Example, as_sentence, examples
 from transformer.study.importance import agreement
-from transformer.study.records import Kept, Role
+from transformer.study.records import Finding, Kept, Role
 from transformer.study.roles import words_of
-from transformer.study.where import Look
+from transformer.study.where import Look, Of
 from transformer.trace.removals import Head
-from transformer.types import AttentionKind
+from transformer.types import AttentionKind, Floats
 from ui.core import url_state
 from ui.core.glossary import linked
 from ui.core.layout import current_theme, draw_chart, sized
 from ui.core.view import View
-from ui.core.widgets import bound, choose_one, fill, filled
+from ui.core.widgets import filled
 from ui.export.download import download_button, source_of
 from ui.frame.pages import open_page
-from ui.heads.choice import ANY, OWN, THINGS, HeadsChoice, choose_head
+from ui.heads.choice import OWN, HeadsChoice, choose_head, term_of
 from ui.heads.exhibits import name_of, role_exhibit
 from ui.work.cache import drawn
 from ui.work.models import load
 from ui.work.results import OTHERS
-from ui.work.studies import RARE, Opened, in_words, short_name, studies, study_of
+from ui.work.studies import (
+    Opened,
+    Tag,
+    best_rule,
+    in_words,
+    read_in_words,
+    rules,
+    studies,
+    study_of,
+)
 
-#: Names of the kinds of attention in narrow places, and of the measures of importance.
-KINDS: dict[AttentionKind, str] = {
-    "encoder_self": "Encoder", "decoder_self": "Decoder", "cross": "Cross",
-}  # fmt: skip
-MEASURE_NAMES = {
-    "gradient": "slope of the loss", "removal": "single removal", "bleu": "BLEU lost",
-    "order": "order of pruning", "sharpness": "sharpness",
-}  # fmt: skip
-UNITS = {
-    "gradient": "nats a token", "removal": "nats a token", "bleu": "points",
-    "order": "th head to go", "sharpness": "",
-}  # fmt: skip
-MEASURE_ABOUT = {
-    "gradient": "|dL/dgate|: how fast the loss of a token changes as the head's output is scaled.",
-    "removal": "The log-probability that a token loses when this head alone is out.",
-    "bleu": "The BLEU that greedy translations lose when this head alone is out.",
-    "order": "Heads are taken out one after the other, the least harmful first.",
-    "sharpness": "The largest weight of a query, on average; it says nothing of importance.",
-}
 
-#: Findings listed of a head, and words shown around a pair.
-_MOST, _AROUND = 5, 2
+class Measure(NamedTuple):
+    """A measure of importance in words."""
+
+    name: str
+    about: str
+    unit: str = "nats a token"
+    digits: int = 3
+
+
+MEASURES = {
+    "gradient": Measure(
+        "slope of the loss", "How fast a token's loss changes as the head is scaled, |dL/dgate|."
+    ),
+    "removal": Measure(
+        "single removal", "The log-probability that a token loses when this head alone is out."
+    ),
+    "bleu": Measure(
+        "BLEU lost", "The BLEU that greedy translations lose when this head alone is out.",
+        "points", 1,
+    ),
+    "order": Measure(
+        "order of pruning", "Heads are taken out one after the other, the least harmful first.",
+        "th head to go", 0,
+    ),
+    "sharpness": Measure(
+        "sharpness", "The largest weight of a query, on average: no measure of importance.", "",
+    ),
+}  # fmt: skip
+
+#: Roles listed of a head besides the one shown, and words shown around a pair.
+_MOST, _AROUND = 3, 2
 #: Rank correlation from which two measures are said to agree.
 _AGREE = 0.5
 
 
-def draw_role(opened: Opened) -> Role | None:
-    """Draw the choice of what the table shows; return the role, None for what each head does."""
-    roles = {role.name: role.title for role in opened.study.roles}
-    stored = url_state.get(HeadsChoice.role)
-    shown = stored if stored in roles else ""
+def draw_choice(opened: Opened, role: Role | None, measure: str, head: Head) -> None:
+    """Draw the choices of what the table shows, and of a head for whoever does not click there."""
+    shows = {"": "what each head does"}
+    shows |= {each: f"importance: {MEASURES[each].name}" for each in opened.study.importance}
+    shows |= {each.name: each.title for each in opened.study.roles}
     st.selectbox(
-        "Show", ["", *roles], width=320,
-        format_func=lambda name: roles.get(name, "what each head does"),
-        **filled("role_box", shown, partial(url_state.put, HeadsChoice.role)),
+        "Show", list(shows), width=300, format_func=shows.__getitem__,
+        **filled("role_box", role.name if role else measure,
+                 partial(url_state.put, HeadsChoice.shows)),
     )  # fmt: skip
-    return opened.study.role(stored)
 
+    def name(each: Head) -> str:
+        tag = opened.tags.get(each)
+        does = f": {tag.finding.role.title}" if tag and tag.finding.named else ""
+        return f"{KIND_NAMES[each.kind].split()[0]} {each.layer + 1}.{each.head + 1}{does}"
 
-def role_of(opened: Opened, head: Head) -> Role:
-    """Return the role whose examples are shown of a head: its clearest."""
-    tag = opened.tags.get(head)
-    found = tag.finding if tag else opened.nearest(head)
-    return found.role if found else opened.study.roles[0]
+    st.selectbox(
+        "Head", opened.study.heads, format_func=name, width=300,
+        **filled("head_box", head, choose_head),
+    )  # fmt: skip
 
 
 def offer(view: View, opened: Opened, role: Role) -> None:
     """Draw the download of a role's scores, if any head was measured in a study that is kept."""
-    if opened.name != OWN and any(opened.study.finding(role, head) for head in opened.study.heads):
+    if opened.name != OWN and opened.study.in_role(role):
         download_button(
             partial(role_exhibit, opened.study, role, source_of(view), opened.name),
             key="role", name=name_of(role),
         )  # fmt: skip
 
 
-def draw_table(opened: Opened, role: Role | None, head: Head) -> None:
-    """Draw the heads of each kind, folded if none has a role; a click chooses a head."""
-    study, tables, folded = opened.study, {}, {}
-    for kind in study.kinds:
-        heads = [each for each in study.heads if each.kind == kind]
-        if any(study.finding(role, each) if role else each in opened.tags for each in heads):
-            tables[kind] = _cells(opened, kind, role)
-        elif role is None:
-            folded[kind] = heads
-    said, key = about_table(opened, role), f"roles_{opened.name}_{role.name if role else ''}"
-    if tables:
-        _draw_cells(tables, head, said, key)
+def draw_table(opened: Opened, role: Role | None, measure: str, head: Head) -> None:
+    """Draw what was found and all heads, layers by heads; a click chooses one."""
+    study, said = opened.study, about_table(opened, role, measure)
+    read = plain(read_in_words(study))
+    if measure:
+        cells = _important(measure, study.importance[measure])
+        about = study.notes.get("importance", {})
+        read = f"{about.get('sentences', '?')} {plain(str(about.get('text', 'sentences')))}"
+        key = MEASURES[measure].about
+    elif role:
+        found = study.in_role(role)
+        most = max((abs(each.margin) for each in found), default=0.0) or 1.0
+        cells = {each.head: _in_role(each, most) for each in found}
+        key = (
+            "Left: how often the head looks at the right word. Right: percentage points above (+) "
+            "or below (−) the best simple rule. In colour: above it."
+        )
+    else:
+        cells = {head: _does(opened.tags.get(head)) for head in study.heads}
+        key = (
+            "Where each head looks, and how often. In colour: its role. In grey: where it looks "
+            "most often, but not often enough for a role."
+        )
     st.markdown(said)
-    for kind, heads in folded.items():
-        about = f"None of the {len(heads)} heads of {KIND_NAMES[kind].lower()} has a role."
-        if near := opened.nearest(*heads):
-            place, does = f"{near.head.layer + 1}.{near.head.head + 1}", plain(near.role.title)
-            about += f" Nearest: {place}, {does} ({near.score:.0%}; best control {near.bar:.0%})."
-        with st.expander(about, expanded=not tables or kind == head.kind):
-            _draw_cells({kind: _cells(opened, kind, None)}, head, about, f"{key}_{kind}")
-
-
-def _draw_cells(
-    cells: Mapping[AttentionKind, list[list[Cell]]], head: Head, said: str, key: str
-) -> None:
-    place = head.kind, head.layer, head.head
+    chart, kinds = drawn(head_roles, cells, head, current_theme()), {each.kind for each in cells}
     event: Any = st.altair_chart(
-        sized(drawn(head_roles, cells, place, current_theme())), theme=None, width="content",
-        key=key, on_select="rerun", selection_mode=[*map(selection_of, cells)], alt=said,
+        sized(chart), theme=None, width="content", on_select="rerun", alt=said,
+        selection_mode=[*map(selection_of, kinds)],
+        key=f"roles_{opened.name}_{role.name if role else measure}",
     )  # fmt: skip
-    for kind in cells:
+    for kind in kinds:
         if picked := event["selection"].get(selection_of(kind)):
             chosen = Head(kind, picked[0]["layer"] - 1, picked[0]["number"] - 1)
             if chosen != head:
                 choose_head(chosen)
                 st.rerun()
+    st.caption(f"{key} Measured on {read}.")
 
 
-def _cells(opened: Opened, kind: AttentionKind, role: Role | None) -> list[list[Cell]]:
-    n_layers, n_heads = opened.study.shape(kind)
-    return [
-        [_cell(opened, Head(kind, layer, head), role) for head in range(n_heads)]
-        for layer in range(n_layers)
-    ]
+def _does(tag: Tag | None) -> Cell:
+    if tag is None:
+        return Cell(0.0, "–", "", "not measured")
+    score, named = f"{tag.finding.score:.0%}", tag.finding.named
+    about = f"{'' if named else 'no role; '}{tag.text}"
+    return Cell(tag.finding.margin if named else 0.0, tag.word, score, about, not named)
 
 
-def _cell(opened: Opened, head: Head, role: Role | None) -> Cell:
+def _in_role(found: Finding, most: float) -> Cell:
+    above = found.margin > 0
+    points = f"{'+' * above}{signed(100 * found.margin, 0)}"
+    return Cell(found.margin / most, f"{found.score:.0%}", points, in_words(found), not above)
+
+
+def _important(measure: str, values: Mapping[AttentionKind, Floats]) -> dict[Head, Cell]:
+    said, cells = MEASURES[measure], {}
+    most = max(0.0, *(float(each.max()) for each in values.values())) or 1.0
+    for kind, each in values.items():
+        for (layer, head), value in np.ndenumerate(each):
+            amount = signed(float(value), said.digits)
+            about = f"{said.name}: {amount} {said.unit}"
+            cells[Head(kind, layer, head)] = Cell(float(value) / most, amount, "", about)
+    return cells
+
+
+def about_table(opened: Opened, role: Role | None, measure: str) -> str:
+    """Return what was found, in a sentence or two of Markdown."""
+    if measure:
+        return linked(agreement_in_words(opened.study.importance), "rank correlation")
     if role is None:
-        if tag := opened.tags.get(head):
-            margin = max(0.0, tag.finding.margin)
-            return Cell(margin, tag.word, f"{tag.finding.score:.0%}", tag.text)
-        near = opened.nearest(head)
-        if near is None:
-            return Cell(0.0, "–", "", "no role could be measured")
-        about = f"not named; nearest to {in_words(near)}"
-        return Cell(0.0, f"({short_name(near.role)})", f"{near.score:.0%}", about, quiet=True)
-    found = opened.study.finding(role, head)
-    if found is None:
-        return Cell(0.0, "–", "", "this role does not apply here")
-    return Cell(
-        max(0.0, found.margin), f"{found.score:.0%}", signed(100 * found.margin, 0),
-        in_words(found),
-    )  # fmt: skip
-
-
-def about_table(opened: Opened, role: Role | None) -> str:
-    """Return what the table says, in a sentence or two of Markdown."""
-    study = opened.study
-    if role is None:
-        n = len(opened.tags)
-        return (
-            f"**{n} of {len(study.heads)} heads** score above every control: the stronger the "
-            "colour, the further. In brackets: the role whose best control a head comes nearest "
-            f"to; roles with less than one trial in {RARE} words are left out."
-        )
-    found = [each for head in study.heads if (each := study.finding(role, head))]
+        heads, n = len(opened.study.heads), sum(tag.finding.named for tag in opened.tags.values())
+        have = f"{n} of {heads} heads {'has' if n == 1 else 'have'}" if n else "No head has"
+        return linked(
+            f"**{have} a role**: a place where a head looks in sentence after sentence, clearly "
+            "more often than any simple rule would.", "role of a head",
+        )  # fmt: skip
+    found = opened.study.in_role(role)
     if not found:
-        return f"No head of this model could be measured for: {plain(role.title)}."
-    best = max(found, key=lambda each: each.margin)
+        return f"Too few pairs to measure: {plain(role.title)}."
     named = sum(each.named for each in found)
-    return (
-        f"Best: **{best.head.off.place}**, {plain(in_words(best))} The role is **named** for "
-        f"{count(named, 'head')}. Below each score: points above the best control."
-    )
+    lead = f"No head clearly beats {best_rule(found[0])}"
+    if named:
+        lead = f"{count(named, 'head')} of {len(found)}: clearly better than every simple rule"
+    return f"**{lead}.** The best is {found[0].head.off.place}, {plain(in_words(found[0]))}"
 
 
-def draw_head_box(opened: Opened, head: Head) -> None:
-    """Draw the list of all heads with what they do, for whoever does not click the table."""
-
-    def name(each: Head) -> str:
-        tag = opened.tags.get(each)
-        does = f": {tag.finding.role.title}" if tag else ""
-        return f"{KINDS[each.kind]} {each.layer + 1}.{each.head + 1}{does}"
-
-    st.selectbox(
-        "Head", opened.study.heads, format_func=name, width=320,
-        **filled("head_box", head, choose_head),
-    )  # fmt: skip
-
-
-def draw_findings(opened: Opened, head: Head) -> None:
-    """Draw the roles of a head with every control, the clearest first."""
-    found = opened.study.findings(head)[:_MOST]
-    if not found:
-        st.caption("There are too few words to measure this head.")
+def draw_head(view: View, opened: Opened, role: Role, head: Head) -> None:
+    """Draw how a head does in a role, against simple rules, and the sentences behind it."""
+    study = opened.study
+    st.markdown(f"#### {head.off.place[:1].upper()}{head.off.place[1:]}: {plain(role.title)}")
+    finding = study.finding(role, head)
+    if finding is None:
+        st.markdown("There are too few pairs to measure this role here.")
         return
-    rows = [
-        (
-            plain(each.role.title), percent(each.score),
-            f"{percent(each.low)} to {percent(each.high)}", f"{each.pairs:,}",
-            _control(each.offset_score, f" at {signed(each.offset, 0)}"),
-            _control(each.word_score), _control(each.blind), percent(each.random),
-            "named" if each.named else f"{signed(100 * (each.low - each.bar), 1)} points",
-        )
-        for each in found
-    ]  # fmt: skip
-    names = ("role", "score", "95% interval", "trials", "best distance", "one word",
-             "its usual word", "random", "above controls")  # fmt: skip
-    columns = dict(zip(names, zip(*rows, strict=True), strict=True))
-    st.table({name: list(each) for name, each in columns.items() if {*each} != {"–"}},
-             hide_index=True)  # fmt: skip
-
-
-def _control(score: float, more: str = "") -> str:
-    return "–" if math.isnan(score) else f"{percent(score)}{more}"
-
-
-def draw_examples(view: View, opened: Opened, role: Role, head: Head) -> None:
-    """Draw where a head does best what a role says, where it fails, and trials at random."""
-    found = examples(opened.study, opened.pairs, role, head)
-    st.markdown(
-        f"**{plain(role.title[:1].upper() + role.title[1:])}**: {count(found.n, 'trial')} in the "
-        "sentences that are kept. The word in **bold** looks most at the `marked` one."
+    words, picture = st.columns([5, 6], gap="large", vertical_alignment="center")
+    others = [
+        f"{plain(each.role.title)} {each.score:.0%} (best rule {max(rules(each).values()):.0%})"
+        for each in study.findings(head) if each.role != role
+    ][:_MOST]  # fmt: skip
+    words.markdown(
+        f"It does so in **{percent(finding.score)}** of {finding.pairs:,} "
+        f"{'tokens' if role.needs == 'text' else 'pairs'} (95% interval {percent(finding.low)} to "
+        f"{percent(finding.high)}). That is {'' if finding.named else 'not '}clearly above all "
+        f"other bars, so it is {'its' if finding.named else 'no'} role.  \n"
+        f":gray[It also comes near to: {', '.join(others)}.]"
     )
-    titles = ("It does it, largest weight first", "It fails, largest weight first", "At random")
+    scores = {"this head": finding.score, **rules(finding)}
+    draw_chart(drawn(against_rules, scores, current_theme()), in_words(finding), picture, "rules")
+    slanted = ", and should look at the *slanted* one" if role.needs != "text" else ""
+    st.markdown(
+        "**Sentences behind it.** The word in **bold** looks at the `marked` one, with the weight "
+        f"in front{slanted}. Each opens in Attention."
+    )
+    titles = ("It does it", "It fails", "At random")
+    found = examples(study, opened.pairs, role, head)
     for column, title, some in zip(st.columns(3), titles, found[1:], strict=True):
-        column.markdown(f"**{title}**")
+        is_random = title == titles[2]
+        column.markdown(f"**{title}**" + ("" if is_random else " :gray[largest weight first]"))
         if not some:
-            column.caption("None.")
-        lines = column.container(gap=None, key=f"looks_{title[:9]}")
+            column.caption("None in the sentences that the study keeps.")
+        lines = column.container(gap=None, key=f"looks_{title}")
         for at, each in enumerate(some):
-            mark = "" if title != titles[2] else ("✓ " if each.right else "✗ ")
-            _offer(lines, view, opened, head, each, f"{title[:9]}{at}", mark)
+            mark = ("✓ " if each.right else "✗ ") * is_random
+            _offer(lines, view, opened, head, each, f"{title} {at}", mark)
 
 
 def _offer(
@@ -249,34 +251,38 @@ def _offer(
     around: int = _AROUND,
 ) -> None:
     sentence = opened.study.sentences[look.sentence]
+    whole = " → ".join(filter(None, (sentence.text, " ".join(sentence.target))))
     where.button(
         f"{mark}{look.weight:.2f} · {_snippet(sentence, head.kind, look, around)}",
-        key=f"look {key}", type="tertiary", help="Open it in Attention.", on_click=_open,
+        key=f"look {key}", type="tertiary", help=plain(whole), on_click=_open,
         args=(view, sentence, head, look.query, look.key),
     )  # fmt: skip
 
 
 def _snippet(sentence: Kept, kind: AttentionKind, look: Example | Look, around: int) -> str:
     queries, keys = sentence.queries(kind), sentence.keys(kind)
+    wanted = look.wanted if isinstance(look, Example) else look.key
+    said = {"query": look.query}
+    seen = {"wanted": wanted, "key": look.key}
     if queries is keys:
-        return _around(queries, {look.query: "query", look.key: "key"}, around)
-    one = _around(queries, {look.query: "query"}, around)
-    return f"{one} → {_around(keys, {look.key: 'key'}, around)}"
+        parts = [_around(queries, said | seen, around)]
+    else:
+        parts = [_around(queries, said, around), _around(keys, seen, around)]
+    return " → ".join(parts if look.key >= 0 else [parts[0], "`special token`"])
 
 
-def _around(words: Sequence[str], marked: Mapping[int, str], around: int) -> str:
+def _around(words: Sequence[str], places: Mapping[str, int], around: int) -> str:
     """Return the marked words and those around them as Markdown."""
     shown, last = [], -1
     for at, word in enumerate(words):
-        if min(abs(at - each) for each in marked) > around // 2:
+        if min(abs(at - each) for each in places.values() if each >= 0) > around // 2:
             continue
-        if at != last + 1:
-            shown.append("…")
+        text = code(word) if at == places.get("key") else plain(word)
+        for name, mark in (("wanted", "*"), ("query", "**")):
+            if at == places.get(name) and (name == "query" or at != places["key"]):
+                text = f"{mark}{text}{mark}"
+        shown += ["…"] * (at != last + 1) + [text]
         last = at
-        of = marked.get(at)
-        shown.append(
-            code(word) if of == "key" else f"**{plain(word)}**" if of == "query" else plain(word)
-        )
     return " ".join(shown + ["…"] * (last < len(words) - 1))
 
 
@@ -296,7 +302,7 @@ def _open(view: View, sentence: Kept, head: Head, query: int, key: int) -> None:
             head.kind,
         )
         for name, places, at in (("queries", words.rows, query), ("keys", words.columns, key)):
-            if at < len(places) and places[at]:
+            if 0 <= at < len(places) and places[at]:
                 values[name] = "-".join(str(place + 1) for place in places[at])
     open_page("attention", values)
 
@@ -304,123 +310,71 @@ def _open(view: View, sentence: Kept, head: Head, query: int, key: int) -> None:
 def draw_where(view: View, opened: Opened, head: Head) -> None:
     """Draw the form of "sentences where this head looks from X to Y", and its answer."""
     tokenizer = getattr(load(view.request), "tokenizer", None)
+    index = opened.where(lambda word: tokenizer.tokenize(word).pieces if tokenizer else ())
+    named: dict[Of, str] = {"tag": "part of speech", "relation": "relation"}
 
-    def pieces(word: str) -> Sequence[str]:
-        return () if tokenizer is None else tokenizer.tokenize(word).pieces
+    def shown(raw: str) -> str:
+        term = term_of(raw)
+        return f"{term.value} ({named.get(term.of, term.of)})" if term else "any word"
 
-    index = opened.where(pieces)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
-        for of, value, label, keys in (
-            (HeadsChoice.source, HeadsChoice.source_value, "Looks from", False),
-            (HeadsChoice.key, HeadsChoice.key_value, "to", True),
-        ):
-            st.selectbox(label, list(THINGS), width=170, format_func=THINGS.__getitem__,
-                         **bound(of, value))  # fmt: skip
-            chosen = url_state.get(of)
-            if chosen in ("tag", "relation"):
-                options = index.values(head.kind, chosen, keys=keys)  # type: ignore[arg-type]
-                known = url_state.get(value)
-                fill(f"{value.name}_box", known if known in options else None)
-                st.selectbox(
-                    THINGS[chosen], options, key=f"{value.name}_box", width=170, index=None,
-                    label_visibility="collapsed", placeholder="Choose one",
-                    on_change=lambda value=value: url_state.put(
-                        value, st.session_state[f"{value.name}_box"] or ""
-                    ),
-                )  # fmt: skip
-            elif chosen != ANY:
-                st.text_input(THINGS[chosen], width=170, label_visibility="collapsed",
-                              max_chars=80, **bound(value))  # fmt: skip
-    answer = index(head, *HeadsChoice.read().terms)
+        for param, label in ((HeadsChoice.source, "Looks from"), (HeadsChoice.key, "to")):
+            keys, known = param is HeadsChoice.key, url_state.get(param)
+            options = ["", *(f"{of}:{each}" for of in named
+                             for each in index.values(head.kind, of, keys=keys))]  # fmt: skip
+            st.selectbox(
+                label, [*options, *{known}.difference(options)], width=300, format_func=shown,
+                accept_new_options=True,
+                help="Choose a part of speech or a relation, or type a word. `token:ing` is a "
+                "token of the model.",
+                **filled(f"{param.name}_box", known, partial(url_state.put, param)),
+            )  # fmt: skip
+    chosen = HeadsChoice.read()
+    answer = index(head, term_of(chosen.source), term_of(chosen.key))
     st.caption(
         f"{count(answer.n_looks, 'look')} in {count(answer.n_sentences, 'sentence')} of the "
-        f"{len(opened.study.sentences):,} that the study keeps. The heaviest:"
+        f"{len(opened.study.sentences):,} that the study keeps, the largest weights first:"
     )
     lines = st.container(gap=None, key="looks_where")
     for at, look in enumerate(answer.looks):
         _offer(lines, view, opened, head, look, f"where {at}", around=16)
 
 
-def draw_importance(opened: Opened, head: Head) -> None:
-    """Draw one measure of importance for all heads, and how far the measures agree."""
-    measured = {name: opened.study.importance[name] for name in MEASURE_NAMES
-                if name in opened.study.importance}  # fmt: skip
-    if not measured:
-        st.caption("Not measured: only models in this project's format can lose a head.")
-        return
-    stored = url_state.get(HeadsChoice.measure)
-    name = stored if stored in measured else next(iter(measured))
-    choose_one("Measure", HeadsChoice.measure, {each: MEASURE_NAMES[each] for each in measured},
-               chosen=name)  # fmt: skip
-    most = max(float(values.max()) for values in measured[name].values())
-    cells = {
-        kind: [
-            [Cell(max(0.0, float(value) / most) if most > 0 else 0.0, _amount(name, value), "",
-                  f"{MEASURE_NAMES[name]}: {_amount(name, value)} {UNITS[name]}")
-             for value in line]
-            for line in values
-        ]
-        for kind, values in measured[name].items()
-    }  # fmt: skip
-    draw_chart(
-        drawn(head_roles, cells, (head.kind, head.layer, head.head), current_theme()),
-        f"{MEASURE_NAMES[name]} of every head",
-        key="importance",
-    )
-    st.markdown(linked(agreement_in_words(measured), "rank correlation"))
-    about = opened.study.notes.get("importance", {})
-    source = plain(str(about.get("text", "sentences")))
-    st.caption(f"{MEASURE_ABOUT[name]} On {about.get('sentences', '?')} {source}.")
-
-
-def _amount(name: str, value: float) -> str:
-    return f"{value:.0f}" if name == "order" else signed(float(value), 1 if name == "bleu" else 3)
-
-
 def agreement_in_words(measured: Mapping[str, Any]) -> str:
     """Return the rank correlations of all measures in a sentence of Markdown."""
-    found = {pair: value for pair, value in agreement(measured).items() if not math.isnan(value)}
-    sharp = {pair: value for pair, value in found.items() if "sharpness" in pair}
-    real = {pair: value for pair, value in found.items() if pair not in sharp}
-
-    def listed(pairs: Mapping[tuple[str, str], float]) -> str:
-        return ", ".join(
-            f"{' and '.join(MEASURE_NAMES[each] for each in pair if each != 'sharpness')} "
-            f"{signed(value)}"
-            for pair, value in pairs.items()
-        )
-
-    said = ""
-    if real:
-        agree = "agree" if min(real.values()) >= _AGREE else "agree only in part"
-        said = (
-            f"The measures **{agree}** on which heads matter (rank correlation): {listed(real)}. "
-        )
-    if sharp:
-        follow = "follows" if min(sharp.values()) >= _AGREE else "does not follow"
-        said += f"Importance **{follow}** how sharply a head looks: {listed(sharp)}."
-    return said
+    real, sharp = list[str](), list[str]()
+    least = {True: 1.0, False: 1.0}
+    for pair, value in agreement(measured).items():
+        if not math.isnan(value):
+            is_real = "sharpness" not in pair
+            names = (MEASURES[each].name for each in pair if each != "sharpness")
+            (real if is_real else sharp).append(f"{' and '.join(names)} {signed(value)}")
+            least[is_real] = min(least[is_real], value)
+    agree = "agree" if least[True] >= _AGREE else "agree only in part"
+    follow = "follows" if least[False] >= _AGREE else "does not follow"
+    said = {
+        f"The measures **{agree}** on which heads matter (rank correlation): ": real,
+        f"Importance **{follow}** how sharply a head looks: ": sharp,
+    }
+    return " ".join(f"{lead}{', '.join(each)}." for lead, each in said.items() if each)
 
 
 def draw_through_training(view: View, opened: Opened, role: Role, head: Head) -> None:
     """Draw the score of a role at the moments of training that were studied on the same text."""
     ref = view.entry.ref.edited("")
-    lines: dict[str, list[tuple[int, float]]] = {"score": [], "best control": []}
+    lines: dict[str, list[tuple[int, float]]] = {"score": [], "best rule": []}
     for moment in readable_history(ref.folder).snapshots:
-        for path in studies(ref.after(moment.updates)):
-            other = study_of(ref.after(moment.updates), path.name)
-            if other is None or other.study.corpus_digest != opened.study.corpus_digest:
-                continue
-            known = other.study.role(role.name)
+        at = ref.after(moment.updates)
+        for other in filter(None, (study_of(at, path.name) for path in studies(at))):
+            known, same = other.study.role(role.name), opened.study.corpus_digest
             found = known and other.study.finding(known, head)
-            if found:
+            if found and other.study.corpus_digest == same:
                 lines["score"].append((moment.updates, found.score))
-                lines["best control"].append((moment.updates, found.bar))
+                lines["best rule"].append((moment.updates, found.bar))
                 break
     if len(lines["score"]) > 1:
-        title = f"{role.title}, {head.off.place}"
-        chart = drawn(curves, lines, title, current_theme(), share=True)
-        first, last = lines["score"][0], lines["score"][-1]
-        st.markdown("#### Through training")
-        draw_chart(chart, f"{title}: {percent(first[1])} after {first[0]:,} updates, "
-                   f"{percent(last[1])} after {last[0]:,}", key="through_training")  # fmt: skip
+        (first, before), *_, (last, after) = lines["score"]
+        said = f"{percent(before)} after {first:,} updates, {percent(after)} after {last:,}"
+        st.markdown(f"**Through training**: {said}")
+        chart = drawn(curves, lines, f"{role.title}, {head.off.place}", current_theme(), share=True)
+        draw_chart(chart, said, key="through_training")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from figures.labels import percent
+from figures.labels import count, percent
 from transformer.checkpoint.reference import ModelRef
 from transformer.errors import CheckpointError
 from transformer.files.folders import FileCache
@@ -26,8 +27,6 @@ from ui.work.lru import Lru
 #: The folder of the chosen study; "" is the one that measures most.
 STUDY: Param[str] = Param("study", url_state.text(120), "")
 
-#: Words of a corpus for each trial of the rarest role that a head may be said to be near.
-RARE = 100
 _FOLDERS: FileCache[list[Path]] = FileCache()
 _OPENED = Lru(192 * 2**20)
 
@@ -39,7 +38,7 @@ _SHORT = {
 
 
 class Tag(NamedTuple):
-    """The role of a head that it has most clearly."""
+    """What a head does: its clearest role, or without one the place where it looks most often."""
 
     word: str  # a word or two on what it looks at
     text: str  # the role and its numbers, in a sentence
@@ -60,27 +59,18 @@ class Opened:
 
     @cached_property
     def tags(self) -> dict[Head, Tag]:
-        """The clearest role that is named, of every head that has one."""
-        named = self.study.scores["named"].astype(bool)
-        margins = self.study.scores["score"] - self.study.scores["bar"]
-        best = np.where(named, margins, -np.inf).argmax(0)
-        found = {}
-        for number, head in enumerate(self.study.heads):
-            if named[:, number].any():
-                finding = self.study.finding(self.study.roles[best[number]], head)
-                if finding is not None:
-                    found[head] = Tag(short_name(finding.role), in_words(finding), finding)
-        return found
-
-    def nearest(self, *heads: Head) -> Finding | None:
-        """Return the finding nearest to its best control, if that is below 1; not of rare roles."""
-        scores, columns = self.study.scores, [self.study.heads.index(head) for head in heads]
-        shares = scores["score"] / np.maximum(scores["bar"], 1e-9)
-        hopeless = np.isnan(shares) | (scores["bar"] >= 1)
-        shares[hopeless | (scores["pairs"] * RARE < self.study.n_words)] = -1.0
-        role, at = np.unravel_index(shares[:, columns].argmax(), (len(shares), len(heads)))
-        found = self.study.finding(self.study.roles[role], heads[at])
-        return found if shares[role, columns[at]] >= 0 else None
+        """What each head does, if it was measured; `finding.named` is True for a role."""
+        study, named = self.study, self.study.scores["named"].astype(bool)
+        score, bar = study.scores["score"], study.scores["bar"]
+        place = np.array([[role.needs == "text"] for role in study.roles]) & (bar < 1)
+        clear = np.where(named, 2 + score - bar, np.where(place, score, -1.0))
+        found = (
+            study.finding(study.roles[at], head)
+            for at, head in zip(clear.argmax(0), study.heads, strict=True)
+        )
+        return {
+            each.head: Tag(short_name(each.role), in_words(each), each) for each in found if each
+        }
 
     def where(self, pieces: Callable[[str], Any]) -> Where:
         """Return the index of its sentences. Args: pieces: the tokens of a word."""
@@ -130,11 +120,40 @@ def short_name(role: Role) -> str:
     return _SHORT.get(role.name) or role.title.partition(" to ")[2] or role.title
 
 
+def rules(finding: Finding) -> dict[str, float]:
+    """Return the scores of the controls of a finding by name: rules that use no attention."""
+    n = finding.offset
+    words = "1 word" if abs(n) == 1 else f"{abs(n)} words"
+    found = {
+        f"always looking {words} to the {'left' if n < 0 else 'right'}": finding.offset_score,
+        "always looking for the same word": finding.word_score,
+        "always looking where other words look": finding.blind,
+        "one token in two": 0.5 if finding.role.needs == "text" else math.nan,
+        "the best head with random weights": finding.random,
+    }
+    return {name: score for name, score in found.items() if not math.isnan(score)}
+
+
+def best_rule(finding: Finding) -> str:
+    """Return the name of the control with the highest score."""
+    found = rules(finding)
+    return max(found, key=found.__getitem__)
+
+
 def in_words(finding: Finding) -> str:
     """Return the numbers of a role and a head in a sentence, without markup."""
-    trials = "queries" if finding.role.needs == "text" else "pairs"
-    said = (
+    trials = "tokens" if finding.role.needs == "text" else "pairs"
+    rule = best_rule(finding)
+    return (
         f"{finding.role.title}: {percent(finding.score)} of {finding.pairs:,} {trials} "
-        f"({percent(finding.low)} to {percent(finding.high)})"
+        f"(95% interval {percent(finding.low)} to {percent(finding.high)}); "
+        f"{rule}: {percent(rules(finding)[rule])}."
     )
-    return f"{said}; the best control reaches {percent(finding.bar)}."
+
+
+def read_in_words(study: Study) -> str:
+    """Return what a study read: "4,145 English sentences of the GUM corpus"."""
+    source = study.source.partition(",")[0]
+    english = "English " if source.startswith("GUM") else ""
+    of = f"the {source}" if source else study.corpus
+    return f"{count(study.n_sentences, f'{english}sentence')} of {of}"
