@@ -19,7 +19,7 @@ from figures.palette import (
     weight_levels,
 )
 from figures.removals import selection_of
-from transformer.types import AttentionKind
+from transformer.trace.removals import Head
 
 #: Width of a table, the largest of a cell, and the height of a cell, px.
 _ROOM, _WIDEST, _HEIGHT = 870, 140, 23
@@ -37,31 +37,28 @@ class Cell(NamedTuple):
     quiet: bool = False  # whether its text is muted
 
 
-def head_roles(
-    cells: Mapping[tuple[AttentionKind, int, int], Cell],
-    chosen: tuple[AttentionKind, int, int] | None,
-    theme: Theme,
-) -> Drawn:
+def head_roles(cells: Mapping[Head, Cell], chosen: Head, theme: Theme) -> Drawn:
     """Draw a table for each kind of attention, layers by heads; a click selects a head.
 
-    Args: cells: by kind, layer and head, from 0.  chosen: the head that is outlined.
+    Args: chosen: the head that is outlined.
     """
     chrome, colours = CHROME[theme], as_altair(attention_table(theme), 256)
     tables = []
-    for kind in [each for each in KIND_NAMES if any(each == place[0] for place in cells)]:
+    for kind in [each for each in KIND_NAMES if any(each == place.kind for place in cells)]:
         rows = []
         for place, cell in cells.items():
-            if place[0] != kind:
+            if place.kind != kind:
                 continue
             behind = colours[weight_levels(np.array(cell.light))]
             dark = contrast(_DARK_INK, behind) >= contrast(_LIGHT_INK, behind)
             rows.append({
-                "kind": kind, "layer": place[1] + 1, "number": place[2] + 1, "behind": behind,
+                "kind": kind, "layer": place.layer + 1, "number": place.head + 1, "behind": behind,
                 "word": cell.word, "share": cell.number, "about": cell.about,
                 "ink": chrome.muted if cell.quiet else _DARK_INK if dark else _LIGHT_INK,
                 "chosen": place == chosen,
             })  # fmt: skip
-        n_layers, n_heads = (max(row[name] for row in rows) for name in ("layer", "number"))
+        last = max(place for place in cells if place.kind == kind)
+        n_layers, n_heads = last.layer + 1, last.head + 1
         width = min(_WIDEST, _ROOM // n_heads)
         picked = alt.selection_point(
             name=selection_of(kind), fields=["kind", "layer", "number"], empty=False

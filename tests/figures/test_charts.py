@@ -13,16 +13,17 @@ from figures.layer_costs import cost_lines, path_picture
 from figures.training import bars
 from tests.figures.exhibits import rows_in
 from transformer.measures.layer_costs import path_length
+from transformer.trace.removals import Head
 
 CHARTS = {
     "bars": lambda: bars({"greedy": 31.0, "<b> & 'x'": 0.5}, "BLEU", "dark", marked=("greedy",)),
     "table": lambda: head_table(np.full((2, 3), 0.25, np.float32), "light"),
     "heads": lambda: head_roles(
         {
-            ("cross", 0, 0): Cell(0.5, "<b>", "9%", "all"),
-            ("cross", 0, 1): Cell(-1, "noun", "4%", "", True),
+            Head("cross", 0, 0): Cell(0.5, "<b>", "9%", "all"),
+            Head("cross", 0, 1): Cell(-1, "noun", "4%", "", True),
         },
-        ("cross", 0, 1),
+        Head("cross", 0, 1),
         "dark",
     ),
     "alpha": lambda: lead_by_alpha(
