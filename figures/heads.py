@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import altair as alt
 import numpy as np
@@ -19,12 +19,15 @@ from figures.palette import (
     weight_levels,
 )
 from figures.removals import selection_of
-from transformer.trace.removals import Head
+from transformer.types import AttentionKind
 
 #: Width of a table, the largest of a cell, and the height of a cell, px.
 _ROOM, _WIDEST, _HEIGHT = 870, 140, 23
 
 _DARK_INK, _LIGHT_INK = "#000000", "#ffffff"
+
+#: Kind, layer and head, from 0.
+Place = TypeVar("Place", bound=tuple[AttentionKind, int, int])
 
 
 class Cell(NamedTuple):
@@ -37,29 +40,29 @@ class Cell(NamedTuple):
     quiet: bool = False  # whether its text is muted
 
 
-def head_roles(cells: Mapping[Head, Cell], chosen: Head, theme: Theme) -> Drawn:
+def head_roles(cells: Mapping[Place, Cell], chosen: Place, theme: Theme) -> Drawn:
     """Draw a table for each kind of attention, layers by heads; a click selects a head.
 
     Args: chosen: the head that is outlined.
     """
     chrome, colours = CHROME[theme], as_altair(attention_table(theme), 256)
     tables = []
-    for kind in [each for each in KIND_NAMES if any(each == place.kind for place in cells)]:
+    for kind in KIND_NAMES:
         rows = []
         for place, cell in cells.items():
-            if place.kind != kind:
-                continue
-            behind = colours[weight_levels(np.array(cell.light))]
-            dark = contrast(_DARK_INK, behind) >= contrast(_LIGHT_INK, behind)
-            rows.append({
-                "kind": kind, "layer": place.layer + 1, "number": place.head + 1, "behind": behind,
-                "word": cell.word, "share": cell.number, "about": cell.about,
-                "ink": chrome.muted if cell.quiet else _DARK_INK if dark else _LIGHT_INK,
-                "chosen": place == chosen,
-            })  # fmt: skip
-        last = max(place for place in cells if place.kind == kind)
-        n_layers, n_heads = last.layer + 1, last.head + 1
-        width = min(_WIDEST, _ROOM // n_heads)
+            if place[0] == kind:
+                behind = colours[weight_levels(np.array(cell.light))]
+                dark = contrast(_DARK_INK, behind) >= contrast(_LIGHT_INK, behind)
+                rows.append({
+                    "kind": kind, "layer": place[1] + 1, "number": place[2] + 1, "behind": behind,
+                    "word": cell.word, "share": cell.number, "about": cell.about,
+                    "ink": chrome.muted if cell.quiet else _DARK_INK if dark else _LIGHT_INK,
+                    "chosen": place == chosen,
+                })  # fmt: skip
+        if not rows:
+            continue
+        _, layer, head = max(place for place in cells if place[0] == kind)
+        width = min(_WIDEST, _ROOM // (head + 1))
         picked = alt.selection_point(
             name=selection_of(kind), fields=["kind", "layer", "number"], empty=False
         )
@@ -83,7 +86,7 @@ def head_roles(cells: Mapping[Head, Cell], chosen: Head, theme: Theme) -> Drawn:
                 squares.add_params(picked), word.encode(text="word:N"), share.encode(text="share:N")
             ).properties(
                 title=alt.TitleParams(f"{KIND_NAMES[kind]}: layers and heads", anchor="start"),
-                width=width * n_heads, height=_HEIGHT * n_layers,
+                width=width * (head + 1), height=_HEIGHT * (layer + 1),
             )
         )  # fmt: skip
     joined: Any = alt.vconcat(*tables, spacing=10)

@@ -20,13 +20,15 @@ from tests.studied import conllu
 from tests.test_calls import check_program
 from transformer.catalogue import resolve
 from transformer.study import importance
-from transformer.study.records import Study, studies_of
+from transformer.study.examples import Example
+from transformer.study.records import Kept, Study, studies_of
 from transformer.study.run import study
 from transformer.translator import Translator
 from ui.export.programs import Source
 from ui.heads import jobs
 from ui.heads.choice import term_of
 from ui.heads.exhibits import role_exhibit
+from ui.heads.views import snippet
 from ui.work.studies import Opened, in_words, rules
 
 
@@ -151,6 +153,19 @@ def test_sentences_where_a_head_looks_from_a_word_to_a_part_of_speech(
     ]  # fmt: skip
     box.set_value("relation:nsubj").run()
     assert app.query_params["to"] == "relation:nsubj"
+
+
+def test_a_look_is_marked_in_the_words_around_it() -> None:
+    both = Kept("d", ("a", "b*", "c", "d"), target=("A", "B"), text="a b c d")
+
+    def marked(kind: Any, query: int, key: int, wanted: int) -> str:
+        return snippet(both, kind, Example(0, query, key, wanted, 1, right=key == wanted), 2)
+
+    assert marked("encoder_self", 3, 0, 1) == "`a` *b\\** c **d**"
+    assert marked("encoder_self", 0, 0, 0) == "**`a`** b\\* …"
+    assert marked("cross", 1, 1, 1) == "A **B** → a `b*` c …"
+    assert marked("decoder_self", 1, 0, 0) == "`A` **B**"
+    assert marked("cross", 0, -1, -1) == "**A** B → `special token`"
 
 
 @pytest.mark.parametrize(

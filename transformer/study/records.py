@@ -171,6 +171,14 @@ class Study:
     notes: Mapping[str, Any] = field(default_factory=dict)  # JSON of whoever measured importance
 
     @property
+    def read(self) -> str:
+        """Return what was read in words: "4,145 English sentences of the GUM corpus"."""
+        source = self.source.partition(",")[0]
+        english = "English " if source.startswith("GUM") else ""
+        of = f"the {source}" if source else self.corpus
+        return f"{self.n_sentences:,} {english}sentence{'s' * (self.n_sentences != 1)} of {of}"
+
+    @property
     def kinds(self) -> tuple[AttentionKind, ...]:
         """Kinds of attention that the model has."""
         return tuple(kind for kind in ATTENTION_KINDS if any(h.kind == kind for h in self.heads))

@@ -8,7 +8,6 @@ from figures.exhibit import Exhibit, Numbers, Panel, file_stem
 from figures.labels import KIND_NAMES
 from transformer.study.records import Role, Study
 from ui.export.programs import Source, start_of
-from ui.work.studies import read_in_words
 
 _RESOLVE = "from transformer.catalogue import resolve"
 _STUDY = "from transformer.study.records import Study"
@@ -50,6 +49,6 @@ def role_exhibit(study: Study, role: Role, source: Source, folder: str) -> Exhib
         name_of(role), f"Heads in the role: {role.title}",
         f"Share of trials in which a head does this, minus the best control. Best: "
         f"{best.head.off.place}, {best.score:.3f} of {best.pairs:,}, control {best.bar:.3f}. "
-        f"Measured on {read_in_words(study)}.",
+        f"Measured on {study.read}.",
         tuple(panels), arrays, program, facts={"Checkpoint": study.checkpoint},
     )  # fmt: skip

@@ -42,7 +42,6 @@ from ui.work.studies import (
     Tag,
     best_rule,
     in_words,
-    read_in_words,
     rules,
     studies,
     study_of,
@@ -118,7 +117,7 @@ def offer(view: View, opened: Opened, role: Role) -> None:
 def draw_table(opened: Opened, role: Role | None, measure: str, head: Head) -> None:
     """Draw what was found and all heads, layers by heads; a click chooses one."""
     study, said = opened.study, about_table(opened, role, measure)
-    read = plain(read_in_words(study))
+    read = plain(study.read)
     if measure:
         cells = _important(measure, study.importance[measure])
         about = study.notes.get("importance", {})
@@ -194,7 +193,7 @@ def about_table(opened: Opened, role: Role | None, measure: str) -> str:
     if not found:
         return f"Too few pairs to measure: {plain(role.title)}."
     named = sum(each.named for each in found)
-    lead = f"No head clearly beats {best_rule(found[0])}"
+    lead = f"No head clearly beats *{best_rule(found[0])}*"
     if named:
         lead = f"{count(named, 'head')} of {len(found)}: clearly better than every simple rule"
     return f"**{lead}.** The best is {found[0].head.off.place}, {plain(in_words(found[0]))}"
@@ -253,26 +252,27 @@ def _offer(
     sentence = opened.study.sentences[look.sentence]
     whole = " → ".join(filter(None, (sentence.text, " ".join(sentence.target))))
     where.button(
-        f"{mark}{look.weight:.2f} · {_snippet(sentence, head.kind, look, around)}",
+        f"{mark}{look.weight:.2f} · {snippet(sentence, head.kind, look, around)}",
         key=f"look {key}", type="tertiary", help=plain(whole), on_click=_open,
         args=(view, sentence, head, look.query, look.key),
     )  # fmt: skip
 
 
-def _snippet(sentence: Kept, kind: AttentionKind, look: Example | Look, around: int) -> str:
+def snippet(sentence: Kept, kind: AttentionKind, look: Example | Look, around: int) -> str:
+    """Return the words of a look and those around them, marked, as Markdown."""
     queries, keys = sentence.queries(kind), sentence.keys(kind)
     wanted = look.wanted if isinstance(look, Example) else look.key
-    said = {"query": look.query}
-    seen = {"wanted": wanted, "key": look.key}
+    asks, seen = {"query": look.query}, {"wanted": wanted, "key": look.key}
     if queries is keys:
-        parts = [_around(queries, said | seen, around)]
+        shown = _around(queries, asks | seen, around)
     else:
-        parts = [_around(queries, said, around), _around(keys, seen, around)]
-    return " → ".join(parts if look.key >= 0 else [parts[0], "`special token`"])
+        shown = _around(queries, asks, around)
+        if look.key >= 0:
+            shown += f" → {_around(keys, seen, around)}"
+    return shown if look.key >= 0 else f"{shown} → `special token`"
 
 
 def _around(words: Sequence[str], places: Mapping[str, int], around: int) -> str:
-    """Return the marked words and those around them as Markdown."""
     shown, last = [], -1
     for at, word in enumerate(words):
         if min(abs(at - each) for each in places.values() if each >= 0) > around // 2:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from figures.labels import count, percent
+from figures.labels import percent
 from transformer.checkpoint.reference import ModelRef
 from transformer.errors import CheckpointError
 from transformer.files.folders import FileCache
@@ -149,11 +149,3 @@ def in_words(finding: Finding) -> str:
         f"(95% interval {percent(finding.low)} to {percent(finding.high)}); "
         f"{rule}: {percent(rules(finding)[rule])}."
     )
-
-
-def read_in_words(study: Study) -> str:
-    """Return what a study read: "4,145 English sentences of the GUM corpus"."""
-    source = study.source.partition(",")[0]
-    english = "English " if source.startswith("GUM") else ""
-    of = f"the {source}" if source else study.corpus
-    return f"{count(study.n_sentences, f'{english}sentence')} of {of}"
