@@ -40,8 +40,7 @@ def studied(tmp_path_factory: pytest.TempPathFactory, tiny_checkpoint: Path) -> 
     write_snapshots(root / "alpha")
     corpus = conllu(root.parent / "tiny.conllu")
     ref = resolve(root / "alpha")
-    folder = study(ref, corpus)
-    importance.add_importance(folder, ref)
+    importance.whole_study(ref, corpus, lambda *_: None)
     for updates in UPDATES[:2]:
         study(ref.after(updates), corpus)
     return root

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -38,7 +39,7 @@ def study(
     from transformer.errors import InputError
     from transformer.files.atomic import check_place, write_atomic
     from transformer.study.page import markdown, section
-    from transformer.study.records import Study, studies_of
+    from transformer.study.records import FILE, Study, studies_of
 
     refs = [
         of_kind(each, "checkpoint", "one_stack", "huggingface").edited(
@@ -59,26 +60,16 @@ def study(
         return
     if out is not None and len(refs) > 1:
         raise InputError("--out is the folder of one study; give one model")
-    from transformer.study.importance import add_importance
-    from transformer.study.run import study as run
+    from transformer.study.importance import whole_study
 
     for ref in refs:
+        started = time.time_ns()
         with progress_bar(disable=quiet or None, unit=" sentences") as report:
-            folder = run(
-                ref, corpus, out, sentences=sentences, examples=examples, device=device,
-                progress=report,
-            )  # fmt: skip
-        if ref.updates is None:
-            with progress_bar(disable=quiet or None, unit=" texts") as report:
-                add_importance(folder, ref, bleu=_bleu(), device=device, report=report)
-        print(folder)
-        print(section(Study.load(folder)), end="")
-
-
-def _bleu() -> Callable[[Sequence[str], Sequence[str]], float] | None:
-    """Return sacreBLEU's measure, None without the extra `evaluate`."""
-    try:
-        from transformer.evaluation.scores import score
-    except ModuleNotFoundError:
-        return None
-    return lambda found, references: score(found, references).bleu
+            folder = whole_study(
+                ref, corpus, report, out, device=device, sentences=sentences, examples=examples
+            )
+        if (folder / FILE).stat().st_mtime_ns < started:
+            print(f"{folder}: finished before, with the same model, corpus and settings")
+        else:
+            print(folder)
+            print(section(Study.load(folder)), end="")

@@ -12,11 +12,11 @@ Larger always means more important. L is the negative log-probability per token,
 from __future__ import annotations
 
 import itertools
+import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -28,6 +28,7 @@ from torch import Tensor
 from transformer.catalogue import inspect_entry, open_tracer
 from transformer.checkpoint.reference import ModelRef
 from transformer.errors import InputError
+from transformer.evaluation.pruning import corpus_bleu
 from transformer.evaluation.typed import has_languages, typed_sentences
 from transformer.hooks import HeadGates, Hook, Record, matching
 from transformer.measures.heads import rank_correlation
@@ -38,8 +39,8 @@ from transformer.one_stack.tracer import StackModel
 from transformer.search.request import excluded
 from transformer.search.scoring import normalised
 from transformer.study.records import Study
-from transformer.study.run import study
-from transformer.trace.records import Pair, Trace
+from transformer.study.run import study, targets_of
+from transformer.trace.records import Pair
 from transformer.trace.removals import Head, pruned
 from transformer.translator import Translator
 from transformer.types import AttentionKind, Floats, Report
@@ -49,26 +50,30 @@ MEASURES: tuple[Measure, ...] = get_args(Measure)
 
 #: [L, H] by kind of attention.
 ByKind = dict[AttentionKind, Floats]
-_Values = dict[AttentionKind, NDArray[np.float64]]
+#: [N], of all heads in their order.
+Values = NDArray[np.float64]
 
 Model = Translator | StackModel
 Network = Transformer | OneStack
 
-#: BLEU of translations and their references, as from `transformer.evaluation.scores`.
-Bleu = Callable[[Sequence[str], Sequence[str]], float]
-
 #: A model that fills in reads each text so many times, with every such token hidden: a token of
 #: seven, about the share that its training hides.
 _EVERY = 7
-
 #: Numbers that the log-probabilities of one batch hold at most: 32 MB.
 _MOST_NUMBERS = 8_000_000
-
 #: Sentences of a study of other languages than the typed sentences.
 MOST_SENTENCES = 200
 
-#: Texts on which heads are taken out one after the other, and heads tried in a round, about.
-FOR_ORDER, _TRIED = 50, 10
+_REFERENCES = "the first accepted one of each sentence"
+#: What a study notes about each measure.
+NOTES: dict[Measure, str] = {
+    "gradient": "|dL/dgate|, mean over sentences",
+    "removal": "log-probability lost without the head alone, nats a token",
+    "bleu": "BLEU lost without the head alone, greedy translations, as sacreBLEU computes it",
+    "order": "place in greedy pruning by log-probability; a round measures anew only the heads "
+    "that harmed least before",
+    "sharpness": "largest weight of a query, mean over queries",
+}
 
 
 def importance(
@@ -77,7 +82,6 @@ def importance(
     references: Sequence[str] = (),
     *,
     wanted: Sequence[Measure] = MEASURES,
-    bleu: Bleu | None = None,
     report: Report | None = None,
 ) -> Iterator[tuple[Measure, ByKind]]:
     """Measure the heads of a model, one measure after the other.
@@ -87,92 +91,83 @@ def importance(
         references: their translations, which "bleu" needs; without them the loss is that of the
             model's own translations.
         wanted: those that a stopped call has not yielded. A model of one stack has neither "bleu"
-            nor "order"; "bleu" also needs references and the argument `bleu`.
+            nor "order".
         report: called with (texts read, texts to read); may raise to stop.
 
     Raises: `InputError` if the model can read none of the sentences.
     """
-    kept = [row for row, each in enumerate(sentences) if _fits(tracer, each)]
-    sentences = [sentences[row] for row in kept]
-    references = [references[row] for row in kept] if references else ()
-    measures = [
-        each for each in MEASURES
-        if each in wanted
-        and (each != "order" or isinstance(tracer, Translator))
-        and (each != "bleu" or (isinstance(tracer, Translator) and bleu and references))
-    ]  # fmt: skip
-    texts, model = readings(tracer, sentences, references), tracer.model
-    few = texts[:: max(1, len(texts) // FOR_ORDER)][:FOR_ORDER]
-    n, n_heads = len(texts), len(heads_of(model))
-    work: dict[Measure, int] = {
-        "gradient": n, "removal": n * n_heads, "bleu": len(sentences) * n_heads,
-        "order": len(few) * n_heads * _TRIED, "sharpness": n,
-    }  # fmt: skip
-    most, before = sum(work[each] for each in measures), 0
+    rows, model = readings(tracer, sentences, references), tracer.model
+    texts = [*itertools.chain(*rows)]
+    references = [each for each, row in zip(references, rows, strict=False) if row]
     banned = () if isinstance(tracer, StackModel) else excluded(tracer.config)
+    heads, n = heads_of(model), len(texts)
+    #: By measure, the texts that it reads, and how: values [N] of the heads, in their order.
+    ways: dict[Measure, tuple[int, Callable[[Callable[[int], None]], Values]]] = {
+        "gradient": (n, lambda done: _slopes(model, texts, banned, done)),
+        "removal": (n * len(heads), lambda done: _losses(model, texts, banned, done)),
+        "sharpness": (n, lambda done: _sharpness(model, texts, done)),
+    }
+    if isinstance(tracer, Translator):
+        if references:
+            ways["bleu"] = n * len(heads), lambda done: _bleu_lost(tracer, texts, references, done)
+        ways["order"] = n * len(heads), lambda done: _order(tracer.model, texts, banned, done)
+    measures = [each for each in MEASURES if each in wanted and each in ways]
+    most, before = sum(ways[each][0] for each in measures), 0
 
     def done(read: int) -> None:
         if report is not None:
             report(before + read, most)
 
-    def lost(done: Callable[[int], None]) -> _Values:
-        assert isinstance(tracer, Translator) and bleu is not None
-        return _bleu_lost(tracer, sentences, references, bleu, done)
-
-    def order(done: Callable[[int], None]) -> _Values:
-        assert isinstance(model, Transformer)
-        return _order(model, few, banned, lambda out: done(out * len(few) * _TRIED))
-
-    ways: dict[Measure, Callable[[Callable[[int], None]], _Values]] = {
-        "gradient": partial(_slopes, model, texts, banned),
-        "removal": partial(_losses, model, texts, banned), "bleu": lost, "order": order,
-        "sharpness": partial(_sharpness, model, texts),
-    }  # fmt: skip
     for measure in measures:
-        found = ways[measure](done)
-        before += work[measure]
-        yield measure, {kind: each.astype(np.float32) for kind, each in found.items()}
+        work, measured = ways[measure]
+        values = measured(done)
+        before += work
+        places, found = iter(values.astype(np.float32)), ByKind()
+        for kind, (n_layers, n_heads) in head_shapes(model).items():
+            found[kind] = np.fromiter(places, np.float32, n_layers * n_heads).reshape(n_layers, -1)
+        yield measure, found
 
 
-def add_importance(
-    folder: Path,
+def whole_study(
     ref: ModelRef,
+    corpus: Path | None,
+    report: Report,
+    out: Path | None = None,
     *,
-    bleu: Bleu | None = None,
     device: str = "cpu",
-    report: Report | None = None,
-) -> None:
-    """Measure the importance of heads and add it to the study in a folder, measure by measure.
+    **options: Any,
+) -> Path:
+    """Study a model over a corpus, and measure the importance of its heads; return the folder.
 
-    A model of English, German and French reads the typed sentences; another one those that the
-    study keeps. Measures that the study has are not made again.
+    A model of English, German and French reads the typed sentences for it; another one those that
+    the study keeps. Measures that the study has are not made again, a moment of training has none,
+    and neither has a model without gates.
 
-    Raises: `CheckpointError`, `InputError`, `OSError`; a model without gates is left as it is.
+    Args: options: of `study`, which see.
     """
-    tracer, made = open_tracer(ref, device), Study.load(folder)
-    if not isinstance(tracer, Translator | StackModel):
-        return
+    # oneDNN keeps a program for each of the last 1,024 shapes, of which a corpus has many.
+    for name in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
+        os.environ.setdefault(name, "32")
+    folder = study(ref, corpus, out, device=device, progress=report, **options)
+    made, tracer = Study.load(folder), open_tracer(ref, device)
+    if ref.updates is not None or not isinstance(tracer, Translator | StackModel):
+        return folder
     sentences, references = _typed(inspect_entry(ref).metrics)
+    about: dict[str, Any] = {"text": "typed sentences" if references else "sentences of the corpus"}
     if not sentences:
         step = max(1, len(made.sentences) // MOST_SENTENCES)
         sentences = [each.text for each in made.sentences[::step]][:MOST_SENTENCES]
+    about["sentences"], translates = len(sentences), getattr(tracer.config, "task", "translate")
+    if translates == "translate":
+        about["translations"] = _REFERENCES if references else "the model's own, found greedily"
     wanted = [each for each in MEASURES if each not in made.importance]
-    text = "typed sentences" if references else "sentences of the corpus"
-    about = {"sentences": len(sentences), "text": text}
-    for measure, found in importance(
-        tracer, sentences, references, wanted=wanted, bleu=bleu, report=report
-    ):
+    for measure, found in importance(tracer, sentences, references, wanted=wanted, report=report):
+        about |= {measure: NOTES[measure]}
         made = replace(
             made, importance={**made.importance, measure: found},
-            notes={**made.notes, "importance": about},
+            notes={**made.notes, "importance": {**made.notes.get("importance", {}), **about}},
         )  # fmt: skip
         made.save(folder)
-
-
-def whole_study(ref: ModelRef, corpus: Path, report: Report) -> Path:
-    """Study a model over a corpus and measure importance; return the folder. See `study`."""
-    folder = study(ref, corpus, progress=report)
-    add_importance(folder, ref, report=report)
     return folder
 
 
@@ -210,45 +205,41 @@ def head_shapes(model: Network) -> dict[AttentionKind, tuple[int, int]]:
 
 def heads_of(model: Network) -> tuple[Head, ...]:
     """Return all heads of a model, by kind, layer and number."""
-    return tuple(
-        Head(kind, layer, head)
-        for kind, (n_layers, n_heads) in head_shapes(model).items()
-        for layer in range(n_layers)
-        for head in range(n_heads)
-    )
+    shapes = head_shapes(model)
+    return tuple(Head(kind, *at) for kind, shape in shapes.items() for at in np.ndindex(shape))
 
 
-def readings(tracer: Model, sentences: Sequence[str], targets: Sequence[str] = ()) -> list[Pair]:
-    """Return texts as a model predicts them.
+def readings(
+    tracer: Model, sentences: Sequence[str], targets: Sequence[str] = ()
+) -> list[list[Pair]]:
+    """Return sentences as a model predicts them; of one that it cannot read, nothing.
 
     A translator predicts `targets`, by default its own translations, found greedily; a model that
     continues, each token from those before; one that fills in, hidden tokens from the others.
 
-    Raises: `InputError` if there is none.
+    Raises: `InputError` if it can read none.
     """
-    task = getattr(tracer.config, "task", "translate")
-    if task == "translate" and not targets:
-        targets = [each.text for each in tracer.translate(sentences, 1)]
-    found: list[Pair] = []
-    for row, sentence in enumerate(sentences):
+    found: list[list[Pair]] = [[] for _ in sentences]
+    for row, target in enumerate(targets or targets_of(tracer, sentences)):
         with suppress(InputError):  # a translation may be blank
-            target = targets[row] if task == "translate" else None
-            trace = tracer.trace(sentence, target, top_k=1)
+            if target is None:
+                continue
             if isinstance(tracer, Translator):
-                found.append(Pair(trace.src_ids, trace.tgt_ids, trace.predicted_ids))
+                found[row].append(tracer.pair(sentences[row], target))
             else:
-                found += _of_one_stack(tracer, trace)
-    if not found:
+                found[row] += _of_one_stack(tracer, sentences[row], target)
+    if not any(found):
         raise InputError("the model can read none of these sentences")
     return found
 
 
-def _of_one_stack(tracer: StackModel, trace: Trace) -> Iterator[Pair]:
-    pad, bos = tracer.config.pad_id, tracer.config.blocks.bos_id
-    if tracer.config.task != "fill":
+def _of_one_stack(tracer: StackModel, sentence: str, target: Any) -> Iterator[Pair]:
+    task, pad, bos = tracer.config.task, tracer.config.pad_id, tracer.config.blocks.bos_id
+    trace = tracer.trace(sentence, target if task == "translate" else None, top_k=1)
+    if task != "fill":
         # The last prediction of a model that continues is its own; a source is not predicted.
         right, start = (*trace.tgt_ids[1:], pad), 0
-        if tracer.config.task == "translate":
+        if task == "translate":
             right, start = trace.predicted_ids, trace.tgt_ids.index(bos)
         yield Pair((), trace.tgt_ids, (pad,) * start + right[start:])
         return
@@ -261,103 +252,85 @@ def _of_one_stack(tracer: StackModel, trace: Trace) -> Iterator[Pair]:
         )  # fmt: skip
 
 
-def _fits(tracer: Model, sentence: str) -> bool:
-    try:
-        return bool(tracer.tokenize(sentence).ids)
-    except InputError:
-        return False
-
-
 def _slopes(
     model: Network, texts: Sequence[Pair], banned: Sequence[int], done: Callable[[int], None]
-) -> _Values:
-    """Return |dL/dgate|, mean over texts."""
-    shapes = head_shapes(model)
-    sums = {kind: torch.zeros(shape, dtype=torch.float64) for kind, shape in shapes.items()}
+) -> Values:
+    """Return |dL/dgate| [N], mean over texts."""
+    shapes, sums = head_shapes(model), torch.zeros(len(heads_of(model)), dtype=torch.float64)
     for read, text in enumerate(texts, 1):
         gates = {kind: torch.ones(shape, requires_grad=True) for kind, shape in shapes.items()}
         with torch.enable_grad():
             found = predicted(model, text, HeadGates(**gates), excluded=banned)
-            slopes = torch.autograd.grad(-found.sum() / _count(model, text), list(gates.values()))
-        for kind, slope in zip(gates, slopes, strict=True):
-            sums[kind] += slope.abs()
+            slopes = torch.autograd.grad(-found.sum() / _count(model, text), [*gates.values()])
+        sums += torch.cat([slope.abs().flatten() for slope in slopes])
         done(read)
-    return {kind: (each / len(texts)).numpy() for kind, each in sums.items()}
+    return (sums / len(texts)).numpy()
 
 
 def _losses(
     model: Network, texts: Sequence[Pair], banned: Sequence[int], done: Callable[[int], None]
-) -> _Values:
-    """Return the log-probability lost without each head, in nats per token."""
-    heads, sums, count = heads_of(model), _zeros(model), 0
+) -> Values:
+    """Return the log-probability [N] lost without each head, in nats per token."""
+    shapes, n = head_shapes(model), len(heads_of(model))
+    sizes = [layers * heads for layers, heads in shapes.values()]
+    parts = torch.split(1 - torch.eye(n), sizes, 1)
+    without = dict(zip(shapes, parts, strict=True))  # row n lacks head n
+    sums, count = np.zeros(n), 0
     for read, text in enumerate(texts):
         each = len(text.tgt_ids) * len(model.generator.weight)
         size = max(1, min(64, _MOST_NUMBERS // each))
         with torch.inference_mode():
             before = float(predicted(model, text, excluded=banned).sum())
-            for start in range(0, len(heads), size):
-                some = heads[start : start + size]
-                gates = {
-                    kind: torch.ones(n_layers, len(some), n_heads)
-                    for kind, (n_layers, n_heads) in head_shapes(model).items()
-                }
-                for row, (kind, layer, head) in enumerate(some):
-                    gates[kind][layer, row, head] = 0
-                hooks = HeadGates(**gates)
-                found = predicted(model, text, hooks, n_rows=len(some), excluded=banned)
-                for (kind, layer, head), after in zip(some, found.sum(1).tolist(), strict=True):
-                    sums[kind][layer, head] += before - after
-                done(read * len(heads) + start + len(some))
+            for start in range(0, n, size):
+                rows = range(start, min(start + size, n))
+                hooks = HeadGates(**{
+                    kind: without[kind][rows].view(-1, *shape).transpose(0, 1)
+                    for kind, shape in shapes.items()
+                })  # fmt: skip
+                found = predicted(model, text, hooks, n_rows=len(rows), excluded=banned)
+                sums[rows] += before - found.sum(1).numpy(force=True)
+                done(read * n + rows.stop)
         count += _count(model, text)
-    return {kind: each / count for kind, each in sums.items()}
+    return sums / count
 
 
 def _bleu_lost(
-    translator: Translator, sentences: Sequence[str], references: Sequence[str],
-    bleu: Bleu, done: Callable[[int], None],
-) -> _Values:  # fmt: skip
-    """Return the BLEU lost without each head, decoding greedily."""
-
-    def reached(model: Translator, before: int = 0) -> float:
-        found = model.translate(
-            sentences, 1, on_translated=lambda translated, _: done(before + translated)
-        )
-        return bleu([each.text for each in found], references)
-
-    whole, found = reached(translator), _zeros(translator.model)
-    for number, head in enumerate(heads_of(translator.model)):
-        lost = whole - reached(translator.edited(head.off), number * len(sentences))
-        found[head.kind][head.layer, head.head] = lost
-    return found
+    translator: Translator, texts: Sequence[Pair], references: Sequence[str],
+    done: Callable[[int], None],
+) -> Values:  # fmt: skip
+    """Return the BLEU [N] lost without each head, decoding greedily."""
+    sources, reached = [each.src_ids for each in texts], list[float]()
+    for number, model in enumerate(
+        (translator, *(translator.edited(each.off) for each in heads_of(translator.model)))
+    ):
+        found = model.translate(sources, 1, progress=lambda *_, at=number: done(at * len(texts)))
+        reached.append(corpus_bleu([each.text for each in found], references))
+    return reached[0] - np.array(reached[1:])
 
 
 def _order(
     model: Transformer, texts: Sequence[Pair], banned: Sequence[int], done: Callable[[int], None]
-) -> _Values:
-    """Return the place of each head, from 1, when the least harmful one is taken out each time.
-
-    Args: done: called with the number of heads that are out.
-    """
-    found = _zeros(model)
-    order = pruned(model, texts, excluded=banned, progress=lambda out, _: done(out))
-    for place, step in enumerate(order, 1):
-        found[step.head.kind][step.head.layer, step.head.head] = place
-    return found
+) -> Values:
+    """Return the place [N] of each head, from 1, when the least harmful one is taken out."""
+    order = pruned(model, texts, excluded=banned, progress=lambda out, _: done(out * len(texts)))
+    places = {step.head: place for place, step in enumerate(order, 1)}
+    return np.array([places[head] for head in heads_of(model)])
 
 
-def _sharpness(model: Network, texts: Sequence[Pair], done: Callable[[int], None]) -> _Values:
-    """Return the largest weight of a query, mean over the queries of all texts."""
-    sums, counts = _zeros(model), Counter[AttentionKind]()
+def _sharpness(model: Network, texts: Sequence[Pair], done: Callable[[int], None]) -> Values:
+    """Return the largest weight of a query, mean over the queries of all texts, [N]."""
+    sums = {kind: np.zeros(shape) for kind, shape in head_shapes(model).items()}
+    counts = Counter[AttentionKind]()
     for read, text in enumerate(texts, 1):
         record = Record(matching(name="weights"))
         with torch.inference_mode():
             predicted(model, text, record)
-        for kind, each in sums.items():
+        for kind in sums:
             weights = record.layers(kind)[:, 0]  # [L, H, n, m]
-            each += weights.amax(-1).sum(-1).cpu().numpy()
+            sums[kind] += weights.amax(-1).sum(-1).numpy(force=True)
             counts[kind] += weights.size(-2)
         done(read)
-    return {kind: each / counts[kind] for kind, each in sums.items()}
+    return np.concatenate([(each / counts[kind]).ravel() for kind, each in sums.items()])
 
 
 def predicted(
@@ -383,10 +356,6 @@ def predicted(
     right = rows(text.predicted_ids)
     found = normalised(logits.flatten(0, 1), excluded).gather(1, right.reshape(-1, 1))
     return found.view_as(right).masked_fill(right == model.config.pad_id, 0)
-
-
-def _zeros(model: Network) -> _Values:
-    return {kind: np.zeros(shape) for kind, shape in head_shapes(model).items()}
 
 
 def _count(model: Network, text: Pair) -> int:

@@ -168,7 +168,8 @@ class Study:
     looks: Mapping[AttentionKind, Looks] = field(default_factory=dict)
     #: by name of a measure and kind, [L, H]; empty where it was not measured
     importance: Mapping[str, Mapping[AttentionKind, Floats]] = field(default_factory=dict)
-    notes: Mapping[str, Any] = field(default_factory=dict)  # JSON of whoever measured importance
+    notes: Mapping[str, Any] = field(default_factory=dict)  # on what each measure was taken
+    key: str = ""  # digest of checkpoint, corpus and settings
 
     @property
     def read(self) -> str:
@@ -335,19 +336,18 @@ def cache_folder() -> Path:
     return Path(root) / "headlight" / FOLDER
 
 
-def studies_of(ref: ModelRef, *, any_weights: bool = False) -> list[Path]:
-    """Return the folders of finished studies of a model as it is now, its edits included.
+def about(folder: Path) -> dict[str, Any]:
+    """Return what study.json in a folder says; nothing if there is none."""
+    try:
+        return json_object(folder / FILE)
+    except CheckpointError:
+        return {}
 
-    Args: any_weights: also those of other moments and edits, as for a curve through training.
-    """
-    digest, found = weights_digest(ref.folder), []
+
+def studies_of(ref: ModelRef) -> list[Path]:
+    """Return the folders of finished studies of a model as it is now, its edits included."""
+    wanted = SCHEMA, ref.name, weights_digest(ref.folder), ref.edits
     roots = (ref.folder / FOLDER, cache_folder())
-    for path in (each for root in roots if root.is_dir() for each in sorted(root.iterdir())):
-        try:
-            about = json_object(path / FILE)
-        except CheckpointError:
-            continue
-        same = any_weights or (about.get("checkpoint"), about.get("edits")) == (ref.name, ref.edits)
-        if same and about.get("weights") == digest and about.get("schema") == SCHEMA:
-            found.append(path)
-    return found
+    every = (each for root in roots if root.is_dir() for each in sorted(root.iterdir()))
+    names = ("schema", "checkpoint", "weights", "edits")
+    return [path for path in every if (*map(about(path).get, names),) == wanted]

@@ -41,13 +41,12 @@ from transformer.study.records import (
     Looks,
     Role,
     Study,
+    about,
     cache_folder,
     packed,
     studies_of,
 )
 from transformer.study.roles import (
-    MAX_OFFSET,
-    MIN_PAIRS,
     Tally,
     annotated,
     looks,
@@ -92,7 +91,7 @@ def study(
         examples: keep so many sentences, evenly over the corpus; None keeps all.
         progress: called with (sentences done, sentences in all); may raise to stop.
 
-    Returns: the folder. A study that is there already is not made again.
+    Returns: the folder. A study with these settings that is there already is not made again.
 
     Raises: `DataError` for the corpus, `CheckpointError` or `InputError` for the model, `OSError`.
     """
@@ -103,10 +102,10 @@ def study(
         "edits": ref.edits, "corpus": found.digest, "examples": examples,
     }  # fmt: skip
     key = hashlib.sha256(json.dumps(settings).encode()).hexdigest()
-    if out is None:
-        out = _place(ref, f"{found.name}-{key[:8]}")
-        if out in studies_of(ref):
-            return out
+    for place in studies_of(ref) if out is None else [out]:
+        if about(place).get("key") == key:
+            return place
+    out = out or _place(ref, f"{found.name}-{key[:8]}")
     parts = out.with_name(f"{out.name}.parts")
     if not (parts / "key").exists() or (parts / "key").read_text() != key:
         shutil.rmtree(parts, ignore_errors=True)
@@ -115,7 +114,7 @@ def study(
     model = open_tracer(ref, device)
     if lacking := model.lacks("any_sentence"):
         raise InputError(f"{ref}: {lacking}")
-    control, about = control_of(ref, model)
+    control, said = control_of(ref, model)
     reading = _Reading(model, control, found, examples)
     for number, some in enumerate(_parts(found)):
         if progress is not None:
@@ -128,7 +127,7 @@ def study(
     made = Study(
         checkpoint=ref.name, weights=weights, edits=ref.edits, corpus=found.name,
         corpus_digest=found.digest, source=found.source, n_sentences=found.n_sentences,
-        n_words=found.n_words, n_documents=len(found.documents), control=about,
+        n_words=found.n_words, n_documents=len(found.documents), control=said, key=key,
         roles=reading.roles, heads=reading.heads, **_gather(reading, parts),
     )  # fmt: skip
     made.save(out)
@@ -190,7 +189,7 @@ class _Reading:
         self.model, self.control, self.corpus = model, control, corpus
         self.roles: tuple[Role, ...] = roles_of(corpus)
         self._numbers = {role.name: number for number, role in enumerate(self.roles)}
-        (target,) = self._targets(["a"])
+        (target,) = targets_of(model, ["a"])
         probe = _traces(model, ["a"], [target])[0]
         if probe is None:
             raise InputError(f"{model.name} makes nothing of 'a'")
@@ -285,21 +284,11 @@ class _Reading:
                   if each is not None]  # fmt: skip
         return words.queries, keys.astype(np.uint16), *bytes_
 
-    def _targets(self, texts: Sequence[str]) -> list[Sequence[int] | None]:
-        """Return greedy translations as token ids, () for a model that writes none; see `_each`."""
-        model: Any = self.model
-        alone = isinstance(model, StackModel) and model.config.task == "translate"
-        if alone or len(model.kinds) > 1:
-            return _each(
-                lambda some: [each.ids or None for each in model.translate(some, 1)], texts
-            )
-        return [()] * len(texts)
-
     def _traced(
         self, sentences: Sequence[Sentence]
     ) -> Iterator[tuple[Sentence, Trace | None, Trace | None]]:
         """Yield each sentence with its traces by the model and its control, None without."""
-        targets = self._targets([sentence.text for sentence in sentences])
+        targets = targets_of(self.model, [sentence.text for sentence in sentences])
         for start in range(0, len(sentences), BATCH):
             some, given = sentences[start : start + BATCH], targets[start : start + BATCH]
             texts = [each.text for each in some]
@@ -307,6 +296,14 @@ class _Reading:
                 some, _traces(self.model, texts, given), _traces(self.control, texts, given),
                 strict=True,
             )  # fmt: skip
+
+
+def targets_of(model: Any, texts: Sequence[str]) -> list[Sequence[int] | None]:
+    """Return greedy translations as token ids, () for a model that writes none; see `_each`."""
+    alone = isinstance(model, StackModel) and model.config.task == "translate"
+    if alone or len(model.kinds) > 1:
+        return _each(lambda some: [each.ids or None for each in model.translate(some, 1)], texts)
+    return [()] * len(texts)
 
 
 def _each(call: Callable[[Sequence[Any]], Sequence[Any]], items: Sequence[Any]) -> list[Any]:
@@ -354,7 +351,7 @@ def _gather(reading: _Reading, parts: Path) -> dict[str, Any]:
                     getattr(tally, name)[:] += arrays[f"{kind}.{name}"]
                 for name, words in json.loads(str(arrays[f"{kind}.words"])).items():
                     tally.words[name].update(words)
-    found = [_scored(reading.roles, tally) for tally in tallies.values()]
+    found = [statistics.scored(reading.roles, tally) for tally in tallies.values()]
     scores = {name: np.concatenate([each[name] for each in found], axis=1) for name in found[0]}
     scores["p"] = statistics.holm(scores["p"])
     scores["named"] = (scores["low"] > scores["bar"]) & (scores["p"] < ALPHA)
@@ -366,44 +363,6 @@ def _gather(reading: _Reading, parts: Path) -> dict[str, Any]:
         "sentences": tuple(kept),
         "looks": {kind: _looks(kind, reading, kept, files) for kind in reading.kinds},
     }
-
-
-def _scored(roles: Sequence[Role], tally: Tally) -> Arrays:
-    """Return the scores [R, N] of one kind by name, p without correction."""
-    shape = tally.hits.shape  # [D, R, N]
-    pairs = tally.pairs.astype(np.float64)[:, :, None]  # [D, R, 1]
-    total = pairs.sum(0)  # [R, 1]
-    offsets = tally.offsets.sum(0).argmax(-1)[:, None]  # [R, 1]
-    beaten = np.take_along_axis(tally.offsets, offsets[None], 2)  # [D, R, 1]
-    plain = np.array([role.needs == "text" for role in roles])[:, None]  # [R, 1]
-    words = np.array([[max(tally.words[role.name].values(), default=0)] for role in roles])
-    with np.errstate(divide="ignore", invalid="ignore"):
-        random = tally.random.max(1, keepdims=True) / total
-        found: Arrays = {
-            "score": tally.hits.sum(0) / total,
-            "random": random,
-            "offset_score": np.where(plain, np.nan, beaten.sum(0) / total),
-            "word_score": np.where(plain, np.nan, words / total),
-            "blind": np.where(plain, np.nan, tally.blind / total),
-        }
-    # What most trials of random weights do as well is nothing that a head has learned.
-    half = np.where(plain, np.where(random > 0.5, 1.0, 0.5), np.nan)
-    found["bar"] = np.fmax.reduce([np.broadcast_to(each, shape[1:]) for each in
-                                   (half, *(found[name] for name in list(found)[1:]))])  # fmt: skip
-    differences = tally.hits - np.where(plain, pairs / 2, beaten)
-    flat = shape[0], -1
-    low, high = statistics.bootstrap(
-        tally.hits.astype(np.float64).reshape(flat), np.broadcast_to(pairs, shape).reshape(flat)
-    )
-    p = statistics.paired_p(np.where(pairs > 0, differences, np.nan).reshape(flat))
-    found |= {name: each.reshape(shape[1:]) for name, each in
-              (("low", low), ("high", high), ("p", p))}  # fmt: skip
-    few = total < MIN_PAIRS
-    found = {name: np.where(few, np.nan, np.broadcast_to(each, shape[1:]))
-             for name, each in found.items()}  # fmt: skip
-    for name, each in (("pairs", total), ("offset", np.where(plain, 0, offsets - MAX_OFFSET))):
-        found[name] = np.broadcast_to(np.where(few, 0, each), shape[1:]).astype(np.int32)
-    return found
 
 
 def _looks(

@@ -15,9 +15,14 @@ so the document, not the pair, is what is drawn at random:
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from transformer.study.records import Role
+from transformer.study.roles import MAX_OFFSET, MIN_PAIRS, Tally
 
 Numbers = NDArray[np.float64]
 
@@ -88,3 +93,41 @@ def holm(p: Numbers) -> Numbers:
     factors = np.arange(len(order), 0, -1)
     adjusted.flat[order] = np.minimum(np.maximum.accumulate(p.flat[order] * factors), 1)
     return adjusted
+
+
+def scored(roles: Sequence[Role], tally: Tally) -> dict[str, NDArray[Any]]:
+    """Return the scores [R, N] of one kind by name, p without correction."""
+    shape = tally.hits.shape  # [D, R, N]
+    pairs = tally.pairs.astype(np.float64)[:, :, None]  # [D, R, 1]
+    total = pairs.sum(0)  # [R, 1]
+    offsets = tally.offsets.sum(0).argmax(-1)[:, None]  # [R, 1]
+    beaten = np.take_along_axis(tally.offsets, offsets[None], 2)  # [D, R, 1]
+    plain = np.array([role.needs == "text" for role in roles])[:, None]  # [R, 1]
+    words = np.array([[max(tally.words[role.name].values(), default=0)] for role in roles])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        random = tally.random.max(1, keepdims=True) / total
+        found = {
+            "score": tally.hits.sum(0) / total,
+            "random": random,
+            "offset_score": np.where(plain, np.nan, beaten.sum(0) / total),
+            "word_score": np.where(plain, np.nan, words / total),
+            "blind": np.where(plain, np.nan, tally.blind / total),
+        }
+    # What most trials of random weights do as well is nothing that a head has learned.
+    half = np.where(plain, np.where(random > 0.5, 1.0, 0.5), np.nan)
+    found["bar"] = np.fmax.reduce([np.broadcast_to(each, shape[1:]) for each in
+                                   (half, *(found[name] for name in list(found)[1:]))])  # fmt: skip
+    differences = tally.hits - np.where(plain, pairs / 2, beaten)
+    flat = shape[0], -1
+    low, high = bootstrap(
+        tally.hits.astype(np.float64).reshape(flat), np.broadcast_to(pairs, shape).reshape(flat)
+    )
+    p = paired_p(np.where(pairs > 0, differences, np.nan).reshape(flat))
+    found |= {name: each.reshape(shape[1:]) for name, each in
+              (("low", low), ("high", high), ("p", p))}  # fmt: skip
+    few = total < MIN_PAIRS
+    found = {name: np.where(few, np.nan, np.broadcast_to(each, shape[1:]))
+             for name, each in found.items()}  # fmt: skip
+    for name, each in (("pairs", total), ("offset", np.where(plain, 0, offsets - MAX_OFFSET))):
+        found[name] = np.broadcast_to(np.where(few, 0, each), shape[1:]).astype(np.int32)
+    return found

@@ -13,14 +13,18 @@ def test_a_study_is_made_and_printed(
     command: Command, tmp_path: Path, tiny_checkpoint: Path
 ) -> None:
     corpus = write_corpus(tmp_path / "rules.conllu")
-    asked = ["study", tiny_checkpoint, "--corpus", corpus, "--sentences", 80, "--quiet"]
-    ran = command(*asked, "--out", tmp_path / "out", "--examples", 5, "--edit", "off encoder.1.1")
+    asked = ["study", tiny_checkpoint, "--corpus", corpus, "--sentences", 40, "--quiet",
+             "--out", tmp_path / "out", "--edit", "off encoder.1.1", "--examples"]  # fmt: skip
+    ran = command(*asked, 5)
     folder, *lines = ran.out.splitlines()
     assert (ran.status, folder) == (0, str(tmp_path / "out"))
     said = "\n".join(lines)
     assert "## tiny, edited: off encoder.1.1\n" in said and "determiner to noun" in said
-    assert "80 sentences (12 documents) of rules; control: random weights" in said
+    assert "40 sentences (12 documents) of rules; control: random weights" in said
     assert len(Study.load(folder).sentences) == 5
+    assert command(*asked, 5).out.startswith(f"{folder}: finished before")
+    assert command(*asked, 4).out.startswith(f"{folder}\n\n## tiny")
+    assert len(Study.load(folder).sentences) == 4
 
 
 def test_plain_text_gives_the_roles_without_annotation(

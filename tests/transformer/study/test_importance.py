@@ -65,7 +65,7 @@ def loss(model: Model, factors: dict[tuple[AttentionKind, int, int], float]) -> 
     for (kind, layer, head), factor in factors.items():
         tables[kind][layer, head] = factor
     precise = deepcopy(model.model).double()
-    for text in readings(model, ENGLISH[:3], GERMAN[:3]):
+    for text in chain.from_iterable(readings(model, ENGLISH[:3], GERMAN[:3])):
         logits = precise(
             torch.tensor([text.src_ids], dtype=torch.long), torch.tensor([text.tgt_ids]),
             hooks=HeadGates(**tables),
@@ -102,7 +102,7 @@ def test_a_removal_is_a_pass_without_the_head(model: Model) -> None:
     pad = model.model.config.pad_id
     counts = [
         sum(each != pad for each in text.predicted_ids)
-        for text in readings(model, ENGLISH[:3], GERMAN[:3])
+        for text in chain.from_iterable(readings(model, ENGLISH[:3], GERMAN[:3]))
     ]
     before = np.dot(loss(model, {}), counts)
     for head in heads_of(model.model)[::2]:
@@ -137,7 +137,7 @@ def test_the_order_takes_every_head_once_and_the_least_harmful_first(model: Mode
         gates = HeadGates.of(model.config, {head: 0.0})
         sums.append(sum(
             float(predicted(model.model, text, gates, excluded=banned(model)).sum())
-            for text in readings(model, ENGLISH[:3], GERMAN[:3])
+            for text in chain.from_iterable(readings(model, ENGLISH[:3], GERMAN[:3]))
         ))  # fmt: skip
     assert first == heads[int(np.argmax(sums))]
 
@@ -157,7 +157,6 @@ def test_bleu_is_lost_by_translating_without_the_head(tiny_translator: Translato
         ENGLISH,
         GERMAN,
         wanted=["bleu"],
-        bleu=measure,
         report=lambda *step: seen.append(step),
     )
     whole = bleu(tiny_translator)
@@ -192,7 +191,7 @@ def test_every_token_of_a_text_is_predicted_once(
 ) -> None:
     model = StackModel(*random_stack(task, tiny_config, tiny_tokenizer), device="cpu", name=task)
     pad, bos, eos = 0, 1, 2
-    texts = readings(model, [ENGLISH[0]], [GERMAN[0]])
+    (texts,) = readings(model, [ENGLISH[0]], [GERMAN[0]])
     right = [[each for each in text.predicted_ids if each != pad] for text in texts]
     source = list(tiny_tokenizer.tokenize(ENGLISH[0]).ids)
     if task == "fill":
