@@ -17,6 +17,7 @@ def train(
     data: Data,
     out: Annotated[Path, "DIR", "folder of the run"],
     resume: Annotated[bool, "continue a run that was stopped"] = False,
+    tensorboard: Annotated[bool, "also write TensorBoard events"] = False,
     device: Device = "auto",
     download: Annotated[bool, "download corpora that --data lacks"] = False,
     quiet: Quiet = False,
@@ -35,7 +36,7 @@ def train(
         if started is not None:
             run.train(
                 started, data, folder, device=device, resume=resume, download=download,
-                show_progress=not quiet,
+                tensorboard=tensorboard, show_progress=not quiet,
             )  # fmt: skip
         elif leads and not folder.exists():
             from transformer.evaluation.measure import Measuring

@@ -29,6 +29,7 @@ def train(
     resume: bool = False,
     download: bool = False,
     device: str = "auto",
+    tensorboard: bool = False,
     show_progress: bool = True,
 ) -> Path:
     """Run a recipe on the text under `data`, write a checkpoint to `out`, and return that.
@@ -36,7 +37,7 @@ def train(
     Args:
         resume: continue the run in `out`, or start one if there is none.
         download: first fetch the corpora that `data` lacks (see `transformer.training.download`).
-        device: "auto", "cpu" or "cuda".
+        device: "auto", "cpu" or "cuda".  tensorboard: also write events for TensorBoard.
 
     Raises: `ConfigError` if `out` holds a run of another recipe or text, `DataError` if text is
         missing, `InputError` if the device is not available, `TrainingError` if the loss diverges.
@@ -60,7 +61,7 @@ def train(
             trainer.start_from(Path(recipe.training.init))
         try:
             with repeatable(device):
-                return trainer.run(show_progress=show_progress)
+                return trainer.run(show_progress=show_progress, tensorboard=tensorboard)
         except KeyboardInterrupt:
             log.warning("stopped at update %d; --resume continues", trainer.progress.update)
             raise

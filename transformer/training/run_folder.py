@@ -6,6 +6,7 @@
     metrics.jsonl     a line per logged update and per epoch
     epochs/           weights after each of the last epochs, for averaging
     snapshots/        weights on the way, in half precision, named by their updates
+    tensorboard/      events, on request
 
 and, at the end, the checkpoint (see `transformer.checkpoint.folder`). Files are written
 atomically: each is renamed from a temporary name once it is on disk.

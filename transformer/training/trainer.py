@@ -6,6 +6,7 @@ run resumed on the same machine with as many threads gives bitwise the same resu
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import logging
 import math
@@ -103,7 +104,7 @@ class Trainer:
                 n_pairs - n_kept, n_pairs, limit - 1,
             )  # fmt: skip
 
-    def run(self, *, show_progress: bool = True) -> Path:
+    def run(self, *, show_progress: bool = True, tensorboard: bool = False) -> Path:
         """Train to the end of the recipe and write the checkpoint. Returns its folder."""
         n_updates, shown = self.n_updates, show_progress and self.world.leads
         if self.settings.compile:
@@ -111,13 +112,14 @@ class Trainer:
         if self.world.size > 1:
             ids = [self.world.local_rank] if self.device.type == "cuda" else None
             self.objective = DistributedDataParallel(self.objective, device_ids=ids)
+        board = self._board() if tensorboard and self.world.leads else None
         bar = tqdm(
             total=n_updates, initial=self.progress.update, unit="update", dynamic_ncols=True,
             disable=not shown,
         )  # fmt: skip
-        with bar:
+        with bar, contextlib.closing(board) if board else contextlib.nullcontext():
             while self.progress.epoch < self.settings.epochs and not self._done:
-                self._epoch(n_updates, bar)
+                self._epoch(n_updates, bar, board)
         return self.finish()
 
     def _try_out(self, objective: nn.Module) -> None:
@@ -160,7 +162,7 @@ class Trainer:
             epoch=epoch,
         )
 
-    def _epoch(self, n_updates: int, bar: tqdm[Any]) -> None:
+    def _epoch(self, n_updates: int, bar: tqdm[Any], board: Any) -> None:
         progress = self.progress
         batches = self._batches(progress.epoch)
         started, seconds, tokens = time.monotonic(), progress.seconds, progress.tokens
@@ -198,7 +200,7 @@ class Trainer:
                 mean = progress.nll / progress.n_tokens
                 progress.nll, progress.n_tokens = 0.0, 0
                 values = {"loss": loss, "nll": mean, "lr": rate, "tokens_per_second": speed}
-                self._log("update", values)
+                self._log("update", values, board)
             if keeps and self.world.leads:
                 self.folder.save_snapshot(self.model, progress.update)
             if saves:
@@ -208,7 +210,7 @@ class Trainer:
             if self.world.leads:
                 self.folder.save_epoch(self.model, progress.epoch, self.settings.average)
                 values = {"val_nll": self.validate()} if self._val[0] else {}
-                self._log("epoch", values)
+                self._log("epoch", values, board)
         self._save_state()
 
     def update(self, rows: NDArray[np.int64], rate: float) -> tuple[float, float, int]:
@@ -338,9 +340,12 @@ class Trainer:
         if self.world.leads:
             self.folder.save_state(self.model, self.optimizer, self.progress)
 
-    def _log(self, kind: str, values: dict[str, float]) -> None:
+    def _log(self, kind: str, values: dict[str, float], board: Any) -> None:
         if self.world.leads:
             self.folder.log(kind, self.progress, values)
+        if board:
+            for name, value in values.items():
+                board.add_scalar(name, value, self.progress.update)
 
     def _autocast(self) -> torch.autocast:
         return torch.autocast(self.device.type, torch.bfloat16, enabled=self.bfloat16)
@@ -350,6 +355,17 @@ class Trainer:
         if self.device.type == "cuda":  # from pinned memory, copies do not wait
             parts = [each.pin_memory() for each in parts]
         return [each.to(self.device, non_blocking=True) for each in parts]
+
+    def _board(self) -> Any:
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError:
+            raise ConfigError(
+                "TensorBoard is not installed: `pip install tensorboard` or omit --tensorboard"
+            ) from None
+        # Removes events after the update at which a run resumes, to avoid duplicates.
+        where = str(self.folder.path / "tensorboard")
+        return SummaryWriter(where, purge_step=self.progress.update + 1)
 
 
 def snapshot_updates(count: int, first: int, last: int) -> set[int]:

@@ -8,6 +8,7 @@ import os
 import resource
 import shutil
 import signal
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -40,10 +41,10 @@ from transformer.training.trainer import (
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory, one_thread: None) -> Path:
-    """A run of three epochs with snapshots."""
+    """A run of three epochs with snapshots and a log for TensorBoard."""
     data = parallel_text(tmp_path_factory.mktemp("run") / "data")
     path, out = recipe(data, "snapshots = 5", epochs=3), data.parent / "out"
-    assert run(path, out) == out
+    assert run(path, out, tensorboard=True) == out
     return out
 
 
@@ -55,7 +56,7 @@ def test_a_run_leaves_a_checkpoint_the_mean_of_its_last_epochs(finished: Path) -
     assert about["val_nll"] == pytest.approx(last["val_nll"], abs=0.2)
     assert {file.name for file in finished.iterdir()} == {
         "config.json", "epochs", "metrics.json", "metrics.jsonl", "model.safetensors",
-        "recipe.json", "snapshots", "state.pt", "tokenizer.model",
+        "recipe.json", "snapshots", "state.pt", "tensorboard", "tokenizer.model",
     }  # fmt: skip
     files = sorted((finished / "epochs").iterdir())
     assert [file.name for file in files] == ["0002.safetensors", "0003.safetensors"]
@@ -64,6 +65,22 @@ def test_a_run_leaves_a_checkpoint_the_mean_of_its_last_epochs(finished: Path) -
         torch.testing.assert_close(tensor, (second[name] + third[name]) / 2, atol=1e-7, rtol=1e-6)
     state = torch.load(finished / "state.pt", weights_only=True)["model"]
     assert torch.equal(state["src_embedding.weight"], third["src_embedding.weight"])
+
+
+def test_tensorboard_on_request(
+    finished: Path, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    event_accumulator = pytest.importorskip(
+        "tensorboard.backend.event_processing.event_accumulator"
+    )
+    events = event_accumulator.EventAccumulator(str(finished / "tensorboard"))
+    events.Reload()
+    assert [event.step for event in events.Scalars("val_nll")] == [
+        line["update"] for line in log_lines(finished) if line["kind"] == "epoch"
+    ]
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    with pytest.raises(ConfigError, match="pip install tensorboard"):
+        run(recipe(data), tmp_path / "out", tensorboard=True)
 
 
 def test_training_learns_until_a_loss_is_no_number(data: Path, tmp_path: Path) -> None:
