@@ -4,8 +4,6 @@ import math
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 from transformer.checkpoint.weights import about_stored
 from transformer.config import DISTANCE_BUCKETS, ModelConfig, PositionLayout
@@ -17,7 +15,6 @@ from transformer.positions import (
     angular_frequencies,
     distance_buckets,
     make_positions,
-    shift_matrix,
     sinusoidal,
 )
 
@@ -37,20 +34,6 @@ def test_is_the_papers_formula_for_even_widths_in_both_layouts() -> None:
             assert table[pos, 2 * i + 1].item() == pytest.approx(math.cos(angle), abs=1e-6)
     interleaved, joined = (sinusoidal(7, 12, layout=layout) for layout in LAYOUTS)
     assert torch.equal(torch.cat([interleaved[:, 0::2], interleaved[:, 1::2]], dim=1), joined)
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-@given(
-    pos=st.integers(-1000, 100_000), k=st.integers(-5_000, 5_000), half=st.integers(1, 16)
-)  # fmt: skip
-def test_a_shift_is_a_matrix(layout: PositionLayout, pos: int, k: int, half: int) -> None:
-    """PE(pos + k) = M_k PE(pos), for any pos."""
-    here = sinusoidal(1, 2 * half, start=pos, layout=layout)[0].double()
-    there = sinusoidal(1, 2 * half, start=pos + k, layout=layout)[0].double()
-    matrix = shift_matrix(k, 2 * half, layout=layout)
-    torch.testing.assert_close(matrix @ here, there, atol=1e-6, rtol=0)
-    undone = shift_matrix(-k, 2 * half, layout=layout) @ matrix
-    torch.testing.assert_close(undone, torch.eye(2 * half, dtype=torch.float64))
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

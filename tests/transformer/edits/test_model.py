@@ -3,16 +3,15 @@
 import pytest
 import torch
 
-from tests.tiny_models import SENTENCES, random_model
+from tests.tiny_models import random_model
 from tests.transformer.edits.plain import PlainEdits
 from tests.transformer.test_model import CONFIGS, SRC, TGT
-from transformer.edits.language import VERBS, parse_edit
+from transformer.edits.language import VERBS
 from transformer.edits.means import head_means
 from transformer.edits.model import edited
 from transformer.errors import InputError
 from transformer.hooks import Record, Site, matching
 from transformer.model import Transformer
-from transformer.translator import Translator
 
 CLOSE = {"atol": 2e-5, "rtol": 2e-4}
 #: Pairs without padding, of unequal lengths.
@@ -79,13 +78,3 @@ def test_an_edited_model_shares_what_is_not_edited(model: Transformer) -> None:
         own = sum(each.numel() for each in other.parameters() if each.data_ptr() not in shared)
         assert own < 0.5 * model.n_parameters
     assert all(torch.equal(each, before[name]) for name, each in model.state_dict().items())
-
-
-def test_edits_of_a_translator_add_up(tiny_translator: Translator) -> None:
-    one = tiny_translator.edited("mean cross.1.2", sentences=SENTENCES[:4])
-    two = one.edited("off cross.1.1")
-    assert two.edits == (parse_edit("off cross.1.1"), parse_edit("mean cross.1.2"))
-    assert two.forcing_gap(two.trace(SENTENCES[0])) < 1e-5
-    assert not tiny_translator.edits and tiny_translator.model is not two.model
-    with pytest.raises(InputError, match="cross has layers 1 to 3"):
-        two.edited("off cross.4")

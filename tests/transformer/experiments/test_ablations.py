@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from tests.transformer.conftest import Command
+from tests.transformer.damage import edit
 from transformer.errors import InputError
 from transformer.experiments import ablation_runs
 from transformer.experiments.ablation_summary import LEVEL, caveats, outside, student, table
@@ -81,24 +82,18 @@ def test_a_row_is_trained_scored_and_resumed(
     assert run.measured["model"] and digest.startswith(run.measured["model"])
     assert run.measured["setting"] == "beam 4, alpha 0.6" and run.measured["date"] > "2026"
     assert not (folder / "state.pt").exists() and (folder / "model.safetensors").exists()
-    # The stored row can be recomputed from the run's files.
-    again = ablation_runs.make(
-        variation("layers-1"), 3, data, out, start=SMALL, device="cpu", show_progress=False
-    )
-    assert again == run
+
+    def again(bfloat16: bool) -> Run:
+        """The stored row recomputed from the run's files, trained in a precision."""
+        edit("metrics.json", "training", bfloat16=bfloat16)(folder)
+        return ablation_runs.make(
+            variation("layers-1"), 3, data, out, start=SMALL, device="cpu", show_progress=False
+        )
+
     # What is stored is the precision of the training, not that of this machine.
-    metrics = json.loads((folder / "metrics.json").read_text())
-    metrics["training"]["bfloat16"] = not metrics["training"]["bfloat16"]
-    (folder / "metrics.json").write_text(json.dumps(metrics))
-    other = ablation_runs.make(
-        variation("layers-1"), 3, data, out, start=SMALL, device="cpu", show_progress=False
-    )
-    assert {other.precision, run.precision} == {"float32", "bfloat16"}
-    metrics["training"]["bfloat16"] = not metrics["training"]["bfloat16"]
-    (folder / "metrics.json").write_text(json.dumps(metrics))
-    ablation_runs.make(
-        variation("layers-1"), 3, data, out, start=SMALL, device="cpu", show_progress=False
-    )
+    halves = run.precision == "bfloat16"
+    assert {again(not halves).precision, run.precision} == {"float32", "bfloat16"}
+    assert again(halves) == run
     file.unlink()
     ran = command(*asked)
     assert (ran.status, ran.err) == (0, ""), "finished runs are gathered, not trained"

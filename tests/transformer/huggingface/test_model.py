@@ -404,21 +404,25 @@ def test_decoding_that_no_search_accepts_is_refused_at_once(
     assert said in str(inspect_entry(folder).error)
 
 
-def test_a_model_of_two_others(made: dict[str, Pair], tmp_path: Path) -> None:
-    """An encoder and a decoder from two models: BERT to BERT."""
-    folder = made["bert"].folder
-    encoder = transformers.BertConfig.from_pretrained(folder)
-    decoder = transformers.BertConfig.from_pretrained(
-        folder, is_decoder=True, add_cross_attention=True, num_hidden_layers=2
+def two_berts(bert: Pair, folder: Path, sizes: tuple[int, int] = (0, 0)) -> None:
+    """Write a model with an encoder and a decoder of BERT, whose vocabularies differ by `sizes`."""
+    as_decoder = {"is_decoder": True, "add_cross_attention": True, "num_hidden_layers": 2}
+    encoder, decoder = (
+        transformers.BertConfig.from_pretrained(bert.folder, vocab_size=len(bert.cut) + n, **more)
+        for n, more in zip(sizes, ({}, as_decoder), strict=True)
     )
     config = transformers.EncoderDecoderConfig.from_encoder_decoder_configs(encoder, decoder)
     config.decoder_start_token_id, config.pad_token_id, config.eos_token_id = 2, 0, 3
-    transformers.EncoderDecoderModel(config).save_pretrained(tmp_path / "both")
-    made["bert"].cut.save_pretrained(tmp_path / "both")
-    trace = HuggingFaceModel.load(tmp_path / "both", "cpu").trace(SENTENCE, "A dog runs.")
+    transformers.EncoderDecoderModel(config).save_pretrained(folder)
+    bert.cut.save_pretrained(folder)
+
+
+def test_a_model_of_two_others(made: dict[str, Pair], tmp_path: Path) -> None:
+    two_berts(made["bert"], tmp_path)
+    trace = HuggingFaceModel.load(tmp_path, "cpu").trace(SENTENCE, "A dog runs.")
     assert [trace.attention(kind).shape[0] for kind in ATTENTION_KINDS] == [3, 2, 2]
     assert trace.predicted_tokens[-1] == "[SEP]"
-    assert "two vocabularies have one size" in inspect_entry(tmp_path / "both").about
+    assert "two vocabularies have one size" in inspect_entry(tmp_path).about
 
 
 @pytest.mark.parametrize("sizes", [(0, -23), (0, 40), (-23, 0), (40, 0)])
@@ -426,19 +430,9 @@ def test_a_tokenizer_that_fits_one_side(
     made: dict[str, Pair], sizes: tuple[int, int], tmp_path: Path
 ) -> None:
     """Ids of a side without a table are named by their number, or the model is refused."""
-    folder = made["bert"].folder
-    n_pieces = len(made["bert"].cut)
-    encoder, decoder = (
-        transformers.BertConfig.from_pretrained(folder, vocab_size=n_pieces + more, **extra)
-        for more, extra in zip(sizes, ({}, {"is_decoder": True}), strict=True)
-    )
-    decoder.add_cross_attention = True
-    config = transformers.EncoderDecoderConfig.from_encoder_decoder_configs(encoder, decoder)
-    config.decoder_start_token_id, config.pad_token_id, config.eos_token_id = 2, 0, 3
-    transformers.EncoderDecoderModel(config).save_pretrained(tmp_path)
-    made["bert"].cut.save_pretrained(tmp_path)
+    two_berts(made["bert"], tmp_path, sizes)
     if sizes[0]:
-        reason = f"but the model's source vocabulary has {n_pieces + sizes[0]}"
+        reason = f"but the model's source vocabulary has {len(made['bert'].cut) + sizes[0]}"
         with pytest.raises(CheckpointError, match=reason):
             HuggingFaceModel.load(tmp_path, "cpu")
         return
@@ -448,7 +442,7 @@ def test_a_tokenizer_that_fits_one_side(
     assert trace.src_tokens[:2] == ("[CLS]", "▁The")
     numbers = [token.removeprefix("▁") for token in trace.predicted_tokens]
     assert numbers == [f"<{index}>" for index in trace.predicted_ids]
-    assert trace.text == " ".join(f"<{index}>" for index in trace.predicted_ids)
+    assert trace.text == " ".join(numbers)
     assert "decoder's tokens are numbers" in str(ours.lacks("vocabulary"))
     with pytest.raises(InputError, match="has no table"):
         ours.trace(SENTENCE, "A dog runs.")

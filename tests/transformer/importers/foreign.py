@@ -139,7 +139,7 @@ def fairseq(folder: Path, shape: str, seed: int = 0, **changes: Any) -> Referenc
         dict(state), heads=heads, depths=depths, names=names,
         positions=_fairseq_positions(state, width),
         scale=1.0 if values["no_scale_embedding"] else math.sqrt(width), pre=pre,
-        activation=values["activation_fn"], eps=1e-5, pad=1, start=2,
+        activation=values["activation_fn"], eps=1e-5, pad=1,
     )  # fmt: skip
     if stored == "old":
         _number_norms(state, values)
@@ -304,7 +304,7 @@ def joeynmt(folder: Path, shape: str, seed: int = 0, **changes: Any) -> Referenc
     reference = Reference(
         dict(state), heads=values["heads"], depths=values["depths"], names=JOEYNMT_NAMES,
         positions=positions, scale=math.sqrt(width) if values["scale"] else 1.0, pre=pre,
-        activation=values["activation"], eps=1e-6, pad=special["pad_id"], start=special["bos_id"],
+        activation=values["activation"], eps=1e-6, pad=special["pad_id"],
     )  # fmt: skip
     for stack in ("encoder", "decoder"):
         state[f"{stack}.pe.pe"] = positions(stack, 300)[None]
