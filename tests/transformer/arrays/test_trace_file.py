@@ -139,16 +139,10 @@ def test_one_stack_is_causal_where_nothing_looks_ahead() -> None:
 @pytest.mark.parametrize(
     ("tokens", "expected", "special"),
     [
-        (("▁a", "b"), ("▁a", "b"), ()),
         (("[CLS]", "play", "##ing", "[SEP]"), ("[CLS]", "▁play", "ing", "[SEP]"), (0, 3)),
-        (("<s>", "A", "dog", "</s>"), ("<s>", "▁A", "▁dog", "</s>"), (0, 3)),
         (("<|endoftext|>", "A", "Ġdog"), ("<|endoftext|>", "A", "▁dog"), (0,)),
-        (("##", "<b>"), ("▁##", "▁<b>"), ()),
-        (("Ġcaf", "Ã©", "Ċ"), ("▁caf", "é", "<0x0A>"), ()),
         (("__de__", "play@@", "ing", "dogs"), ("__de__", "▁play", "ing", "▁dogs"), (0,)),
         (("play", "ing</w>", "dogs</w>", "</s>"), ("▁play", "ing", "▁dogs", "</s>"), (3,)),
-        (("Hello", "￭,", "dog￭", "s"), ("▁Hello", ",", "▁dog", "s"), ()),
-        (("the▁", "do", "gs▁"), ("▁the", "▁do", "gs"), ()),
     ],
 )
 def test_words_begin_where_other_tokenizers_say(
