@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 import pytest
 import torch
 
+from tests.tiny_models import CONFIGS, random_model
 from transformer.__main__ import main
+from transformer.model import Transformer
 
 
 class Ran(NamedTuple):
@@ -50,6 +52,12 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="session", params=CONFIGS)
+def model(request: pytest.FixtureRequest) -> Transformer:
+    """Random models of every shape; do not change them."""
+    return random_model(CONFIGS[request.param], seed=4)
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.transformer.test_model import CONFIGS
+from tests.tiny_models import CONFIGS
 from transformer.config import MAX_PARAMETERS, PRESETS, ConfigError, ModelConfig, preset
 from transformer.model import Transformer
 

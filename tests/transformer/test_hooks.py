@@ -8,8 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.tiny_models import random_model
-from tests.transformer.test_model import CONFIGS, SRC, TGT
+from tests.tiny_models import CONFIGS, SRC, TGT, random_model
 from transformer.errors import InputError
 from transformer.hooks import (
     Chain,
@@ -28,11 +27,6 @@ from transformer.model import Transformer
 from transformer.types import ATTENTION_KINDS, AttentionKind
 
 CLOSE = {"atol": 1e-5, "rtol": 1e-4}
-
-
-@pytest.fixture(params=CONFIGS)
-def model(request: pytest.FixtureRequest) -> Transformer:
-    return random_model(CONFIGS[request.param], seed=4)
 
 
 def hidden(model: Transformer, hooks: Hook | None) -> Tensor:

@@ -9,45 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from tests.tiny_models import random_model
+from tests.tiny_models import CONFIGS, SRC, TGT
 from transformer.config import ModelConfig
 from transformer.kv_cache import KVCache
 from transformer.model import Transformer
-
-#: Unequal depths, head counts other than 8, d_k and d_v of their own, every option used once.
-CONFIGS = {
-    "post-norm": ModelConfig(
-        vocab_size=30, d_model=24, n_heads=3, d_k=6, d_v=10, d_ff=40,
-        n_encoder_layers=2, n_decoder_layers=3,
-    ),
-    "pre-norm, learned positions": ModelConfig(
-        vocab_size=30, d_model=15, n_heads=3, d_ff=20, n_encoder_layers=3, n_decoder_layers=2,
-        norm="pre", positions="learned", max_positions=40, tie_embeddings="none",
-        attention_bias=True, activation="gelu", output_bias=True,
-    ),
-    "two vocabularies, one head": ModelConfig(
-        vocab_size=25, tgt_vocab_size=30, d_model=10, n_heads=1, d_k=16, d_ff=20,
-        n_encoder_layers=1, n_decoder_layers=2, tie_embeddings="decoder",
-        position_layout="concatenated", scale_embedding=False, activation="silu",
-    ),
-    "relative positions": ModelConfig(
-        vocab_size=30, d_model=24, n_heads=3, n_decoder_heads=4, d_ff=20, positions="relative",
-        n_encoder_layers=2, n_decoder_layers=3, norm="pre", max_positions=7,
-    ),
-    "a decoder of its own shape": ModelConfig(
-        vocab_size=30, d_model=20, n_heads=5, n_decoder_heads=2, d_ff=12, decoder_d_ff=28,
-        n_encoder_layers=2, n_decoder_layers=1, attention_bias=True,
-    ),
-}  # fmt: skip
-
-#: Sources of 6 and 4 tokens, targets of 5 and 3, padded with 0.
-SRC = torch.tensor([[5, 9, 7, 12, 21, 2], [14, 8, 8, 2, 0, 0]])
-TGT = torch.tensor([[1, 6, 11, 28, 9], [1, 17, 4, 0, 0]])
-
-
-@pytest.fixture(scope="module", params=CONFIGS)
-def model(request: pytest.FixtureRequest) -> Transformer:
-    return random_model(CONFIGS[request.param], seed=4)
 
 
 def everything(model: Transformer, src: Tensor, tgt: Tensor) -> dict[str, Tensor]:

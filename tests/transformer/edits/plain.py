@@ -140,18 +140,31 @@ class PlainEdits(Hooks):
 
 
 class PlainSteps:
-    """A step function that reads everything again at every step, one source in every row.
+    """The plainest step function: every prefix is read again from its start, alone."""
 
-    A search sees no later tokens, so `no mask` changes nothing in it.
-    """
-
-    def __init__(self, hooks: PlainEdits, src: Sequence[int]) -> None:
-        self.hooks, self.src = hooks, src
-        self.hooks.edits = tuple(edit for edit in hooks.edits if edit.verb != "no mask")
-        self.rows: list[list[int]] = [[]]
+    def __init__(
+        self, model: Transformer, src: Sequence[Sequence[int]], hooks: Hooks | None = None
+    ) -> None:
+        self.model, self.hooks = model, hooks
+        self.src = [torch.tensor([ids]) for ids in src]
+        self.rows: list[tuple[int, list[int]]] = [(at, []) for at in range(len(src))]
 
     def __call__(self, tokens: Sequence[int], parents: Sequence[int] | None) -> StepOutput:
-        self.rows = [self.rows[at] for at in parents] if parents is not None else self.rows
-        self.rows = [[*row, token] for row, token in zip(self.rows, tokens, strict=True)]
-        src = torch.tensor([self.src] * len(self.rows))
-        return StepOutput(self.hooks.model(src, torch.tensor(self.rows), self.hooks)[:, -1])
+        if parents is not None:
+            self.rows = [self.rows[parent] for parent in parents]
+        self.rows = [
+            (sentence, [*prefix, token])
+            for (sentence, prefix), token in zip(self.rows, tokens, strict=True)
+        ]
+        logits, own, cross = [], [], []
+        width = max(src.size(1) for src in self.src)
+        for sentence, prefix in self.rows:
+            encoded = self.model.encode(self.src[sentence], hooks=self.hooks)
+            decoded = self.model.decode(
+                torch.tensor([prefix]), encoded, need_weights=True, hooks=self.hooks
+            )
+            logits.append(self.model.logits(decoded.hidden[0, -1]))
+            own.append(decoded.self_attention[:, 0, :, -1])  # [Ld, H, t]
+            seen = decoded.cross_attention[:, 0, :, -1]
+            cross.append(torch.nn.functional.pad(seen, (0, width - seen.size(-1))))
+        return StepOutput(torch.stack(logits), torch.stack(own, 1), torch.stack(cross, 1))

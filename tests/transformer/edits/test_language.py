@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from tests.transformer.test_model import CONFIGS
+from tests.tiny_models import CONFIGS
 from transformer.edits.language import (
     VERBS,
     Edit,

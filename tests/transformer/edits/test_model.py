@@ -3,9 +3,8 @@
 import pytest
 import torch
 
-from tests.tiny_models import random_model
+from tests.tiny_models import SRC, TGT
 from tests.transformer.edits.plain import PlainEdits
-from tests.transformer.test_model import CONFIGS, SRC, TGT
 from transformer.edits.language import VERBS
 from transformer.edits.means import head_means
 from transformer.edits.model import edited
@@ -16,11 +15,6 @@ from transformer.model import Transformer
 CLOSE = {"atol": 2e-5, "rtol": 2e-4}
 #: Pairs without padding, of unequal lengths.
 PAIRS = [([5, 9, 7, 12, 21, 2], [1, 6, 11]), ([14, 8, 2], [1, 17, 4, 9])]
-
-
-@pytest.fixture(params=CONFIGS)
-def model(request: pytest.FixtureRequest) -> Transformer:
-    return random_model(CONFIGS[request.param], seed=4)
 
 
 @pytest.mark.parametrize("edits", [

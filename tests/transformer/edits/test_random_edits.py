@@ -10,12 +10,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.tiny_models import random_model
+from tests.tiny_models import CONFIGS, random_model
 from tests.transformer.edits.plain import PlainEdits, PlainSteps
 from tests.transformer.edits.test_model import PAIRS
 from tests.transformer.importers.foreign import MODELS
 from tests.transformer.importers.test_formats import MARIAN
-from tests.transformer.test_model import CONFIGS
 from transformer.config import ModelConfig
 from transformer.edits.language import KINDS, VERBS, Edit, parse_edits
 from transformer.edits.means import head_means
@@ -87,9 +86,13 @@ def edits_of(draw: st.DrawFn, config: ModelConfig) -> tuple[Edit, ...]:
 def plainly(
     other: Translator, original: Translator, src: Sequence[int], means: Means, settings: Any
 ) -> Found:
-    """Search with the original under hooks, everything read again at every step."""
+    """Search with the original under hooks, everything read again at every step.
+
+    A search sees no later tokens, so `no mask` changes nothing in it.
+    """
     request = other._request(settings["beam_size"], None, settings["options"])
-    steps = PlainSteps(PlainEdits(original.model, other.edits, means), src)
+    edits = [edit for edit in other.edits if edit.verb != "no mask"]
+    steps = PlainSteps(original.model, [src], PlainEdits(original.model, edits, means))
     limit = min(other.max_tokens, settings["options"]["max_length"])
     return search(steps, [limit], request.settings)[0]
 

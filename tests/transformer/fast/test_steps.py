@@ -1,20 +1,19 @@
 """The model as a step function: a cache changes nothing, whatever rows are moved or dropped."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
 
-from tests.transformer.test_model import CONFIGS as OTHERS
+from tests.tiny_models import CONFIGS as OTHERS
+from tests.transformer.edits.plain import PlainSteps
 from transformer.config import ModelConfig
 from transformer.execution import CachedSteps
 from transformer.fast.packed import PackedDecoder, PackedEncoder
 from transformer.fast.steps import PackedSteps
 from transformer.model import Encoded, Transformer
-from transformer.search.beam import Found, StepOutput, search
+from transformer.search.beam import Found, search
 from transformer.search.rules import SearchSettings
 
 CONFIGS = {
@@ -57,33 +56,6 @@ def model(request: pytest.FixtureRequest) -> Transformer:
     return varied_model(CONFIGS[request.param], SEEDS[request.param])
 
 
-class Uncached:
-    """The plainest step function: every prefix is read again from its start, alone."""
-
-    def __init__(self, model: Transformer, src: Tensor) -> None:
-        self.model = model
-        self.rows = [(sentence, ()) for sentence in range(len(src))]
-        self.src = [row[row != 0][None] for row in src]
-
-    def __call__(self, tokens: Sequence[int], parents: Sequence[int] | None) -> StepOutput:
-        if parents is not None:
-            self.rows = [self.rows[parent] for parent in parents]
-        self.rows = [
-            (sentence, (*prefix, token))
-            for (sentence, prefix), token in zip(self.rows, tokens, strict=True)
-        ]
-        logits, own, cross = [], [], []
-        width = max(src.size(1) for src in self.src)
-        for sentence, prefix in self.rows:
-            encoded = self.model.encode(self.src[sentence])
-            decoded = self.model.decode(torch.tensor([prefix]), encoded, need_weights=True)
-            logits.append(self.model.logits(decoded.hidden[0, -1]))
-            own.append(decoded.self_attention[:, 0, :, -1])  # [Ld, H, t]
-            seen = decoded.cross_attention[:, 0, :, -1]
-            cross.append(torch.nn.functional.pad(seen, (0, width - seen.size(-1))))
-        return StepOutput(torch.stack(logits), torch.stack(own, 1), torch.stack(cross, 1))
-
-
 def find(step: object, settings: SearchSettings, n: int = 4, **options: object) -> list[Found]:
     with torch.inference_mode():
         return search(step, [12] * n, settings, src_lengths=LENGTHS[:n], **options)
@@ -118,7 +90,7 @@ CACHED = (CachedSteps, packed_steps)
 @pytest.mark.parametrize("n", [1, 4])
 def test_a_cache_equals_no_cache(model: Transformer, n: int, beam: int) -> None:
     settings = SearchSettings(beam_size=beam, suppressed=(0, 1, 3), record=True, top_k=5)
-    expected = find(Uncached(model, SOURCES[:n]), settings, n)
+    expected = find(PlainSteps(model, [row[row != 0].tolist() for row in SOURCES[:n]]), settings, n)
     assert n == 1 or len({len(found.steps) for found in expected}) > 1, "sentences should end apart"
     for steps in CACHED:
         assert_same(find(steps(model, encode(model, n), need_weights=True), settings, n), expected)

@@ -8,8 +8,7 @@ import pytest
 import torch
 
 from tests.factories import make_trace
-from tests.tiny_models import SENTENCES, random_model
-from tests.transformer.test_model import CONFIGS
+from tests.tiny_models import CONFIGS, SENTENCES, random_model
 from transformer.edits.language import parse_edit
 from transformer.edits.model import edited
 from transformer.model import Transformer
@@ -33,11 +32,6 @@ from transformer.trace.removals import (
 from transformer.translator import Translator
 
 SRC, TGT, NEXT = (5, 9, 7, 12, 21, 2), (1, 6, 11, 28), (6, 11, 28, 2)
-
-
-@pytest.fixture(params=CONFIGS)
-def model(request: pytest.FixtureRequest) -> Transformer:
-    return random_model(CONFIGS[request.param], seed=4)
 
 
 @pytest.fixture

@@ -8,8 +8,7 @@ import pytest
 import torch
 
 from tests.factories import make_trace
-from tests.tiny_models import random_model
-from tests.transformer.test_model import CONFIGS
+from tests.tiny_models import CONFIGS, random_model
 from transformer.config import ModelConfig
 from transformer.edits.model import edited
 from transformer.errors import InputError
