@@ -129,10 +129,12 @@ def _listing(name: str, endpoint: str | None) -> Any:
     def ask() -> None:
         text = bytearray()
         try:
-            headers, session = client.build_hf_headers(), client.get_session()
+            headers, session = _headers(), client.get_session()
             with session.stream("GET", url, headers=headers, timeout=TIMEOUT) as answer:
+                if answer.is_error:
+                    answer.close()  # the client would read its text to the end
                 client.hf_raise_for_status(answer)
-                for part in answer.iter_bytes():
+                for part in answer.iter_raw():  # unpacked, a few bytes could be gigabytes
                     text += part
                     if len(text) > MAX_LISTING or time.monotonic() > end:
                         raise ValueError("its list of files has no end")
@@ -207,7 +209,6 @@ def _download(model: HubModel, file: HubFile, path: Path, progress: Callable[[in
     """
     from huggingface_hub import hf_hub_url
     from huggingface_hub.file_download import http_get
-    from huggingface_hub.utils import build_hf_headers  # type: ignore[attr-defined]
 
     where = f"{model.name}/{file.name}"
     received, reporting = 0, False
@@ -231,12 +232,10 @@ def _download(model: HubModel, file: HubFile, path: Path, progress: Callable[[in
             reporting = False
 
     url = hf_hub_url(model.name, file.name, revision=model.revision, endpoint=_endpoint())
-    # A compressed response could not be resumed.
-    headers = build_hf_headers(headers={"Accept-Encoding": "identity"})
     try:
         with path.open("wb") as written:
             shown = cast(Any, Progress)
-            http_get(url, written, headers=headers, expected_size=file.size, tqdm_class=shown)
+            http_get(url, written, headers=_headers(), expected_size=file.size, tqdm_class=shown)
     except Exception as error:
         if reporting:  # the caller stops, or the file is too large
             raise
@@ -314,6 +313,17 @@ def _cached(name: str, files: Sequence[str]) -> Path | None:
         return Path(snapshot_download(name, allow_patterns=list(files), local_files_only=True))
     except Exception:  # noqa: BLE001 - no client, nothing there, or damaged: all the same
         return None
+
+
+def _headers() -> dict[str, str]:
+    """Return the headers of a request: a compressed answer could not be resumed, nor bounded."""
+    from huggingface_hub import constants, utils
+
+    constants.HF_HUB_DISABLE_TELEMETRY = True  # it fetches more, and tells what runs here
+    headers: dict[str, str] = cast(Any, utils).build_hf_headers(
+        headers={"Accept-Encoding": "identity"}
+    )
+    return headers
 
 
 def _endpoint() -> str | None:

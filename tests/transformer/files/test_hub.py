@@ -1,8 +1,10 @@
 """Models from the hub: a local hub, the real client, and possible failures."""
 
+import gzip
 import sys
 import tempfile
 import threading
+import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, suppress
 from http.server import BaseHTTPRequestHandler
@@ -61,6 +63,7 @@ def test_the_hub_is_asked_first_and_its_names_are_no_paths(site: Hub) -> None:
         site.listed[evil] = {"rfilename": evil, "size": 3, "blobId": "0" * 40}
     site.publish()
     names = {each.name for each in hub.look_up(NAME, ("*",)).files}
+    assert {path.partition("?")[0] for path in site.asked} == {f"/api/models/{NAME}"}
     assert "config.json" in names
     assert not any(name.startswith((".", "/", "c\0")) or "/" in name for name in names)
 
@@ -83,6 +86,25 @@ def test_a_list_of_files_ends(
     site.files[f"/api/models/{NAME}?blobs=true"] = endless
     with pytest.raises(CheckpointError, match=r"list of files (has no end|in 0 s)"):
         hub.look_up(NAME, FILES)
+
+
+@pytest.mark.parametrize("head", [b"404 No\r\n", b"200 OK\r\nContent-Encoding: gzip, gzip\r\n"])
+def test_a_list_that_grows_in_memory_is_not_read(head: bytes, site: Hub) -> None:
+    packed, left = gzip.compress(gzip.compress(bytes(10**8))), threading.Event()
+
+    def grows(handler: BaseHTTPRequestHandler) -> None:
+        handler.wfile.write(b"HTTP/1.0 " + head + b"\r\n")
+        with suppress(OSError):  # until the client has left
+            for _ in range(1 if b"gzip" in head else 10**5):
+                handler.wfile.write(packed)
+        left.set()
+
+    site.files[f"/api/models/{NAME}?blobs=true"] = grows
+    tracemalloc.start()
+    with pytest.raises(CheckpointError, match=r"invalid start byte|the hub answered 404"):
+        hub.look_up(NAME, FILES)
+    assert left.wait(30) and tracemalloc.get_traced_memory()[1] < 2 * 10**7
+    tracemalloc.stop()
 
 
 def test_a_model_is_fetched_and_imported(site: Hub, tmp_path: Path, command: Command) -> None:
