@@ -40,8 +40,9 @@ _KEPT = 5.0
 #: address. A widget without content takes 2 bytes, and 45 when it is parsed.
 MOST_BYTES = 300_000
 
-#: Widgets in a message; the fullest page has about 60.
-MOST_WIDGETS = 1_000
+#: Widgets in a message, of which the fullest page has about 60; characters of what a component
+#: reports, of which a list of all heads has the most. Three of them take 64 bytes when parsed.
+MOST_WIDGETS, MOST_REPORTED = 1_000, 20_000
 
 #: Frames from a browser a second, and at once: messages, their parts, and pings.
 RATE, BURST = 50.0, 200.0
@@ -162,7 +163,9 @@ class Line:
                 said = BackMsg.FromString(data)
             except DecodeError:
                 return await self._end(1002)
-            if len(said.rerun_script.widget_states.widgets) > MOST_WIDGETS:
+            widgets = said.rerun_script.widget_states.widgets
+            reports = (len(each.json_value or each.json_trigger_value) for each in widgets)
+            if len(widgets) > MOST_WIDGETS or max(reports, default=0) > MOST_REPORTED:
                 return await self._end(1009)
             kind = said.WhichOneof("type")
             if kind == "backend_operation_request":

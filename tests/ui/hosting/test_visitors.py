@@ -113,9 +113,14 @@ def test_only_what_the_app_answers_is_heard() -> None:
     on_a_line(scene)
 
 
+def widgets(*states: dict[str, Any]) -> bytes:
+    return message(rerun_script={"widget_states": {"widgets": states}})
+
+
 @pytest.mark.parametrize("bad", [
-    {"text": "hello"}, {"bytes": b"\xff"},
-    {"bytes": message(rerun_script={"widget_states": {"widgets": [{}] * (MOST_WIDGETS + 1)}})},
+    {"text": "hello"}, {"bytes": b"\xff"}, {"bytes": widgets(*[{}] * (MOST_WIDGETS + 1))},
+    {"bytes": widgets({}, {"json_value": "[]," * 7_000})},
+    {"bytes": widgets({"json_trigger_value": "{}," * 7_000}, {})},
 ])  # fmt: skip
 def test_a_bad_message_ends_the_line(bad: dict[str, Any]) -> None:
     async def scene(ends: Ends) -> None:
