@@ -16,8 +16,9 @@ from tests.browser.test_downloads import open_offline
 from tests.browser.waiting import SENTENCE, eventually, until_idle, until_passes, until_the_url_says
 from tests.browser.wire import Wire
 from tests.figures.exhibits import exhibit, hostile_panel
-from tests.servers import serving
+from tests.tiny_models import sentence_of
 from transformer.measures.heads import HOWS, widen
+from transformer.text.tokenizer import Tokenizer
 from transformer.trace.records import Trace
 from ui.attention.maps import KIND_TEXTS
 from ui.components.grid import Tab, grid_component, grid_sheet, shrink
@@ -118,25 +119,21 @@ def test_of_several_arrow_keys_the_last_wins(
     expect(page.get_by_role("gridcell", name="Layer 1, head 1:")).to_be_focused()
 
 
-def test_much_comes_kind_by_kind(wired: tuple[Page, Wire], tmp_path: Path, spare_port: int) -> None:
-    page, wire = wired
-    script = ["-m", "streamlit", "run", "tests/browser/grid_app.py"]
-    with serving(tmp_path / "log.txt", script, port=spare_port) as (address, _):
-        page.goto(address)
-        table = page.locator(".grid .table")
-        expect(table).to_have_attribute("aria-label", "Encoder")
-        wire.hold()
-        for name in ("Decoder", "Cross"):
-            page.get_by_role("radio", name=name).click()
-        expect(page.get_by_role("radio", name="Cross")).to_have_attribute("aria-checked", "true")
-        expect(page.locator(".stage[aria-busy=true]")).to_have_count(1)
-        expect(table).to_have_attribute("aria-label", "Encoder")
-        wire.release()
-        expect(table).to_have_attribute("aria-label", "Cross")
-        expect(page.locator(".stage[aria-busy=false]")).to_have_count(1)
-        expect(page.get_by_test_id("stCaptionContainer")).to_have_text("Cross")
-        until_passes(page, lambda: check_colours(page))
-        page.goto("about:blank")
+def test_much_comes_kind_by_kind(open_page: OpenGrid, tiny_tokenizer: Tokenizer) -> None:
+    long = sentence_of(tiny_tokenizer, 512)
+    page, wire = open_page(sentence=long, target=long, kind="encoder_self", layer="1", head="2")
+    shows(page, ENCODER, "Layer 1, head 2")
+    wire.hold()
+    for name in (DECODER, CROSS):
+        page.get_by_role("radio", name=name).click()
+    expect(page.get_by_role("radio", name=CROSS)).to_have_attribute("aria-checked", "true")
+    expect(page.locator(".stage[aria-busy=true]")).to_have_count(1)
+    table = page.locator(".grid .table")
+    expect(table).to_have_attribute("aria-label", waiting.starting_with(ENCODER))
+    wire.release()
+    shows(page, CROSS, "Layer 1, head 2")
+    expect(page.locator(".stage[aria-busy=false]")).to_have_count(1)
+    until_passes(page, lambda: check_colours(page))
 
 
 def check_colours(page: Page) -> None:
