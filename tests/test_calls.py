@@ -130,7 +130,14 @@ def test_the_program_of_a_figure_is_its_call(
     made = figure(name, choice, tiny_translator, trace, source)
     check_program(made)
     assert made.snippet.count(f"figure = headlight.{name}(") == 1
-    assert ("Checkpoint" in made.facts) == ("open_tracer(path_of" in made.snippet)
+    assert ("Checkpoint: tiny." in made.legend) == ("open_tracer(path_of" in made.snippet)
+    assert (f"Sentence: “{SENTENCE}” " in made.legend) == ("model.trace(" in made.snippet)
+    where = made.facts.get("Attention", made.title)
+    for part in choice.keys() & {"layer", "head"}:
+        assert f"{part} {choice[part] + 1}" in where
+    if choice.get("heads") == HEADS:
+        assert where in ("layer 1, head 3; layer 2, head 1", "maximum of heads 1.3, 2.1")
+    assert choice.get("display") != "grid" or where.startswith("all layers and heads")
     assert to_csv(made) and to_npz(made)
     assert all(view.message for view in made.views)
     assert to_html(made) == headlight.show(made).html if made.views else True

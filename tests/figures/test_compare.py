@@ -40,7 +40,7 @@ def figure(values: np.ndarray, title: str) -> Exhibit:
         snippet=f"import numpy as np\nweights = np.array({values.tolist()!r})\n"
         "rows = [weights[i] for i in range(len(weights))]\n"
         "total = np.array([row.sum() for row in rows])\n",
-        offline=Offline("lens", b"message"),
+        offline=Offline("lens", b"message"), facts={"Attention": "layer 2, head 3"},
     )  # fmt: skip
 
 
@@ -51,6 +51,7 @@ def test_two_figures_become_one_whose_program_makes_the_arrays_of_both() -> None
     )
     assert [part.title for part in both.parts] == ["A: weights", "B: weights"]
     assert [view.title for view in both.views] == ["A: one", "B: b"]
+    assert both.caption == "Who. A: one (layer 2, head 3); B: b (layer 2, head 3)."
     assert set(both.arrays) == {"weights_a", "total_a", "weights_b", "total_b"}
     found: dict[str, np.ndarray] = {}
     exec(compile(both.snippet, "snippet", "exec"), found)  # noqa: S102 - our own program

@@ -78,3 +78,11 @@ def test_a_head_is_drawn_over_keys_and_masked_ones_lack_logits(
     for line in logits.lines.values():
         np.testing.assert_array_equal(np.isnan(line), ~stages.mask)
     np.testing.assert_array_equal(weights.lines["not divided"], stages.unscaled.weights)
+
+
+def test_the_entropy_of_the_player_is_in_bits_as_on_screen(trace: Trace) -> None:
+    made = decoding(trace)
+    nats, bits = (part for part in made.parts if isinstance(part, Series))
+    assert (nats.y_title, bits.y_title) == ("nats", "bits")
+    np.testing.assert_allclose(bits.lines["entropy"], trace.entropy / np.log(2), rtol=1e-6)
+    np.testing.assert_allclose(made.arrays["entropy"], bits.lines["entropy"])
