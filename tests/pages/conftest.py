@@ -199,6 +199,12 @@ def recorded(monkeypatch: pytest.MonkeyPatch) -> Callable[[object, str], list[di
     return record
 
 
+@pytest.fixture(scope="session")
+def root(random_checkpoints: Path) -> Path:
+    """The folder of checkpoints; files have others."""
+    return random_checkpoints
+
+
 @pytest.fixture
 def forward_passes(recorded: Any) -> Callable[[], int]:
     """Count the calls of encoder and decoder, reference and fast, since the last count."""
@@ -215,13 +221,13 @@ def forward_passes(recorded: Any) -> Callable[[], int]:
 
 
 @pytest.fixture
-def run_app(monkeypatch: pytest.MonkeyPatch, random_checkpoints: Path) -> RunApp:
-    """Run the app once, with a query and a folder of checkpoints.
+def run_app(monkeypatch: pytest.MonkeyPatch, root: Path) -> RunApp:
+    """Run the app once, with a query, on a folder of checkpoints.
 
     The page is the first, or the one at the address `at`, as if opened by a link.
     """
 
-    def run(root: Path = random_checkpoints, at: str = "", **query: str) -> AppTest:
+    def run(root: Path = root, at: str = "", **query: str) -> AppTest:
         monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(root))
         monkeypatch.setenv("HEADLIGHT_IMPORT", "on")  # no token is needed
         app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=300)
@@ -237,7 +243,7 @@ def run_app(monkeypatch: pytest.MonkeyPatch, random_checkpoints: Path) -> RunApp
 
 @pytest.fixture
 def open_page(run_app: RunApp, request: pytest.FixtureRequest) -> RunApp:
-    """Open the page that the test's file is named after, on a sentence."""
+    """Open a page on a sentence: at an address, or the one that the test's file is named after."""
     page = request.path.stem.removeprefix("test_").removesuffix("_page")
     here = {"checkpoint": "alpha", "sentence": CAT}
-    return lambda *root, **query: run_app(*root, at=page, **{**here, **query})
+    return lambda at=page, **given: run_app(at=at, **{**here, **given})

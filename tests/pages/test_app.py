@@ -27,7 +27,9 @@ def test_no_checkpoint_at_all_is_a_state_of_its_own(run_app: RunApp, tmp_path: P
     app = run_app(root=tmp_path / "none")
     assert "No model" in app.header[0].value
     app.switch_page("pages/positions_page.py").run()
-    assert not app.header
+    assert not app.header and app.number_input(key="d_widget").value == 512
+    app.segmented_control(key="part_widget").set_value("model").run()
+    assert len(app.info) == 1
 
 
 def test_weights_that_break_after_the_list_was_made_are_named(
@@ -45,16 +47,6 @@ def test_weights_that_break_after_the_list_was_made_are_named(
     assert said.startswith("nan/model.safetensors: tensor") and "NaN" in said
     app.selectbox(key="checkpoint_box").set_value("other").run()
     assert not app.error and app.text
-
-
-def test_settings_survive_a_change_of_page(run_app: RunApp) -> None:
-    app = run_app(layer="2", head="3", beam="2", step="2")
-    before = view_of(app)
-    app.switch_page("pages/positions_page.py").run()
-    assert "step" not in app.query_params
-    app.switch_page("pages/translate_page.py").run()
-    assert view_of(app) == before
-    assert [app.query_params[name] for name in ("layer", "head", "step")] == ["2", "3", "2"]
 
 
 def test_decoding_has_defaults(run_app: RunApp, random_checkpoints: Path, tmp_path: Path) -> None:

@@ -23,9 +23,9 @@ from ui.work import progress
 
 
 @pytest.fixture(scope="module")
-def trace(random_checkpoints: Path) -> Trace:
+def trace(tiny_translator: Translator) -> Trace:
     """The expected trace: the same sentence, searched the same way."""
-    return Translator.load(random_checkpoints / "alpha", "cpu").trace(CAT)
+    return tiny_translator.trace(CAT)
 
 
 def name(app: AppTest) -> str:

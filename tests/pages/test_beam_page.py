@@ -1,7 +1,5 @@
 """The Beam search page shows what the search did, and the link holds the view."""
 
-from pathlib import Path
-
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -15,9 +13,9 @@ from ui.work.lru import Lru
 
 
 @pytest.fixture(scope="module")
-def tree(random_checkpoints: Path) -> Tree:
+def tree(tiny_translator: Translator) -> Tree:
     """The expected tree: the same sentence, searched the same way."""
-    return beam_tree(Translator.load(random_checkpoints / "alpha", "cpu").trace(CAT))
+    return beam_tree(tiny_translator.trace(CAT))
 
 
 def cells(app: AppTest) -> list[str]:

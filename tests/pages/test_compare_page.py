@@ -10,7 +10,7 @@ import pytest
 from safetensors.torch import load_file, save_file
 from streamlit.testing.v1 import AppTest
 
-from tests.pages.conftest import ROOT, RunApp
+from tests.pages.conftest import CAT, ROOT, RunApp
 from tests.pages.links import messages
 from tests.pages.links import messages_in as said
 from tests.tiny_models import uneven_model
@@ -24,7 +24,7 @@ from ui.compare.attention import DISPLAYS
 from ui.compare.sections import SECTIONS
 from ui.components.packing import Component
 
-SENTENCE, SHORT = "The cat sat on the mat.", "A dog runs."
+SHORT = "A dog runs."
 EXAMPLE = "The animal didn't cross the street because it was too tired."
 HOSTILE = "<script>x</script> **b** :red[x] שלום"
 SHIPPED = ROOT / "checkpoints"
@@ -57,16 +57,9 @@ def few_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def open_page(run_app: RunApp, root: Path) -> RunApp:
-    return lambda **query: run_app(
-        root, at="compare", **{"checkpoint": "alpha", "sentence": SENTENCE, **query}
-    )
-
-
-@pytest.fixture
-def open_shipped(run_app: RunApp) -> RunApp:
+def open_shipped(open_page: RunApp) -> RunApp:
     start = {"checkpoint": EN_DE, "sentence": SHORT, "beam": "2"}
-    return lambda **query: run_app(SHIPPED, at="compare", **{**start, **query})
+    return lambda at="compare", **given: open_page(at, root=SHIPPED, **{**start, **given})
 
 
 def turn_to(app: AppTest, topic: str, control: str = "topic") -> None:
@@ -82,7 +75,7 @@ def trace_of(name: str, **given: Any) -> Any:
 def test_it_opens_with_another_checkpoint_beside_the_first(open_page: RunApp, root: Path) -> None:
     app = open_page(scored="on")
     assert app.selectbox(key="other_widget").value == "beta"
-    trace = Translator.load(root / "alpha", "cpu").trace(SENTENCE)
+    trace = Translator.load(root / "alpha", "cpu").trace(CAT)
     assert [each.value for each in app.main.text].count(trace.text or "(empty)") == 2
     assert f"score {trace.score:.3f}".replace("-", "−") in said(app)
 
@@ -97,7 +90,7 @@ def test_it_keeps_the_sentence(run_app: RunApp, random_checkpoints: Path, tmp_pa
 
 @pytest.mark.parametrize(("query", "second"), [
     ({"other": "alpha", "kind": "cross"}, ""),
-    ({"pairing": "sentences", "kind": "decoder_self"}, SENTENCE),  # no example
+    ({"pairing": "sentences", "kind": "decoder_self"}, CAT),  # no example
     ({"pairing": "sentences", "kind": "encoder_self", "units": "words", "sentence": EXAMPLE},
      EXAMPLE.replace("tired", "wide")),
 ])  # fmt: skip
@@ -151,8 +144,8 @@ def test_a_translation_is_followed_so_that_rows_line_up(open_page: RunApp, root:
     assert "have no partner" in said(app) and "Switch on" in said(app)
     app.toggle(key="follow_widget").set_value(True).run()
     assert app.query_params["follow"] == "on"
-    left = Translator.load(root / "alpha", "cpu").trace(SENTENCE)
-    right = Translator.load(root / "other", "cpu").trace(SENTENCE, target=left.text)
+    left = Translator.load(root / "alpha", "cpu").trace(CAT)
+    right = Translator.load(root / "other", "cpu").trace(CAT, target=left.text)
     means = [each.cross.mean(axis=(0, 1), dtype="f8").astype("f4") for each in (left, right)]
     assert f"**{divergence(*means).mean():.3f} bits**" in said(app)
 
@@ -174,8 +167,8 @@ def test_heads_are_matched_and_a_pair_is_chosen(open_page: RunApp) -> None:
 def test_numbers_are_those_of_both_models(open_page: RunApp, root: Path) -> None:
     app = open_page(other="other", topic="numbers")
     left, right = (Translator.load(root / name, "cpu") for name in ("alpha", "other"))
-    own, there = left.trace(SENTENCE), right.trace(SENTENCE)
-    followed = right.trace(SENTENCE, target=own.text)
+    own, there = left.trace(CAT), right.trace(CAT)
+    followed = right.trace(CAT, target=own.text)
     shown = app.main.table[0].value
     for column, row, trace in (("by A", 0, own), ("by B", 0, followed), ("by B", 1, there)):
         number = shown[column].iloc[row].split(" ")[0].replace("−", "-")
@@ -267,12 +260,12 @@ def test_layers_and_heads_of_b_are_as_in_a_until_they_are_chosen(open_shipped: R
     assert "layer=1&head=7" in query[1] and f"checkpoint={EN_FR}" in query[1]
 
 
-def test_positions_are_of_each_page_or_subtracted(open_shipped: RunApp, run_app: RunApp) -> None:
+def test_positions_are_of_each_page_or_subtracted(open_shipped: RunApp) -> None:
     assert "both add exactly the same" in said(open_shipped(topic="positions", other=EN_FR))
     beside = open_shipped(topic="positions", other="reverse-toy", positions="20")
     assert "256 and 64 numbers" in said(beside)
     chart = beside.main.get("plotly_chart")[1]
-    alone = run_app(SHIPPED, at="positions", checkpoint="reverse-toy", positions="20")
+    alone = open_shipped("positions", checkpoint="reverse-toy", positions="20")
     one, other = (
         json.loads(each.proto.spec)["data"][0]["z"]
         for each in (chart, alone.main.get("plotly_chart")[0])
@@ -320,14 +313,12 @@ def numbers(message: tuple[dict[str, Any], bytes]) -> tuple[dict[str, Any], byte
 
 
 @pytest.mark.parametrize("page", SAME)
-def test_a_side_shows_the_numbers_of_its_own_page(run_app: RunApp, page: str) -> None:
+def test_a_side_shows_the_numbers_of_its_own_page(open_shipped: RunApp, page: str) -> None:
     component, settings = SAME[page]
     section = next(section for section in SECTIONS if section.page == page)
     # Both sides of Compare decode alike; alone, each checkpoint has defaults of its own.
-    shared = {"sentence": SHORT, "beam": "2", "alpha": "0.6", **settings}
-    beside = run_app(
-        SHIPPED, at="compare", checkpoint=EN_DE, other=CAPTIONS, topic=section.name, **shared
-    )
+    shared = {"alpha": "0.6", **settings}
+    beside = open_shipped(other=CAPTIONS, topic=section.name, **shared)
     sides = messages(beside, component)
     for letter, name, shown in zip("AB", (EN_DE, CAPTIONS), sides, strict=True):
         more = {}
@@ -336,7 +327,7 @@ def test_a_side_shows_the_numbers_of_its_own_page(run_app: RunApp, page: str) ->
         elif page == "tokens" and letter == "B":
             shown[0]["choice"] = 7  # B follows a piece of its own, none here
         at = "" if page == "translate" else page
-        alone = run_app(SHIPPED, at=at, checkpoint=name, **shared, **more)
+        alone = open_shipped(at, checkpoint=name, **shared, **more)
         assert numbers(shown) == numbers(messages(alone, component)[0])
 
 

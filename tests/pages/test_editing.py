@@ -11,9 +11,8 @@ from streamlit.delta_generator import DeltaGenerator
 from streamlit.testing.v1 import AppTest
 
 from figures.labels import signed
-from tests.pages.conftest import RunApp
-from tests.pages.links import ask, messages, press, trace_of
-from tests.pages.links import said as said_of
+from tests.pages.conftest import CAT, RunApp
+from tests.pages.links import ask, messages, messages_in, press, trace_of
 from tests.pages.test_translate import translation
 from tests.tiny_models import uneven_model
 from transformer.catalogue import resolve
@@ -28,21 +27,6 @@ from transformer.translator import Translator
 from ui.removals.pruning import in_words
 from ui.removals.views import in_sum
 
-CAT = "The cat sat on the mat."
-
-
-@pytest.fixture
-def open_page(run_app: RunApp, random_checkpoints: Path) -> RunApp:
-    def opened(at: str = "", **query: str) -> AppTest:
-        given = {"checkpoint": "alpha", "sentence": CAT} | query
-        return run_app(random_checkpoints, at=at, **given)
-
-    return opened
-
-
-def said(app: AppTest) -> str:
-    return said_of(app).replace("\\", "")
-
 
 def edits(app: AppTest) -> str | None:
     found = app.query_params.get("edit")
@@ -50,47 +34,44 @@ def edits(app: AppTest) -> str | None:
 
 
 def test_a_link_opens_the_edited_model_and_undo_takes_the_last_edit_back(
-    open_page: RunApp, random_checkpoints: Path
+    open_page: RunApp, tiny_translator: Translator
 ) -> None:
-    app = open_page(edit="off cross;no positions")
-    whole = Translator.load(random_checkpoints / "alpha", "cpu")
-    assert "**Edited:** cross-attention off; no positions in the model" in said(app)
+    app, whole = open_page("", edit="off cross;no positions"), tiny_translator
+    assert "**Edited:** cross-attention off; no positions in the model" in messages_in(app)
     assert translation(app) == whole.edited("off cross", "no positions").trace(CAT).text
     press(app, "undo_edit")
-    assert edits(app) == "off cross" and "no positions" not in said(app)
+    assert edits(app) == "off cross" and "no positions" not in messages_in(app)
     assert translation(app) == whole.edited("off cross").trace(CAT).text
     press(app, "clear_edits")
-    assert edits(app) is None and "Edited" not in said(app)
+    assert edits(app) is None and "Edited" not in messages_in(app)
     assert translation(app) == whole.trace(CAT).text
 
 
 def test_edits_that_a_model_cannot_take_are_left_out_with_a_line(open_page: RunApp) -> None:
-    app = open_page(edit="off cross.1;off cross.99;<b>fly</b>")
+    app = open_page("", edit="off cross.1;off cross.99;<b>fly</b>")
     (toast,) = app.toast
     assert "cross has layers 1 to" in toast.value and toast.value.endswith(". And 1 other.")
     assert edits(app) == "off cross.1"
 
 
 def test_a_model_takes_mean_where_it_has_means(
-    run_app: RunApp, random_checkpoints: Path, tmp_path: Path
+    open_page: RunApp, tiny_checkpoint: Path, tmp_path: Path
 ) -> None:
-    folder = Path(shutil.copytree(random_checkpoints / "alpha", tmp_path / "alpha"))
-    given = {"checkpoint": "alpha", "sentence": CAT, "edit": "mean cross;off cross.1.1"}
-    app = run_app(tmp_path, **given)
-    (toast,) = app.toast
-    assert "`python -m transformer means alpha --data DIR` writes them" in toast.value.replace(
-        "\\", ""
-    )
+    folder = Path(shutil.copytree(tiny_checkpoint, tmp_path / "alpha"))
+    edit = "mean cross;off cross.1.1"
+    app = open_page("", root=tmp_path, edit=edit)
+    said = app.toast[0].value.replace("\\", "")
+    assert "`python -m transformer means alpha --data DIR` writes them" in said
     assert edits(app) == "off cross.1.1"
     model = Translator.load(folder, "cpu")
     write_means(resolve(folder), head_means(model.model, [([5, 9, 2], [1, 6])]), "a text", 1)
-    app = run_app(tmp_path, **given)
-    assert not app.toast and edits(app) == given["edit"]
-    assert translation(app) == model.edited(given["edit"]).trace(CAT).text
+    app = open_page("", root=tmp_path, edit=edit)
+    assert not app.toast and edits(app) == edit
+    assert translation(app) == model.edited(edit).trace(CAT).text
 
 
 def test_a_typed_edit_and_a_bad_one(open_page: RunApp) -> None:
-    app = open_page()
+    app = open_page("")
     app.text_input(key="edit_box").set_value("off cross.1").run()
     assert edits(app) == "off cross.1" and app.text_input(key="edit_box").value == ""
     app.text_input(key="edit_box").set_value("scale cross.1 9").run()
@@ -168,10 +149,9 @@ def test_restore_all_brings_heads_back_whatever_took_them_out(open_page: RunApp)
 @pytest.mark.parametrize("page", ["attention", "compare", "removals"])
 @pytest.mark.parametrize("edit", ["scale encoder.1.1 0.9", "off cross; no positions encoder"])
 def test_old_and_new_stand_side_by_side(
-    open_page: RunApp, random_checkpoints: Path, page: str, edit: str
+    open_page: RunApp, tiny_translator: Translator, page: str, edit: str
 ) -> None:
-    app = open_page(page, edit=edit)
-    whole = Translator.load(random_checkpoints / "alpha", "cpu")
+    app, whole = open_page(page, edit=edit), tiny_translator
     other = whole.edited(edit)
     old, new = whole.trace(CAT), other.trace(CAT)
     forced = [each.trace(CAT, old.predicted_ids).log_probs for each in (whole, other)]
@@ -184,10 +164,10 @@ def test_old_and_new_stand_side_by_side(
     digits, less = 1 if abs(total) >= 0.095 else 2, "less" if total < 0 else "more"
     change = f"{abs(total):.{digits}f} nats {less} likely"
     if old.text == new.text:
-        assert not differs and f"The same words, {change}." in said(app)
+        assert not differs and f"The same words, {change}." in messages_in(app)
     else:
-        assert f"The translations diverge at word {differs[0] + 1}: *" in said(app)
-        assert f"The original’s words are {change}." in said(app)
+        assert f"The translations diverge at word {differs[0] + 1}: *" in messages_in(app)
+        assert f"The original’s words are {change}." in messages_in(app)
 
 
 def test_a_word_is_hidden_whole_from_the_decoder_and_the_encoder(open_page: RunApp) -> None:
@@ -242,17 +222,17 @@ def test_an_edge_between_words_is_cut_between_all_their_tokens(open_page: RunApp
 
 
 def test_edits_stay_with_page_sentence_and_model_where_it_can_take_them(
-    run_app: RunApp, random_checkpoints: Path, tiny_tokenizer: Tokenizer, tmp_path: Path
+    open_page: RunApp, tiny_checkpoint: Path, tiny_tokenizer: Tokenizer, tmp_path: Path
 ) -> None:
     for name in ("alpha", "beta"):
-        shutil.copytree(random_checkpoints / name, tmp_path / name)
+        shutil.copytree(tiny_checkpoint, tmp_path / name)
     save_checkpoint(tmp_path / "flat", uneven_model(tiny_tokenizer), tiny_tokenizer)
     given = "off encoder.2.1, off cross.1.1; cut cross k2"
-    app = run_app(tmp_path, at="attention", checkpoint="alpha", sentence=CAT, edit=given)
+    app = open_page("attention", root=tmp_path, edit=given)
     app.segmented_control(key="door_entry").set_value("Inside a head").run()
     assert edits(app) == given
     ask(app, "A dog runs.")
-    assert edits(app) == given and "encoder" in said(app)
+    assert edits(app) == given and "encoder" in messages_in(app)
     app.selectbox(key="checkpoint_box").set_value("beta").run()
     assert edits(app) == given and not app.toast
     app.selectbox(key="checkpoint_box").set_value("flat").run()
@@ -280,20 +260,19 @@ def test_a_switch_costs_the_new_translation_and_one_pass(
 
 
 def test_heads_off_says_what_a_translation_needs(
-    open_page: RunApp, random_checkpoints: Path
+    open_page: RunApp, tiny_translator: Translator
 ) -> None:
-    app = open_page("removals")
-    whole = Translator.load(random_checkpoints / "alpha", "cpu")
+    app, whole = open_page("removals"), tiny_translator
     found = needs(whole.model, whole.trace(CAT))
     heads = {kind: each.sum(-1) for kind, each in found.heads.items()}
     kind = min(heads, key=lambda each: heads[each].min())
     layer, head = np.unravel_index(heads[kind].argmin(), heads[kind].shape)
     first = Head(kind, int(layer), int(head)).off
-    text = said(app)
+    text = messages_in(app)
     assert f"**{first.place}** (log-probability {signed(heads[kind].min())} nats)" in text
     press(app, f"needs {first}")
     assert edits(app) == str(first)
-    assert f"**Edited:** {first.words}" in said(app)
+    assert f"**Edited:** {first.words}" in messages_in(app)
     assert trace_of(app).text == whole.edited(str(first)).trace(CAT).text
     app.selectbox(key="needs_of").set_value(2).run()
     assert app.query_params["step"] in ("3", ["3"])
@@ -324,11 +303,10 @@ def test_a_part_that_is_chosen_in_a_figure_is_taken_out(
 
 
 def test_several_edits_against_the_sum_of_their_parts(
-    open_page: RunApp, random_checkpoints: Path
+    open_page: RunApp, tiny_translator: Translator
 ) -> None:
     chosen = ("off cross.1.1", "skip decoder.2", "cut cross k2")
-    app = open_page("removals", edit="; ".join(chosen))
-    whole = Translator.load(random_checkpoints / "alpha", "cpu")
+    app, whole = open_page("removals", edit="; ".join(chosen)), tiny_translator
     trace = whole.trace(CAT)
 
     def change(*names: str) -> float:
@@ -337,25 +315,24 @@ def test_several_edits_against_the_sum_of_their_parts(
 
     alone = [change(each) for each in chosen]
     expected = f"in sum by {signed(sum(alone))}; together by {signed(change(*chosen))}"
-    assert expected in said(app)
+    assert expected in messages_in(app)
     assert in_sum([-5.0, -6.0], -20.0).endswith("together they are needed more than alone.")
     assert in_sum([-1.0, -2.0], -1.1).endswith("the others are needed less.")
     assert in_sum([-1.0, 0.2], -0.8).endswith("hardly depend on each other.")
 
 
 def test_heads_are_pruned_and_the_model_opened_at_a_point(
-    open_page: RunApp, random_checkpoints: Path
+    open_page: RunApp, tiny_translator: Translator
 ) -> None:
-    app = open_page("removals", edit="off cross.1.1")
-    whole = Translator.load(random_checkpoints / "alpha", "cpu")
-    *_, made = prune(whole, own_translation(whole, whole.trace(CAT)))
+    app, whole = open_page("removals", sentence="A dog.", edit="off cross.1.1"), tiny_translator
+    *_, made = prune(whole, own_translation(whole, whole.trace("A dog.")))
     press(app, "prune")
-    assert in_words(made) in said(app)
+    assert in_words(made) in messages_in(app)
     assert "prune" not in {each.key for each in app.button}  # nothing is left to do
     mark = made.marks[3]
     press(app, f"left_{mark}")
     opened = edits_off(made.order[:mark], made.heads)
-    assert edits(app) == ", ".join(map(str, opened)) and in_words(made) in said(app)
+    assert edits(app) == ", ".join(map(str, opened)) and in_words(made) in messages_in(app)
 
 
 def test_the_toy_says_what_no_positions_does(run_app: RunApp) -> None:
@@ -363,6 +340,6 @@ def test_the_toy_says_what_no_positions_does(run_app: RunApp) -> None:
         Path("checkpoints"), at="removals", checkpoint="reverse-toy", sentence="stream",
         edit="no positions",
     )  # fmt: skip
-    text = said(app)
+    text = messages_in(app)
     assert "in reverse are **maerts**: with all parts 6 of 6 stand in their place" in text
     assert "cannot know their order" in text

@@ -5,25 +5,30 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.forks import ROOT
-from tests.pages.conftest import RunApp
+from tests.pages.conftest import CAT, RunApp
 from tests.pages.links import press
 from transformer.one_stack.files import MASK
 from transformer.one_stack.tracer import StackModel
 from ui.core.examples import examples_for
 
-TEXT = "The cat sat on the mat."
 SHIPPED = ROOT / "checkpoints"
+
+
+@pytest.fixture(scope="session")
+def root(family: Path) -> Path:
+    return family
 
 
 def charts(app: AppTest) -> list[Any]:
     return list(app.main.get("vega_lite_chart"))
 
 
-def test_beside_a_translator_the_page_shows_a_member(run_app: RunApp, family: Path) -> None:
-    app = run_app(family, at="family", checkpoint="two", sentence=TEXT)
+def test_beside_a_translator_the_page_shows_a_member(open_page: RunApp, root: Path) -> None:
+    app = open_page(checkpoint="two")
     assert len(charts(app)) == 2
     assert app.button_group(key="member_widget").value == "writer"
     assert any(each.label == "Draw one" for each in app.button)
@@ -33,20 +38,20 @@ def test_beside_a_translator_the_page_shows_a_member(run_app: RunApp, family: Pa
     assert any(each.label == "Hide a word" for each in app.button)
 
 
-def test_hidden_words_and_their_candidates(run_app: RunApp, family: Path) -> None:
+def test_hidden_words_and_their_candidates(open_page: RunApp, root: Path) -> None:
     sentence = f"The {MASK} sat on the mat."
-    app = run_app(family, at="family", checkpoint="reader", sentence=sentence)
-    model = StackModel.load(family / "reader", "cpu")
+    app = open_page(checkpoint="reader", sentence=sentence)
+    model = StackModel.load(root / "reader", "cpu")
     guesses = model.guesses(model.trace(sentence))
     assert len(guesses) == 1 and len(charts(app)) == 1
     best = guesses[0].tokens[0].replace("\u2581", "_")
     assert any(best in str(each.proto) for each in charts(app))
 
 
-def test_it_goes_on_and_draws(run_app: RunApp, family: Path) -> None:
-    app = run_app(family, at="family", checkpoint="writer", sentence=TEXT, more="5")
-    model = StackModel.load(family / "writer", "cpu")
-    longer = model.trace(TEXT.rstrip("."), new_tokens=5)
+def test_it_goes_on_and_draws(open_page: RunApp, root: Path) -> None:
+    app = open_page(checkpoint="writer", more="5")
+    model = StackModel.load(root / "writer", "cpu")
+    longer = model.trace(CAT.rstrip("."), new_tokens=5)
     options = app.selectbox(key="family_place_box").options
     assert len(options) == len(longer.predicted_ids)
     assert not any("</s>" in each.value for each in app.markdown)
@@ -55,8 +60,8 @@ def test_it_goes_on_and_draws(run_app: RunApp, family: Path) -> None:
     assert app.query_params["seed"] == "1"
 
 
-def test_one_stack_beside_two(run_app: RunApp, family: Path) -> None:
-    app = run_app(family, at="family", part="stacks", checkpoint="two", sentence=TEXT)
+def test_one_stack_beside_two(open_page: RunApp, root: Path) -> None:
+    app = open_page(part="stacks", checkpoint="two")
     assert app.selectbox(key="family_layer_one_box").value == 2
     assert app.selectbox(key="family_head_one_box").value == 2
     assert any("aligns words: its links agree by 70.0%" in each.value for each in app.caption)
@@ -65,7 +70,7 @@ def test_one_stack_beside_two(run_app: RunApp, family: Path) -> None:
 
 
 def test_no_head_of_a_model_that_does_not_beat_the_diagonal_is_called_an_aligner(
-    run_app: RunApp, family: Path, tmp_path: Path
+    open_page: RunApp, family: Path, tmp_path: Path
 ) -> None:
     shutil.copytree(family, tmp_path / "family")
     file = tmp_path / "family" / "one" / "metrics.json"
@@ -73,35 +78,33 @@ def test_no_head_of_a_model_that_does_not_beat_the_diagonal_is_called_an_aligner
     metrics["alignment"]["reading"][0][1] = 0.45  # within the interval of the guess
     metrics["alignment"]["predicting"][2][2] = 0.46
     file.write_text(json.dumps(metrics))
-    app = run_app(tmp_path / "family", at="family", part="stacks", checkpoint="two", sentence=TEXT)
+    app = open_page(root=tmp_path / "family", part="stacks", checkpoint="two")
     said = " ".join(each.value for each in (*app.caption, *app.markdown))
     assert "does what cross-attention does" not in said
     assert "No head aligns words better than a guess: layer 1, head 2 comes nearest" in said
     assert app.selectbox(key="family_head_one_box").value == 1
     del metrics["alignment"]["diagonal"]  # a record without the guess claims nothing
     file.write_text(json.dumps(metrics))
-    app = run_app(tmp_path / "family", at="family", part="stacks", checkpoint="two", sentence=TEXT)
+    app = open_page(root=tmp_path / "family", part="stacks", checkpoint="two")
     assert not any("aligns words" in each.value for each in app.caption)
 
 
-def test_what_changed_is_told_for_each(run_app: RunApp, family: Path) -> None:
-    app = run_app(family, at="family", part="changes", checkpoint="two", sentence=TEXT)
+def test_what_changed_is_told_for_each(open_page: RunApp, root: Path) -> None:
+    app = open_page(part="changes", checkpoint="two")
     assert len(app.table) == 3
     said = " ".join(str(each.value) for each in app.table)
     assert "15%" in said and "GELU" in said
 
 
-def test_a_caption_is_offered_where_the_sentence_is_none(run_app: RunApp) -> None:
+def test_a_caption_is_offered_where_the_sentence_is_none(open_page: RunApp) -> None:
     """Translators of captions say so beside another model's sentence, and offer one of theirs."""
-    app = run_app(SHIPPED, at="family", part="stacks", sentence=TEXT, checkpoint="everyday-en-de")
+    app = open_page(root=SHIPPED, part="stacks", checkpoint="everyday-en-de")
     press(app, "Try a caption")
     caption = app.text_area[0].value
-    assert caption != TEXT
+    assert caption != CAT
     assert not any(each.label == "Try a caption" for each in app.button)
     # An example of another model is replaced here, and stays the visitor's sentence.
     example = examples_for("everyday-en-de").items[3].sentence
-    app = run_app(
-        SHIPPED, at="family", part="stacks", sentence=example, checkpoint="everyday-en-de"
-    )
+    app = open_page(root=SHIPPED, part="stacks", sentence=example, checkpoint="everyday-en-de")
     assert [each.value for each in app.main.text] == [caption]
     assert app.text_area[0].value == example

@@ -78,7 +78,7 @@ def test_a_model_unlike_the_papers(
     )  # fmt: skip
     save_checkpoint(tmp_path / "alpha", random_model(config), tiny_tokenizer)
     for block in BLOCKS:
-        app = open_page(tmp_path, block=block)
+        app = open_page(root=tmp_path, block=block)
         assert not app.error and app.main.get("vega_lite_chart")
     assert drawn[-1]["stream"].pre_norm
 

@@ -38,11 +38,9 @@ def root(tmp_path_factory: pytest.TempPathFactory, random_checkpoints: Path) -> 
 
 
 @pytest.fixture
-def open_app(run_app: RunApp, root: Path) -> RunApp:
-    def opened(name: str, **query: str) -> AppTest:
-        return run_app(root=root, checkpoint=name, beam="1", **{"sentence": SENTENCE, **query})
-
-    return opened
+def open_app(run_app: RunApp) -> RunApp:
+    start = {"sentence": SENTENCE, "beam": "1"}
+    return lambda name, **query: run_app(checkpoint=name, **{**start, **query})
 
 
 def boxes(app: AppTest) -> dict[str, str]:

@@ -31,12 +31,12 @@ def rows(app: AppTest) -> list[str]:
     return [line.split("**")[1] for line in messages_in(app).split("\n") if "**" in line[:40]]
 
 
-def test_many_are_listed_in_parts_and_found(run_app: RunApp, root: Path) -> None:
-    app = run_app(root, at="models")
+def test_many_are_listed_in_parts_and_found(run_app: RunApp) -> None:
+    app = run_app(at="models")
     assert rows(app)[:2] == ["good-000", "good-001"]
     assert sum(name.startswith(("good", "broken")) for name in rows(app)) == MOST_ROWS
     assert f"1-{MOST_ROWS} of {N_GOOD + N_BROKEN}" in messages_in(app)
-    app = run_app(root, at="models", part="3")
+    app = run_app(at="models", part="3")
     assert "good-060" in rows(app) and "broken-000" in rows(app)
     app.text_input(key="named_widget").set_value("EN-01").run()
     assert app.query_params["named"] == "EN-01"
@@ -47,8 +47,8 @@ def test_many_are_listed_in_parts_and_found(run_app: RunApp, root: Path) -> None
     assert "No matching name" in messages_in(app)
 
 
-def test_the_sidebar_names_all_usable_ones(run_app: RunApp, root: Path) -> None:
-    app = run_app(root, checkpoint="good-070")
+def test_the_sidebar_names_all_usable_ones(run_app: RunApp) -> None:
+    app = run_app(checkpoint="good-070")
     box = app.sidebar.selectbox(key="checkpoint_box")
     assert len(box.options) == N_GOOD and box.value == "good-070"
     box.set_value("good-003").run()

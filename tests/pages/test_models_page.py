@@ -62,7 +62,7 @@ def test_the_root_s_models_are_listed_or_why_not(run_app: RunApp, root: Path, th
     (root / "<b>*name*\n$x$" / "config.json").write_text("{")
     (root / "to-same").symlink_to("same")
     shutil.copytree(theirs, root / "theirs")
-    app = run_app(root, at="models")
+    app = run_app(at="models")
     said = messages_in(app)
     for line in (
         "##### Translators", "**alpha**", "2+3 layers · d_model 24 · 3 heads",
@@ -93,7 +93,7 @@ def test_the_root_s_models_are_listed_or_why_not(run_app: RunApp, root: Path, th
 
 
 def test_a_folder_is_imported_and_used(run_app: RunApp, root: Path) -> None:
-    app = run_app(root, at="models")
+    app = run_app(at="models")
     app.selectbox(key="format_widget").set_value("fairseq").run()
     assert app.selectbox(key="folder_box").options == ["foreign/fairseq"]
     app.selectbox(key="folder_box").set_value("foreign/fairseq").run()
@@ -119,7 +119,7 @@ def test_a_model_of_the_hub_is_imported_once_it_can_be_reached(
 ) -> None:
     query = {"from": "hub", "hub": NAME, "as": "fetched"}
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    app = run_app(root, at="models", **query)
+    app = run_app(at="models", **query)
     assert app.text_input(key="hub_widget").disabled
     assert "HF_HUB_OFFLINE" in messages_in(app)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
@@ -133,7 +133,7 @@ def test_a_model_of_the_hub_is_imported_once_it_can_be_reached(
     with serving(Hub({each.name: each.read_bytes() for each in theirs.iterdir()})) as site:
         site.publish()
         monkeypatch.setenv("HF_ENDPOINT", site.home)
-        app = run_app(root, at="models", **query)
+        app = run_app(at="models", **query)
         assert not site.asked  # a link alone starts nothing
         press(app, "Look up its size")
         assert "Downloads **" in messages_in(app)
@@ -151,7 +151,7 @@ def test_a_model_of_the_hub_is_imported_once_it_can_be_reached(
 ])  # fmt: skip
 def test_a_link_elsewhere_is_refused(run_app: RunApp, root: Path, query: dict[str, str]) -> None:
     (root / "out").symlink_to("/etc")
-    app = run_app(root, at="models", **query)
+    app = run_app(at="models", **query)
     assert app.query_params["checkpoint"] == "alpha"
     (line,) = [each.value for each in (*app.main.get("warning"), *app.toast)]
     assert "\n" not in line and len(line) < 200
@@ -164,7 +164,7 @@ def test_a_name_is_taken_while_it_is_imported_and_stopping_leaves_nothing(
 ) -> None:
     before = sorted(root.rglob("*"))
     first, second = (
-        run_app(root, at="models", folder="foreign/theirs", **{"as": "mine"}) for _ in range(2)
+        run_app(at="models", folder="foreign/theirs", **{"as": "mine"}) for _ in range(2)
     )
     gate, adding = threading.Event(), import_plan.adding
     monkeypatch.setattr(import_plan, "adding", lambda name: gate.wait(100) and adding(name))
@@ -183,7 +183,7 @@ def test_a_name_is_taken_while_it_is_imported_and_stopping_leaves_nothing(
 
 
 def test_imports_need_a_token(run_app: RunApp, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    app = run_app(root, at="models", folder="foreign/theirs", **{"as": "mine"})
+    app = run_app(at="models", folder="foreign/theirs", **{"as": "mine"})
     monkeypatch.setenv("HEADLIGHT_IMPORT", "")
     app.run()
     assert not [each for each in app.button if each.key == "import_button"]
@@ -197,7 +197,7 @@ def test_imports_need_a_token(run_app: RunApp, root: Path, monkeypatch: pytest.M
 def test_what_a_safe_load_refuses_can_be_converted(run_app: RunApp, root: Path) -> None:
     content(lambda values: values.update(extra=root))(root / "foreign" / "joeynmt")
     before = sorted(root.rglob("*"))
-    app = run_app(root, at="models", format="joeynmt", folder="foreign/joeynmt", **{"as": "mine"})
+    app = run_app(at="models", format="joeynmt", folder="foreign/joeynmt", **{"as": "mine"})
     app.button(key="import_button").click().run()
     finished(app)
     (line,) = [each.value.replace("\\", "") for each in app.main.get("error")]

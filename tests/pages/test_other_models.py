@@ -11,7 +11,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from figures.labels import shorten
-from tests.pages.conftest import RunApp
+from tests.pages.conftest import CAT, RunApp
 from tests.pages.links import messages, messages_in
 from tests.test_calls import check_program
 from tests.views import make_view
@@ -21,18 +21,13 @@ from ui.attention.exhibits import attention_exhibit
 from ui.attention.maps import AttentionChoice
 from ui.export.download import source_of, trace_for
 
-SENTENCE = "A dog runs across the green grass."
-
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of transformers
 needs_transformers = pytest.mark.skipif(not find_spec("transformers"), reason="not installed")
 
 
 @pytest.fixture
-def open_page(run_app: RunApp, kinds: Path) -> RunApp:
-    def opened(name: str, page: str = "attention", **query: str) -> AppTest:
-        return run_app(root=kinds, checkpoint=name, at=page, **{"sentence": SENTENCE, **query})
-
-    return opened
+def open_page(open_page: RunApp, kinds: Path) -> RunApp:
+    return lambda name, at="attention", **query: open_page(at, root=kinds, checkpoint=name, **query)
 
 
 def offered_kinds(app: AppTest) -> list[str]:
@@ -130,7 +125,7 @@ def test_an_encoder_decoder_plays_its_own_translation(open_page: RunApp, kinds: 
     from transformer.huggingface.model import HuggingFaceModel
 
     app = open_page("t5", "translate", beam="2", alpha="1")
-    trace = HuggingFaceModel.load(kinds / "t5", "cpu").trace(SENTENCE, beam_size=2, alpha=1.0)
+    trace = HuggingFaceModel.load(kinds / "t5", "cpu").trace(CAT, beam_size=2, alpha=1.0)
     assert (
         f"{len(trace.src_tokens)} source and {len(trace.predicted_tokens)} target"
         in messages_in(app)
@@ -148,7 +143,7 @@ def test_the_program_of_a_download_makes_the_same_numbers(
     kinds: Path, monkeypatch: pytest.MonkeyPatch, name: str, kind: AttentionKind
 ) -> None:
     monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(kinds))
-    sentence = load_arrays(kinds / name).source if name.endswith(".npz") else SENTENCE
+    sentence = load_arrays(kinds / name).source if name.endswith(".npz") else CAT
     view = make_view(kinds / name, sentence, beam_size=1)
     choice = AttentionChoice(
         kind, "matrix", "words", "mean", False, (0, None), False, (), 0.5, None, (), (0, 1)

@@ -19,11 +19,9 @@ def root(tmp_path: Path, tiny_parser: Path, tiny_checkpoint: Path) -> Path:
     return tmp_path
 
 
-def test_the_tree_and_its_brackets(run_app: RunApp, root: Path, recorded: Any) -> None:
+def test_the_tree_and_its_brackets(open_page: RunApp, root: Path, recorded: Any) -> None:
     drawn = recorded(Drawing, "component")
-    app = run_app(
-        root, at="parsing", checkpoint="parser", sentence="The cat didn't run.", layer="2", node="3"
-    )
+    app = open_page(checkpoint="parser", sentence="The cat didn't run.", layer="2", node="3")
     drawing, chosen = drawn[-1].values()
     assert drawing.words == ("The", "cat", "did", "n't", "run", ".")
     assert chosen == 2 and drawing.where == "layer 2, mean over heads"
@@ -47,8 +45,8 @@ def test_the_tree_and_its_brackets(run_app: RunApp, root: Path, recorded: Any) -
     assert [shown.parse(each) for each in (4, True, len(header["nodes"]))] == [4, None, None]
 
 
-def test_a_translator_lends_the_page_to_a_parser(run_app: RunApp, root: Path) -> None:
-    app = run_app(root, at="parsing", checkpoint="alpha", sentence="A dog runs.")
+def test_a_translator_lends_the_page_to_a_parser(open_page: RunApp) -> None:
+    app = open_page(sentence="A dog runs.")
     assert any("this tree is by **Parser" in each.value for each in app.caption)
     assert len(app.main.get("download_button")) == 7  # the tree is there
     app.button(key="parser parser").click().run()
@@ -56,10 +54,10 @@ def test_a_translator_lends_the_page_to_a_parser(run_app: RunApp, root: Path) ->
     assert not any("this tree is by" in each.value for each in app.caption)
 
 
-def test_parsers_are_offered_beside_other_languages(run_app: RunApp, root: Path) -> None:
+def test_parsers_are_offered_beside_other_languages(open_page: RunApp, root: Path) -> None:
     metrics = root / "alpha" / "metrics.json"
     metrics.write_text('{"training": {"recipe": {"data": {"src": "de", "tgt": "en"}}}}')
-    app = run_app(root, at="parsing", checkpoint="alpha", sentence="Ein Hund rennt.")
+    app = open_page(sentence="Ein Hund rennt.")
     assert "writes a tree instead" in app.info[0].value
     app.button(key="parser parser").click().run()
     assert not app.info

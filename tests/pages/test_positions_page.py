@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from streamlit.testing.v1 import AppTest
 
 from tests.pages.conftest import RunApp
 from tests.pages.links import said
@@ -18,7 +17,7 @@ from transformer.trace.position_vectors import distance_numbers
 
 
 @pytest.fixture(scope="module")
-def checkpoints(
+def root(
     tmp_path_factory: pytest.TempPathFactory, tiny_config: ModelConfig, tiny_tokenizer: Tokenizer
 ) -> Path:
     root = tmp_path_factory.mktemp("positions")
@@ -36,20 +35,21 @@ def checkpoints(
     return root
 
 
-def open_page(run_app: RunApp, root: Path, checkpoint: str = "computed", **query: str) -> AppTest:
-    return run_app(root, checkpoint=checkpoint, at="positions", **query)
+@pytest.fixture
+def open_page(open_page: RunApp) -> RunApp:
+    return lambda checkpoint="computed", **given: open_page(checkpoint=checkpoint, **given)
 
 
-def test_it_opens_with_the_model_s_width_and_layout(run_app: RunApp, checkpoints: Path) -> None:
-    app = open_page(run_app, checkpoints)
+def test_it_opens_with_the_model_s_width_and_layout(open_page: RunApp) -> None:
+    app = open_page()
     assert app.number_input(key="d_widget").value == 24
     assert app.segmented_control(key="layout_widget").value == "concatenated"
     headings = [each.value for each in app.markdown if each.value.startswith("#### ")]
     assert "had 37 positions" in said(app) and "clocks" in headings[0]
 
 
-def test_the_shift_is_shown_on_numbers(run_app: RunApp, checkpoints: Path) -> None:
-    app = open_page(run_app, checkpoints, pos="7", k="-4", d="64")
+def test_the_shift_is_shown_on_numbers(open_page: RunApp) -> None:
+    app = open_page(pos="7", k="-4", d="64")
     table = app.table[0].value
     assert list(table["after the turn"]) == list(table["PE(pos + k)"])
     assert list(table["after the turn"]) != list(table["sin, cos at pos"])
@@ -61,8 +61,8 @@ def test_the_shift_is_shown_on_numbers(run_app: RunApp, checkpoints: Path) -> No
     assert "Over all 64 dimensions" in said(app)
 
 
-def test_a_stored_table_is_shown_as_it_is(run_app: RunApp, checkpoints: Path) -> None:
-    app = open_page(run_app, checkpoints, "stored", side="Decoder", positions="30")
+def test_a_stored_table_is_shown_as_it_is(open_page: RunApp) -> None:
+    app = open_page("stored", side="Decoder", positions="30")
     text = said(app)
     found = re.findall(r"(\w+) \(largest difference to the formula: (\d\.\de-\d+)\)", text)
     (encoder, near), (decoder, far) = found[:2]
@@ -70,23 +70,11 @@ def test_a_stored_table_is_shown_as_it_is(run_app: RunApp, checkpoints: Path) ->
     assert "50 × 24 numbers" in text and "after position 49" in text
 
 
-def test_it_works_without_any_checkpoint(run_app: RunApp, tmp_path: Path) -> None:
-    app = run_app(tmp_path, at="positions")
-    assert app.number_input(key="d_widget").value == 512
-    app.segmented_control(key="part_widget").set_value("model").run()
-    assert len(app.info) == 1
-
-
-def split_page(run_app: RunApp, root: Path, checkpoint: str, **query: str) -> AppTest:
-    held = {"part": "model", "sentence": "The cat sat on the mat.", **query}
-    return open_page(run_app, root, checkpoint, **held)
-
-
 @pytest.mark.parametrize(
     ("checkpoint", "side"), [("computed", "encoder"), ("learned", "decoder"), ("stored", "decoder")]
 )
-def test_the_split_adds_up(run_app: RunApp, checkpoints: Path, checkpoint: str, side: str) -> None:
-    app = split_page(run_app, checkpoints, checkpoint, split=side, head="2")
+def test_the_split_adds_up(open_page: RunApp, checkpoint: str, side: str) -> None:
+    app = open_page(checkpoint, part="model", split=side, head="2")
     text = said(app)
     residual, difference = (float(x) for x in re.findall(r"\*\*(\d\.\de[-+]\d+)\*\*", text))
     assert residual < 1e-4
@@ -100,9 +88,9 @@ def test_the_split_adds_up(run_app: RunApp, checkpoints: Path, checkpoint: str, 
     assert not app.multiselect  # the rest of the page is not computed
 
 
-def test_distances_stand_first_where_nothing_is_added(run_app: RunApp, checkpoints: Path) -> None:
-    model = load_checkpoint(checkpoints / "relative").model
-    app = open_page(run_app, checkpoints, "relative", side="Decoder")
+def test_distances_stand_first_where_nothing_is_added(open_page: RunApp, root: Path) -> None:
+    model = load_checkpoint(root / "relative").model
+    app = open_page("relative", side="Decoder")
     drawn = json.loads(app.main.get("plotly_chart")[0].proto.spec)["data"][0]
     numbers = distance_numbers(model, np.arange(-40, 1))["Decoder"]
     assert numbers.shape == (4, 41)
@@ -110,4 +98,4 @@ def test_distances_stand_first_where_nothing_is_added(run_app: RunApp, checkpoin
     np.testing.assert_array_equal(numbers[:, 40], table[0])
     np.testing.assert_array_equal(numbers[:, 39], table[1])
     assert drawn["y"] == [1, 2, 3, 4] and drawn["x"][-1] == 0
-    assert len(open_page(run_app, checkpoints, "relative", part="model").info) == 1
+    assert len(open_page("relative", part="model").info) == 1

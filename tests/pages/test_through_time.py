@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from tests.pages.conftest import RunApp
+from tests.pages.conftest import CAT, RunApp
 from tests.pages.links import press, said, trace_of
 from tests.pages.test_translate import translation
 from tests.snapshots import UPDATES, write_snapshots
@@ -17,8 +17,6 @@ from transformer.catalogue import inspect_entry
 from transformer.one_stack.tracer import StackModel
 from transformer.translator import Translator
 from ui.frame import through_time
-
-CAT = "The cat sat on the mat."
 
 
 @pytest.fixture(scope="module")
@@ -55,21 +53,13 @@ SAID = {
 }  # fmt: skip
 
 
-@pytest.fixture
-def open_page(run_app: RunApp, root: Path) -> RunApp:
-    def opened(at: str = "", **query: str) -> AppTest:
-        return run_app(root, at=at, **{"checkpoint": "alpha", "sentence": CAT} | query)
-
-    return opened
-
-
 def slider(app: AppTest) -> Any:
     (found,) = app.main.select_slider
     return found
 
 
 def test_the_bar_opens_on_the_first_and_leads_to_each(open_page: RunApp, root: Path) -> None:
-    app = open_page()
+    app = open_page("")
     assert not app.main.select_slider
     press(app, "open_time")
     assert slider(app).options == ["untrained", "3 updates", "20 updates"]
@@ -84,7 +74,7 @@ def test_the_bar_opens_on_the_first_and_leads_to_each(open_page: RunApp, root: P
     assert "Before the first of 20 updates: random weights." in said(app)
     press(app, "close_time")
     assert not app.main.select_slider and app.query_params["checkpoint"] == "alpha"
-    app = open_page(checkpoint="alpha@4")
+    app = open_page("", checkpoint="alpha@4")
     assert "alpha@4" in app.toast[0].value and app.query_params["checkpoint"] == "alpha"
 
 
@@ -94,7 +84,7 @@ def test_every_moment_says_what_the_run_began_with_and_what_the_finished_model_i
 ) -> None:
     began, finished = SAID[name]
     for updates in UPDATES:
-        app = open_page(checkpoint=f"{name}@{updates}")
+        app = open_page("", checkpoint=f"{name}@{updates}")
         begins = f"of 20 updates: {began.split(' from ')[1]}" if updates == 0 else began
         assert begins in said(app) and finished in said(app), said(app)
         first = "untrained" if "random" in began else "0 updates"
@@ -108,21 +98,21 @@ def test_compare_offers_the_moments_of_the_run_and_says_what_the_finished_model_
         (found,) = (each for each in app.main.selectbox if each.label == label)
         return found
 
-    app = open_page(at="compare", checkpoint="alpha@3")
+    app = open_page("compare", checkpoint="alpha@3")
     assert of(app, "Second model").options[:2] == ["alpha, 20 updates", "alpha, 0 updates"]
     assert of(app, "Second model").value == "alpha@20"
     for name, (_, finished) in SAID.items():
-        app = open_page(at="compare", checkpoint=name, other=f"{name}@3")
+        app = open_page("compare", checkpoint=name, other=f"{name}@3")
         assert finished in said(app)
         assert not [each for each in of(app, "Second model").options[1:] if "updates" in each]
-    app = open_page(at="compare", checkpoint="alpha", other="own@3")
+    app = open_page("compare", checkpoint="alpha", other="own@3")
     assert "finished model" not in said(app)
 
 
 def test_playing_goes_from_moment_to_moment_and_stops_at_the_end_of_the_run(
     open_page: RunApp, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    app = press(open_page(checkpoint="alpha@20"), "play_time")
+    app = press(open_page("", checkpoint="alpha@20"), "play_time")
     assert app.query_params["checkpoint"] == "alpha@0"  # begins again
     assert app.button(key="play_time").label == "Stop"
     stops = through_time.moments(inspect_entry(root / "alpha"))
@@ -142,7 +132,7 @@ def test_playing_goes_from_moment_to_moment_and_stops_at_the_end_of_the_run(
 
 
 def test_a_held_translation_is_read_by_every_moment(open_page: RunApp) -> None:
-    app = open_page(checkpoint="alpha@0")
+    app = open_page("", checkpoint="alpha@0")
     held = trace_of(app)
     press(app, "hold_time")
     assert app.query_params["target"] == held.text
@@ -153,10 +143,10 @@ def test_a_held_translation_is_read_by_every_moment(open_page: RunApp) -> None:
     assert np.abs(trace_of(app).cross - held.cross).max() > 1e-3
 
 
-def test_one_stack_is_seen_in_time_too(run_app: RunApp, family: Path, tmp_path: Path) -> None:
+def test_one_stack_is_seen_in_time_too(open_page: RunApp, family: Path, tmp_path: Path) -> None:
     found = Path(shutil.copytree(family, tmp_path / "family"))
     write_snapshots(found / "reader")
-    app = run_app(found, at="family", checkpoint="reader@3", sentence=CAT)
+    app = open_page("family", root=found, checkpoint="reader@3")
     assert slider(app).value == 3
     assert "0.7%" in said(app)
     assert not [each for each in app.button if each.key == "hold_time"]

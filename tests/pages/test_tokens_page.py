@@ -4,7 +4,6 @@ import re
 from pathlib import Path
 
 import pytest
-from streamlit.testing.v1 import AppTest
 
 from tests.pages.conftest import RunApp
 from tests.pages.links import ask, said
@@ -25,7 +24,7 @@ STORY = [
 
 
 @pytest.fixture(scope="module")
-def checkpoints(tmp_path_factory: pytest.TempPathFactory, tiny_config: ModelConfig) -> Path:
+def root(tmp_path_factory: pytest.TempPathFactory, tiny_config: ModelConfig) -> Path:
     """A model with separate matrices for each kind of vocabulary."""
     root = tmp_path_factory.mktemp("tokens")
     kinds = {
@@ -39,14 +38,14 @@ def checkpoints(tmp_path_factory: pytest.TempPathFactory, tiny_config: ModelConf
     return root
 
 
-def open_page(run_app: RunApp, root: Path, checkpoint: str = "unigram", **query: str) -> AppTest:
-    query = {"sentence": "The cat sat on the mat.", "beam": "1"} | query
-    return run_app(root, checkpoint=checkpoint, at="tokens", **query)
+@pytest.fixture
+def open_page(open_page: RunApp) -> RunApp:
+    return lambda **given: open_page(**{"checkpoint": "unigram", "beam": "1", **given})
 
 
 @pytest.mark.parametrize("checkpoint", ["unigram", "bpe", "char"])
-def test_the_story_is_whole_for_each(run_app: RunApp, checkpoints: Path, checkpoint: str) -> None:
-    app = open_page(run_app, checkpoints, checkpoint, merge_dropout="0")
+def test_the_story_is_whole_for_each(open_page: RunApp, checkpoint: str) -> None:
+    app = open_page(checkpoint=checkpoint, merge_dropout="0")
     text = said(app)
     assert re.findall(r"^#### (.+)$", text, re.MULTILINE) == STORY
     assert "for 6 words" in text
@@ -58,18 +57,18 @@ def test_the_story_is_whole_for_each(run_app: RunApp, checkpoints: Path, checkpo
         assert use in text
 
 
-def test_another_cut_is_translated(run_app: RunApp, checkpoints: Path) -> None:
-    text = said(open_page(run_app, checkpoints, cut="3"))
+def test_another_cut_is_translated(open_page: RunApp) -> None:
+    text = said(open_page(cut="3"))
     assert "From split 1: **" in text
     assert "From split 3: **" in text
-    text = said(open_page(run_app, checkpoints, cut="1"))
+    text = said(open_page(cut="1"))
     assert "From split 1" not in text
-    text = said(open_page(run_app, checkpoints, cut="3", tokens_of="translation"))
+    text = said(open_page(cut="3", tokens_of="translation"))
     assert "From split 1" not in text
 
 
-def test_sentence_and_vocabulary_forget_cut_and_token(run_app: RunApp, checkpoints: Path) -> None:
-    app = open_page(run_app, checkpoints, cut="2", token="105")
+def test_sentence_and_vocabulary_forget_cut_and_token(open_page: RunApp) -> None:
+    app = open_page(cut="2", token="105")
     assert "id 105" in said(app)
     ask(app, "A dog runs.")
     assert "cut" not in app.query_params
@@ -78,7 +77,7 @@ def test_sentence_and_vocabulary_forget_cut_and_token(run_app: RunApp, checkpoin
     assert "token" not in app.query_params
 
 
-def test_each_side_has_its_own_vocabulary(run_app: RunApp, tmp_path: Path) -> None:
+def test_each_side_has_its_own_vocabulary(open_page: RunApp, tmp_path: Path) -> None:
     fairseq(tmp_path / "theirs", "pre-norm, nothing shared")
     path = FORMATS["fairseq"].convert(tmp_path / "theirs", tmp_path / "root" / "ours")
     config = load_checkpoint(path).config
@@ -86,7 +85,7 @@ def test_each_side_has_its_own_vocabulary(run_app: RunApp, tmp_path: Path) -> No
     for side, size in (
         ("source", config.vocab_size), ("translation", config.target_vocab_size),
     ):  # fmt: skip
-        app = open_page(run_app, tmp_path / "root", "ours", tokens_of=side)
+        app = open_page(root=tmp_path / "root", checkpoint="ours", tokens_of=side)
         assert re.findall(r"^#### (.+)$", said(app), re.MULTILINE) == STORY
         assert f"of {size:,} pieces" in said(app)
         used = [each.value for each in app.caption if each.value.endswith(" embedding")]

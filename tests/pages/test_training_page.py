@@ -55,12 +55,6 @@ def test_a_run_is_found(run_app: Any, tmp_path: Path, monkeypatch: pytest.Monkey
     assert not app.main.get("vega_lite_chart")
 
 
-def test_a_server_without_training_says_so(run_app: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(jobs.VARIABLE, "off")
-    app = run_app(at="training", checkpoint="alpha")
-    assert jobs.VARIABLE in app.info[0].value.replace("\\", "")
-
-
 def test_runs_are_watched(run_app: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEADLIGHT_RUNS", str(tmp_path))
     app = run_app(at="training", checkpoint="alpha", training_view="watch")

@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 
 from figures.labels import query_labels, show_token
 from tests.forks import ROOT
-from tests.pages.conftest import RunApp
+from tests.pages.conftest import CAT, RunApp
 from tests.pages.links import ask, messages, press, trace_of, unlinked, view_of
 from tests.pages.links import said as said_of
 from transformer.measures.beam import beam_tree
@@ -35,7 +35,9 @@ def translation(app: AppTest) -> str:
     return str(app.text[1].value)
 
 
-def test_the_page_translates_as_the_translator(run_app: RunApp, random_checkpoints: Path) -> None:
+def test_the_page_translates_as_the_translator(
+    run_app: RunApp, tiny_translator: Translator
+) -> None:
     app = run_app(beam="3", alpha="1")
     trace = trace_of(app)
     assert examples_for("alpha").items[0].sentence in [text.value for text in app.text]
@@ -44,10 +46,8 @@ def test_the_page_translates_as_the_translator(run_app: RunApp, random_checkpoin
     weights = np.frombuffer(body, "<u2")[: trace.cross.size].reshape(header["shape"]) / 65535
     np.testing.assert_allclose(weights, trace.cross, atol=1e-5)
     assert header["gap"] is not None and float(header["gap"]) < 1e-5
-    ask(app, "The cat sat on the mat.")
-    expected = Translator.load(random_checkpoints / "alpha", device="cpu").trace(
-        "The cat sat on the mat.", beam_size=3, alpha=1.0
-    )
+    ask(app, CAT)
+    expected = tiny_translator.trace(CAT, beam_size=3, alpha=1.0)
     assert messages(app, "player")[0][0]["predicted"] == list(expected.predicted_tokens)
     score = f"score {expected.score:.2f} nats (beam 3, α 1)".replace("-", "−")
     assert any(score in unlinked(caption.value) for caption in app.main.caption)
@@ -153,14 +153,6 @@ def test_a_head_is_of_one_part_and_older_links_show_it_in_both(run_app: RunApp) 
     assert (choice["kind"], choice["layer"], choice["head"]) == ("cross", 2, 2)
 
 
-CAT = "The cat sat on the mat."
-
-
-@pytest.fixture(scope="module")
-def model(random_checkpoints: Path) -> Translator:
-    return Translator.load(random_checkpoints / "alpha", device="cpu")
-
-
 def type_steer(app: AppTest, text: str, how: str) -> AppTest:
     app.text_input(key="steer_text").set_value(text)
     (choice,) = [each for each in app.get("button_group") if each.key == "steer_how"]
@@ -168,23 +160,16 @@ def type_steer(app: AppTest, text: str, how: str) -> AppTest:
     return press(app, "Decode from there")
 
 
-def test_a_link_with_a_prefix_decodes_from_there(run_app: RunApp, model: Translator) -> None:
-    ids = model.tokenize("Das Tier").ids
-    prefix = ".".join(map(str, ids))
-    app = run_app(sentence=CAT, prefix=prefix)
-    expected = model.trace(CAT, prefix=ids)
-    header, _ = messages(app, "player")[0]
-    assert header["ids"] == list(expected.predicted_ids)
-    assert header["nForced"] == len(ids) and not header["forced"]
-    assert app.query_params["prefix"] == prefix
-    assert any(f"the first {len(ids)} given" in caption.value for caption in app.main.caption)
-
-
 def test_steers_can_be_taken_back_one_by_one_or_all_at_once(run_app: RunApp) -> None:
     app = run_app(sentence=CAT)
     free = messages(app, "player")[0][0]["ids"]
     type_steer(app, "Die", "Begins with")
     one = app.query_params["prefix"]
+    header, _ = messages(app, "player")[0]
+    given = one.split(".")
+    assert [str(each) for each in header["ids"][: len(given)]] == given
+    assert header["nForced"] == len(given) and not header["forced"]
+    assert f"; the first {len(given)} given" in said_of(app)
     type_steer(app, "Das Tier war", "Is exactly")
     assert app.query_params["target"] == "Das Tier war"
     assert "prefix" not in app.query_params
@@ -224,19 +209,6 @@ def test_bad_steering_gets_one_clear_line_and_a_way_back(run_app: RunApp) -> Non
     assert app.text[1].value == app.query_params["target"] == "Das Tier"
 
 
-def test_sampling_is_the_translator_s_and_in_the_link(run_app: RunApp, model: Translator) -> None:
-    asked = {"sample": "on", "temperature": "1.5", "top_k": "0", "top_p": "0.9", "seed": "7"}
-    app = run_app(sentence=CAT, **asked)
-    expected = model.trace(CAT, beam_size=1, sampling=Sampling(1.5, 0, 0.9, 7))
-    header, _ = messages(app, "player")[0]
-    assert header["ids"] == list(expected.predicted_ids)
-    assert expected.n_allowed is not None and header["drawn"] == expected.n_allowed.tolist()
-    assert asked.items() <= dict(app.query_params).items()
-    assert "sampled, temperature 1.5, top p 0.9, seed 7" in unlinked(
-        " ".join(caption.value for caption in app.main.caption)
-    )
-
-
 def test_the_sidebar_changes_how_to_decode_and_back(run_app: RunApp) -> None:
     app = run_app(sentence=CAT, beam="3")
     (how,) = [each for each in app.sidebar.get("button_group") if each.key == "search_box"]
@@ -244,13 +216,16 @@ def test_the_sidebar_changes_how_to_decode_and_back(run_app: RunApp) -> None:
     assert app.query_params["sample"] == "on" and app.query_params["seed"] == "0"
     app.sidebar.slider(key="top_k_box").set_value(3).run()
     app.sidebar.slider(key="temperature_box").set_value(0.5).run()
+    app.sidebar.slider(key="top_p_box").set_value(0.9).run()
     press(app, "New seed")
     seed = app.query_params["seed"]
     assert int(seed) > 0
     view = view_of(app)
-    assert view.sampling == Sampling(0.5, 3, 1.0, int(seed)) and view.beam_size == 1
+    assert view.sampling == Sampling(0.5, 3, 0.9, int(seed)) and view.beam_size == 1
+    assert f"sampled, temperature 0.5, top k 3, top p 0.9, seed {seed}" in said_of(app)
     trace = trace_of(app)
     assert trace.n_allowed is not None and trace.n_allowed.max() <= 3
+    assert messages(app, "player")[0][0]["drawn"] == trace.n_allowed.tolist()
     (how,) = [each for each in app.sidebar.get("button_group") if each.key == "search_box"]
     how.set_value("Beam").run()
     assert app.query_params["sample"] == "off" and app.query_params["beam"] == "3"
@@ -260,7 +235,7 @@ def test_the_sidebar_changes_how_to_decode_and_back(run_app: RunApp) -> None:
 
 @pytest.mark.parametrize("edit", ["", "off cross.2;skip decoder.3"])
 def test_the_decoder_is_read_after_every_layer(
-    run_app: RunApp, random_checkpoints: Path, edit: str
+    run_app: RunApp, tiny_translator: Translator, edit: str
 ) -> None:
     app = run_app(sentence=CAT, view="layers", edit=edit, beam="2")
     trace, (header, _) = trace_of(app), messages(app, "layers")[0]
@@ -275,7 +250,7 @@ def test_the_decoder_is_read_after_every_layer(
     # The decoder's last layer only passes on what the one before it puts out.
     if edit:
         assert all(row[-1] == row[-2] for row in header["cells"])
-    translator = Translator.load(random_checkpoints / "alpha", device="cpu").edited(edit)
+    translator = tiny_translator.edited(edit)
     lines = next(each.value for each in app.main.markdown if each.value.startswith("1. "))
     plain_lines = [re.sub(r"[*\\]", "", line)[3:] for line in lines.splitlines()]
     found = translator.from_encoder_layers(CAT, 2)
