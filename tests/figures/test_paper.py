@@ -234,17 +234,7 @@ def of_tokens(*tokens: str) -> Exhibit:
     return exhibit(dataclasses.replace(panel(len(tokens), 3), rows=tokens))
 
 
-MISSING = (
-    "ภาษา",
-    "हिन्दी",
-    "中文",
-    "日本語",
-    "한국어",
-    "\U0001f9a5",
-    "አማርኛ",
-    "தமிழ்",
-    "x\u1d2bक\u094d",
-)
+MISSING = ("ภาษา中文", "हिन्दी日本語", "한국어\U0001f9a5አማርኛ", "தமிழ்x\u1d2bक\u094d")
 
 
 @pytest.mark.usefixtures("bundled")
@@ -277,17 +267,10 @@ def test_only_the_first_of_many_are_named_and_a_saved_file_warns(tmp_path: Path)
 @pytest.mark.parametrize("write", [to_png, to_pdf])
 def test_nothing_is_said_of_characters_that_are_drawn(write: Callable[[Exhibit], bytes]) -> None:
     words = (
-        "naïve",
-        "λόγος",
-        "Привет",
-        "שלום",
-        "مرحبا",
-        "e\u0301\u0302",
-        "a\u200db",
-        "\u200fq",
-        "x\ufe0f",
-    )
-    assert write(of_tokens(*words, "y\U000e0100", "∅ − · …"))  # a warning would be an error
+        "naïve", "λόγος", "Привет", "שלום", "مرحبا", "e\u0301\u0302", "a\u200db", "\u200fq",
+        "x\ufe0f", "y\U000e0100", "∅ − · …",
+    )  # fmt: skip
+    assert write(of_tokens(*words))  # a warning would be an error
 
 
 @pytest.mark.usefixtures("bundled")

@@ -8,17 +8,15 @@ import numpy as np
 import pytest
 from matplotlib.patches import FancyBboxPatch, PathPatch
 
-from figures.exhibit import Exhibit, Graph, Panel, Series
+from figures.exhibit import Graph, Panel, Series
 from figures.labels import plain_token
-from figures.paper import PRESETS, Preset, to_svg
+from figures.paper import PRESETS, Preset
 from figures.paper.presets import LEAST_TYPE
 from figures.paper.style import width
 from tests.figures.drawing import drawing
 from tests.searched import PIECES, searched
 from transformer.measures.beam import beam_tree
-from transformer.trace.records import Trace
 from ui.beam.exhibits import branches_stem, node_stem, search_branches, search_node, search_tree
-from ui.export.programs import Source
 
 
 @pytest.mark.parametrize("beam", [1, 3])
@@ -35,11 +33,6 @@ def test_the_tree_has_every_node_on_screen_under_its_parent(beam: int, dropped: 
     for parent, node in zip(graph.parents, shown, strict=True):
         assert (parent < 0) == (node.parent < 0)
         assert parent < 0 or shown[parent].index == node.parent
-
-
-def test_tokens_in_the_drawing_are_escaped() -> None:
-    drawn = to_svg(search_tree(searched(1, 2))).decode()
-    assert "</s>" not in drawn and "&lt;/s&gt;" in drawn
 
 
 @pytest.mark.parametrize("units", ["tokens", "words"])
@@ -87,13 +80,6 @@ def test_a_graph_has_its_parents_first_and_all_of_each_node(wrong: dict[str, Any
         replace(graph, **wrong)
 
 
-SOURCE = Source("some-model", sentence="The <b>dog</b> barks.")
-
-
-def figure(trace: Trace, *, dropped: bool = False) -> Exhibit:
-    return SOURCE.of(search_tree, trace, dropped=dropped)
-
-
 @pytest.mark.parametrize(("beam", "dropped", "preset"), [
     (2, True, PRESETS["one-column"]), (4, False, PRESETS["dark-slide"]),
  (10, False, PRESETS["dark-slide"]),
@@ -101,9 +87,13 @@ def figure(trace: Trace, *, dropped: bool = False) -> Exhibit:
 def test_edges_join_boxes_that_hold_whole_words(beam: int, dropped: bool, preset: Preset) -> None:
     trace = searched(3, beam)
     nodes = [each for each in beam_tree(trace).nodes if dropped or each.fate != "dropped"]
-    with drawing(figure(trace, dropped=dropped), preset) as seen:
+    made = replace(search_tree(trace, dropped=dropped), facts={"Checkpoint": "some-model"})
+    with drawing(made, preset) as seen:
         assert seen.size[0] == pytest.approx(preset.width)
         assert not preset.height or seen.size[1] == pytest.approx(preset.height)
+        assert preset.height or min(text.get_size() for text in seen.texts) >= LEAST_TYPE
+        for said in ("log-probabilities are in nats", "Checkpoint: some-model."):
+            assert said in seen.lines
         (ax,) = seen.figure.axes
         boxes = [
             ((x, y), (x + patch.get_width(), y + patch.get_height()))
@@ -134,11 +124,3 @@ def test_edges_join_boxes_that_hold_whole_words(beam: int, dropped: bool, preset
                 frame.x0 <= box.x0 and right <= frame.x1 for frame in frames
                 if frame.y0 <= (box.y0 + box.y1) / 2 <= frame.y1
             ), token  # fmt: skip
-
-
-def test_type_on_paper_is_legible_and_the_caption_says_where_it_is_from() -> None:
-    for name in ("one-column", "two-columns"):
-        with drawing(figure(searched(3, 4)), PRESETS[name]) as seen:
-            assert min(text.get_size() for text in seen.texts) >= LEAST_TYPE
-            assert "Sentence: “The <b>dog</b> barks.” Checkpoint: some-model." in seen.lines
-            assert "log-probabilities are in nats" in seen.lines

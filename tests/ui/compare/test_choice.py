@@ -1,7 +1,5 @@
 """The checkpoint on the other side, its language, and the sentence that both know."""
 
-import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -65,26 +63,15 @@ def test_sentences_to_match_over_are_the_examples_of_both_sides_once_each() -> N
 SHIPPED = ROOT / "checkpoints"
 
 
-@pytest.fixture
-def bare(tmp_path: Path, tiny_checkpoint: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(tmp_path))
-    folder = shutil.copytree(tiny_checkpoint, tmp_path / "model")
-    for name in ("metrics.json", "README.md"):
-        (folder / name).unlink(missing_ok=True)
-    return folder
-
-
 @pytest.mark.parametrize(("metrics", "language"), [
     ({"imported": {"format": "marian", "source": "models/opus-mt-en-fi"}}, "fi"),
-    (None, None),
+    ({}, None),
     ({"training": 3}, None),
     ({"imported": {"source": ["x"]}}, None),
     ({"training": {"recipe": {"data": {"src": "en", "tgt": "<b>"}}}}, None),
 ])  # fmt: skip
-def test_a_record_or_name_says_it(bare: Path, metrics: Any, language: str | None) -> None:
-    if metrics:
-        (bare / "metrics.json").write_text(json.dumps(metrics))
-    found = make_view(bare)
+def test_a_record_or_name_says_it(metrics: dict[str, Any], language: str | None) -> None:
+    found = View(Entry("model", ModelRef(Path()), metrics=metrics), "cpu", "x")
     assert target_language(found) == language
     french = make_view(SHIPPED / "everyday-en-fr")
     assert bool(warning(Setup("models", found, french))) == (language == "fi")
