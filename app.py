@@ -77,7 +77,7 @@ def main() -> None:
         st.switch_page(pages[asked], query_params=values)  # as a link, so all of it counts
     view = draw_sidebar(asks=spec.model != "absent" or guide.current_stop() is not None)
     draw_door(spec, view)
-    guided = view.kind == "checkpoint"  # tours ask the model what only our own can tell
+    guided = guide.fits(view)  # tours ask the model what others cannot tell
     stop_page = guide.follow(view, presenter.wanted_step("stop")) if guided else None
     if stop_page is not None:
         st.switch_page(pages[stop_page.url_path])
@@ -86,7 +86,7 @@ def main() -> None:
     if guided:
         guide.draw_bar(view, spec)
     elif view.checkpoint and guide.current_stop() is not None:
-        st.info("Tours need one of this project's encoder-decoder models: choose one under Model.")
+        guide.draw_unfit(view)
     if spec.model != "absent":
         through_time.draw_bar(view)
         editing.draw_bar(view)

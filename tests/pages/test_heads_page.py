@@ -314,9 +314,19 @@ def test_the_corpus_is_called_by_its_name_for_people(
     assert "60 English sentences of the GUM corpus" in shown.caption
 
 
-def test_a_tour_says_that_it_needs_an_encoder_and_a_decoder(run_app: RunApp, family: Path) -> None:
-    app = run_app(family, at="heads", checkpoint="reader", tour="roles", stop="1")
-    assert "Tours need" in app.info[0].value
+def test_the_tour_of_roles_asks_any_model_that_was_studied(
+    run_app: RunApp, family: Path, tmp_path: Path
+) -> None:
+    at = {"at": "heads", "checkpoint": "reader", "tour": "roles", "stop": "1"}
+    assert "Tours need" in run_app(family, **at).info[0].value
+    assert "has none yet" in run_app(at="heads", checkpoint="alpha", tour="roles").info[0].value
+    shutil.copytree(family / "reader", tmp_path / "root" / "reader")
+    study(tmp_path / "root" / "reader", conllu(tmp_path / "tiny.conllu"))
+    app = run_app(tmp_path / "root", **at)
+    assert not app.info and "Think of what" in texts(app)
+    app.button(key="tour_show").click().run()
+    assert app.query_params["kind"] == "encoder_self" and app.query_params["role"]
+    assert "in sentence after sentence" in texts(app) and app.selectbox(key="role_box")
 
 
 def test_attention_bears_the_tags_and_finds_heads_by_role(

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 import streamlit as st
 
 from figures.labels import plain
+from transformer.config import ModelConfig
 from transformer.trace import position_vectors
 from ui.core import url_state
 from ui.core.glossary import linked
@@ -120,6 +121,29 @@ def leave() -> None:
     url_state.forget(TOUR, STOP, GUESS)
 
 
+def fits(view: View) -> bool:
+    """Return whether the model can be asked: one of our own; by the tour of roles a studied one."""
+    here = current_stop()
+    if here is None or here.stop.facts.__module__ != study_facts.__name__:
+        return view.kind == "checkpoint"
+    return study_of(view.entry.ref) is not None
+
+
+def draw_unfit(view: View) -> None:
+    """Say which model the reader's tour needs."""
+    if view.kind == "checkpoint":
+        st.info(
+            "This tour asks about a study of the model's heads, and this model has none yet. "
+            "Choose another under Model, such as English → German, everyday."
+        )
+    else:
+        st.info(
+            "Tours need one of this project's encoder-decoder models: choose one under Model. "
+            "Only *What heads do* takes any model that was studied."
+        )
+    st.button("Leave the tour", on_click=leave, key="tour_leave")
+
+
 def beside(here: TourStop, step: int) -> TourStop | None:
     """Return the previous or next stop; after a tour's last stop, the next tour's first."""
     at = _STOPS.index(here) + step
@@ -191,9 +215,7 @@ def scene_of(view: View) -> Scene:
     """Return what questions about the view may use; they are of the model without edits."""
     view = view.original
     entry = view.entry
-    config = entry.config
-    assert config is not None  # the sidebar offers no others
-    trace = get_trace(view)
+    trace, config = get_trace(view), cast("ModelConfig", entry.config)
     opened = study_of(entry.ref)
     return Scene(
         trace, config, entry.metrics, position_vectors.trained_positions(entry.metrics),

@@ -3,85 +3,69 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 
 from figures.labels import percent
 from transformer.study.records import Finding, Study
-from ui.tours.stops import Found, Scene, cell, numbers, two
+from ui.tours.stops import Found, Scene, cell, two
+from ui.work.studies import best_rule
 
 #: Roles that readers of the paper speak of, and that heads seldom have.
 _THOUGHT = ("antecedent", "agreement", "down:nsubj", "up:nsubj")
 
-#: What is asked where there is no study: what a number means.
-_WITHOUT = (
-    ("what a fixed rule reaches on the same pairs", "how many layers the model has"),
-    ("the same model with random weights", "the same model with more heads"),
-    ("those where it fails, and some at random", "only those with the largest weights"),
-    ("some are found by chance", "the largest of them is surely real"),
-)
-
-
-def thought_to(scene: Scene) -> Found:
-    """The presence of a head in a role that many expect, and the best one beside its control."""
-    found = None if scene.study is None else _expected(scene.study)
-    if scene.study is None or found is None:
-        return _unstudied(3)
-    said = _said(scene.study, found)
-    form = "named" if found.named else ""
-    return Found(("yes", "no"), int(not found.named), said, _settings(found), form)
+_YES_OR_NO = ("yes", "no")
+_BESIDE = ("those where it fails, and some at random", "ten more with large weights")
 
 
 def clearest(study: Study) -> list[Finding]:
     """Return the clearest finding of each role, named ones first, the largest margin first."""
-    found = [each for head in study.heads for each in study.findings(head)]
-    found = [each for each in found if not math.isnan(each.margin)]
-    found.sort(key=lambda each: (each.named, each.margin))
-    best = {each.role: each for each in found}
-    return sorted(best.values(), key=lambda each: (each.named, each.margin), reverse=True)
+    best = [found[0] for role in study.roles if (found := study.in_role(role))]
+    best = [each for each in best if not math.isnan(each.margin)]
+    return sorted(best, key=lambda each: (each.named, each.margin), reverse=True)
 
 
-def _doing(scene: Scene, *, place: int) -> Found:
-    """The score of a head that is farthest above every control, or of the second its role."""
-    found = clearest(scene.study) if scene.study else []
-    if scene.study is None or len(found) <= place:
-        return _unstudied(place)
-    finding = found[place]
-    wrong = [each for each in (0.05, 0.25, 0.5, 0.75, 0.99) if abs(each - finding.score) > 0.1]
-    options, answer = numbers(finding.score, wrong[:4], percent)
-    if place == 1:
-        right, least = finding.role.title, scene.study.findings(finding.head)[:-4:-1]
-        options = two(sorted({right, *(each.role.title for each in least)}))
-        answer = options.index(right)
-    said = _said(scene.study, finding)
-    form = "" if finding.named else "null"
-    return Found(options, answer, said, _settings(finding), form)
+def where_it_looks(scene: Scene) -> Found:
+    """The role of the head that is farthest above every control."""
+    study, finding = _clear(scene, 0)
+    right, least = finding.role.title, study.findings(finding.head)[:-4:-1]
+    options = two(sorted({right, *(each.role.title for each in least)}))
+    return _found(options, options.index(right), study, finding)
 
 
-first_head, second_head, third_head = (partial(_doing, place=place) for place in range(3))
+def without_training(scene: Scene) -> Found:
+    """The score of random weights in a second role, at or above that of the head or not."""
+    study, finding = _clear(scene, 1)
+    return _found(_YES_OR_NO, int(finding.random < finding.score), study, finding)
 
 
-def _expected(study: Study) -> Finding | None:
-    found = [each for each in clearest(study) if each.role.name in _THOUGHT]
-    found.sort(key=lambda each: (each.named, _THOUGHT.index(each.role.name)))
-    return found[0] if found else None
+def what_belongs_beside(scene: Scene) -> Found:
+    """The sentences that show more of a head in a third role than its best ones."""
+    return _found(_BESIDE, 0, *_clear(scene, 2))
 
 
-def _said(study: Study, finding: Finding) -> dict[str, object]:
-    return {
-        "role": finding.role.title, "place": finding.head.off.place,
-        "pairs": f"{finding.pairs:,}", "score": percent(finding.score),
-        "low": percent(finding.low), "high": percent(finding.high), "bar": percent(finding.bar),
-        "random": percent(finding.random), "sentences": f"{study.n_sentences:,}",
-        "trials": "queries" if finding.role.needs == "text" else "pairs",
-    }  # fmt: skip
+def thought_to(scene: Scene) -> Found:
+    """The presence of a head in a role that many expect, and the best one beside its control."""
+    study, finding = _clear(scene, 0)
+    expected = [each for each in clearest(study) if each.role.name in _THOUGHT]
+    expected.sort(key=lambda each: (each.named, _THOUGHT.index(each.role.name)))
+    finding = (expected or [finding])[0]
+    return _found(_YES_OR_NO, int(not finding.named), study, finding)
 
 
-def _settings(finding: Finding) -> dict[str, str]:
+def _clear(scene: Scene, place: int) -> tuple[Study, Finding]:
+    """Return the study and its clearest finding but `place`, or the last one."""
+    if scene.study is None or not (found := clearest(scene.study)):
+        raise ValueError("this scene has no study")
+    return scene.study, found[: place + 1][-1]
+
+
+def _found(options: tuple[str, ...], answer: int, study: Study, finding: Finding) -> Found:
     head = finding.head
-    return {"role": finding.role.name, "kind": head.kind, **cell(head.layer, head.head)}
-
-
-def _unstudied(place: int) -> Found:
-    right, wrong = _WITHOUT[place]
-    options = (wrong, right) if place % 2 else (right, wrong)
-    return Found(options, options.index(right), form="unstudied")
+    said = {
+        "role": finding.role.title, "place": head.off.place, "read": study.read,
+        "pairs": f"{finding.pairs:,} {'tokens' if finding.role.needs == 'text' else 'pairs'}",
+        "score": percent(finding.score), "low": percent(finding.low),
+        "high": percent(finding.high), "rule": best_rule(finding), "bar": percent(finding.bar),
+        "random": percent(finding.random),
+    }  # fmt: skip
+    settings = {"role": finding.role.name, "kind": head.kind, **cell(head.layer, head.head)}
+    return Found(options, answer, said, settings, "" if finding.named else "null")
