@@ -112,17 +112,6 @@ def test_an_edited_model_is_a_model_of_its_own(root: Path) -> None:
         open_tracer(recorded, "cpu")
 
 
-@pytest.mark.parametrize(
-    ("name", "why"),
-    [("opus", "import marian"), ("fairseq", "import fairseq"), ("none", "no such checkpoint"),
-     ("none.npz", "no such file"), ("empty", "missing"), ("notes.txt", "not a whole .npz")],
-)  # fmt: skip
-def test_what_cannot_be_opened_is_one_line(root: Path, name: str, why: str) -> None:
-    with pytest.raises(CheckpointError) as raised:
-        open_tracer(root / name, "cpu")
-    assert why in str(raised.value) and "\n" not in str(raised.value)
-
-
 def test_a_change_of_a_file_is_seen(root: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(root / "gpt2", tmp_path / "gpt2")
     before = fingerprint(folder)

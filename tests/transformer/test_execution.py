@@ -13,7 +13,7 @@ from transformer.checkpoint.folder import load_checkpoint
 from transformer.config import ModelConfig
 from transformer.errors import InputError
 from transformer.execution import Executions, Fast, Reference
-from transformer.hooks import HeadGates, Hooks, Record, Replace, Site, matching
+from transformer.hooks import HeadGates, Record, Replace, Site, matching
 from transformer.search import request
 from transformer.text.tokenizer import Tokenizer
 from transformer.trace.records import Trace
@@ -154,22 +154,6 @@ def test_nothing_is_packed_twice_without_a_reason(translator: Translator) -> Non
 WORDS = ("The", "cat", "sat", "on", "the", "mat", "because", "it", "was", "tired")
 
 
-class Shifted(Hooks):
-    """Shifts what leaves the encoder and the decoder by a number for each sentence."""
-
-    def __init__(self, shifts: Tensor, rows: Tensor | None = None) -> None:
-        self.shifts, self.rows = shifts, shifts if rows is None else rows
-
-    def wants(self, site: Site) -> bool:
-        return site.block == "final"
-
-    def __call__(self, site: Site, value: Tensor) -> Tensor:
-        return value * self.rows[:, None, None].to(value)
-
-    def for_rows(self, sentences: object) -> Hooks:
-        return Shifted(self.shifts, self.shifts[list(sentences)])
-
-
 @settings(max_examples=4)
 @given(
     lengths=st.lists(st.integers(0, len(WORDS)), min_size=2, max_size=4),
@@ -191,29 +175,24 @@ def test_values_by_row_follow_their_sentences(
         "decoder_self": table(config.n_decoder_layers, config.decoder_heads),
         "cross": table(config.n_decoder_layers, config.decoder_heads),
     }
-    shifts = 0.5 + torch.rand(n, generator=rng)
-    ways = [HeadGates(**tables), Shifted(shifts)]
+    hooks = HeadGates(**tables)
     alone = [
-        [HeadGates(**{kind: each[:, at : at + 1] for kind, each in tables.items()})
-         for at in range(n)],
-        [Shifted(shifts[at : at + 1]) for at in range(n)],
-    ]  # fmt: skip
+        HeadGates(**{kind: each[:, at : at + 1] for kind, each in tables.items()})
+        for at in range(n)
+    ]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(request, "BATCH_TOKENS", tokens)
-        for hooks, rows in zip(ways, alone, strict=True):
-            found = translator.translate(sentences, beam, hooks=hooks, max_length=8)
-            for sentence, each, own in zip(sentences, found, rows, strict=True):
-                (one,) = translator.translate([sentence], beam, hooks=own, max_length=8)
-                assert each.ids == one.ids
-                assert each.score == pytest.approx(one.score, abs=1e-4)
-            said = [at for at in range(n) if lengths[at]]
-            if len(said) == n:
-                traces = translator.traces(sentences, beam, hooks=hooks, max_length=8)
-                for at in said:
-                    trace = translator.trace(sentences[at], beam_size=beam, hooks=rows[at],
-                                             max_length=8)  # fmt: skip
-                    assert_same(traces[at], trace)
-                    assert translator.forcing_gap(trace, hooks=rows[at]) < 1e-4
+        found = translator.translate(sentences, beam, hooks=hooks, max_length=8)
+        for sentence, each, own in zip(sentences, found, alone, strict=True):
+            (one,) = translator.translate([sentence], beam, hooks=own, max_length=8)
+            assert each.ids == one.ids
+            assert each.score == pytest.approx(one.score, abs=1e-4)
+        if all(lengths):
+            traces = translator.traces(sentences, beam, hooks=hooks, max_length=8)
+            for sentence, each, own in zip(sentences, traces, alone, strict=True):
+                trace = translator.trace(sentence, beam_size=beam, hooks=own, max_length=8)
+                assert_same(each, trace)
+                assert translator.forcing_gap(trace, hooks=own) < 1e-4
 
 
 def test_replaced_values_follow_their_sentences(tiny_translator: Translator) -> None:

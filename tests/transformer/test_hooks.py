@@ -240,7 +240,6 @@ class Nowhere(Hooks):
         (Chain(lambda site, value: None, Nowhere()), "Nowhere wants none"),
         (HeadGates(cross=torch.ones(3, 2)), r"cross gates \[3, 2\]: the model has 1 such layers"),
         (HeadGates(cross=torch.ones(1, 5, 2)), r"or \[1, 2, heads\] for 2 rows"),
-        (HeadGates(encoder_self=torch.ones(2)), r"encoder_self gates \[2\]"),
         (HeadGates(encoder_self=torch.ones(2, 1)), "gates of 1 heads; the model has 5"),
         (Replace({Site("encoder", 0, "self", "q"): torch.ones(3, 3, 6, 2)}), "for 2 rows"),
         ({}, "a function of"),

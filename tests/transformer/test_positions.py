@@ -36,16 +36,6 @@ def test_is_the_papers_formula_for_even_widths_in_both_layouts() -> None:
     assert torch.equal(torch.cat([interleaved[:, 0::2], interleaved[:, 1::2]], dim=1), joined)
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_sinusoids_go_on_beyond_the_table(layout: PositionLayout) -> None:
-    positions = make_positions(SMALL.replace(max_positions=4, position_layout=layout))
-    assert not positions.state_dict()  # sinusoids are no weights
-    before = positions(0, 4).clone()
-    far = positions(100, 5)
-    torch.testing.assert_close(far, sinusoidal(5, 6, start=100, layout=layout))
-    assert torch.equal(positions(0, 4), before)
-
-
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_stored_positions_say_what_they_are(dtype: torch.dtype) -> None:
     config = SMALL.replace(positions="stored", max_positions=20)
@@ -94,7 +84,8 @@ def test_positions_that_start_elsewhere(layout: PositionLayout) -> None:
         position_frequencies="endpoint",
     )  # fmt: skip
     positions = make_positions(config)
-    for first, length in ((0, 6), (4, 30)):  # the second lies beyond the table
+    assert not positions.state_dict()  # sinusoids are no weights
+    for first, length in ((0, 6), (4, 30), (0, 6)):  # the second lies beyond the table
         expected = sinusoidal(length, 10, start=first + 2, layout=layout, frequencies="endpoint")
         torch.testing.assert_close(positions(first, length), expected)
     angle = 7 / 10_000 ** (3 / 4)  # position 5 is number 7, and frequency 3 of 0..4

@@ -113,7 +113,6 @@ def test_any_text_is_an_edit_or_one_line(text: str) -> None:
     ("off cross.0", "“cross.0” is no place"),
     ("off cross.1.2 3", "“3” is too much"),
     ("scale cross.1 4.5", "“4.5” is not a number from 0 to 4"),
-    ("scale cross.1", "“” is not a number"),
     ("shift positions 1.5", "is not a whole number from 1 to 1000"),
     ("cut cross", "names neither a query such as q4 nor a key such as k2"),
     ("cut cross q1 q2", "“q2” is not one query"),

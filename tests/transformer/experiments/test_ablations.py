@@ -133,9 +133,6 @@ def test_directions_beside_the_papers() -> None:
     assert found.spread == pytest.approx(0.01)
     assert found.reach == pytest.approx(student(10) * 0.01 * math.sqrt(2 / 3))
     assert found.theirs == pytest.approx(math.log(5.29 / 4.92))
-    assert lines["heads-1"].cells("nll")[1:] == [
-        "3", "5.58", "5.29", "same direction, significant: +0.100 here, +0.073 there",
-    ]  # fmt: skip
     alone = [run for run in runs if run.seed == 1]  # without a second seed nothing is clear
     found = {each.variation.name: each for each in table(Results.of(alone))}["keys-4"].figures[
         "nll"

@@ -15,13 +15,11 @@ from tests.riddles import ANIMAL, IT, NOUNS, STEP, STREET, aimed, scene
 from transformer.measures.entropy import divided, entropy_bits, evenness, nats_to_bits, spread
 from transformer.measures.heads import (
     HOWS,
-    PATTERNS,
     How,
     Pattern,
     combine,
     combine_chosen,
     even_share,
-    information,
     kept_lines,
     largest_weights,
     mass_by_head,
@@ -108,18 +106,6 @@ def test_weight_on_keys_and_on_all_others_make_one(queries: set[int], keys: set[
     np.testing.assert_allclose(on, by_hand, atol=1e-6)
 
 
-def test_heads_that_look_alike_from_everywhere_tell_nothing() -> None:
-    to_last = np.zeros((2, 3, 5, 7), dtype=np.float32)
-    to_last[..., 6] = 1
-    even = np.full((1, 3, 5, 7), 1 / 7, dtype=np.float32)
-    for maps in (to_last, even):
-        np.testing.assert_allclose(information(maps), 0, atol=1e-6)
-    one_to_one = np.eye(5, 7, dtype=np.float32)[None, None]
-    np.testing.assert_allclose(information(one_to_one), np.log2(5), atol=1e-9)
-    bits = information(make_trace(T=6, n_decoder_layers=2, n_heads=3).decoder_self)  # with masks
-    assert bits.shape == (2, 3, 6) and np.isfinite(bits).all() and (bits >= 0).all()
-
-
 @given(rows)
 def test_mutual_information_is_a_difference_of_entropies(maps: np.ndarray) -> None:
     bits = mutual_information(maps[None, None])[0, 0]
@@ -130,36 +116,6 @@ def test_mutual_information_is_a_difference_of_entropies(maps: np.ndarray) -> No
 
 TRACE = make_trace(S=7, T=5, n_encoder_layers=2, n_decoder_layers=3, n_heads=3)
 sizes = st.integers(1, 9)
-
-
-def planted(mask: np.ndarray, *, causal: bool = False) -> np.ndarray:
-    """Maps of two layers of three heads: head 2.3 looks at the pattern, all others evenly."""
-    n, m = mask.shape
-    seen = np.tri(n, m) if causal else np.ones((n, m))
-    even = seen / seen.sum(axis=-1, keepdims=True)
-    maps = np.tile(even, (2, 3, 1, 1))
-    there = mask / np.maximum(1, mask.sum(axis=-1, keepdims=True))
-    maps[1, 2] = np.where(mask.any(axis=-1, keepdims=True), there, even)
-    return maps.astype(np.float32)
-
-
-@given(st.sampled_from(PATTERNS), sizes, sizes, st.booleans(), st.booleans())
-def test_a_planted_head_leads(pattern: Pattern, n: int, m: int, same: bool, causal: bool) -> None:
-    m = n if same or causal else m
-    mask = pattern_mask(
-        pattern, n, m, same=same, causal=causal, special=(0, m - 1), queries=(n - 1,), keys=(0,)
-    )
-    shares = pattern_share(planted(mask, causal=causal), mask, causal=causal)
-    if shares is None:
-        assert even_share(mask, causal=causal) == 0
-        return
-    even = even_share(mask, causal=causal)
-    (head, most), *others = ranked(shares)
-    assert most == pytest.approx(1, abs=1e-6) and 0 < even <= 1
-    assert shares[1, 2] == pytest.approx(1, abs=1e-6) and (even == 1 or head == (1, 2))
-    assert [share for _, share in others if share < 1 - 1e-6] == pytest.approx(
-        [even] * 5 if even < 1 - 1e-6 else [], abs=1e-6
-    )
 
 
 @pytest.mark.parametrize("pattern", ["previous", "itself", "next"])
@@ -225,18 +181,6 @@ def test_evenness_runs_from_one_key_to_all_keys(layers: int, heads: int, n: int,
 
 
 ROWS = hnp.arrays(np.float64, st.integers(1, 40), elements=st.floats(-30, 30))
-
-
-@given(ROWS)
-@settings(max_examples=50)
-def test_the_slope_is_the_trace_of_the_derivative(logits: np.ndarray) -> None:
-    jacobian = torch.autograd.functional.jacobian(
-        lambda e: e.softmax(0), torch.tensor(logits, dtype=torch.float64)
-    )
-    found = spread(torch.tensor(logits).softmax(0).float().numpy())
-    assert found.slope == pytest.approx(float(jacobian.trace()), abs=1e-5)
-    assert 0 <= found.entropy <= math.log2(len(logits)) + 1e-5
-    assert 1 / len(logits) - 1e-6 <= found.largest <= 1 and 0 <= found.slope <= 1
 
 
 @given(ROWS, st.floats(1, 20))

@@ -21,20 +21,6 @@ def test_a_loop_is_cut_after_its_first_time(text: str, expected: Loop | None) ->
     assert find_loop(text) == expected
 
 
-@given(st.text("abc ", max_size=20), st.text("xyz ", min_size=1, max_size=9), st.integers(3, 12),
-       st.integers(0, 8))  # fmt: skip
-def test_what_repeats_is_found(before: str, unit: str, times: int, more: int) -> None:
-    text = before + unit * times + unit[: more % len(unit)]
-    loop = find_loop(text)
-    if len(unit) * times < MIN_CHARACTERS:
-        return
-    assert text.startswith(loop.kept)
-    assert loop.times >= times
-    # Repeating it from there on gives the whole text.
-    start = len(loop.kept) - len(loop.repeated)
-    assert text.startswith(loop.repeated, start) or not loop.repeated
-
-
 @given(st.text("ab ", max_size=60))
 def test_a_loop_is_what_counting_by_hand_finds(text: str) -> None:
     ends = (

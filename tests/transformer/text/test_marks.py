@@ -27,11 +27,6 @@ def test_there_is_a_character_for_every_byte() -> None:
     assert table["a"] == ord("a") and table["Ġ"] == ord(" ") and table["Ċ"] == ord("\n")
 
 
-@given(st.text(st.characters(exclude_categories=("Cs", "Cc", "Zl", "Zp"))))
-def test_whole_characters_come_back_as_they_were(text: str) -> None:
-    assert rewritten(spelled(text), "bytes") == text.replace(" ", "▁")
-
-
 @settings(max_examples=40)
 @given(st.text(min_size=1), st.data())
 def test_wherever_bytes_are_cut_the_parts_spell_the_text(text: str, data: st.DataObject) -> None:

@@ -210,6 +210,7 @@ def test_files_hold_it_whole() -> None:
     [
         {"unit": "spm"}, {"unit": None}, {"merges": [["a"]]}, {"merges": "ab"},
         {"merges": [[1, 2]]},
+        {"tags": 3}, {"tags": [1]}, {"separator": ["x"]}, {"added": ["<x>"] * 2_001},
         {"joint": ""}, {"joint": 3}, {"within": 1}, {"end_apart": "no"}, {"more": 1},
         *({"preparation": wrong} for wrong in (
             3, [], {"moses": "../../en"}, {"moses": 3}, {"moses": "EN"}, {"lowercase": 1},

@@ -9,7 +9,6 @@ import torch
 from tests.transformer.training.runs import log_lines, recipe, run
 from transformer.catalogue import inspect_entry, open_tracer
 from transformer.config import ConfigError
-from transformer.errors import CheckpointError
 from transformer.one_stack.files import MASK, load_stack
 from transformer.one_stack.tracer import StackModel
 from transformer.text.tokenizer import EOS_ID, PAD_ID
@@ -44,14 +43,12 @@ def test_a_run_learns_and_leaves_its_moments(task: str, data: Path, tmp_path: Pa
 def _check_moments(out: Path, val_nll: float) -> None:
     """The snapshots of a run are checkpoints; the last one is the run's own end."""
     whole = inspect_entry(out)
-    updates = [each.updates for each in whole.history.snapshots]
-    assert whole.relation == "end" and len(updates) == 3 and updates[0] == 0
-    measured = [each.val_nll for each in whole.history.snapshots]
-    assert measured[0] > measured[-1] == pytest.approx(val_nll, abs=0.02)
+    last_moment = whole.history.snapshots[-1]
+    assert whole.relation == "end" and last_moment.val_nll == pytest.approx(val_nll, abs=0.02)
     entry = whole.after(0)
     assert inspect_entry(entry.path) == entry and entry.kind == "one_stack"
     finished, first, last = (
-        open_tracer(whole.after(each).path, "cpu") for each in (None, 0, updates[-1])
+        open_tracer(whole.after(each).path, "cpu") for each in (None, 0, last_moment.updates)
     )
     assert first.name == "out@0"
     maps = [  # of the first tokens, which are the same for all
@@ -59,8 +56,6 @@ def _check_moments(out: Path, val_nll: float) -> None:
         for each in (finished, first, last)
     ]
     assert np.abs(maps[1] - maps[0]).max() > 5 * np.abs(maps[2] - maps[0]).max()
-    with pytest.raises(CheckpointError, match="no snapshot after 777 updates"):
-        open_tracer(out.with_name("out@777"))
 
 
 def test_a_continuation_reads_one_side_once(data: Path) -> None:
