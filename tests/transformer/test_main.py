@@ -131,9 +131,6 @@ def test_streams_that_are_closed(
 #: A command, `$` for the tiny checkpoint and `~` for an empty folder, and what is said about it.
 BAD = {
     "translate --checkpoint ~/none x": "none: no such checkpoint",
-    "complete --checkpoint ~/none x": "none: no such checkpoint",
-    "typed --checkpoint ~/none": "none: no such checkpoint",
-    "align ~/none --data ~": "none: no such checkpoint",
     "translate --checkpoint $ --beam 0 x": "beam size 0",
     "translate --checkpoint $ --beam x x": "'x'",
     "translate --checkpoint $ --alpha -1 x": "alpha -1.0",
@@ -143,11 +140,9 @@ BAD = {
     "translate --checkpoint $ --seed 0 x": "--seed 0 needs --sample",
     "translate --checkpoint $ --sample --top-p 2 x": "top_p 2.0",
     "translate --checkpoint $ --sample --beam 4 x": "allowed is 1",
-    f"translate --checkpoint $ {'a' * 10_001}": "10,001 characters",
     "translate --checkpoint ~/bad x": "model.safetensors: not a whole",
     "": "COMMAND",
     "fly": "'fly'",
-    "trace --checkpoint $ --src ' ' --out ~/x": "blank",
     "trace --checkpoint $ --src A --out ~/no/x.npz": "no/",
     "trace --checkpoint $ --src A --out ~/..": "Is a directory",
     "trace --checkpoint $ --src A --out ''": "out: is empty",
@@ -159,7 +154,6 @@ BAD = {
     "evaluate --checkpoint $ --src ~/no.en --ref ~/no.de": "no.en",
     "info ~/none": "none: no such checkpoint",
     "show ~/none.npz": "none.npz: no such file",
-    "show ~/bad.npz": "row (0, 0, 0) sums to 3",
     "show ~/cut.npz --html ~/x.html": "not a whole .npz file",
     "show ~/ok.npz --port 0": "--port 0 is not a port",
     "show ~/ok.npz --port 8000 --html x.html": "--html does not start",
@@ -176,7 +170,6 @@ def test_bad_input_is_one_line_and_status_2(
 ) -> None:
     bad = shutil.copytree(tiny_checkpoint, tmp_path / "bad")
     (bad / "model.safetensors").write_bytes(b"short")
-    np.savez(tmp_path / "bad.npz", attention=np.ones((3, 3)))
     (tmp_path / "cut.npz").write_bytes(b"PK")
     save_arrays(make_trace(S=5, T=4), tmp_path / "ok.npz")
     places = str.maketrans({"$": str(tiny_checkpoint), "~": str(tmp_path)})

@@ -75,23 +75,20 @@ class PlainEdits(Hooks):
         bare = value - positions(0, n)
         return bare if self.of("no positions", site) else bare + positions(shift, n)
 
-    def at_q(self, site: Site, value: Tensor) -> Tensor:
+    def projected(self, site: Site, value: Tensor) -> Tensor:
+        """Queries by the matrix of keys and keys by that of queries, where they are swapped."""
         block = self.model.attention_block(site.kind, site.layer)
-        x = self.seen[site._replace(name="input")]
-        other = block.w_k(x).view(*x.shape[:2], block.n_heads, -1).transpose(1, 2)
+        x, matrix = self.seen[site._replace(name="input")], block.w_k
+        if site.name == "k":
+            matrix = block.w_q
+            if site.kind == "cross":
+                x = self.seen[Site("encoder", None, "final", "hidden")]
+        other = matrix(x).view(*x.shape[:2], block.n_heads, -1).transpose(1, 2)
         heads = self.heads("swap qk", site, block.n_heads)
         value[:, heads] = other[:, heads]
         return value
 
-    def at_k(self, site: Site, value: Tensor) -> Tensor:
-        block = self.model.attention_block(site.kind, site.layer)
-        x = self.seen[site._replace(name="input")]
-        if site.kind == "cross":
-            x = self.seen[Site("encoder", None, "final", "hidden")]
-        other = block.w_q(x).view(*x.shape[:2], block.n_heads, -1).transpose(1, 2)
-        heads = self.heads("swap qk", site, block.n_heads)
-        value[:, heads] = other[:, heads]
-        return value
+    at_q = at_k = projected
 
     def at_scores(self, site: Site, value: Tensor) -> Tensor:
         q, k = (self.seen[site._replace(name=name)] for name in ("q", "k"))

@@ -209,12 +209,6 @@ def test_a_config_that_is_none_or_long_or_deep(whole: Path, tmp_path: Path, kind
         assert path.name in refused(kind, folder)
 
 
-def moved(by: int) -> damage.Damage:
-    return damage.header(
-        lambda each: each.update(data_offsets=[n + by for n in each["data_offsets"]])
-    )
-
-
 #: False safetensors files.
 HEADERS: dict[str, damage.Damage] = {
     "claims 100 MB": damage.write("model.safetensors", struct.pack("<Q", 100 * 2**20) + b"{}"),
@@ -222,16 +216,13 @@ HEADERS: dict[str, damage.Damage] = {
         '{"__metadata__":{"a":"' + "x" * (17 * 2**20) + '"}}')),
     "claims more than it has": damage.write("model.safetensors", struct.pack("<Q", 2**63) + b"{}"),
     "is nested": damage.write("model.safetensors", damage.safetensors_file("[" * 2**20)),
-    "is no object": damage.write("model.safetensors", damage.safetensors_file("[]")),
     "has too many tensors": damage.write("model.safetensors", damage.safetensors_file(json.dumps({
         f"t{i}": {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]} for i in range(901)}))),
-    "beyond the end": moved(10**9),
-    "before the beginning": moved(-8),
+    "beyond the end": damage.header(lambda each: each.update(
+        data_offsets=[n + 10**9 for n in each["data_offsets"]])),
     "on top of each other": damage.header(lambda each: each.update(
         data_offsets=[0, each["data_offsets"][1] - each["data_offsets"][0]])),
     "larger than the file": damage.header(lambda each: each.update(shape=[2**40, 2**40])),
-    "a negative shape": damage.header(lambda each: each.update(shape=[-1, 5])),
-    "an unknown type": damage.header(lambda each: each.update(dtype="F99")),
 }  # fmt: skip
 
 
