@@ -5,12 +5,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 import torch
 
 from tests.tiny_models import CONFIGS, random_model
 from transformer.__main__ import main
 from transformer.model import Transformer
+from transformer.trace.records import Trace
+from transformer.types import ATTENTION_KINDS
 
 
 class Ran(NamedTuple):
@@ -58,6 +61,24 @@ def one_thread() -> Iterator[None]:
 def model(request: pytest.FixtureRequest) -> Transformer:
     """Random models of every shape; do not change them."""
     return random_model(CONFIGS[request.param], seed=4)
+
+
+def check_trace(trace: Trace) -> None:
+    """Check what holds for every trace of a model."""
+    for kind in ATTENTION_KINDS:
+        maps = trace.attention(kind)
+        queries, keys = trace.axis_tokens(kind)
+        assert maps.dtype == np.float32 and not maps.flags.writeable
+        assert maps.shape[2:] == (len(queries), len(keys))
+        np.testing.assert_allclose(maps.sum(-1), np.ones(maps.shape[:-1]), atol=1e-5)
+    assert not np.triu(trace.decoder_self, 1).any()
+    n = len(trace.predicted_ids)
+    assert n == len(trace.tgt_ids) == len(trace.tgt_tokens) == len(trace.predicted_tokens)
+    assert n == len(trace.log_probs) == len(trace.entropy) == len(trace.top_tokens)
+    assert trace.top_ids.shape == trace.top_log_probs.shape
+    for t, token in enumerate(trace.predicted_ids):
+        found = trace.top_log_probs[t][trace.top_ids[t] == token]
+        np.testing.assert_allclose(found, trace.log_probs[t], atol=1e-5)
 
 
 @pytest.fixture

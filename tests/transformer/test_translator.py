@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from tests.tiny_models import SENTENCES, random_model
+from tests.transformer.conftest import check_trace
 from transformer.config import ModelConfig
 from transformer.device import available_devices
 from transformer.errors import CheckpointError, InputError
@@ -16,6 +17,7 @@ from transformer.search.sampling import Sampling
 from transformer.text.tokenizer import Tokenizer, clean, train_tokenizer
 from transformer.trace.records import Trace
 from transformer.translator import Translator
+from transformer.types import ATTENTION_KINDS
 
 ANIMAL = SENTENCES[0]
 NASTY = [
@@ -122,28 +124,17 @@ def test_only_known_devices(tiny_translator: Translator, monkeypatch: pytest.Mon
         assert made.device == "cpu"
 
 
-def check_trace(trace: Trace, config: ModelConfig) -> None:
-    """Check what holds for every trace."""
-    n, m = len(trace.src_tokens), len(trace.tgt_tokens)
+def check_translation(trace: Trace, config: ModelConfig) -> None:
+    """Check what holds for every trace of a translator."""
+    check_trace(trace)
     le, ld, heads = config.n_encoder_layers, config.n_decoder_layers, config.n_heads
-    shapes = {"encoder_self": (le, heads, n, n), "decoder_self": (ld, heads, m, m),
-              "cross": (ld, heads, m, n)}  # fmt: skip
-    for kind, shape in shapes.items():
-        maps = getattr(trace, kind)
-        assert maps.shape == shape and maps.dtype == np.float32 and not maps.flags.writeable
-        np.testing.assert_allclose(maps.sum(-1), 1, atol=1e-5)
-    assert not np.triu(trace.decoder_self, 1).any()
+    assert [trace.attention(kind).shape[:2] for kind in ATTENTION_KINDS] == [
+        (le, heads), (ld, heads), (ld, heads),
+    ]  # fmt: skip
     assert trace.src_tokens[-1] == "</s>"
-    assert trace.tgt_tokens[0] == "<s>"
-    assert trace.tgt_tokens[1:] == trace.predicted_tokens[:-1]
+    assert trace.tgt_tokens == ("<s>", *trace.predicted_tokens[:-1])
     assert trace.tgt_ids[1:] == trace.predicted_ids[:-1]
     assert (trace.predicted_tokens[-1] == "</s>") == trace.complete
-    assert len(trace.log_probs) == len(trace.entropy) == m
-    assert trace.top_ids.shape == trace.top_log_probs.shape
-    for t, token in enumerate(trace.predicted_ids):
-        if token in trace.top_ids[t]:
-            at = trace.top_ids[t].tolist().index(token)
-            assert trace.top_log_probs[t, at] == pytest.approx(trace.log_probs[t], abs=1e-5)
 
 
 @pytest.mark.parametrize("beam", [1, 4])
@@ -151,7 +142,7 @@ def test_a_searched_trace_equals_teacher_forcing(tiny_translator: Translator, be
     lengths, config = set(), tiny_translator.config
     for sentence in SENTENCES[:5]:
         searched = tiny_translator.trace(sentence, beam_size=beam, top_k=5)
-        check_trace(searched, config)
+        check_translation(searched, config)
         assert searched.search is not None and not searched.forced
         (translation,) = tiny_translator.translate([sentence], beam_size=beam)
         assert searched.text == translation.text
@@ -168,7 +159,7 @@ def test_a_searched_trace_equals_teacher_forcing(tiny_translator: Translator, be
             continue
         lengths.add(len(searched.tgt_tokens))
         forced = tiny_translator.trace(sentence, target=searched.predicted_ids, top_k=5)
-        check_trace(forced, config)
+        check_translation(forced, config)
         assert forced.forced and forced.search is None
         assert forced.predicted_ids == searched.predicted_ids
         assert forced.score == pytest.approx(searched.score, abs=1e-4)
@@ -181,7 +172,7 @@ def test_a_searched_trace_equals_teacher_forcing(tiny_translator: Translator, be
 
 def test_targets_are_text_and_options_exist(tiny_translator: Translator) -> None:
     trace = tiny_translator.trace(ANIMAL, target=SENTENCES[1])
-    check_trace(trace, tiny_translator.config)
+    check_translation(trace, tiny_translator.config)
     assert trace.text == SENTENCES[1]
     for ask in (tiny_translator.translate, tiny_translator.traces, tiny_translator.trace):
         with pytest.raises(TypeError, match="'widht'"):
@@ -192,7 +183,7 @@ def test_a_prefix_begins_the_translation(tiny_translator: Translator) -> None:
     ids = tiny_translator.tokenize("Das Tier").ids
     for prefix, options in (("Das Tier", {}), (ids, {"sampling": Sampling(seed=5)})):
         trace = tiny_translator.trace(ANIMAL, prefix=prefix, **options)
-        check_trace(trace, tiny_translator.config)
+        check_translation(trace, tiny_translator.config)
         assert trace.predicted_ids[: len(ids)] == ids
         (translation,) = tiny_translator.translate([ANIMAL], prefix=prefix, **options)
         assert translation.ids[: len(ids)] == ids

@@ -8,13 +8,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import sentencepiece as spm
 import torch
 import yaml
 from sacremoses import MosesTokenizer
 from torch import Tensor
 
-from benchmarks.random_marian import sentence_pieces
+from benchmarks.random_marian import pieces_of, sentence_pieces
 from tests.tiny_models import SENTENCES
 from tests.transformer.importers.reference import Reference, drawn, learned_merges
 from transformer.text.rules import Merges
@@ -170,8 +169,7 @@ def _pieces_of(folder: Path, name: str, language: str, size: int, marks: Any = (
     """Write a SentencePiece model; return its pieces without the special ones."""
     model = sentence_pieces(TEXTS[language], size, marks)
     (folder / f"{name}.{language}.model").write_bytes(model)
-    processor = spm.SentencePieceProcessor(model_proto=model)
-    return [processor.id_to_piece(index) for index in range(3, len(processor))]
+    return pieces_of(model)
 
 
 def _merged(words: Mapping[str, int], pairs: list[tuple[str, str]]) -> Counter[str]:

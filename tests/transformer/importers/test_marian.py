@@ -246,9 +246,6 @@ def test_stored_sinusoids_are_computed_with_as_they_are(
         del state[name]
     pair = stored_with(tmp_path, state)
     check_pass(pair)
-    for beam, penalty in ((1, 1.0), (4, 0.6)):
-        for theirs, ours in found_by_both(pair, beam, penalty, 14, False):
-            assert ours == theirs
     assert inspect_entry(tmp_path / "ours").metrics["stored_as"] == dtype
     assert said in (tmp_path / "ours" / "README.md").read_text()
     assert pair.ours.config.n_parameters == pair.ours.model.n_parameters

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from tests.random_stacks import SHAPES, random_stack
-from tests.transformer.conftest import Command
+from tests.transformer.conftest import Command, check_trace
 from transformer.catalogue import inspect_entry, open_tracer
 from transformer.config import ConfigError, ModelConfig
 from transformer.errors import InputError
@@ -142,7 +142,8 @@ def test_they_are_tracers(reader: StackModel, writer: StackModel, translator: St
         for ask in (model.edited, lambda edit, model=model: model.trace(TEXT, edits=edit)):
             with pytest.raises(InputError, match=r"“off cross.1”: This model has one stack; edits"):
                 ask("off cross.1")
-        trace, kind = model.trace(TEXT), model.kinds[0]
+        check_trace(trace := model.trace(TEXT))
+        kind = model.kinds[0]
         stages = inspect_head(model.model, trace, kind, 1, 2, 3)
         recorded = trace.attention(kind)[1, 2, 3]
         np.testing.assert_allclose(stages.scaled.weights, recorded, atol=1e-5)
@@ -151,7 +152,6 @@ def test_they_are_tracers(reader: StackModel, writer: StackModel, translator: St
     n = len(trace.src_tokens)
     assert trace.src_tokens[0] == "<s>" and trace.src_tokens[-1] == "</s>"
     assert trace.encoder_self.shape == (3, 3, n, n) and trace.decoder_self.size == 0
-    np.testing.assert_allclose(trace.encoder_self.sum(-1), 1, atol=1e-5)
     assert trace.tgt_tokens == () and trace.text == ""
 
 
@@ -159,7 +159,6 @@ def test_a_continuing_trace_predicts_every_next_token(writer: StackModel) -> Non
     trace = writer.trace(TEXT)
     assert trace.tgt_tokens[0] == "<s>" and trace.predicted_tokens[:-1] == trace.tgt_tokens[1:]
     assert trace.forced and trace.n_forced == len(trace.tgt_tokens) - 1
-    assert not np.triu(trace.decoder_self, 1).any()
     logits = writer.model.logits(writer.model.read(torch.tensor([trace.tgt_ids]))[0])
     every = logits.log_softmax(-1)
     wanted = every[range(len(trace.predicted_ids)), list(trace.predicted_ids)]
