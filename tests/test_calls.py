@@ -56,7 +56,6 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("feed_forward", {"stack": "encoder", "row": 2}),
     ("needed_parts", {}),
     ("needed_parts", {"step": 2}),
-    ("pruning", {}),
     ("pruning", {"heads": 5}),
     ("pieces", {"side": "translation", "token": 5}),
     ("traced_pieces", {}),

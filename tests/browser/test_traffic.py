@@ -54,24 +54,6 @@ def test_a_click_brings_a_map_and_a_sentence_a_grid(wired: tuple[Page, Wire], ad
     assert traffic.bytes_arrived() < 1.2 * opening
 
 
-def test_steps_are_drawn_in_the_page(wired: tuple[Page, Wire], address: str) -> None:
-    """The server only hears where the player stands."""
-    page, traffic = wired
-    page.goto(f"{address}/?sentence={quote(SENTENCE)}&step=1&beam=1")
-    expect(page.locator(".player .count")).to_contain_text("step 1 of")
-    at_rest(page, traffic.counts)
-    opening = traffic.bytes_arrived()
-    page.locator(".player").focus()
-    with settled(page, traffic):
-        for step in (2, 3, 4):
-            page.keyboard.press("ArrowRight")
-            expect(page.locator(".player .count")).to_contain_text(f"step {step} of")
-        expect(page).to_have_url(re.compile(r"step=4(&|$)"))
-    assert 1 <= len(traffic.sent) <= 3 and not traffic.requests
-    assert traffic.carries(b"headlight.player") == 0
-    assert traffic.bytes_arrived() < len(traffic.sent) * opening / 3
-
-
 #: Ways in which text that became markup would run as a script.
 INJECT = """() => new Promise((tell) => {
     const [script, image] = [document.createElement("script"), document.createElement("img")];

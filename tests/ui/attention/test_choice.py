@@ -22,18 +22,6 @@ from ui.attention.maps import to_pieces, to_units
 from ui.core import url_state
 from ui.core.url_state import HEAD, KIND, LAYER, Param
 
-heads = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), unique=True).map(tuple)
-tokens = st.sets(st.integers(0, 600)).map(lambda chosen: tuple(sorted(chosen)))
-pins = st.none() | st.tuples(st.sampled_from(["query", "key"]), st.integers(0, 600))
-
-
-@given(heads, tokens, pins)
-def test_any_heads_tokens_and_pin_come_back(heads: Any, tokens: Any, pin: Any) -> None:
-    choice = AttentionSettings
-    for param, value in ((choice.heads, heads), (choice.keys, tokens), (choice.pin, pin)):
-        assert param.parse(param.write(value)) == value
-
-
 NUMBERS = ("", "0", "1-", "-1", "x", "1.5", "1e3")
 
 

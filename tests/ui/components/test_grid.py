@@ -11,12 +11,11 @@ from hypothesis.extra import numpy as hnp
 from figures.compare import LIMITS
 from figures.palette import to_weight_bytes
 from tests.factories import make_trace
-from tests.messages import inflate, unpack
-from tests.ui.components.test_mount import Browser
+from tests.messages import inflate
 from transformer.measures.compare import divergence
 from transformer.measures.entropy import entropy_bits
 from transformer.measures.heads import HOWS, How, widen
-from ui.components import grid, mount
+from ui.components import grid
 from ui.components.grid.signed import difference_sheet
 
 TRACE = make_trace(
@@ -38,6 +37,8 @@ def inflated(sheet: grid.Sheet) -> tuple[dict[str, Any], np.ndarray]:
         *((layers, h) for h in range(heads)),
     ]
     for (row, column), differs in zip(places, flat[layers * heads :], strict=True):
+        if "limit" not in header and header["queries"] < 128:  # small numbers pack well
+            assert np.isin(differs, [0] if header["how"] == "max" else [255, 0, 1]).all()
         chosen = single[slice(None) if row == layers else row]
         chosen = chosen[..., slice(None) if column == heads else column, :, :].reshape(-1, *size)
         if header["how"] == "max":
@@ -55,6 +56,11 @@ def test_the_message_holds_every_map_and_the_combined_ones(how: How) -> None:
     np.testing.assert_array_equal(maps, to_weight_bytes(widen(MAPS, how)))
     assert (sheet.rows, sheet.columns) == (3, 4)
     assert header["key_tokens"][:2] == ["<script>", f"{'x' * 12}…{'x' * 11}"]
+    whole = {"mean": "Mean", "max": "Maximum"}[how]
+    assert header["names"][0][0] == "Layer 1, head 1"
+    assert header["names"][2][2:] == [
+        f"Head 3, {whole.lower()} over layers", f"{whole} over all layers and heads"
+    ]  # fmt: skip
 
 
 def test_a_long_text_stays_small() -> None:
@@ -69,28 +75,6 @@ def test_a_long_text_stays_small() -> None:
     for row, column in [(0, 0), (1, 4), (2, 1), (2, 4)]:
         np.testing.assert_array_equal(shown[row, column], grid.shrink(wide[row, column], ())[0])
     assert len(grid.grid_component(sheet, (0, None)).message()) < maps.size / 10
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    single=hnp.arrays(
-        np.float32, st.tuples(*[st.integers(1, 4)] * 4), elements=st.floats(0, 1, width=32)
-    ),
-    how=st.sampled_from(HOWS),
-)
-def test_what_travels_are_single_maps_and_small_differences(single: np.ndarray, how: How) -> None:
-    wide = to_weight_bytes(widen(single, how))
-    alone, differences = grid.fold(wide, how)
-    np.testing.assert_array_equal(alone, wide[:-1, :-1])
-    assert differences.shape == (sum(wide.shape[:2]) - 1, *wide.shape[2:])
-    assert np.isin(differences, [0] if how == "max" else [255, 0, 1]).all()
-
-
-def test_cells_have_names_for_people() -> None:
-    names, largest = (grid.names_of(3, 4, how)[2] for how in ("mean", "max"))
-    assert grid.names_of(3, 4, "mean")[0][0] == "Layer 1, head 1"
-    assert names[2:] == ["Head 3, mean over layers", "Mean over all layers and heads"]
-    assert largest[3] == "Maximum over all layers and heads"
 
 
 @settings(max_examples=60, deadline=None)
@@ -160,33 +144,14 @@ def test_several_kinds_travel_behind_each_other() -> None:
     assert [inflate(part)[0]["label"] for part in parts] == ["e", "c"]
 
 
-def test_a_reported_kind_leaves_the_message_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
-    tabs = dict(TABS)
-    browser = Browser(monkeypatch)
-    now = grid.GridChoice((3, 1), (), "cross")
-
-    def take(chosen: grid.GridChoice) -> None:
-        nonlocal now
-        now = chosen
-
-    def draw() -> bytes:
-        shown = grid.grid_component(tabs, now.cell, now.kind, marked=now.marks)
-        mount.show(shown, key="view", on_choose=take)
-        return browser.sent[-1]["data"]  # type: ignore[no-any-return]
-
-    first = draw()
+def test_a_choice_is_no_part_of_what_is_sent() -> None:
+    first = grid.grid_component(TABS, (3, 1), "cross")
     # The cross maps have no fourth layer: it waits for a kind that has one.
-    marks = [[3, 0], [1, 2]]
-    chosen = ([3, 1, []], [0, None, marks])
-    for said in ([*each, kind] for each in chosen for kind in ("encoder", "cross")):
-        browser.report(said)
-        assert [*now.cell, [list(head) for head in now.marks], now.kind] == said
-        assert draw() == first
-    # Maps that were missing are new content.
-    browser.report([0, None, [], "decoder"])
-    tabs["decoder"] = grid.Tab("Decoder maps", "Dec.", tabs["cross"].sheet)
-    header, _ = unpack(draw())
-    assert (header["choice"], header["count"]) == ([0, None, [], "decoder"], browser.count)
+    for cell, marks in (((3, 1), ()), ((0, None), ((3, 0), (1, 2)))):
+        for kind in ("encoder", "cross"):
+            shown = grid.grid_component(TABS, cell, kind, marked=marks)
+            assert (shown.header, bytes(shown.body)) == (first.header, bytes(first.body))
+            assert shown.choice == [*cell, [list(head) for head in marks], kind]
 
 
 def test_switched_heads_are_taken_as_they_are_reported() -> None:

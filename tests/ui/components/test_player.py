@@ -62,6 +62,13 @@ def test_the_header_says_what_each_step_did() -> None:
     assert header["nForced"] == 0 and header["gap"] is None and header["drawn"] is None
 
 
+def test_a_place_is_no_part_of_what_is_sent() -> None:
+    trace = make_trace(T=4)
+    one, other = (player_component(trace, each) for each in (PlayerPlace(1), PlayerPlace(3, 1, 2)))
+    assert (one.header, bytes(one.body)) == (other.header, bytes(other.body))
+    assert one.choice != other.choice
+
+
 def test_columns_are_tokens_or_whole_words() -> None:
     trace = make_trace(S=5, T=5, src_tokens=("▁un", "believ", "able", "▁cats"))
     pieces = ("<s>", "▁Kat", "zen", "▁un", "glaub")

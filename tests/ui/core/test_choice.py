@@ -19,7 +19,7 @@ CHOICES = sorted(Choice.__subclasses__(), key=lambda cls: cls.__module__)
 #: Raw strings to try; each setting takes some of them.
 RAWS = (
     "0", "1", "2", "4", "12", "40", "400", "0.5", "0.01", "1.2", "5.2", "mean", "none", "on",
-    "off", "q1", "k2", "1.1-2.2", "2-1", "encoder_self-cross", "A <b>dog</b>.", "nan", "1e999",
+    "off", "q1", "k12", "1.10-12.2", "12-1", "encoder_self-cross", "A <b>dog</b>.", "nan", "1e999",
     "٣", "-1", "",
 )  # fmt: skip
 

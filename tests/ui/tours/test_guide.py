@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from figures.labels import KIND_NAMES, in_words, percent, query_labels, signed
+from figures.labels import KIND_NAMES, percent, query_labels, signed
 from tests.factories import make_trace
 from tests.forks import ROOT
 from tests.transformer.study.test_records import study
@@ -245,7 +245,6 @@ def test_options_hold_the_right_one_and_no_other_like_it() -> None:
     assert options[answer] == "9" and len(options) == 6
     assert (quarters(0.0)[1], quarters(1.0)[1]) == (0, 3)
     assert names(["▁a", "b", "▁a", "▁"]) == ["a (1)", "b", "a (3)", "▁"]
-    assert in_words(28_202_280) == "28.2 million"
     with pytest.raises(ValueError, match="different"):
         Question("?", ("a", "a"), 0, "")
 
