@@ -37,7 +37,6 @@ def serving(
     *,
     checkpoints: Path | None = None,
     fresh: bool = False,
-    importing: bool = True,
     environment: Mapping[str, str] | None = None,
     port: int = 0,
 ) -> Iterator[Server]:
@@ -48,8 +47,7 @@ def serving(
         command: `-m MODULE` and arguments; Streamlit's options are added.
         checkpoints: the app's folder of checkpoints; None: its default.
         fresh: in a new Python, which has to import everything.
-        importing: whether anyone may import models; otherwise only those with the server's token.
-        environment: more variables of its environment.
+        environment: more variables of its environment; anyone may import models by default.
         port: 0 for any that is free.
 
     Raises: `RuntimeError` with its output if it does not start.
@@ -57,7 +55,7 @@ def serving(
     port = port or free_port()
     address = f"http://127.0.0.1:{port}"
     options = ["--server.headless=true", "--server.address=127.0.0.1", f"--server.port={port}"]
-    variables = {"HEADLIGHT_IMPORT": "on" if importing else "", **(environment or {})}
+    variables = {"HEADLIGHT_IMPORT": "on", **(environment or {})}
     if checkpoints:
         variables["HEADLIGHT_CHECKPOINTS"] = str(checkpoints)
     pid = (_anew if fresh else forks.start)([*command, *options], variables, log)

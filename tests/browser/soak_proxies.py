@@ -100,7 +100,7 @@ def site(request: pytest.FixtureRequest, tmp_path: Path, tiny_checkpoint: Path) 
                 serving(
                     tmp_path / f"log{each}.txt",
                     [*APP, "--server.allowedHosts", "localhost"],
-                    checkpoints=root, importing=False, environment=environment, port=each,
+                    checkpoints=root, environment=environment, port=each,
                 )
             )
             for each in ports

@@ -22,16 +22,11 @@ PATIENCE = 240
 class Session:
     """One visitor."""
 
-    def __init__(self, address: str, source: str = "") -> None:
-        """Args: address: of the app, as `http://host:port`.  source: the visitor's, if not any."""
+    def __init__(self, address: str) -> None:
+        """Args: address: of the app, as `http://host:port`."""
         url = f"ws{address.removeprefix('http')}/_stcore/stream"
-        self._connecting = connect(
-            url,
-            subprotocols=[Subprotocol("streamlit")],
-            max_size=None,
-            open_timeout=PATIENCE,
-            source_address=(source, 0),
-        )
+        kind = [Subprotocol("streamlit")]
+        self._connecting = connect(url, subprotocols=kind, max_size=None, open_timeout=PATIENCE)
         self.name = self._page = self._query = self._hash = ""
         self._held: dict[str, WidgetState] = {}
         self.ids: dict[str, str] = {}

@@ -11,16 +11,6 @@ import safetensors.torch
 from tests.pages.conftest import RunApp
 from tests.pages.links import ask, view_of
 from ui.frame import sidebar
-from ui.work.roots import checkpoints_root
-
-
-def test_broken_checkpoints_are_named_with_what_is_wrong(run_app: RunApp) -> None:
-    app = run_app(checkpoint="cut")  # gives way to another
-    assert view_of(app).checkpoint == app.query_params["checkpoint"] == "alpha"
-    assert "`cut`" in app.toast[0].value
-    app.switch_page("pages/models_page.py").run()
-    said = "\n".join(each.value for each in app.main.caption).replace("\\", "")
-    assert "model.safetensors" in said and str(checkpoints_root()) not in said
 
 
 def test_no_checkpoint_at_all_is_a_state_of_its_own(run_app: RunApp, tmp_path: Path) -> None:

@@ -80,14 +80,6 @@ def test_it_opens_with_another_checkpoint_beside_the_first(open_page: RunApp, ro
     assert f"score {trace.score:.3f}".replace("-", "−") in said(app)
 
 
-def test_it_keeps_the_sentence(run_app: RunApp, random_checkpoints: Path, tmp_path: Path) -> None:
-    for name in (EN_DE, CAPTIONS):
-        shutil.copytree(random_checkpoints / "alpha", tmp_path / name)
-    app = run_app(tmp_path, at="compare", beam="1")
-    assert app.selectbox(key="other_widget").value == CAPTIONS  # whose examples are others
-    assert app.text_area(key="sentence_box").value == EXAMPLE
-
-
 @pytest.mark.parametrize(("query", "second"), [
     ({"other": "alpha", "kind": "cross"}, ""),
     ({"pairing": "sentences", "kind": "decoder_self"}, CAT),  # no example
@@ -116,18 +108,6 @@ def test_a_second_sentence_is_typed_and_belongs_to_the_first(open_page: RunApp) 
     app.text_input(key="second_widget").set_value("").run()
     again = open_page(**dict(app.query_params))
     assert "Type a second sentence" in said(app) and "Type a second sentence" in said(again)
-
-
-def test_unequal_depths_and_heads_fit_side_by_side(open_page: RunApp) -> None:
-    app = open_page(other="other", layer="3", head="2", kind="cross", heads="3.1-2.3")
-    assert len(app.selectbox(key="layer_widget").options) == 1 + 3
-    assert len(app.selectbox(key="other_layer_widget").options) == 2 + 2
-    assert len(app.selectbox(key="other_head_widget").options) == 2 + 5
-    for display in ("grid", "lines"):
-        turn_to(app, display, "beside")
-    app = open_page(other="other", layer="3", head="2", kind="encoder_self", beside="difference")
-    # Two layers against one: neither has a third, so both show the mean.
-    assert "A − B: Head 2, mean over layers" in said(app)
 
 
 def test_one_query_stands_out_on_both(open_page: RunApp, monkeypatch: pytest.MonkeyPatch) -> None:

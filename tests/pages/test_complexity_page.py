@@ -47,29 +47,12 @@ def test_the_page_shows_what_the_file_holds(run_app: RunApp) -> None:
     app = run_app(at="complexity", width=str(made.widths[0]), quantity="memory")
     assert app.query_params["width"] == str(made.widths[0])
     assert table(app)["time in n"].tolist() != shown
-
-
-def test_lengths_of_one_machine_are_said_to_be_its_own(run_app: RunApp) -> None:
-    made = shipped().made
-    app = run_app(at="complexity")
+    # The lengths of one machine are said to be its own.
+    run = made.made
     assert table(app, 1)["by count"].tolist() == ["n > d", "every n", "n > 2 d"]
     (text,) = (each.value for each in app.caption if "one machine at one load" in each.value)
-    for each in (made.processor, made.date[:10], f"at a load of {made.load:g}"):
+    for each in (run.processor, run.date[:10], f"at a load of {run.load:g}"):
         assert each in text.replace("\\", "")
-
-
-def test_a_measurement_under_load_is_not_kept(
-    run_app: RunApp, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(records, "MOST_LOAD", 1e9)
-    job = jobs.begin(quick=True)
-    assert job and job.ended(100) and (kept := jobs.last_measurement()) is not None
-    monkeypatch.setattr(records, "MOST_LOAD", -1.0)
-    assert jobs.last_measurement() is None
-    app = run_app(at="complexity", measured="here")
-    (text,) = (each.value for each in app.error)
-    assert f"other work kept {kept.made.load:g} processors busy" in text.replace("\\", "")
-    assert "8 to 16" not in table(app)["over n"].tolist()
 
 
 def test_a_walk_goes_step_by_step_to_its_end(run_app: RunApp) -> None:
@@ -105,7 +88,7 @@ def test_measuring_is_off(variable: str, run_app: RunApp, monkeypatch: pytest.Mo
     assert not app.run().button(key="measure_layers").disabled
 
 
-def test_one_measurement_at_a_time_replaces_what_is_shown(
+def test_one_measurement_at_a_time_replaces_what_is_shown_unless_made_under_load(
     run_app: RunApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(records, "MOST_LOAD", 1e9)
@@ -125,3 +108,10 @@ def test_one_measurement_at_a_time_replaces_what_is_shown(
     app.button(key="stop_measuring").click().run()
     assert second.request == STOP and jobs.last_measurement() is made
     second.future.set_exception(StoppedError())
+    monkeypatch.setattr(records, "MOST_LOAD", -1.0)
+    monkeypatch.setattr(jobs, "_jobs", [job])
+    assert jobs.last_measurement() is None
+    app = run_app(at="complexity", measured="here")
+    (text,) = (each.value for each in app.error)
+    assert f"other work kept {made.made.load:g} processors busy" in text.replace("\\", "")
+    assert "8 to 16" not in table(app)["over n"].tolist()

@@ -295,7 +295,7 @@ def test_a_part_that_is_chosen_in_a_figure_is_taken_out(
         once = key.startswith(chart) and chosen.pop()
         return {"selection": picked if once else {}} if options.get("on_select") else found
 
-    app = open_page("removals")
+    app = open_page("removals", sentence="A dog.")
     chosen = [False, True]
     monkeypatch.setattr(DeltaGenerator, "altair_chart", selected)
     app.run()

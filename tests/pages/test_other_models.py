@@ -8,11 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from streamlit.testing.v1 import AppTest
 
 from figures.labels import shorten
 from tests.pages.conftest import CAT, RunApp
-from tests.pages.links import messages, messages_in
+from tests.pages.links import messages_in
 from tests.test_calls import check_program
 from tests.views import make_view
 from transformer.arrays.trace_file import load_arrays
@@ -30,32 +29,6 @@ def open_page(open_page: RunApp, kinds: Path) -> RunApp:
     return lambda name, at="attention", **query: open_page(at, root=kinds, checkpoint=name, **query)
 
 
-def offered_kinds(app: AppTest) -> list[str]:
-    """Return the names of the kinds on screen: of Streamlit's control, or the grid's tabs."""
-    controls = [each for each in app.get("button_group") if each.key == "kind_widget"]
-    if controls:
-        assert controls[0].value is not None
-        return list(controls[0].options)
-    ((header, _),) = messages(app, "grid")
-    assert header["choice"][3] in [name for name, *_ in header["kinds"]]
-    return [title for _, title, *_ in header["kinds"]]
-
-
-def test_the_list_names_what_opens_and_why_the_rest_cannot(run_app: RunApp, kinds: Path) -> None:
-    app = run_app(root=kinds, at="models")
-    reasons = messages_in(app)
-    stacks = {"GPT-like: continues English, writer", "BERT-like: fills gaps in English, reader"}
-    ours = {"alpha", "English → German, one, one stack", *stacks} | {
-        f"{name}.npz" for name in ("both", "maps", "off", "read", "text")
-    }
-    theirs = {"t5", "gpt2", "bert"} if find_spec("transformers") else set()
-    assert set(app.sidebar.selectbox(key="checkpoint_box").options) == ours | theirs
-    for reason in ("not a whole .npz file", "array 'attention' [1, 1]"):
-        assert reason in reasons
-    assert not theirs or "**marian** · another library's model, not imported yet" in reasons
-    assert str(kinds) not in reasons
-
-
 @pytest.mark.parametrize(("name", "offered"), [
     ("both.npz", ["Encoder self-attention", "Decoder self-attention", "Cross-attention"]),
     ("text.npz", ["Causal self-attention"]),
@@ -68,7 +41,7 @@ def test_the_list_names_what_opens_and_why_the_rest_cannot(run_app: RunApp, kind
 ])  # fmt: skip
 def test_attention_offers_its_kinds(open_page: RunApp, name: str, offered: list[str]) -> None:
     app = open_page(name, kind="cross", display="matrix", units="words", dim="on", pin="q1")
-    assert offered_kinds(app) == offered and app.get("download_button")
+    assert app.button_group(key="kind_widget").options == offered and app.get("download_button")
     assert not app.error and not app.warning
     groups = [each.key for each in app.sidebar.get("button_group")]
     assert ("search_box" in groups) == (name == "t5")  # only one of them decodes

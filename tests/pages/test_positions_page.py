@@ -23,15 +23,16 @@ def root(
     root = tmp_path_factory.mktemp("positions")
     metrics = {"training": {"longest_source": 31, "longest_target": 37}}
     concatenated = tiny_config.replace(position_layout="concatenated")
-    save_checkpoint(root / "computed", random_model(concatenated), tiny_tokenizer, metrics=metrics)
-    learned = tiny_config.replace(positions="learned", max_positions=40)
-    save_checkpoint(root / "learned", random_model(learned), tiny_tokenizer)
     stored = random_model(concatenated.replace(positions="stored", max_positions=50))
     stored.src_positions.table.copy_(stored.src_positions.table.half())
     stored.tgt_positions.table.copy_(stored.tgt_positions.table.bfloat16())
-    save_checkpoint(root / "stored", stored, tiny_tokenizer)
+    learned = tiny_config.replace(positions="learned", max_positions=40)
     distances = tiny_config.replace(positions="relative", n_heads=4, d_k=None, d_v=None)
-    save_checkpoint(root / "relative", random_model(distances), tiny_tokenizer)
+    for name, model in {
+        "computed": random_model(concatenated), "learned": random_model(learned),
+        "stored": stored, "relative": random_model(distances),
+    }.items():  # fmt: skip
+        save_checkpoint(root / name, model, tiny_tokenizer, metrics=metrics)
     return root
 
 
