@@ -4,22 +4,21 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import quote
 
-import numpy as np
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from figures.exhibit import Offline
 from figures.palette import to_weight_bytes
 from tests.browser import waiting
-from tests.browser.pixels import grid_map, until_the_grid_shows
+from tests.browser.pixels import until_the_grid_shows
 from tests.browser.test_downloads import open_offline
-from tests.browser.waiting import SENTENCE, eventually, until_idle, until_passes, until_the_url_says
+from tests.browser.waiting import SENTENCE, eventually, until_idle, until_the_url_says
 from tests.browser.wire import Wire
 from tests.figures.exhibits import exhibit, hostile_panel
 from tests.tiny_models import sentence_of
-from transformer.measures.heads import HOWS, widen
-from transformer.text.tokenizer import Tokenizer
+from transformer.measures.heads import widen
 from transformer.trace.records import Trace
+from transformer.translator import Translator
 from ui.attention.maps import KIND_TEXTS
 from ui.components.grid import Tab, grid_component, grid_sheet, shrink
 from ui.components.lens import Map
@@ -119,9 +118,13 @@ def test_of_several_arrow_keys_the_last_wins(
     expect(page.get_by_role("gridcell", name="Layer 1, head 1:")).to_be_focused()
 
 
-def test_much_comes_kind_by_kind(open_page: OpenGrid, tiny_tokenizer: Tokenizer) -> None:
-    long = sentence_of(tiny_tokenizer, 512)
-    page, wire = open_page(sentence=long, target=long, kind="encoder_self", layer="1", head="2")
+def test_much_comes_kind_by_kind_and_shows_the_largest_weights(
+    open_page: OpenGrid, tiny_translator: Translator
+) -> None:
+    """Maps of 512 tokens are shrunk in Python, and once more in the browser."""
+    long = sentence_of(tiny_translator.tokenizer, 512)
+    link = {"kind": "encoder_self", "layer": "1", "head": "2", "combine": "max"}
+    page, wire = open_page(sentence=long, target=long, **link)
     shows(page, ENCODER, "Layer 1, head 2")
     wire.hold()
     for name in (DECODER, CROSS):
@@ -133,11 +136,9 @@ def test_much_comes_kind_by_kind(open_page: OpenGrid, tiny_tokenizer: Tokenizer)
     wire.release()
     shows(page, CROSS, "Layer 1, head 2")
     expect(page.locator(".stage[aria-busy=false]")).to_have_count(1)
-    until_passes(page, lambda: check_colours(page))
-
-
-def check_colours(page: Page) -> None:
-    assert len(np.unique(grid_map(page, 0, 0).reshape(-1, 3), axis=0)) > 10
+    wide = to_weight_bytes(widen(tiny_translator.trace(long, target=long).cross, "max"))
+    for row, column in [(0, 0), (0, 3), (3, 1), (3, 3)]:
+        until_the_grid_shows(page, row, column, shrink(wide[row, column], ())[0])
 
 
 def test_tabs_work_without_a_server(browser: Browser, tmp_path: Path, trace: Trace) -> None:
@@ -177,17 +178,3 @@ def test_tabs_work_without_a_server(browser: Browser, tmp_path: Path, trace: Tra
     reads("cross [2,1")
     assert heard == [path.as_uri()]
     page.context.close()
-
-
-def test_shrunken_maps_show_the_largest_weights(browser: Browser, tmp_path: Path) -> None:
-    """Maps of 300 queries and 200 keys, shrunk in Python and once more in the browser."""
-    maps = np.random.default_rng(0).dirichlet(np.full(200, 0.1), (2, 3, 300)).astype(np.float32)
-    tokens = [f"t{i}" for i in range(300)]
-    for how in HOWS:
-        shown = grid_component(grid_sheet(maps, tokens, tokens[:200], label=how, how=how), (0, 0))
-        view = exhibit(hostile_panel(), offline=(shown.offline(),))
-        page, _ = open_offline(browser, save(view, tmp_path / f"{how}.html"))
-        wide = to_weight_bytes(widen(maps, how))
-        for row, column in [(0, 0), (0, 3), (2, 1), (2, 3)]:
-            until_the_grid_shows(page, row, column, shrink(wide[row, column], ())[0])
-        page.context.close()
