@@ -39,27 +39,23 @@ def main() -> None:
     parser.add_argument("--model", type=Path, help="default: that of the package")
     parser.add_argument("--corpus", type=Path, default=DEFAULT)
     parser.add_argument("--sentences", type=int, help="read N only")
-    options = parser.parse_args()
-    model = options.model
-    if model is None:
-        found = find_spec(_PACKAGE)
-        if found is None or found.origin is None:
-            sys.exit(f"{_PACKAGE.replace('_', '-')} is not installed; name a folder with --model")
-        model = Path(found.origin).parent / "model"
+    given = parser.parse_args()
+    package = find_spec(_PACKAGE)
+    model = given.model or (package and package.origin and Path(package.origin).parent / "model")
+    if not model:
+        sys.exit(f"{_PACKAGE.replace('_', '-')} is not installed; name a folder with --model")
     with tempfile.TemporaryDirectory() as folder, progress_bar(unit=" sentences") as report:
-        made = Study.load(study(
-            model, options.corpus, Path(folder) / "study", sentences=options.sentences,
-            examples=0, progress=report,
-        ))  # fmt: skip
+        out, read = Path(folder) / "study", given.sentences
+        study(model, given.corpus, out, sentences=read, examples=0, progress=report)
+        made = Study.load(out)
     print(section(made))
     print(f"{'':28}{'best head':>22}{'offset':>9}{'bar':>7}   BERT-base: head, offset")
     for name, (head, offset) in PUBLISHED.items():
         role = made.role(name)
-        every = [found for each in made.heads if role and (found := made.finding(role, each))]
-        if role and every:
-            best = max(every, key=lambda each: each.score)
+        every = made.in_role(role) if role else []
+        if best := max(every, key=lambda each: each.score, default=None):
             where = f"{best.head.layer + 1}.{best.head.head + 1} {percent(best.score)}"
-            print(f"{role.title:28}{where + ' named' * best.named:>22}"
+            print(f"{best.role.title:28}{where + ' named' * best.named:>22}"
                   f"{percent(best.offset_score):>9}{percent(best.bar):>7}"
                   f"{head:>14.1f}{offset:>8.1f}")  # fmt: skip
 

@@ -19,7 +19,8 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [] if str(ROOT) in sys.path else [str(ROOT)]
 
 from benchmarks.turns import Figure, report  # noqa: E402
-from transformer.study.records import Kept, Looks, Study  # noqa: E402
+from transformer.study.corpus import Sentence  # noqa: E402
+from transformer.study.records import Looks, Study  # noqa: E402
 from transformer.study.where import Term, Where  # noqa: E402
 from transformer.trace.removals import Head  # noqa: E402
 from transformer.training.data import read_lines  # noqa: E402
@@ -39,16 +40,13 @@ QUESTIONS = {
 def main(path: Path) -> None:
     """Print the median of each question, and the time that the index takes once."""
     lines = [tuple(split_words(line)) for line in read_lines(path)]
-    sentences = [Kept(f"line {number}", words, words) for number, words in enumerate(lines, 1)]
-    rng, lengths = np.random.default_rng(0), np.array([len(each.words) for each in sentences])
-    starts = np.concatenate([[0], lengths.cumsum()])
-    shape = (4, 8, int(starts[-1]))
-    widths = np.repeat(lengths, lengths)
-    looks = Looks(
-        starts, (rng.random(shape, np.float32) * widths).astype(np.uint8),
-        rng.integers(1, 256, shape, np.uint8), None,
-    )  # fmt: skip
-    heads = tuple(Head("encoder_self", layer, head) for layer in range(4) for head in range(8))
+    sentences = [Sentence(f"line {number}", words, words) for number, words in enumerate(lines, 1)]
+    rng, lengths = np.random.default_rng(0), np.array([len(words) for words in lines])
+    starts = np.cumsum([0, *lengths])
+    keys = rng.random((4, 8, starts[-1]), np.float32) * np.repeat(lengths, lengths)
+    weights = rng.integers(1, 256, keys.shape, np.uint8)
+    looks = Looks(starts, keys.astype(np.uint8), weights, None)
+    heads = tuple(Head("encoder_self", *at) for at in np.ndindex(4, 8))
     study = Study("", "", "", "", "", "", len(sentences), int(starts[-1]), 1, 0, "", (), heads, {},
                   tuple(sentences), {"encoder_self": looks})  # fmt: skip
     start = time.perf_counter()

@@ -20,8 +20,9 @@ from tests.studied import conllu
 from tests.test_calls import check_program
 from transformer.catalogue import resolve
 from transformer.study import importance
+from transformer.study.corpus import Sentence
 from transformer.study.examples import Example
-from transformer.study.records import Kept, Study, studies_of
+from transformer.study.records import Study, studies_of
 from transformer.study.run import study
 from transformer.translator import Translator
 from ui.export.programs import Source
@@ -155,7 +156,7 @@ def test_sentences_where_a_head_looks_from_a_word_to_a_part_of_speech(
 
 
 def test_a_look_is_marked_in_the_words_around_it() -> None:
-    both = Kept("d", ("a", "b*", "c", "d"), target=("A", "B"), text="a b c d")
+    both = Sentence("d", ("a", "b*", "c", "d"), target=("A", "B"), text="a b c d")
 
     def marked(kind: Any, query: int, key: int, wanted: int) -> str:
         return snippet(both, kind, Example(0, query, key, wanted, 1, right=key == wanted), 2)

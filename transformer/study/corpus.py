@@ -12,7 +12,7 @@ import re
 import zlib
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from pathlib import Path
@@ -22,6 +22,7 @@ from transformer.search.reader import MAX_CHARACTERS
 from transformer.text.tokenizer import clean
 from transformer.training.data import DataError
 from transformer.trees.words import split_words
+from transformer.types import AttentionKind
 
 #: Files of annotated text; a corpus is one of them, a folder of them, or a file of plain text.
 SUFFIXES = (".conllu", ".conllu.gz")
@@ -29,9 +30,15 @@ SUFFIXES = (".conllu", ".conllu.gz")
 MAX_LINE, MAX_WORDS = 1 << 16, 1_000
 #: The corpus of a study that names none, as `python -m transformer data gum --out data` puts it.
 DEFAULT = Path("data/gum")
+#: Terms of GUM's texts; the second part of a document's name is its genre.
+_TERMS = {
+    "academic": "CC-BY 4.0", "bio": "Wikipedia, CC-BY-SA 3.0", "court": "CC-BY 4.0",
+    "interview": "Wikinews, CC-BY 2.5", "news": "Wikinews, CC-BY 2.5",
+    "voyage": "Wikivoyage, CC-BY-SA 3.0",
+}  # fmt: skip
 _GUM = (
-    "GUM corpus, gucorpling.org/gum: annotations CC-BY 4.0; texts CC-BY or CC-BY-SA of their "
-    "authors, which each document's page there names"
+    "GUM corpus, gucorpling.org/gum (Zeldes 2017), whose pages name each document's authors: "
+    "annotations CC-BY 4.0; texts"
 )
 
 #: Name of a mention, and how far it extends: `(12-person-...`, `12)`, `(3-place)`.
@@ -40,17 +47,35 @@ _BRACKET = re.compile(r"\(([^-()\[]+)(?:\[\d+/\d+\])?[^()]*(\))?|([^-()\[]+)(?:\
 
 @dataclass(frozen=True)
 class Sentence:
-    """A sentence of a corpus; plain text has empty annotation."""
+    """A sentence of a corpus, and its translation where a study keeps it as an example.
 
-    words: tuple[str, ...]  # [n]
-    chunks: tuple[int, ...]  # [n], which part of the text between spaces each word belongs to
-    text: str  # as a model reads it
+    The annotation has an entry for each word; it is empty for plain text.
+    """
+
     document: str
-    line: int = 0  # the first in its file, from 1
-    tags: tuple[str, ...] = ()  # [n], universal parts of speech
+    words: tuple[str, ...]  # [n], what encoder heads and the keys of cross-attention count
+    tags: tuple[str, ...] = ()  # [n], parts of speech
     parents: tuple[int, ...] = ()  # [n], the word's head, from 0; -1 for the root
-    relations: tuple[str, ...] = ()  # [n], to the head
-    antecedents: tuple[int, ...] = ()  # [n], of pronouns; -1 for none in this sentence
+    relations: tuple[str, ...] = ()  # [n], to the head: "nsubj", "det", ...
+    antecedents: tuple[int, ...] = ()  # [n], the word that a pronoun stands for; -1 for none
+    #: words of the greedy translation: what decoder heads and the queries of cross-attention count
+    target: tuple[str, ...] = ()
+    text: str = ""  # as a model reads it
+    chunks: tuple[int, ...] = ()  # [n], which part of the text between spaces a word belongs to
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Sentence:
+        """Return the sentence with these fields, from JSON."""
+        lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
+        return cls(**{**values, **lists})
+
+    def queries(self, kind: AttentionKind) -> tuple[str, ...]:
+        """Return the query words of one kind of attention: the target's if there is one."""
+        return self.target if kind != "encoder_self" and self.target else self.words
+
+    def keys(self, kind: AttentionKind) -> tuple[str, ...]:
+        """Return the key words of one kind of attention."""
+        return self.target if kind == "decoder_self" and self.target else self.words
 
 
 @dataclass(frozen=True)
@@ -108,7 +133,11 @@ def survey(path: Path, wanted: int | None = None) -> Corpus:
         n_pronouns += sum(each >= 0 for each in sentence.antecedents)
     if not n_sentences:
         raise DataError(f"{path}, line 1: no sentences")
-    source = _GUM if all(name.startswith("GUM_") for name in documents) else ""
+    source = ""
+    if all(name.startswith("GUM_") for name in documents):
+        genres = dict.fromkeys(name.split("_")[1] for name in documents)
+        terms = (f"{each} ({_TERMS.get(each, 'see there')})" for each in genres)
+        source = f"{_GUM} {', '.join(terms)}"
     return Corpus(path, total, digest.hexdigest(), n_sentences, counts.total(), documents,
                   relations, n_pronouns, counts, source)  # fmt: skip
 
@@ -136,15 +165,14 @@ def _plain(file: Path, lines: Iterator[tuple[int, str]]) -> Iterator[Sentence]:
         if line.count("\t") == 9:
             raise _wrong(file, number, f"columns; files of CoNLL-U end in {' or '.join(SUFFIXES)}")
         text = clean(line).strip()
-        words, chunks, start = tuple(split_words(text)), list[int](), 0
-        ends = list(accumulate(map(len, text.split(" "))))
-        for word in words:
-            chunks.append(bisect_right(ends, start))
-            start += len(word)
+        words = tuple(split_words(text))
         if len(words) > MAX_WORDS:
             raise _wrong(file, number, f"a sentence of more than {MAX_WORDS:,} words")
         if words:
-            yield Sentence(words, tuple(chunks), text, f"line {number}", number)
+            ends = [*accumulate(map(len, text.split()))]
+            starts = accumulate((len(word) for word in words[:-1]), initial=0)
+            chunks = tuple(bisect_right(ends, start) for start in starts)
+            yield Sentence(f"line {number}", words, text=text, chunks=chunks)
 
 
 def _lines(file: Path) -> Iterator[tuple[int, str]]:
@@ -234,9 +262,9 @@ def _annotated(file: Path, rows: Sequence[tuple[int, list[str]]], document: str)
     mentions = _mentions(file, words)
     text = "".join(form + " " * apart for form, apart in surfaces).strip()
     return Sentence(
-        tuple("".join(columns[1].split()) for _, columns in words), tuple(chunks), text, document,
-        rows[0][0], tags, parents, tuple(columns[7] for _, columns in words),
-        _antecedents(mentions, parents, tags),
+        document, tuple("".join(columns[1].split()) for _, columns in words), tags, parents,
+        tuple(columns[7] for _, columns in words), _antecedents(mentions, parents, tags),
+        text=text, chunks=tuple(chunks),
     )  # fmt: skip
 
 

@@ -8,15 +8,13 @@ weight w. Where the kept numbers leave open what is right, the trial is left out
 
 from __future__ import annotations
 
-import unicodedata
 from collections import Counter, defaultdict
 from typing import NamedTuple
 
 import numpy as np
 
-from transformer.study.corpus import Sentence
-from transformer.study.records import Kept, Role, Study
-from transformer.study.roles import annotated
+from transformer.study.records import Role, Study
+from transformer.study.roles import annotated, is_mark
 from transformer.trace.removals import Head
 from transformer.types import Bools, Floats, Ints
 
@@ -44,23 +42,12 @@ class Examples(NamedTuple):
     random: list[Example]  # of all, in order
 
 
-def as_sentence(kept: Kept) -> Sentence:
-    """Return a sentence that a study keeps as one of a corpus."""
-    ends = np.cumsum([len(part) for part in kept.text.split()])
-    starts = np.cumsum([0, *map(len, kept.words)])[:-1]
-    chunks = np.minimum(np.searchsorted(ends, starts, "right"), max(len(ends) - 1, 0))
-    return Sentence(
-        kept.words, tuple(chunks.tolist()), kept.text, kept.document, 0, kept.tags, kept.parents,
-        kept.relations, kept.antecedents,
-    )  # fmt: skip
-
-
 def pairs_of(study: Study) -> Pairs:
     """Return all annotated pairs of the sentences that a study keeps."""
     found: dict[str, list[tuple[int, int, int]]] = defaultdict(list)
     for number, each in enumerate(study.sentences):
         if each.relations:
-            for name, query, key in annotated(as_sentence(each)):
+            for name, query, key in annotated(each):
                 found[name].append((number, query, key))
     return {name: np.array(rows, np.int64) for name, rows in found.items()}
 
@@ -145,7 +132,7 @@ def _trials(
         sentence = np.repeat(np.arange(len(lengths)), lengths)
         words = [each.keys(kind) for each in study.sentences]
         if role.name == "marks":
-            flat = np.array([_is_mark(word) for each in words for word in each], bool)
+            flat = np.array([is_mark(word) for each in words for word in each], bool)
             starts = np.cumsum([0, *map(len, words)])
             right = flat[starts[sentence] + keys] & (weights > 127)
         else:
@@ -159,7 +146,3 @@ def _trials(
             right = keys == wanted
     at = np.flatnonzero(seen)
     return at, keys[at], wanted[at], right[at], weights[at], strength[at]
-
-
-def _is_mark(word: str) -> bool:
-    return all(unicodedata.category(each).startswith(("P", "S")) for each in word)

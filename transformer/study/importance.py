@@ -181,7 +181,9 @@ def _typed(metrics: Mapping[str, Any]) -> tuple[list[str], list[str]]:
     return [], []
 
 
-def agreement(measures: Mapping[str, ByKind]) -> dict[tuple[str, str], float]:
+def agreement(
+    measures: Mapping[str, Mapping[AttentionKind, Floats]],
+) -> dict[tuple[str, str], float]:
     """Return Spearman's rank correlation of each two measures over all heads; NaN if undefined."""
     joined = {
         name: np.concatenate([each.ravel() for each in found.values()])

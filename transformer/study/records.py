@@ -4,12 +4,11 @@
     study.findings(study.heads[0])[0]  # what the first head does most
 
     study.json      JSON: `schema`, the settings, roles and heads
-    sentences.json  JSON: the sentences kept as examples, a list of the fields of `Kept`
+    sentences.json  JSON: the sentences kept as examples, a list of the fields of `Sentence`
     scores.npz      score, low, high, p, ... [R, N]: of R roles and N heads; NaN where a role does
                     not apply to a head. importance.NAME.KIND [L, H]
     looks.npz       KIND.keys, KIND.weights, KIND.own [L, H, W]: the word that each head looks at,
-                    from each of the W words of the sentences kept; or, where they are large,
-    KIND.keys.npy   the same arrays, each in a file that is mapped into memory rather than read
+                    from each of the W words of the sentences kept
 
 Everything is about words. A word is what the corpus calls one (plain text is split into words,
 punctuation and clitics), and in a translation text between spaces. Weights are summed over
@@ -22,10 +21,10 @@ from __future__ import annotations
 import io
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +36,7 @@ from transformer.files.atomic import write_atomic
 from transformer.files.folders import replaced_folder
 from transformer.files.npz import read_npz
 from transformer.files.safe import json_object
+from transformer.study.corpus import Sentence
 from transformer.trace.removals import Head
 from transformer.types import ATTENTION_KINDS, AttentionKind, Floats
 
@@ -45,8 +45,8 @@ SCHEMA = 1
 #: Folder of a checkpoint's studies, and the file whose presence makes a folder a study.
 FOLDER, FILE = "studies", "study.json"
 _SENTENCES = "sentences.json"
-#: Largest JSON of a study, and largest arrays of looks in one compressed file, in bytes.
-_MOST_JSON, _MOST_PACKED = 512 << 20, 32 << 20
+#: Largest JSON of a study, in bytes.
+_MOST_JSON = 512 << 20
 
 #: What a role is measured against: nothing, dependencies, or coreference.
 Needs = Literal["text", "dependencies", "coreference"]
@@ -87,38 +87,6 @@ class Finding(NamedTuple):
     def margin(self) -> float:
         """Score minus the highest control."""
         return self.score - self.bar
-
-
-@dataclass(frozen=True)
-class Kept:
-    """A sentence of the corpus that the study keeps as an example.
-
-    The annotation has an entry for each word; it is empty for plain text.
-    """
-
-    document: str
-    words: tuple[str, ...]  # [n], what encoder heads and the keys of cross-attention count
-    tags: tuple[str, ...] = ()  # [n], parts of speech
-    parents: tuple[int, ...] = ()  # [n], the word's head, 0-based; -1 for the root
-    relations: tuple[str, ...] = ()  # [n], its relation to the head: "nsubj", "det", ...
-    antecedents: tuple[int, ...] = ()  # [n], the word that a pronoun stands for; -1 for none
-    #: words of the greedy translation: what decoder heads and the queries of cross-attention count
-    target: tuple[str, ...] = ()
-    text: str = ""  # as the model read it
-
-    @classmethod
-    def of(cls, values: Mapping[str, Any]) -> Kept:
-        """Return the sentence with these fields, from JSON."""
-        lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
-        return cls(**{**values, **lists})
-
-    def queries(self, kind: AttentionKind) -> tuple[str, ...]:
-        """Return the query words of one kind of attention: the target's if there is one."""
-        return self.target if kind != "encoder_self" and self.target else self.words
-
-    def keys(self, kind: AttentionKind) -> tuple[str, ...]:
-        """Return the key words of one kind of attention."""
-        return self.target if kind == "decoder_self" and self.target else self.words
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,7 +132,7 @@ class Study:
     roles: tuple[Role, ...]  # [R]
     heads: tuple[Head, ...]  # [N], by kind, layer and number
     scores: Mapping[str, NDArray[Any]]  # by field of `Finding`, [R, N]
-    sentences: tuple[Kept, ...] = ()  # a part of the corpus
+    sentences: tuple[Sentence, ...] = ()  # a part of the corpus
     looks: Mapping[AttentionKind, Looks] = field(default_factory=dict)
     #: by name of a measure and kind, [L, H]; empty where it was not measured
     importance: Mapping[str, Mapping[AttentionKind, Floats]] = field(default_factory=dict)
@@ -237,14 +205,9 @@ class Study:
             for name in _LOOKS
             if (array := getattr(each, name)) is not None
         }
-        old = [f"{kind}.{name}.npy" for kind in ATTENTION_KINDS for name in _LOOKS]
-        with replaced_folder(Path(folder), dropped=["looks.npz", *old]) as new:
-            write_atomic(new / "scores.npz", packed(scores))
-            if sum(array.nbytes for array in looks.values()) <= _MOST_PACKED:
-                write_atomic(new / "looks.npz", packed(looks))
-            else:
-                for name, array in looks.items():
-                    np.save(new / f"{name}.npy", array)
+        with replaced_folder(Path(folder)) as new:
+            np.savez_compressed(new / "scores.npz", **scores)  # type: ignore[arg-type]
+            np.savez_compressed(new / "looks.npz", **looks)
             write_atomic(new / _SENTENCES, _json(sentences))
             write_atomic(new / FILE, _json({"schema": SCHEMA, **about}))
 
@@ -261,18 +224,32 @@ class Study:
             about["roles"] = tuple(Role(**role) for role in about["roles"])
             about["heads"] = tuple(Head(*head) for head in about["heads"])
             study = cls(**about, scores={})
-            scores, importance = _scores(folder, study, measured)
             path = folder / _SENTENCES
-            examples = json_object(path, _MOST_JSON)
-            sentences = tuple(map(Kept.of, examples["sentences"]))
-            looks = _looks(folder, study, examples["starts"])
+            kept = json_object(path, _MOST_JSON)
+            sentences, starts = tuple(map(Sentence.of, kept["sentences"])), kept["starts"]
+            path = folder / "scores.npz"
+            scores = _arrays(path, dict.fromkeys(_SCORES, (len(study.roles), len(study.heads))))
+            importance = {
+                name: {
+                    kind: _arrays(path, {(n := f"importance.{name}.{kind}"): study.shape(kind)})[n]
+                    for kind in kinds
+                }
+                for name, kinds in measured.items()
+            }
+            path = folder / "looks.npz"
+            looks = _arrays(path, {
+                f"{kind}.{name}": (*study.shape(kind), starts[kind][-1])
+                for kind in starts for name in _LOOKS if (kind, name) != ("cross", "own")
+            })  # fmt: skip
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             if isinstance(error, CheckpointError):
                 raise
             raise CheckpointError(f"{path}: not a whole study ({error})") from None
-        return replace(
-            study, scores=scores, importance=importance, sentences=sentences, looks=looks
-        )
+        return replace(study, scores=scores, importance=importance, sentences=sentences, looks={
+            kind: Looks(np.array(starts[kind], np.int64), looks[f"{kind}.keys"],
+                        looks[f"{kind}.weights"], looks.get(f"{kind}.own"))
+            for kind in ATTENTION_KINDS if kind in starts
+        })  # fmt: skip
 
 
 def _json(values: Mapping[str, Any]) -> bytes:
@@ -286,48 +263,13 @@ def packed(arrays: Mapping[str, NDArray[Any]]) -> bytes:
     return file.getvalue()
 
 
-def _scores(
-    folder: Path, study: Study, measured: Mapping[str, Sequence[AttentionKind]]
-) -> tuple[dict[str, NDArray[Any]], dict[str, dict[AttentionKind, Floats]]]:
-    path, shape = folder / "scores.npz", (len(study.roles), len(study.heads))
-    stored = {
-        (name, kind): f"importance.{name}.{kind}" for name in measured for kind in measured[name]
-    }
-    found = read_npz(path, [*_SCORES, *stored.values()])
-    for name in _SCORES:
-        _check(path, name, found[name], shape)
-    importance: dict[str, dict[AttentionKind, Floats]] = {name: {} for name in measured}
-    for (name, kind), member in stored.items():
-        _check(path, member, found[member], study.shape(kind))
-        importance[name][kind] = found[member]
-    return {name: found[name] for name in _SCORES}, importance
-
-
-def _looks(
-    folder: Path, study: Study, starts: Mapping[str, Sequence[int]]
-) -> dict[AttentionKind, Looks]:
-    path, found = folder / "looks.npz", {}
-    wanted = [f"{kind}.{name}" for kind in starts for name in _LOOKS]
-    small = read_npz(path, wanted) if path.exists() else None
-    for kind in get_args(AttentionKind):
-        if kind not in starts:
-            continue
-        places = np.array(starts[kind], np.int64)
-        arrays: dict[str, Any] = dict.fromkeys(_LOOKS)
-        for name in _LOOKS[: 2 if kind == "cross" else 3]:
-            if small is not None:
-                arrays[name] = small[f"{kind}.{name}"]
-            else:
-                path = folder / f"{kind}.{name}.npy"
-                arrays[name] = np.load(path, mmap_mode="r", allow_pickle=False)
-            _check(path, name, arrays[name], (*study.shape(kind), int(places[-1])))
-        found[kind] = Looks(places, **arrays)
+def _arrays(path: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Any]:
+    """Read arrays of these names and shapes."""
+    found = read_npz(path, shapes)
+    for name, shape in shapes.items():
+        if found[name].shape != shape:
+            raise CheckpointError(f"{path}: {name} is {[*found[name].shape]}; expected {[*shape]}")
     return found
-
-
-def _check(path: Path, name: str, array: NDArray[Any], shape: tuple[int, ...]) -> None:
-    if array.shape != shape:
-        raise CheckpointError(f"{path}: {name} is {list(array.shape)}; expected {list(shape)}")
 
 
 def cache_folder() -> Path:

@@ -265,7 +265,7 @@ def text_hits(
         count(name, np.asarray((maps * mask).sum(-1) > 0.5), np.asarray(rows & mask.any(1)))
 
     at = np.arange(n)
-    marks = ordinary & np.array([_is_mark(token) for token in tokens], bool)
+    marks = ordinary & np.array([is_mark(token) for token in tokens], bool)
     if kind != "cross":
         most_on("previous", (key == query - 1) & ordinary)
         if kind == "encoder_self":
@@ -285,7 +285,8 @@ def text_hits(
     return found
 
 
-def _is_mark(token: str) -> bool:
+def is_mark(token: str) -> bool:
+    """Return True for a token or a word of punctuation and symbols alone."""
     text = token.replace("▁", "")
     return bool(text) and all(unicodedata.category(each).startswith(("P", "S")) for each in text)
 

@@ -14,6 +14,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,6 @@ from transformer.study.corpus import DEFAULT, Corpus, Sentence, is_taken, survey
 from transformer.study.records import (
     FOLDER,
     SCHEMA,
-    Kept,
     Looks,
     Role,
     Study,
@@ -218,7 +218,7 @@ class _Reading:
             kind: Tally.empty(max(groups) - first + 1, len(self.roles), layers * heads)
             for kind, (layers, heads) in self.shapes.items()
         }
-        skipped, kept = 0, list[Kept]()
+        skipped, kept = 0, list[Sentence]()
         seen: dict[AttentionKind, list[tuple[Any, ...]]] = {kind: [] for kind in self.kinds}
         for number, (sentence, trace, other) in enumerate(self._traced(sentences), start):
             if trace is None or other is None:
@@ -234,10 +234,7 @@ class _Reading:
                 if kind == "decoder_self" and trace.src_tokens:
                     target = queries
             if keep:
-                kept.append(Kept(
-                    sentence.document, sentence.words, sentence.tags, sentence.parents,
-                    sentence.relations, sentence.antecedents, target, sentence.text,
-                ))  # fmt: skip
+                kept.append(replace(sentence, target=target))
         shared = {"first": first, "skipped": skipped, "kept": [each.__dict__ for each in kept]}
         arrays: Arrays = {"shared": np.array(json.dumps(shared))}
         for kind, tally in tallies.items():
@@ -337,12 +334,12 @@ def _gather(reading: _Reading, parts: Path) -> dict[str, Any]:
         kind: Tally.empty(reading.n_groups, n_roles, layers * heads)
         for kind, (layers, heads) in reading.shapes.items()
     }
-    skipped, kept = 0, list[Kept]()
+    skipped, kept = 0, list[Sentence]()
     for file in files:
         with np.load(file) as arrays:
             shared = json.loads(str(arrays["shared"]))
             skipped += shared["skipped"]
-            kept += map(Kept.of, shared["kept"])
+            kept += map(Sentence.of, shared["kept"])
             for kind, tally in tallies.items():
                 here = slice(shared["first"], shared["first"] + len(arrays[f"{kind}.hits"]))
                 for name in ("hits", "pairs", "offsets"):
@@ -357,8 +354,10 @@ def _gather(reading: _Reading, parts: Path) -> dict[str, Any]:
     scores["named"] = (scores["low"] > scores["bar"]) & (scores["p"] < ALPHA)
     floats = {name: array.astype(np.float32) for name, array in scores.items()
               if array.dtype == np.float64}  # fmt: skip
+    total = reading.corpus.n_sentences
     return {
         "n_skipped": skipped,
+        "notes": {"kept": f"{len(kept):,} of {total:,} sentences, evenly over the corpus"},
         "scores": scores | floats,
         "sentences": tuple(kept),
         "looks": {kind: _looks(kind, reading, kept, files) for kind in reading.kinds},
@@ -366,7 +365,7 @@ def _gather(reading: _Reading, parts: Path) -> dict[str, Any]:
 
 
 def _looks(
-    kind: AttentionKind, reading: _Reading, kept: Sequence[Kept], files: Sequence[Path]
+    kind: AttentionKind, reading: _Reading, kept: Sequence[Sentence], files: Sequence[Path]
 ) -> Looks:
     """Put together where heads look, in files mapped into memory."""
     starts = np.cumsum([0, *(len(each.queries(kind)) for each in kept)])

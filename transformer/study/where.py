@@ -9,14 +9,17 @@ on either side: a word, a part of speech, a relation, or a token of the model.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from transformer.errors import InputError
-from transformer.study.records import Kept, Study
+from transformer.study.corpus import Sentence
+from transformer.study.records import Study
 from transformer.trace.removals import Head
 from transformer.types import AttentionKind, Bools
 
@@ -55,50 +58,46 @@ class _Words:
 
     def __init__(
         self,
-        sentences: Sequence[Kept],
-        axis: Callable[[Kept], Sequence[str]],
+        sentences: Sequence[Sentence],
+        rows: Sequence[Sequence[str]],
         pieces: Callable[[str], Sequence[str]] | None,
     ) -> None:
-        self.starts = np.cumsum([0, *(len(axis(each)) for each in sentences)])
-        self._numbers: dict[Of, NDArray[np.int32]] = {}  # [W]; -1 without annotation
-        self._known: dict[Of, dict[str, int]] = {}
+        self.starts = np.cumsum([0, *map(len, rows)])
+        #: distinct values, None for a word without annotation; and the number of each word's, [W]
+        self._columns: dict[Of, tuple[dict[str | None, int], NDArray[np.int32]]] = {}
         for of in OFS:
-            known, flat = self._known.setdefault(of, {}), np.full(self.starts[-1], -1, np.int32)
-            for start, each in zip(self.starts.tolist(), sentences, strict=False):
-                words, row = axis(each), axis(each)
-                if of in ("tag", "relation"):
-                    row = each.tags if of == "tag" else each.relations
-                    row = row if words is each.words else ()
-                elif of == "word":
-                    row = [word.casefold() for word in words]
-                flat[start : start + len(row)] = [
-                    known.setdefault(value, len(known)) for value in row
-                ]
-            self._numbers[of] = flat
-        words_of: dict[str, list[int]] = {}
-        if pieces is not None:
-            for word, number in self._known["token"].items():
-                for piece in {name for each in pieces(word) for name in (each, each.lstrip("▁"))}:
-                    words_of.setdefault(piece, []).append(number)
-        self._words_of = words_of
+            known: dict[str | None, int] = {}
+            every = itertools.chain(*map(partial(_values, of), sentences, rows))
+            numbers = (known.setdefault(value, len(known)) for value in every)
+            self._columns[of] = known, np.fromiter(numbers, np.int32, self.starts[-1])
+        words = self._columns["token"][0] if pieces else ()
+        self._pieces = {
+            word: {name for each in pieces(word) for name in (each, each.lstrip("▁"))}
+            for word in words if word is not None and pieces is not None
+        }  # fmt: skip
 
     def are(self, term: Term) -> Bools:
         """Return which words are meant, [W]."""
-        known = self._known[term.of]
-        chosen = np.zeros(len(known) + 1, bool)  # the last one stands for -1
-        if term.of == "token":
-            chosen[self._words_of.get(term.value, [])] = True
-        elif term.of == "word":
-            chosen[known.get(term.value.casefold(), -1)] = term.value.casefold() in known
+        (of, value), (known, numbers) = term, self._columns[term.of]
+        if of == "token":
+            chosen = [value in self._pieces.get(each or "", ()) for each in known]
+        elif of == "word":
+            chosen = [value.casefold() == each for each in known]
         else:
-            parts = [value == term.value or value.startswith(f"{term.value}:") for value in known]
-            chosen[: len(known)] = parts
-        found: Bools = chosen[self._numbers[term.of]]
+            chosen = [f"{each}:".startswith(f"{value}:") and each is not None for each in known]
+        found: Bools = np.array(chosen, bool)[numbers]
         return found
 
     def values(self, of: Of) -> list[str]:
         """Return the distinct values of one kind, in alphabetical order."""
-        return sorted(self._known[of])
+        return sorted(value for value in self._columns[of][0] if value is not None)
+
+
+def _values(of: Of, sentence: Sentence, words: Sequence[str]) -> Sequence[str | None]:
+    if of == "word":
+        return [word.casefold() for word in words]
+    row = {"tag": sentence.tags, "relation": sentence.relations}.get(of, words)
+    return row if of == "token" or (row and words is sentence.words) else (None,) * len(words)
 
 
 class Where:
@@ -114,14 +113,12 @@ class Where:
         made: dict[bool, _Words] = {}
         for kind in study.looks:
             for is_key in (False, True):
-                name = "keys" if is_key else "queries"
-                own = all(getattr(each, name)(kind) is each.words for each in study.sentences)
+                rows = [
+                    each.keys(kind) if is_key else each.queries(kind) for each in study.sentences
+                ]
+                own = all(row is s.words for row, s in zip(rows, study.sentences, strict=True))
                 if own not in made:
-                    made[own] = _Words(
-                        study.sentences,
-                        lambda each, name=name, kind=kind: getattr(each, name)(kind),  # type: ignore[misc]
-                        pieces,
-                    )
+                    made[own] = _Words(study.sentences, rows, pieces)
                 self._axes[kind, is_key] = made[own]
 
     def values(self, kind: AttentionKind, of: Of, *, keys: bool) -> list[str]:

@@ -18,9 +18,10 @@ from figures.removals import selection_of
 from figures.training import curves
 from transformer.checkpoint.snapshots import readable_history
 from transformer.errors import InputError
-from transformer.study.examples import Example, as_sentence, examples
+from transformer.study.corpus import Sentence
+from transformer.study.examples import Example, examples
 from transformer.study.importance import agreement
-from transformer.study.records import Finding, Kept, Role
+from transformer.study.records import Finding, Role
 from transformer.study.roles import words_of
 from transformer.study.where import Look, Of
 from transformer.trace.removals import Head
@@ -258,7 +259,7 @@ def _offer(
     )  # fmt: skip
 
 
-def snippet(sentence: Kept, kind: AttentionKind, look: Example | Look, around: int) -> str:
+def snippet(sentence: Sentence, kind: AttentionKind, look: Example | Look, around: int) -> str:
     """Return the words of a look and those around them, marked, as Markdown."""
     queries, keys = sentence.queries(kind), sentence.keys(kind)
     wanted = look.wanted if isinstance(look, Example) else look.key
@@ -286,7 +287,7 @@ def _around(words: Sequence[str], places: Mapping[str, int], around: int) -> str
     return " ".join(shown + ["…"] * (last < len(words) - 1))
 
 
-def _open(view: View, sentence: Kept, head: Head, query: int, key: int) -> None:
+def _open(view: View, sentence: Sentence, head: Head, query: int, key: int) -> None:
     """Open Attention on a pair: its sentence, its translation, its head, and both words marked."""
     target = " ".join(sentence.target)
     values = {
@@ -296,11 +297,8 @@ def _open(view: View, sentence: Kept, head: Head, query: int, key: int) -> None:
     if target:
         values["target"] = target
     with suppress(InputError), OTHERS.turn():
-        words = words_of(
-            as_sentence(sentence),
-            load(view.request).trace(sentence.text, target or None),
-            head.kind,
-        )
+        trace = load(view.request).trace(sentence.text, target or None)
+        words = words_of(sentence, trace, head.kind)
         for name, places, at in (("queries", words.rows, query), ("keys", words.columns, key)):
             if 0 <= at < len(places) and places[at]:
                 values[name] = "-".join(str(place + 1) for place in places[at])

@@ -117,7 +117,7 @@ class Planted:
                 for each in texts]  # fmt: skip
 
     def _of(self, text: str) -> Sentence:
-        return self.sentences.get(text) or Sentence((text,), (0,), text, "d")
+        return self.sentences.get(text) or Sentence("d", (text,), text=text, chunks=(0,))
 
     def trace(self, sentence: str, target: Any = None, *args: Any, **options: Any) -> Trace:
         of = self._of(sentence)

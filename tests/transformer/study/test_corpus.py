@@ -92,7 +92,7 @@ def test_plain_text_is_read_by_lines(tmp_path: Path) -> None:
     file = tmp_path / "mine.txt"
     file.write_bytes("\ufeffA dog.\r\n\n  \nIt's  here\n".encode())
     first, second = read(file)
-    assert (first.words, first.text, first.line) == (("A", "dog", "."), "A dog.", 1)
+    assert (first.words, first.text) == (("A", "dog", "."), "A dog.")
     assert (second.words, second.chunks) == (("It", "'s", "here"), (0, 0, 1))
     assert second.document == "line 4" and not second.parents
 

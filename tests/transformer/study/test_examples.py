@@ -8,8 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from transformer.study.examples import Example, as_sentence, examples, pairs_of
-from transformer.study.records import Kept, Looks, Role, Study
+from transformer.study.corpus import Sentence
+from transformer.study.examples import Example, examples, pairs_of
+from transformer.study.records import Looks, Role, Study
 from transformer.trace.removals import Head
 from transformer.types import AttentionKind
 
@@ -18,12 +19,12 @@ HEADS = (
     Head("cross", 0, 0), Head("cross", 1, 0),
 )  # fmt: skip
 KEPT = [
-    Kept("a", ("The", "old", "cat", "sat", "."), ("DET", "ADJ", "NOUN", "VERB", "PUNCT"),
+    Sentence("a", ("The", "old", "cat", "sat", "."), ("DET", "ADJ", "NOUN", "VERB", "PUNCT"),
          (2, 2, 3, -1, 3), ("det", "amod", "nsubj", "root", "punct"), (-1,) * 5,
          ("Die", "Katze", "saß."), "The old cat sat."),
-    Kept("a", ("It", "ran"), ("PRON", "VERB"), (1, -1), ("nsubj", "root"), (-1, -1),
+    Sentence("a", ("It", "ran"), ("PRON", "VERB"), (1, -1), ("nsubj", "root"), (-1, -1),
          ("Sie", "rannte", "ja"), "It ran"),
-    Kept("b", ("She", "saw", "the", "cat", "!"), ("PRON", "VERB", "DET", "NOUN", "PUNCT"),
+    Sentence("b", ("She", "saw", "the", "cat", "!"), ("PRON", "VERB", "DET", "NOUN", "PUNCT"),
          (1, -1, 3, 1, 1), ("nsubj", "root", "det", "obj", "punct"), (-1,) * 5,
          ("Sie", "sah", "die", "Katze!"), "She saw the cat!"),
 ]  # fmt: skip
@@ -132,12 +133,6 @@ def test_the_random_ones_depend_on_the_seed_alone(study: Study) -> None:
         return examples(study, pairs, role, HEADS[0], most=4, seed=seed).random
 
     assert drawn(1) == drawn(1) and len({tuple(drawn(seed)) for seed in range(5)}) > 1
-
-
-def test_a_kept_sentence_has_its_words_in_the_parts_of_its_text() -> None:
-    assert as_sentence(KEPT[0]).chunks == (0, 1, 2, 3, 3)
-    assert as_sentence(replace(KEPT[0], words=("a", "b"), text="a b")).chunks == (0, 1)
-    assert as_sentence(Kept("a", ("do", "n't"), text="don't")).chunks == (0, 0)
 
 
 def test_the_first_token_of_a_decoder_is_no_word(study: Study) -> None:

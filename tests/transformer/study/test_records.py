@@ -10,7 +10,8 @@ import pytest
 
 from transformer.errors import CheckpointError
 from transformer.study import records
-from transformer.study.records import Kept, Looks, Role, Study
+from transformer.study.corpus import Sentence
+from transformer.study.records import Looks, Role, Study
 from transformer.trace.removals import Head
 
 ROLES = (Role("previous", "previous token"), Role("up:det", "determiner to noun", "dependencies"))
@@ -30,9 +31,9 @@ def study() -> Study:
     scores["offset"] = rng.integers(-3, 3, shape)
     scores["named"] = rng.random(shape) < 0.5
     kept = (
-        Kept("d1", ("A", "dog", "runs"), ("DT", "NN", "VBZ"), (1, 2, -1), ("det", "nsubj", "root"),
-             (-1, -1, -1), ("Ein", "Hund", "läuft."), "A dog runs"),
-        Kept("d2", ("Go", "!"), target=("Los", "!", "ja"), text="Go!"),
+        Sentence("d1", ("A", "dog", "runs"), ("DT", "NN", "VBZ"), (1, 2, -1),
+                 ("det", "nsubj", "root"), (-1, -1, -1), ("Ein", "Hund", "läuft."), "A dog runs"),
+        Sentence("d2", ("Go", "!"), target=("Los", "!", "ja"), text="Go!"),
     )  # fmt: skip
 
     def looks(kind: str, widths: list[int]) -> Looks:
@@ -49,18 +50,13 @@ def study() -> Study:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("most", [0, 1 << 20])
-def test_a_saved_study_opens_as_it_was(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
-) -> None:
-    monkeypatch.setattr(records, "_MOST_PACKED", most)
+def test_a_saved_study_opens_as_it_was(tmp_path: Path) -> None:
     saved = study()
     saved.save(tmp_path / "new" / "gum")
     found = Study.load(tmp_path / "new" / "gum")
     assert (found.sentences, found.roles, found.heads) == (saved.sentences, ROLES, HEADS)
     assert (found.checkpoint, found.notes) == ("alpha@20", {"sentences": 200})
     for kind, each in saved.looks.items():
-        assert isinstance(found.looks[kind].keys, np.memmap) == (most == 0)
         for name in ("starts", "keys", "weights", "own"):
             np.testing.assert_array_equal(getattr(found.looks[kind], name), getattr(each, name))
     keys, weights = found.looks["cross"].of(Head("cross", 0, 1), 1)

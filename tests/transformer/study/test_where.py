@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transformer.errors import InputError
-from transformer.study.records import Kept, Looks, Study
+from transformer.study.corpus import Sentence
+from transformer.study.records import Looks, Study
 from transformer.study.where import OFS, Look, Term, Where
 from transformer.trace.removals import Head
 from transformer.types import AttentionKind
@@ -25,18 +26,18 @@ SHAPES: dict[AttentionKind, tuple[int, int]] = {
 
 
 @st.composite
-def kept(draw: st.DrawFn) -> Kept:
+def kept(draw: st.DrawFn) -> Sentence:
     words = draw(st.lists(st.sampled_from(WORDS), max_size=5))
     target = draw(st.lists(st.sampled_from(WORDS), max_size=4))
     n = len(words) if draw(st.booleans()) else 0
-    return Kept(
+    return Sentence(
         "d", tuple(words), tuple(draw(st.lists(st.sampled_from(TAGS), min_size=n, max_size=n))),
         (-1,) * n, tuple(draw(st.lists(st.sampled_from(RELATIONS), min_size=n, max_size=n))),
         target=tuple(target),
     )  # fmt: skip
 
 
-def study_of(sentences: list[Kept], seed: int) -> Study:
+def study_of(sentences: list[Sentence], seed: int) -> Study:
     rng, looks = np.random.default_rng(seed), {}
     for kind, shape in SHAPES.items():
         counts = [(len(each.queries(kind)), len(each.keys(kind))) for each in sentences]
@@ -58,7 +59,7 @@ def study_of(sentences: list[Kept], seed: int) -> Study:
                  tuple(sentences), looks)  # fmt: skip
 
 
-def is_meant(term: Term | None, sentence: Kept, words: tuple[str, ...], at: int) -> bool:
+def is_meant(term: Term | None, sentence: Sentence, words: tuple[str, ...], at: int) -> bool:
     if term is None:
         return True
     if term.of == "word":
@@ -94,7 +95,7 @@ TERMS = st.one_of(st.none(), st.builds(
 
 @given(st.lists(kept(), max_size=6), st.integers(0, 99), st.integers(0, 10), TERMS, TERMS)
 def test_it_is_a_plain_loop(
-    sentences: list[Kept], seed: int, at: int, query: Term | None, key: Term | None
+    sentences: list[Sentence], seed: int, at: int, query: Term | None, key: Term | None
 ) -> None:
     study = study_of(sentences, seed)
     head = study.heads[at]
@@ -110,7 +111,7 @@ def test_it_is_a_plain_loop(
 
 
 def test_a_head_that_was_not_studied_is_one_line() -> None:
-    where = Where(study_of([Kept("d", ("cat", "the"))], 0))
+    where = Where(study_of([Sentence("d", ("cat", "the"))], 0))
     assert where.values("cross", "word", keys=True) == ["cat", "the"]
     with pytest.raises(InputError, match="no looks of decoder self-attention layer 3, head 1"):
         where(Head("decoder_self", 2, 0))
