@@ -10,8 +10,8 @@ from transformer.study.records import Finding, Study
 from transformer.study.roles import MIN_PAIRS
 from transformer.types import AttentionKind
 
-#: Roles listed that no head has.
-_MOST = 12
+#: Roles listed that no head has, and words of the corpus for each of their trials at most.
+_MOST, _RARE = 12, 100
 _KINDS: dict[AttentionKind, str] = {
     "encoder_self": "encoder", "decoder_self": "decoder", "cross": "cross-attention",
 }  # fmt: skip
@@ -46,12 +46,12 @@ def named(study: Study) -> list[Finding]:
 
 
 def nearest(study: Study) -> list[Finding]:
-    """Return, for each role that no head has, the head that came nearest to its bar."""
+    """Return, for roles that no head has, the head nearest to its bar; rare roles are left out."""
     found = []
     for role in study.roles:
         every = study.in_role(role)
-        if every and not any(each.named for each in every):
-            found.append(max(every, key=lambda each: each.margin))
+        if every and not every[0].named and every[0].pairs * _RARE >= study.n_words:
+            found.append(every[0])
     return sorted(found, key=lambda each: each.margin, reverse=True)
 
 
@@ -80,8 +80,8 @@ def _section(study: Study) -> Iterator[str]:
     yield f"Heads with a named role: {', '.join(counts)}.\n"
     yield from _table(found)
     if missed:
-        more = f" ({_MOST} of {len(missed)} roles, the nearest)" if len(missed) > _MOST else ""
-        yield f"No head has these roles; the head that comes nearest to its bar{more}:\n"
+        some = f"the {len(missed[:_MOST])} nearest to their bar of {len(missed)}"
+        yield f"No head has these roles, {some} with a trial in {_RARE} words; the nearest head:\n"
     yield from _table(missed[:_MOST])
     if few := [role.title for role in study.roles if not study.in_role(role)]:
         yield f"Fewer than {MIN_PAIRS} pairs: {', '.join(few)}.\n"
