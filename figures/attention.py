@@ -12,7 +12,6 @@ from typing import Any
 import altair as alt
 import numpy as np
 import plotly.graph_objects as go
-from numpy.typing import NDArray
 
 from figures.charts import FONT, Drawn, either, points, quiet, tips
 from figures.labels import plain_token, plotly_token
@@ -194,16 +193,6 @@ def describe(weights: Floats, query_tokens: Sequence[str], key_tokens: Sequence[
     return (
         f"{described}; rows spread over {(2 ** entropy_bits(weights)).mean():.1f} keys on average"
     )
-
-
-def mass_on(weights: Floats, keys: Sequence[int]) -> NDArray[np.float64]:
-    """Return the share of attention on `keys`: the summed weight of those columns.
-
-    Shapes: [..., queries, keys] to [...]; between 0 and 1, and 0 for no keys.
-    """
-    taken = weights[..., list(keys)].astype(np.float64)
-    result: NDArray[np.float64] = taken.sum(axis=-1).mean(axis=-1)
-    return result
 
 
 def _ticks(labels: Sequence[str]) -> dict[str, object]:

@@ -32,10 +32,7 @@ def scale_limit(difference: Floats) -> float:
 
 
 def describe_difference(
-    difference: Floats,
-    query_tokens: Sequence[str],
-    key_tokens: Sequence[str],
-    names: tuple[str, str] = ("A", "B"),
+    difference: Floats, query_tokens: Sequence[str], key_tokens: Sequence[str]
 ) -> str:
     """Describe the difference in one sentence: where each side has more weight, if anywhere.
 
@@ -45,7 +42,7 @@ def describe_difference(
     if not difference.any():
         return "Every weight is the same on both sides"
     said = []
-    for name, signed in zip(names, (difference, -difference), strict=True):
+    for name, signed in zip(LETTERS, (difference, -difference), strict=True):
         query, key = divmod(int(np.argmax(signed)), signed.shape[1])
         most = float(signed[query, key])
         if most > 0:

@@ -112,8 +112,9 @@ _MOST_MARKERS = 64  # each position gets a dot up to this many
 
 
 def encoding_heatmap(
-    table: Floats, theme: Theme, *, trained: int | None = None, limit: float | None = None
-) -> go.Figure:
+    table: Floats, theme: Theme, *, trained: int | None = None, limit: float | None = None,
+    height: int = 420,
+) -> go.Figure:  # fmt: skip
     """Draw the encoding: positions 0, 1, ... are rows, dimensions are columns.
 
     Args:
@@ -128,7 +129,7 @@ def encoding_heatmap(
         limit = max(1.0, float(np.abs(table).max())) if table.size else 1.0
     hover = f"pos %{{y}}, dimension %{{x}}<br>value %{{z:{digits}}}"
     figure = go.Figure(_signed_cells(table, limit, theme, hover=hover, title="value"))
-    style(figure, theme, height=420)
+    style(figure, theme, height=height)
     figure.update_xaxes(title_text="dimension of the encoding")
     figure.update_yaxes(title_text="position pos", autorange="reversed")
     if trained is not None and trained < len(table):

@@ -28,8 +28,6 @@ def neighbour_bars(ids: Ints, tokens: Sequence[str], cosines: Floats, theme: The
     Args:
         ids, cosines: [n].  tokens: [n].
     """
-    if not len(ids) == len(tokens) == len(cosines):
-        raise ValueError(f"{len(ids)} ids, {len(tokens)} tokens and {len(cosines)} cosines")
     # The id distinguishes tokens that are shortened to the same text.
     order = [f"{plain_token(token)}  {index}" for index, token in zip(ids, tokens, strict=True)]
     rows = [

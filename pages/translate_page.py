@@ -97,16 +97,12 @@ def first_message(view: View, trace: Trace) -> Plan:
         return
     if shown == "steps":
         side, words = Side(view, trace), url_state.get(UNITS) == "words"
-        prepare_player(side)
+        # The player opens at its last place, at a link's, or at the default step.
+        ensure_step(side, len(trace.predicted_tokens))
+        remember(within(place_now(side), trace), side)
         yield player_of(side, words=words)
     else:
         yield LAYERS if shown == "layers" else apart(pair_now(view, trace))
-
-
-def prepare_player(side: Side) -> None:
-    """Decide where the player opens: at its last place, at a link's, or at the default step."""
-    ensure_step(side, len(side.trace.predicted_tokens))
-    remember(within(place_now(side), side.trace), side)
 
 
 def why_no_view(view: View) -> str | None:

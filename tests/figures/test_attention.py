@@ -4,10 +4,8 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from figures.attention import describe, head_table, heatmap, mass_on
+from figures.attention import describe, head_table, heatmap
 from figures.palette import THEMES, Theme, attention_plotly
 from tests.factories import make_trace
 from tests.figures.exhibits import HOSTILE
@@ -62,16 +60,6 @@ def test_description_names_size_peak_and_spread() -> None:
     spread = (2 ** entropy_bits(weights)).mean()
     assert f"{spread:.1f} keys" in text
     assert "spread" not in describe(weights * 0.9, ("<s>", "▁die"), ("▁a", "▁b", "</s>"))
-
-
-@given(seed=st.integers(0, 2**16), keys=st.sets(st.integers(0, 6)))
-def test_mass_of_some_keys_and_of_the_others_make_one(seed: int, keys: set[int]) -> None:
-    maps = make_trace(seed=seed).cross
-    others = sorted(set(range(7)) - keys)
-    np.testing.assert_allclose(
-        mass_on(maps, sorted(keys)) + mass_on(maps, others), np.ones((2, 3)), atol=1e-6
-    )
-    assert mass_on(maps[0, 0], [2]) == pytest.approx(maps[0, 0][:, 2].mean())
 
 
 @pytest.mark.parametrize("theme", THEMES)

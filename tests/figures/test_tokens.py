@@ -27,7 +27,7 @@ def test_neighbours_are_drawn_in_their_order() -> None:
     domain = spec["layer"][0]["encoding"]["x"]["scale"]["domain"]
     assert domain == [pytest.approx(-0.3), 1]
     assert neighbour_bars(ids[:0], (), cosines[:0], "light").to_dict()
-    with pytest.raises(ValueError, match="8 ids, 0 tokens"):
+    with pytest.raises(ValueError, match="shorter"):
         neighbour_bars(ids, (), cosines, "light")
 
 

@@ -160,18 +160,16 @@ def edited(
     new = copy.deepcopy(model, shared)  # of the modules only
     for kind in KINDS.values():
         for layer in range(len(new.encoder if kind == "encoder_self" else new.decoder)):
-            here = [e for e in chosen if e.of_heads and _covers(e, kind, layer)]
+            here = [
+                edit for edit in chosen if edit.of_heads and edit.layer in (None, layer)
+                and (edit.where is None or KINDS[edit.where] == kind)
+            ]  # fmt: skip
             if here:
                 _edit_heads(new, here, kind, layer, means)
     for edit in chosen:
         if not edit.of_heads:
             _edit_rest(new, edit)
     return new
-
-
-def _covers(edit: Edit, kind: AttentionKind, layer: int) -> bool:
-    of_kind = edit.where is None or KINDS[edit.where] == kind
-    return of_kind and edit.layer in (None, layer)
 
 
 def _edit_heads(

@@ -106,13 +106,13 @@ def text_name(name: str) -> str:
 
 def setting_of(values: Mapping[str, Any]) -> str:
     """Return the setting of a record in words, "setting not recorded" without a stamp."""
-    return str(_mapping(values.get(MEASURED)).get("setting", "setting not recorded"))
+    return str(mapping(values.get(MEASURED)).get("setting", "setting not recorded"))
 
 
 def stamps(metrics: Mapping[str, Any], *path: str) -> Iterator[tuple[tuple[str, ...], Any]]:
     """Yield every stamp with the keys that lead to its record."""
     for key, value in metrics.items():
-        for each in filter(_mapping, value if isinstance(value, list) else [value]):
+        for each in filter(mapping, value if isinstance(value, list) else [value]):
             if key == MEASURED:
                 yield path, each
             else:
@@ -124,12 +124,12 @@ def records(metrics: Mapping[str, Any]) -> list[Record]:
     others = metrics.get(OTHER_DECODINGS)
     groups: list[tuple[str, object]] = [
         (TESTS, metrics.get(TESTS)),
-        *((TESTS, _mapping(o).get(TESTS)) for o in (others if isinstance(others, list) else ())),
+        *((TESTS, mapping(o).get(TESTS)) for o in (others if isinstance(others, list) else ())),
         (PREDICTIONS, metrics.get(PREDICTIONS)),
         (PARSING, {"GUM dev": metrics.get(PARSING)}),
         *(
             (PARSING, {"GUM dev": each})
-            for name, each in _mapping(metrics.get(BASELINES)).items()
+            for name, each in mapping(metrics.get(BASELINES)).items()
             if name.startswith(OWN)
         ),
         (TYPED, {"typed sentences": metrics.get(TYPED)}),
@@ -137,11 +137,12 @@ def records(metrics: Mapping[str, Any]) -> list[Record]:
     found = [
         Record(kind, str(name), values, setting_of(values))
         for kind, group in groups
-        for name, values in _mapping(group).items()
+        for name, values in mapping(group).items()
         if isinstance(values, Mapping)
     ]
     return sorted(found, key=lambda each: each.setting != str(default_decoding(metrics)))
 
 
-def _mapping(value: object) -> Mapping[str, Any]:
+def mapping(value: object) -> Mapping[str, Any]:
+    """Return an untrusted value, or nothing if it is no mapping."""
     return value if isinstance(value, Mapping) else {}

@@ -131,14 +131,6 @@ def assign(values: Reals) -> tuple[HeadPair, ...]:
     return tuple(sorted((int(row), column) for column, row in enumerate(owner) if row >= 0))
 
 
-def difference(one: Floats, other: Floats) -> Floats:
-    """Return first minus second, -1 to 1. Raises `ValueError` for unequal shapes."""
-    if one.shape != other.shape:
-        raise ValueError(f"maps of shapes {one.shape} and {other.shape} have no difference")
-    result: Floats = one.astype(np.float32) - other.astype(np.float32)
-    return result
-
-
 def parting(one: Sequence[object], other: Sequence[object]) -> int | None:
     """Return the first position at which two texts differ (or one ends); None if equal."""
     pairs = zip(one, other, strict=False)

@@ -49,17 +49,6 @@ def ranking(leaves: Sequence[Node], alpha: float, rule: BeamRule = PAPER) -> tup
     )
 
 
-def crossings(
-    leaves: Sequence[Node],
-    low: float = ALPHAS[0],
-    high: float = ALPHAS[1],
-    rule: BeamRule = PAPER,
-) -> tuple[float, ...]:
-    """Return every alpha strictly between two at which translations change ranks, rising."""
-    every = (crossing(first, second, rule) for first, second in combinations(leaves, 2))
-    return tuple(sorted(alpha for alpha in every if alpha is not None and low < alpha < high))
-
-
 @dataclass(frozen=True)
 class WinningRange:
     """An interval of alpha in which one translation wins."""
@@ -74,8 +63,9 @@ def winning_ranges(leaves: Sequence[Node], rule: BeamRule = PAPER) -> tuple[Winn
     if not leaves:
         return ()
     low, high = ALPHAS
-    changes = crossings(leaves, low, high, rule)
-    borders = [low, *(alpha for alpha in changes if low + _APART < alpha < high - _APART), high]
+    every = (crossing(first, second, rule) for first, second in combinations(leaves, 2))
+    changes = (each for each in every if each is not None and low + _APART < each < high - _APART)
+    borders = [low, *sorted(changes), high]
     found: list[WinningRange] = []
     for start, end in pairwise(borders):
         if end - start < _APART and found:

@@ -152,7 +152,6 @@ class StepFunction(Protocol):
                 continues row i. Rows of one sentence stay side by side, and sentences keep
                 their order.
         """
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,7 +204,8 @@ def search(
         step: the model; its first call has one row per sentence.
         max_lengths: longest translation of each sentence, counting `</s>`.
         settings: beam, length penalty, what to record.
-        prefixes: token ids that each translation begins with; lengths may differ.
+        prefixes: token ids that each translation begins with; fewer than its `max_lengths`, and
+            without `</s>`.
         src_lengths: tokens of each source, to cut the padding off recorded attention.
         grammars: of each sentence, if its output has to follow one. The tokens that may follow
             share the probability of those that may not; forced tokens are not checked.
@@ -216,7 +216,10 @@ def search(
     Returns: one `Found` per sentence. Hypotheses cut at the length limit (`complete` is False) are
         ranked with those that ended, unless one of the latter was the best of its step.
     """
-    states = _start(max_lengths, settings, prefixes)
+    states = [
+        _State(index, most, () if prefixes is None else tuple(prefixes[index]))
+        for index, most in enumerate(max_lengths)
+    ]
     for state, grammar in zip(states, grammars or (), strict=bool(grammars)):
         state.grammar, state.places = grammar, [grammar.start()]
     active = list(states)
@@ -239,25 +242,6 @@ def search(
         if progress is not None:
             progress(n_steps, longest)
     return [_result(state, settings, piece) for state in states]
-
-
-def _start(
-    max_lengths: Sequence[int],
-    settings: SearchSettings,
-    prefixes: Sequence[Sequence[int]] | None,
-) -> list[_State]:
-    states = []
-    for index, max_length in enumerate(max_lengths):
-        prefix = tuple(prefixes[index]) if prefixes is not None else ()
-        if max_length <= len(prefix):
-            raise ValueError(
-                f"a forced prefix of {len(prefix)} tokens leaves nothing to search "
-                f"within {max_length}"
-            )
-        if settings.eos_id in prefix:
-            raise ValueError("a forced prefix cannot hold the end of the sentence")
-        states.append(_State(index, max_length, prefix))
-    return states
 
 
 def _score(

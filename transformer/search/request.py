@@ -131,13 +131,37 @@ def search_request(
 ) -> SearchRequest:
     """Check the settings of a search.
 
+    Padding, `<s>` and the config's suppressed ids are never generated, `<unk>` only if allowed.
+    Without a record, a search may stop once the best hypothesis is certain.
+
     Args: top_k: alternatives to record a step; None records nothing.
 
     Raises: `InputError` for a bad value, `TypeError` for an option that does not exist.
     """
     refuse_unknown(options, SearchOptions if top_k is None else RecordOptions)
     states, maps = options.get("states", ()), bool(options.get("maps", True))
-    settings = search_settings(reader.config, beam_size, alpha, options, top_k=top_k)
+    config, size, sampling = reader.config, checked_beam(beam_size), options.get("sampling")
+    if sampling is not None and not isinstance(sampling, Sampling):
+        raise InputError(f"sampling must be a Sampling, not {type(sampling).__name__}")
+    if sampling is not None and size != 1:
+        raise InputError(f"beam size {size} cannot be sampled with; allowed is 1")
+    never = never_generated(config)
+    unknown = set() if options.get("allow_unknown") else {config.unk_id}
+    rule = options.get("rule", PAPER)
+    settings = SearchSettings(
+        beam_size=size,
+        alpha=checked_alpha(alpha),
+        rule=rule,
+        bos_id=config.bos_id,
+        eos_id=config.eos_id,
+        suppressed=tuple(sorted(never | unknown)),
+        excluded=excluded(config),
+        forced_eos=config.forced_eos,
+        n_best=1 if top_k is None and rule == PAPER else None,
+        record=top_k is not None,
+        top_k=1 if top_k is None else checked_whole("top_k", top_k, MAX_TOP_K),
+        sampling=sampling,
+    )
     forced = reader.prefix(options.get("prefix"))
     named = [states] if isinstance(states, str) else list(cast(Iterable[str], states))
     known: tuple[StateName, ...] = get_args(StateName)
@@ -164,43 +188,6 @@ def never_generated(config: ModelConfig) -> set[int]:
 def excluded(config: ModelConfig) -> tuple[int, ...]:
     """Return the ids that get no probability, ascending."""
     return tuple(sorted(never_generated(config))) if config.renormalise else ()
-
-
-def search_settings(
-    config: ModelConfig,
-    beam_size: int,
-    alpha: float,
-    options: SearchOptions,
-    *,
-    top_k: int | None = None,
-) -> SearchSettings:
-    """Return checked settings for a search, which records if `top_k` is given.
-
-    Padding, `<s>` and the config's suppressed ids are never generated, `<unk>` only if allowed.
-    Without a record, a search may stop once the best hypothesis is certain.
-    """
-    size, sampling = checked_beam(beam_size), options.get("sampling")
-    if sampling is not None and not isinstance(sampling, Sampling):
-        raise InputError(f"sampling must be a Sampling, not {type(sampling).__name__}")
-    if sampling is not None and size != 1:
-        raise InputError(f"beam size {size} cannot be sampled with; allowed is 1")
-    never = never_generated(config)
-    unknown = set() if options.get("allow_unknown") else {config.unk_id}
-    rule = options.get("rule", PAPER)
-    return SearchSettings(
-        beam_size=size,
-        alpha=checked_alpha(alpha),
-        rule=rule,
-        bos_id=config.bos_id,
-        eos_id=config.eos_id,
-        suppressed=tuple(sorted(never | unknown)),
-        excluded=excluded(config),
-        forced_eos=config.forced_eos,
-        n_best=1 if top_k is None and rule == PAPER else None,
-        record=top_k is not None,
-        top_k=1 if top_k is None else checked_whole("top_k", top_k, MAX_TOP_K),
-        sampling=sampling,
-    )
 
 
 def layer_progress(progress: Progress | None, n_layers: int) -> Callable[[], None]:

@@ -7,7 +7,6 @@ choice; `hugging_face` is that of the library's `generate`, for comparison token
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -60,7 +59,7 @@ def length_penalty(length: int, alpha: float) -> float:
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """Settings of a search."""
+    """Settings of a search, which `transformer.search.request` checks."""
 
     beam_size: int = 4  # hypotheses kept alive for each sentence
     # Exponent of the length penalty, at least 0; 0 compares plain log-probabilities.
@@ -82,16 +81,6 @@ class SearchSettings:
     record: bool = False  # keep a `SearchStep` for every step
     top_k: int = 10  # alternatives kept per row and step when recording
     sampling: Sampling | None = None  # sample each token instead; needs a beam of one
-
-    def __post_init__(self) -> None:
-        if self.beam_size < 1:
-            raise ValueError(f"beam_size={self.beam_size} must be at least 1")
-        if not (math.isfinite(self.alpha) and self.alpha >= 0):
-            raise ValueError(f"alpha={self.alpha} must be a number of at least 0")
-        if self.n_best is not None and not 1 <= self.n_best <= self.beam_size:
-            raise ValueError(f"n_best={self.n_best} must be between 1 and beam_size")
-        if self.sampling is not None and self.beam_size != 1:
-            raise ValueError(f"beam_size={self.beam_size} must be 1 where tokens are sampled")
 
     @property
     def n_ranked(self) -> int:

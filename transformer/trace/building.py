@@ -34,7 +34,6 @@ class Pieces(Protocol):
 
     def shown(self, ids: Sequence[int], after: int | None = None) -> tuple[str, ...]:
         """Return the pieces of consecutive tokens; `after` is the id before the first."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)

@@ -44,15 +44,12 @@ class Inspectable(Protocol):
 
     def __call__(self, src: Tensor, tgt_in: Tensor, hooks: Hooks) -> Tensor:
         """Read src [B, S] and tgt_in [B, T], either of which may be empty if there is no stack."""
-        ...
 
     def attention_block(self, kind: AttentionKind, layer: int) -> MultiHeadAttention:
         """Return the attention block of one kind in a layer."""
-        ...
 
     def distances(self, kind: AttentionKind, n_queries: int, n_keys: int) -> Tensor | None:
         """Return the terms of relative positions in a kind's scores, [1, H, queries, keys]."""
-        ...
 
 
 def inspect_head(

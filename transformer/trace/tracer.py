@@ -81,11 +81,9 @@ class Tracer(Protocol):
 
     def lacks(self, ability: Ability) -> str | None:
         """Return None for an ability the model has, else one plain sentence why it has not."""
-        ...
 
     def edited(self, *edits: str) -> Tracer:
         """Return the edited model. Raises `InputError` for edits that it cannot take."""
-        ...
 
     def trace(self, sentence: str, target: str | None = None, *args: Any, **options: Any) -> Trace:
         """Return the record of one sentence.
@@ -97,4 +95,3 @@ class Tracer(Protocol):
 
         Raises: `InputError` for a sentence that the model does not accept.
         """
-        ...

@@ -8,9 +8,9 @@ from functools import partial
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from figures.attention import head_table, mass_on
+from figures.attention import head_table
 from figures.labels import code, plain_token
-from transformer.measures.heads import Head, combine_chosen
+from transformer.measures.heads import Head, combine_chosen, mass_by_head
 from transformer.types import Floats
 from ui.attention.choice import (
     AttentionSettings,
@@ -351,7 +351,7 @@ def _say_name(view: View, shown: Map, choice: AttentionChoice) -> None:
 
 def _share(weights: Floats, keys: Sequence[int]) -> str:
     total = float(weights.sum(dtype="f8"))
-    share = float(mass_on(weights, keys)) * len(weights) / total if total else 0.0
+    share = float(mass_by_head(weights, (), keys)) * len(weights) / total if total else 0.0
     return f"{share:.2f} of the attention in this map"
 
 

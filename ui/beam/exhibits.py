@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from figures.exhibit import End, Exhibit, Graph, Panel, Series, file_stem
+from figures.exhibit import End, Exhibit, Graph, Series, file_stem
 from figures.labels import KIND_NAMES, READS_PREDICTS, cell_name, row_labels, signed
 from transformer.measures.beam import (
     Comparison,
@@ -26,8 +26,6 @@ from ui.components.grid import Cell
 from ui.components.lens import Map
 from ui.components.tree import TreeChoice, branches_component, tree_component
 from ui.export.programs import facts_of
-
-_QUERIES = f"query: {READS_PREDICTS}"
 
 #: The maps of a search.
 LOOKS = {"cross": KIND_NAMES["cross"], "decoder_self": KIND_NAMES["decoder_self"]}
@@ -143,7 +141,7 @@ def search_node(
         caption=f"Where the model looked while it predicted this token ({where}). Its log p is "
         f"{signed(chosen.log_prob, 3)}, so far {signed(chosen.total, 3)}, "
         f"score {signed(chosen.score, 3)}. {_rule(tree)}",
-        parts=tuple(map(_panel, maps)),
+        parts=tuple(each.panel() for each in maps),
         arrays={"cross": np.asarray(cross), "decoder_self": np.asarray(own)},
         offline=tuple(each.lens().offline() for each in maps),
         columns=1,
@@ -186,7 +184,7 @@ def search_branches(
                 "log p so far", steps, _padded(both.a, both.b, len(steps), "total"), "step", "nats"
             ),
             Series("Score", steps, _padded(both.a, both.b, len(steps), "score"), "step", "score"),
-            *map(_panel, maps),
+            *(each.panel() for each in maps),
         ),
         arrays=arrays,
         offline=(
@@ -196,13 +194,6 @@ def search_branches(
         columns=2,
         facts=facts_of(trace, cell_name((layer, head))),
     )
-
-
-def _panel(shown: Map) -> Panel:
-    return Panel(
-        shown.name, shown.weights, tuple(shown.query_tokens), tuple(shown.key_tokens), _QUERIES,
-        f"key: {shown.key_title}",
-    )  # fmt: skip
 
 
 def node_maps(trace: Trace, tree: Tree, node: Node, cell: Cell, units: str) -> tuple[Map, Map]:

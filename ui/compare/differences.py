@@ -11,7 +11,6 @@ import streamlit as st
 
 from figures.exhibit import Exhibit, Panel
 from figures.labels import code, plain
-from transformer.measures.compare import difference
 from transformer.measures.words import group_labels, word_groups
 from transformer.trace.position_vectors import trained_positions
 from transformer.types import Floats
@@ -124,7 +123,7 @@ def _positions(pair: Pair) -> Download | None:
     if why:
         st.info(why, icon=":material/join_inner:")
         return download
-    apart = difference(one, two)
+    apart = one - two
     most = float(np.abs(apart).max())
     if most == 0:
         st.markdown("**A − B:** both add exactly the same at every position.")
@@ -154,7 +153,7 @@ def _figure(make: Maker, *, apart: bool) -> Exhibit:
         return both
     first = both.parts[0]
     assert isinstance(first, Panel)
-    found = difference(both.arrays["positions_a"], both.arrays["positions_b"])
+    found = both.arrays["positions_a"] - both.arrays["positions_b"]
     panel = replace(first, title="A − B", values=found, quantity="difference")
     return with_difference(both, panel, "positions")
 

@@ -18,7 +18,6 @@ from transformer.measures.compare import (
     HeadPair,
     Matching,
     Reals,
-    difference,
     head_agreements,
     match,
     total_log_prob,
@@ -33,7 +32,6 @@ from ui.attention.exhibits import MOST_FOLLOWING, attention_exhibit
 from ui.attention.maps import KIND_TEXTS, AttentionChoice, Maps, maps_of
 from ui.compare.pairing import difference_map, joined_choices, signed_sheet
 from ui.components.grid import grid_component
-from ui.components.lens import Map
 from ui.components.match import Likeness, head_name
 from ui.export.programs import Source, call, of_two
 
@@ -83,14 +81,9 @@ class MapsChoice:
         return self.choices[0].kind
 
     @property
-    def by_words(self) -> bool:
-        """Return whether rows and columns are whole words."""
-        return self.choices[0].units == "words"
-
-    @property
     def stem(self) -> str:
         """The file's name."""
-        words = ["words"] if self.by_words else []
+        words = ["words"] if self.choices[0].units == "words" else []
         return file_stem("compare", KIND_TEXTS[self.kind].name, self.display, *words)
 
 
@@ -124,7 +117,7 @@ def maps_exhibit(traces: Traces, shown: MapsChoice, compared: Compared) -> Exhib
         return both
     maps = [maps_of(trace, shown.kind, shown.choices[0].units) for trace in traces]
     apart = difference_map(maps[0], maps[1], shown.choices)
-    return with_difference(both, _panel(apart.name, apart), "weights", apart.lens().offline())
+    return with_difference(both, apart.panel(), "weights", apart.lens().offline())
 
 
 def with_difference(both: Exhibit, panel: Panel, array: str, *views: Offline) -> Exhibit:
@@ -163,7 +156,7 @@ def attention_differences(
     layers, heads = (
         min(pair) for pair in zip(*(each.weights.shape[:2] for each in maps), strict=True)
     )
-    apart = difference(*(each.weights[:layers, :heads] for each in maps))
+    apart = np.subtract(*(each.weights[:layers, :heads] for each in maps))
     chosen = difference_map(*maps, choices)
     grid = grid_component(signed_sheet(maps, choices[0]), choices[0].cell)
     return Exhibit(
@@ -171,7 +164,9 @@ def attention_differences(
         title=f"{maps[0].kind_text.name}: A − B for every layer and head",
         caption=_caption(choice),
         parts=tuple(
-            _panel(f"A − B {layer + 1}.{head + 1}", replace(chosen, weights=apart[layer, head]))
+            replace(
+                chosen, weights=apart[layer, head], name=f"A − B {layer + 1}.{head + 1}"
+            ).panel()
             for layer, head in np.ndindex(layers, heads)
         ),
         arrays={"maps_a": maps[0].weights, "maps_b": maps[1].weights, "difference": apart},
@@ -202,13 +197,6 @@ def attention_evenness(
         arrays=arrays,
         columns=2,
     )
-
-
-def _panel(title: str, apart: Map) -> Panel:
-    return Panel(
-        title, apart.weights, tuple(apart.query_tokens), tuple(apart.key_tokens),
-        f"query: {apart.query_title}", f"key: {apart.key_title}", "diverging", "A − B",
-    )  # fmt: skip
 
 
 def _lenses(

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from figures.compare import LETTERS
 from figures.labels import ARROW, code, count, show_token
-from transformer.measures.compare import difference, not_shared, parting, partners
+from transformer.measures.compare import not_shared, parting, partners
 from transformer.measures.words import group_labels, word_groups
 from transformer.trace.records import Trace
 from transformer.types import AttentionKind
@@ -113,7 +113,7 @@ def difference_map(
     named = here.name if here.name == there.name else f"{here.name} − {there.name}"
     return replace(
         here,
-        weights=difference(here.weights, there.weights),
+        weights=here.weights - there.weights,
         query_tokens=_both(left.queries, right.queries),
         key_tokens=_both(left.keys, right.keys),
         name=f"A − B: {named}",

@@ -157,7 +157,8 @@ class View:
     def request(self) -> Request:
         """The request to the model, which is also the cache key of everything made from it."""
         target: str | tuple[int, ...] | None = self.target
-        if target is None and self._ends():
+        config = self.entry.config
+        if target is None and config is not None and self.prefix[-1:] == (config.eos_id,):
             target = self.prefix  # there is nothing to search for
         searched = target is None
         sentence, src_lang, tgt_lang = self.languages.resolve(
@@ -176,10 +177,6 @@ class View:
             src_lang=src_lang,
             tgt_lang=tgt_lang,
         )
-
-    def _ends(self) -> bool:
-        config = self.entry.config
-        return config is not None and self.prefix[-1:] == (config.eos_id,)
 
 
 def current_view() -> View:

@@ -14,7 +14,7 @@ from transformer.catalogue import Entry
 from transformer.config import ModelConfig
 from transformer.errors import CheckpointError
 from transformer.evaluation.card import meanings
-from transformer.evaluation.records import PARSING, PREDICTIONS, TESTS, Record, records
+from transformer.evaluation.records import PARSING, PREDICTIONS, TESTS, Record, mapping, records
 from transformer.files.safe import read_small
 from ui.core import url_state
 from ui.core.examples import by_title, examples_for, group_of
@@ -156,7 +156,7 @@ def card_path(entry: Entry) -> Path | None:
 
 def shape_of(entry: Entry) -> Iterator[str]:
     """Yield origin, depth, width, heads, parameters and size, omitting what is unknown."""
-    source = str(_mapping(entry.metrics.get("imported")).get("source", ""))
+    source = str(mapping(entry.metrics.get("imported")).get("source", ""))
     if source:
         yield f"imported from {shorten(source, 60)}"
     if isinstance(entry.config, ModelConfig):
@@ -204,10 +204,6 @@ def _figures(record: Record, letters: bool) -> str:
     keys = _KEYS.get(record.kind, ())
     parts = record.words(*(("exact_match", "chrf") if letters and keys else keys))
     return f"{plain(' · '.join(parts))} on {plain(shorten(record.text, 40))}" if parts else ""
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
 
 
 #: Longer cards are cut off, in characters.

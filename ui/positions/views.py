@@ -9,11 +9,9 @@ from typing import Any
 
 import numpy as np
 import streamlit as st
-from plotly.graph_objects import Figure
 from streamlit.delta_generator import DeltaGenerator
 
 from figures.labels import plain
-from figures.palette import Theme
 from figures.positions import (
     clocks,
     cosines,
@@ -91,14 +89,8 @@ def draw_positions(
         trained: positions of the longest training sentence, marked.
         limit: where the scale ends, see `figures.positions.encoding_heatmap`.
     """
-    draw_plot(place, drawn(_heatmap, table, current_theme(), height, trained, limit), key, alt)
-
-
-def _heatmap(
-    table: Floats, theme: Theme, height: int, trained: int | None, limit: float | None
-) -> Figure:
-    figure = encoding_heatmap(table, theme, trained=trained, limit=limit)
-    return figure.update_layout(height=height)
+    look: dict[str, Any] = {"height": height, "trained": trained, "limit": limit}
+    draw_plot(place, drawn(encoding_heatmap, table, current_theme(), **look), key, alt)
 
 
 def draw_table(d_model: int, n: int, layout: PositionLayout, trained: int | None) -> None:

@@ -34,7 +34,8 @@ from transformer.fast.steps import PackedSteps
 from transformer.importers.registry import FORMATS
 from transformer.search.beam import search
 from transformer.search.decoding import default_decoding
-from transformer.search.request import search_settings
+from transformer.search.reader import Reader
+from transformer.search.request import SearchOptions, search_request
 from transformer.search.rules import hugging_face
 from transformer.translator import Translator
 
@@ -86,9 +87,9 @@ def found_by_both(
             max_length=None, length_penalty=penalty, early_stopping=early, do_sample=False, **more,
         )  # fmt: skip
         theirs = [[each for each in row[1:] if each != pad] for row in made.tolist()]
-        settings = search_settings(
-            config, beam, penalty, {"allow_unknown": True, "rule": hugging_face(early)}, top_k=3
-        )
+        reader = Reader(config, pair.ours.tokenizer, 100, 50)
+        options: SearchOptions = {"allow_unknown": True, "rule": hugging_face(early)}
+        settings = search_request(reader, beam, penalty, options, top_k=3).settings
         encoded = pair.ours.model.encode(ids)
         with torch.inference_mode():
             steps = PackedSteps(PackedDecoder(pair.ours.model), encoded)

@@ -15,7 +15,6 @@ from transformer.measures.beam import Node, Tree, attention_along, beam_tree, co
 from transformer.measures.finish import (
     could_reach,
     crossing,
-    crossings,
     needed_then,
     ranking,
     score_at,
@@ -252,8 +251,7 @@ def test_above_the_crossing_the_longer_wins(a: Node, b: Node, rule: BeamRule) ->
 def test_worked_by_hand_and_without_a_crossing() -> None:
     # -2 over 7 tokens against -1 over 1: 2 = ((5 + 7) / (5 + 1))^alpha, so alpha = 1.
     short, long = leaf(-1, 1), leaf(-2, 7)
-    assert crossings([short, long]) == pytest.approx((1.0,))
-    assert not crossings([short, long], 0.0, 0.9)
+    assert crossing(long, short) == pytest.approx(1.0)
     assert crossing(leaf(0.0, 3), leaf(-1.0, 5)) is None
     assert [each.place for each in winning_ranges([leaf(-1.0, 5), leaf(-1.0, 5)])] == [0]
 
@@ -275,7 +273,8 @@ def test_reigns_name_the_winner_of_every_alpha(ended: list[Node], alpha: float) 
 @given(st.lists(leaves, min_size=2, max_size=6))
 @settings(max_examples=40)
 def test_the_order_changes_at_crossings_only(ended: list[Node]) -> None:
-    borders = [0.0, *crossings(ended), 2.0]
+    every = itertools.starmap(crossing, itertools.combinations(ended, 2))
+    borders = [0.0, *sorted(each for each in every if each and 0 < each < 2), 2.0]
     for low, high in itertools.pairwise(borders):
         if high - low > 1e-3:
             inside = [low + share * (high - low) for share in (0.2, 0.5, 0.8)]

@@ -15,7 +15,6 @@ from tests.factories import make_trace
 from transformer.measures.compare import (
     HeadAgreement,
     assign,
-    difference,
     divergence,
     head_agreements,
     match,
@@ -55,8 +54,6 @@ def test_divergence_is_a_symmetric_distance(seed: int, count: int, scale: float)
     assert ((there >= 0) & (there <= 1)).all() and there.shape == (count, 4)
     scaled = (one * scale).astype(np.float32)
     np.testing.assert_allclose(divergence(scaled, other), there, atol=1e-5)
-    np.testing.assert_array_equal(difference(one, other), -difference(other, one))
-    np.testing.assert_allclose(difference(one, other).sum(-1), 0, atol=1e-5)  # rows sum to 1
 
 
 def test_known_divergences_in_bits() -> None:
@@ -86,7 +83,6 @@ def test_maps_that_do_not_fit_are_refused() -> None:
     for why, compare in (
         ("over 6 and 5 keys", lambda: divergence(one, one[..., :5])),
         ("expected", lambda: similarity(one, one[:, :3])),
-        ("no difference", lambda: difference(one, one[:1])),
         ("not numbers", lambda: divergence(broken, one)),
         ("negative", lambda: divergence(-one, one)),
         ("finite", lambda: assign(np.array([[np.inf, 0.0]]))),

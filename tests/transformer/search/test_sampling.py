@@ -13,7 +13,6 @@ from tests.searched import Table
 from tests.tiny_models import SENTENCES
 from tests.transformer.search.test_beam import BOS, EOS, run
 from transformer.errors import InputError
-from transformer.search.rules import SearchSettings
 from transformer.search.sampling import Sampling, distribution, draw
 from transformer.translator import Translator
 
@@ -165,8 +164,6 @@ def test_a_sampled_trace_says_what_was_cut_off_and_has_no_beam(tiny_translator: 
         assert token in allowed
         assert len(allowed) == trace.n_allowed[t] <= 5
         assert not {0, BOS, 3} & set(allowed.tolist())
-    with pytest.raises(ValueError, match="must be 1"):
-        SearchSettings(beam_size=2, sampling=Sampling())
     with pytest.raises(InputError, match=r"beam size 4 .* 1"):
         tiny_translator.trace(ANIMAL, beam_size=4, sampling=Sampling())
     with pytest.raises(InputError, match="Sampling"):

@@ -18,11 +18,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from figures.attention import mass_on
 from figures.labels import cell_name
 from figures.palette import to_weight_bytes
 from transformer.measures.entropy import entropy_bits
-from transformer.measures.heads import Head, How, widen
+from transformer.measures.heads import Head, How, mass_by_head, widen
 from transformer.types import Bools, Floats
 from ui.components.packing import (
     Component,
@@ -292,7 +291,7 @@ def notes(maps: Floats, dimmed_keys: Sequence[int], *, spread: bool) -> list[lis
         for each in band:
             query, key = divmod(int(np.argmax(each)), each.shape[1])
             keys = float((2 ** entropy_bits(each)).mean()) if spread else 0.0
-            hidden = float(mass_on(each, dimmed_keys)) if dimmed_keys else 0.0
+            hidden = float(mass_by_head(each, (), dimmed_keys)) if dimmed_keys else 0.0
             line.append(
                 [query, key, round(float(each[query, key]), 2), round(keys, 1), round(hidden, 3)]
             )

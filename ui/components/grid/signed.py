@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from figures.compare import describe_difference, scale_limit
-from transformer.measures.compare import difference, divergence
+from transformer.measures.compare import divergence
 from transformer.measures.heads import How, widen
 from transformer.types import Floats
 from ui.components.grid import Sheet, make_sheet, names_of, shrink
@@ -45,7 +45,7 @@ def difference_sheet(
     sign. Raises `ValueError` if the numbers of queries or keys differ.
     """
     left, right = _common(one, other, how)
-    apart = difference(left, right)
+    apart = left - right
     limit = scale_limit(apart)
     pooled, dimmed = shrink(to_bytes(apart, limit), dimmed_keys, middle=_MIDDLE)
     bits = divergence(left, right).mean(axis=-1)  # [rows, columns]

@@ -13,6 +13,7 @@ from typing import Any
 
 from figures.attention import check_map, describe
 from figures.compare import describe_difference, scale_limit
+from figures.exhibit import Panel
 from transformer.types import Floats
 from ui.components.packing import Component, attention_look, floats, is_index, labels
 
@@ -47,6 +48,14 @@ class Map:
 
     def __post_init__(self) -> None:
         check_map(self.weights, self.query_tokens, self.key_tokens)
+
+    def panel(self) -> Panel:
+        """Return the map as a part of a download."""
+        return Panel(
+            self.name, self.weights, tuple(self.query_tokens), tuple(self.key_tokens),
+            f"query: {self.query_title}", f"key: {self.key_title}",
+            *(("diverging", "A − B") if self.signed else ()),
+        )  # fmt: skip
 
     def lens(
         self, max_height: int = 640, selected: Selection | None = None, *, asks: bool = False
