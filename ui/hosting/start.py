@@ -96,10 +96,16 @@ class Sparse(logging.Filter):
         if count >= MOST:
             return False
         if record.exc_info and not record.exc_text:
-            record.exc_text = logging.Formatter().formatException(record.exc_info)[-LONGEST:]
+            traceback = logging.Formatter().formatException(record.exc_info)[-LONGEST:]
+            record.exc_text = "\n".join(f" {_plain(line)}" for line in traceback.splitlines())
         said = f" ({left_out:,} similar lines omitted)" if left_out else ""
-        record.msg, record.args = record.getMessage()[:LONGEST] + said, ()
+        record.msg, record.args = _plain(record.getMessage()[:LONGEST]) + said, ()
         return True
+
+
+def _plain(text: str) -> str:
+    """Return text in one line: what visitors say could look like lines, or move the cursor."""
+    return "".join(each if each.isprintable() else " " for each in text)
 
 
 #: One limit for all lines of this server.

@@ -90,3 +90,12 @@ def test_a_flood_is_written_a_few_times_and_then_counted() -> None:
     assert later.getMessage() == f"no file ({10_000 - MOST:,} similar lines omitted)"
     long = record(1, "100%" + "x" * 10**6, ValueError("y" * 10**6))
     assert sparse.filter(long) and len(logging.Formatter().format(long)) < 3 * LONGEST
+
+
+def test_what_visitors_say_stays_in_its_line() -> None:
+    said = "x\nERROR forged\r\x1b[2J\u2028y"
+    logged = record(1, said, ValueError(said))
+    assert Sparse().filter(logged)
+    first, *rest = logging.Formatter("%(message)s").format(logged).split("\n")
+    assert first == "x ERROR forged  [2J y"
+    assert rest and all(line.startswith(" ") and line.isprintable() for line in rest)
