@@ -249,6 +249,9 @@ def test_a_study_runs_on_the_server_and_goes_on_after_a_stop(
     app.button(key="begin_study").click().run()
     running = jobs.job_of(ref)
     assert running is not None and jobs.begin(ref.after(20)) is not None  # one at a time
+    if running.running:
+        other = run_app(root, at="heads", checkpoint="alpha")
+        assert not any(each.key == "stop_study" for each in other.button)
     app.button(key="stop_study").click().run()
     assert running.ended(300)
     app.run()

@@ -16,6 +16,8 @@ from ui.heads.choice import MOST_OWN, OWN, HeadsChoice, own_lines
 from ui.work.cache import get_tracer, made_in_turn
 from ui.work.studies import STUDY, Opened, studies, study_of
 
+_BEGUN = "headlight_study"
+
 
 def chosen_study(view: View) -> Opened | None:
     """Return the study to show; one of the visitor's own sentences is made here."""
@@ -71,6 +73,8 @@ def draw_setup(view: View) -> None:
 def _begin(view: View) -> None:
     if (why := jobs.begin(view.entry.ref)) is not None:
         st.toast(plain(why), icon=":material/hourglass_top:")
+    else:
+        st.session_state[_BEGUN] = jobs.job_of(view.entry.ref)
 
 
 @st.fragment(run_every=1.0)
@@ -84,8 +88,9 @@ def _draw_running(view: View) -> None:
         min(1.0, step / most) if most > 0 else 0.0,
         f"Studying: step {step:,} of {most:,}" if most > 0 else "Starting",
     )
-    st.button("Stop", icon=":material/stop:", key="stop_study", on_click=job.stop,
-              help="What is done is kept; Go on continues there.")  # fmt: skip
+    if st.session_state.get(_BEGUN) is job:  # others see how far it is
+        st.button("Stop", icon=":material/stop:", key="stop_study", on_click=job.stop,
+                  help="What is done is kept; Go on continues there.")  # fmt: skip
 
 
 def draw_own() -> None:
