@@ -18,7 +18,7 @@ from tests.pages.conftest import RunApp
 from tests.snapshots import UPDATES, write_snapshots
 from tests.studied import conllu
 from tests.test_calls import check_program
-from transformer.catalogue import resolve
+from transformer.catalogue import ModelRef, resolve
 from transformer.study import importance
 from transformer.study.corpus import Sentence
 from transformer.study.examples import Example
@@ -30,7 +30,8 @@ from ui.heads import jobs
 from ui.heads.choice import term_of
 from ui.heads.exhibits import role_exhibit
 from ui.heads.views import snippet
-from ui.work.studies import Opened, in_words, rules
+from ui.work.studies import _FOLDERS, Opened, in_words, rules
+from ui.work.studies import studies as studies_listed
 
 
 @pytest.fixture(scope="module")
@@ -225,6 +226,12 @@ def test_without_a_study_the_page_says_how_to_make_one(
     monkeypatch.setattr("ui.frame.import_access._setting", lambda: "")
     said = texts(run_app(at="heads", checkpoint="alpha"))
     assert "To study here, open the link" in said and "every visitor study, start" in said
+
+
+def test_edits_of_links_do_not_fill_the_list_of_studies(tmp_path: Path) -> None:
+    for number in range(300):
+        assert studies_listed(ModelRef(tmp_path, edits=f"off cross.1.{number}")) == []
+    assert len(_FOLDERS._results) <= 200
 
 
 @pytest.fixture

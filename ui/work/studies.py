@@ -27,7 +27,7 @@ from ui.work.lru import Lru
 #: The folder of the chosen study; "" is the one that measures most.
 STUDY: Param[str] = Param("study", url_state.text(120), "")
 
-_FOLDERS: FileCache[list[Path]] = FileCache()
+_FOLDERS: FileCache[list[Path]] = FileCache(200)  # each with the edits of a link
 _OPENED = Lru(192 * 2**20)
 
 #: Names for roles that end in no word to look at, in narrow places.
