@@ -88,7 +88,8 @@ def _draw_running(view: View) -> None:
         min(1.0, step / most) if most > 0 else 0.0,
         f"Studying: step {step:,} of {most:,}" if most > 0 else "Starting",
     )
-    if st.session_state.get(_BEGUN) is job:  # others see how far it is
+    own = st.session_state.get(_BEGUN) is job
+    if own:  # others see how far it is
         st.button("Stop", icon=":material/stop:", key="stop_study", on_click=job.stop,
                   help="What is done is kept; Go on continues there.")  # fmt: skip
 
