@@ -302,9 +302,9 @@ def _bleu_lost(
 ) -> Values:  # fmt: skip
     """Return the BLEU [N] lost without each head, decoding greedily."""
     sources, reached = [each.src_ids for each in texts], list[float]()
-    for number, model in enumerate(
-        (translator, *(translator.edited(each.off) for each in heads_of(translator.model)))
-    ):
+    # One at a time: each holds weights of its own, prepared for the fast decoder.
+    edited = (translator.edited(each.off) for each in heads_of(translator.model))
+    for number, model in enumerate(itertools.chain([translator], edited)):
         found = model.translate(sources, 1, progress=lambda *_, at=number: done(at * len(texts)))
         reached.append(corpus_bleu([each.text for each in found], references))
     return reached[0] - np.array(reached[1:])

@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from copy import deepcopy
 from itertools import chain
+from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 import pytest
@@ -152,13 +154,24 @@ def test_bleu_is_lost_by_translating_without_the_head(tiny_translator: Translato
         return measure([model.translate([each], 1)[0].text for each in ENGLISH], GERMAN)
 
     seen: list[tuple[int, int]] = []
-    ((_, found),) = importance(
-        tiny_translator,
-        ENGLISH,
-        GERMAN,
-        wanted=["bleu"],
-        report=lambda *step: seen.append(step),
-    )
+    edited, most, alive = Translator.edited, 0, WeakSet[Translator]()
+
+    def counted(*asked: Any) -> Translator:
+        nonlocal most
+        alive.add(model := edited(*asked))
+        most = max(most, len(alive))
+        return model
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Translator, "edited", counted)
+        ((_, found),) = importance(
+            tiny_translator,
+            ENGLISH,
+            GERMAN,
+            wanted=["bleu"],
+            report=lambda *step: seen.append(step),
+        )
+    assert most <= 2  # each prepares weights of its own
     whole = bleu(tiny_translator)
     for head in heads_of(tiny_translator.model)[::5]:
         lost = whole - bleu(tiny_translator.edited(head.off))
