@@ -10,9 +10,10 @@ asks for many runs at once, by one socket or by hundreds, falls back behind othe
 
 from __future__ import annotations
 
+import math
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import streamlit as st
@@ -27,18 +28,45 @@ _LONG = 0.3
 #: Seconds by which a run with much to draw falls back.
 _BEHIND = 3.0
 
-#: Seconds by which an address's next run comes late after each, and the most after all.
-_SHARE, _LATEST = 0.2, 30.0
-
-#: Times from which the next run of each address is not late.
-_taken: dict[str | None, float] = {}
-
 #: Bytes of widgets of no page that a session keeps: more than a browser brings after a reload.
 _MOST_UNKNOWN = 300_000
 
 RUNS = Scheduler(_LONG)
 
-_here, _lock = threading.local(), threading.Lock()
+_here = threading.local()
+
+
+class Pace:
+    """Token buckets, one for each name. Thread-safe.
+
+    Args: rate: tokens a second.  most: tokens at once.  latest: bound of the wait, in seconds.
+    """
+
+    def __init__(
+        self, rate: float, most: float, latest: float = math.inf,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:  # fmt: skip
+        self._rate, self._most, self._latest, self._clock = rate, most / rate, latest, clock
+        self._full: dict[str | None, float] = {}  # times at which buckets are full again
+        self._lock = threading.Lock()
+
+    def take(self, count: float, name: str | None = None) -> float:
+        """Take tokens. Returns: seconds after which there are as many."""
+        now = self._clock()
+        with self._lock:
+            for each in [each for each, full in self._full.items() if full <= now]:
+                del self._full[each]
+            late = self._full.get(name, now) - now + count / self._rate - self._most
+            late = min(late, self._latest)
+            self._full[name] = now + late + self._most
+        return max(0.0, late)
+
+
+#: Runs of an address that are not late: five a second.
+PACE = Pace(5.0, 1.0, latest=30.0)
+
+#: Seconds of lateness from which a run is one of a crowd, behind even long runs of others.
+_CROWD = 1.0
 
 
 @contextmanager
@@ -49,23 +77,13 @@ def in_turn() -> Iterator[None]:
         return
     _drop_unknown_widgets()
     behind, _here.behind = getattr(_here, "behind", 0.0), 0.0
-    with RUNS.turn(behind=behind, late=_lateness()) as turn:
+    late = PACE.take(1, st.context.ip_address)
+    with RUNS.turn(behind=behind, late=late + (_BEHIND if late > _CROWD else 0.0)) as turn:
         _here.turn = turn
         try:
             yield
         finally:
             _here.turn = None
-
-
-def _lateness() -> float:
-    """Return the seconds by which the next run of this visitor's address comes late."""
-    now, address = time.monotonic(), st.context.ip_address
-    with _lock:
-        for each in [each for each, until in _taken.items() if until <= now]:
-            del _taken[each]
-        late = min(_taken.get(address, now) - now, _LATEST)
-        _taken[address] = now + late + _SHARE
-    return late
 
 
 def offer_turn() -> None:

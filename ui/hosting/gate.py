@@ -8,6 +8,7 @@ visit. The server knows the depth of the URL and writes the base into the page.
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
 from dataclasses import asdict
@@ -20,7 +21,7 @@ from streamlit import config
 from ui.core.public import is_public
 from ui.hosting.headers import Headers, headers_of, policy_of
 from ui.hosting.state import state
-from ui.hosting.visitors import AGAIN, IDLE, VISITORS, Bounded, Line
+from ui.hosting.visitors import AGAIN, ARRIVALS, IDLE, VISITORS, Bounded, Line
 
 #: Path of the readiness check for balancers, below the app's base path.
 READY = "_headlight/ready"
@@ -119,6 +120,8 @@ class Gate:
 
     async def _stream(self, scope: Scope, receive: Receive, send: Send) -> None:
         known = _is_origin(dict(scope["headers"]).get(b"origin", b""))
+        address, _ = scope.get("client") or ("", 0)
+        await asyncio.sleep(ARRIVALS.take(1, address))
         with VISITORS.place() as given:
             if given and known and below_base(scope["path"]) == _STREAM:
                 line = Line(VISITORS, receive, send)

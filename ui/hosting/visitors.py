@@ -20,6 +20,7 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from ui.core.public import whole_number
+from ui.core.runs import Pace
 
 VARIABLE = "HEADLIGHT_SESSIONS"
 
@@ -60,23 +61,6 @@ _PIECE = 4_096
 #: Messages of Streamlit's client that the app answers. Others would clear the caches of all
 #: sessions, run git, or make addresses for uploads, 300 bytes for each 2 of the message.
 _HEARD = ("rerun_script", "stop_script", "app_heartbeat", "deferred_file")
-
-
-class Bucket:
-    """A token bucket. Args: rate: tokens a second.  most: tokens at once."""
-
-    def __init__(
-        self, rate: float, most: float, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._rate, self._most, self._clock = rate, most, clock
-        self._left, self._then = most, clock()
-
-    def take(self, count: float) -> float:
-        """Take tokens. Returns: seconds after which there are as many."""
-        now = self._clock()
-        self._left = min(self._most, self._left + self._rate * (now - self._then)) - count
-        self._then = now
-        return max(0.0, -self._left / self._rate)
 
 
 class Visitors:
@@ -122,13 +106,17 @@ def most_visitors() -> int:
 #: Visitors of this server; the limit is read when it starts.
 VISITORS = Visitors(0)
 
+#: New connections of an address, a second and at once; further ones wait, at most some seconds. A
+#: browser gives up after 15.
+ARRIVALS = Pace(20.0, 20.0, latest=10.0)
+
 
 class Line:
     """A visitor's websocket, as the app reads and writes it."""
 
     def __init__(self, visitors: Visitors, receive: Receive, send: Send) -> None:
         self._visitors, self._receive, self._send = visitors, receive, send
-        self._bytes = Bucket(_BYTES, _BYTES_AT_ONCE)
+        self._bytes = Pace(_BYTES, _BYTES_AT_ONCE)
         self._sending = self._ended = False
 
     async def send(self, message: Message) -> None:
@@ -196,7 +184,7 @@ class Bounded(WebSocketsSansIOProtocol):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.conn.max_message_size = MOST_BYTES
-        self._frames = Bucket(RATE, BURST)
+        self._frames = Pace(RATE, BURST)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Send small answers at once, as asyncio does not for Streamlit's sockets."""

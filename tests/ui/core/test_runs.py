@@ -16,7 +16,7 @@ from transformer.types import Report
 from transformer.worker.job import UNKNOWN
 from ui.core import runs
 from ui.core.layout import section
-from ui.core.runs import RUNS, fall_back, in_turn, offer_turn, paused
+from ui.core.runs import RUNS, Pace, fall_back, in_turn, offer_turn, paused
 from ui.work.progress import Progress, attended
 
 
@@ -56,15 +56,45 @@ def test_widgets_of_no_page_do_not_fill_a_session(monkeypatch: pytest.MonkeyPatc
             assert sum(100 + each.value.ByteSize() for each in kept.states.values()) < 310_000
 
 
-def test_an_address_that_asks_for_much_comes_late(monkeypatch: pytest.MonkeyPatch) -> None:
-    def lateness(address: str) -> float:
-        monkeypatch.setattr(runs.st, "context", SimpleNamespace(ip_address=address))
-        return runs._lateness()
+def test_a_bucket_lets_honest_rates_pass_and_keeps_names_apart() -> None:
+    now = [1000.0]
+    pace = Pace(50.0, 200.0, latest=30.0, clock=lambda: now[0])
+    for _ in range(10_000):
+        now[0] += 1 / 30  # a key that repeats
+        assert pace.take(1, "one") == 0
+    assert not any(pace.take(1, "one") for _ in range(199))
+    assert pace.take(50, "one") == pytest.approx(1)
+    assert [pace.take(10**6, "one") for _ in range(2)] == [30, 30]
+    assert pace.take(1, "another") == 0
+    now[0] += 1e9
+    assert pace.take(200) == 0 < pace.take(1)
+    assert [*pace._full] == [None]  # names are not kept
 
-    assert lateness("a class") == lateness("an attacker") == 0
-    many = [lateness("an attacker") for _ in range(400)]
-    assert many == sorted(many) and 20 < many[-1] <= 30
-    assert lateness("a class") < 1 and lateness("a new visitor") == 0
+
+@pytest.mark.parametrize("many", [7, 30])
+def test_a_crowd_of_one_address_waits_behind_pages_of_others(
+    many: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order, here = list[str](), threading.local()
+    monkeypatch.setattr(runs, "PACE", Pace(5.0, 1.0, latest=30.0, clock=lambda: 0.0))
+    context = type("Context", (), {"ip_address": property(lambda _: here.address)})()
+    monkeypatch.setattr(runs.st, "context", context)
+
+    def visit(address: str) -> None:
+        here.address = address
+        fall_back()  # all open a page
+        with in_turn():
+            order.append(address)
+
+    with RUNS.turn():
+        threads = []
+        for address in [*["a crowd"] * many, "a guest"]:
+            threads.append(threading.Thread(target=visit, args=(address,)))
+            threads[-1].start()
+            wait_until(lambda: RUNS.waiting == len(threads))
+    for thread in threads:
+        thread.join(60)
+    assert order.index("a guest") <= 1 and len(order) == many + 1
 
 
 def test_a_fragment_runs_in_the_turn_of_its_page() -> None:

@@ -109,6 +109,25 @@ def test_insides_are_hidden(public: str, monkeypatch: pytest.MonkeyPatch) -> Non
     assert get("/_stcore/health", b"text/plain")[0] == 200
 
 
+def test_connections_of_one_address_come_one_after_the_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    waits: list[float] = []
+
+    async def wait(seconds: float) -> None:
+        waits.append(seconds)
+
+    async def nothing(*_: Any) -> None:
+        pass
+
+    monkeypatch.setattr(gate.asyncio, "sleep", wait)
+    scope: dict[str, Any] = {"type": "websocket", "path": "/_stcore/stream", "headers": []}
+    for address in [*["a school"] * 300, "a visitor"]:
+        run(Gate(nothing)({**scope, "client": (address, 1)}, nothing, nothing))  # type: ignore[arg-type]
+    assert not any(waits[:20]) and waits[-1] == 0
+    assert 0 < waits[30] < waits[100] < waits[-2] <= 10  # before a browser gives up
+
+
 def test_readiness_knows_libraries_and_a_public_model(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -19,7 +19,7 @@ from websockets.sync.client import ClientConnection, connect
 from tests.waiting import run, wait_until
 from ui.hosting import gate, visitors
 from ui.hosting.gate import Gate
-from ui.hosting.visitors import BURST, MOST_BYTES, MOST_WIDGETS, RATE, Bucket, Line, Visitors
+from ui.hosting.visitors import MOST_BYTES, MOST_WIDGETS, Line, Visitors
 
 
 class Clock:
@@ -44,17 +44,6 @@ def test_places_are_counted_and_kept(clock: Clock) -> None:
     assert two.now == 1 and not two.full
     clock.now += 5
     assert two.now == 0
-
-
-def test_a_bucket_lets_honest_rates_pass(clock: Clock) -> None:
-    bucket = Bucket(RATE, BURST, clock)
-    for _ in range(10_000):
-        clock.now += 1 / 30  # a key that repeats
-        assert bucket.take(1) == 0
-    assert not any(bucket.take(1) for _ in range(int(BURST) - 1))
-    assert bucket.take(RATE) == pytest.approx(1)
-    clock.now += 1e9
-    assert bucket.take(BURST) == 0 < bucket.take(1)
 
 
 def message(**said: Any) -> bytes:
