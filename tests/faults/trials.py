@@ -101,8 +101,7 @@ class Trials:
 #: What commands import when they run.
 _LATE = (
     "transformer.evaluation.publish", "transformer.importers.fairseq",
-    "transformer.importers.joeynmt", "transformer.training.snapshots",
-    "ui.models.import_plan",
+    "transformer.importers.joeynmt", "ui.models.import_plan",
 )  # fmt: skip
 
 

@@ -18,7 +18,6 @@ from tests.transformer.importers import foreign
 from tests.transformer.training.runs import assert_same_bits, recipe, run
 from transformer.__main__ import main
 from transformer.checkpoint.folder import load_checkpoint
-from transformer.checkpoint.snapshots import read_history
 from transformer.checkpoint.weights import describe_weights, read_tensors
 from transformer.files.leftovers import clear_away
 from transformer.importers.registry import FORMATS
@@ -118,12 +117,7 @@ class Publishing(Work):
 
     def prepare(self) -> None:
         data = parallel_text(self.inputs / "data")
-        path = recipe(data, "snapshots = 3")
-        run(path, self.inputs / "run")
-        out = self.inputs / "published"
-        assert (
-            command("publish", self.inputs / "run", *_DECODING, "--data", data, "--out", out) == 0
-        )
+        run(recipe(data), self.inputs / "run")
 
     def begin(self, place: Path, number: int) -> None:
         if number % 2:
@@ -143,77 +137,17 @@ class Publishing(Work):
         return found
 
 
-class Measuring(Publishing):
-    """`measure`, a corpus job: it writes figures and the card of a published checkpoint."""
-
-    name = "measure"
-    writes = 6_000
-
-    def begin(self, place: Path, number: int) -> None:
-        if not (place / "it").exists():
-            shutil.copytree(self.inputs / "published", place / "it")
-            self.run(place, -1)
-
-    def run(self, place: Path, number: int) -> int:
-        return command(
-            "measure", place / "it", "--data", self.inputs / "data", *_DECODING, "--note",
-            f"Of trial {number}.",
-        )  # fmt: skip
-
-
-class Snapshots(Publishing):
-    """`snapshots`, a corpus job: it adds a file to a checkpoint and measures what it holds."""
-
-    name = "snapshots"
-    writes = 20_000
-
-    def begin(self, place: Path, number: int) -> None:
-        if not (place / "it").exists():
-            shutil.copytree(self.inputs / "published", place / "it")
-        (place / "it" / "snapshots.npz").unlink(missing_ok=True)
-
-    def run(self, place: Path, number: int) -> int:
-        return command(
-            "snapshots", self.inputs / "run", "--checkpoint", place / "it", "--data",
-            self.inputs / "data",
-        )  # fmt: skip
-
-    def check(self, place: Path) -> str:
-        load_checkpoint(place / "it")
-        if not (place / "it" / "snapshots.npz").exists():
-            return "nothing"
-        found = read_history(place / "it").snapshots
-        load_checkpoint(f"{place / 'it'}@{found[0].updates}")
-        return "whole"
-
-
 class Importing(Work):
-    """`import`, of two formats in turn."""
+    """An import of two formats in turn on the Models page, in the checkpoint root of a server."""
 
     name = "import"
+    command = False
     kinds = ("joeynmt", "fairseq")
 
     def prepare(self) -> None:
         for kind in self.kinds:
             make, shape, _ = foreign.MODELS[kind]
             make(self.inputs / kind, shape)
-
-    def run(self, place: Path, number: int) -> int:
-        kind = self.kinds[number % 2]
-        return command("import", kind, self.inputs / kind, "--out", place / "it")
-
-    def check(self, place: Path) -> str:
-        found = super().check(place)
-        card = place / "it" / "README.md"
-        assert found == "nothing" or card.read_text().startswith("# `it`")
-        return found
-
-
-class AppImport(Importing):
-    """An import begun on the Models page, in the checkpoint root that a server has."""
-
-    name = "import in the app"
-    command = False
 
     def run(self, place: Path, number: int) -> int:
         from ui.models import import_plan
@@ -229,7 +163,10 @@ class AppImport(Importing):
     def check(self, place: Path) -> str:
         clear_away([place])  # as the next server does
         assert not _temporary(place)
-        return super().check(place)
+        found = super().check(place)
+        card = place / "it" / "README.md"
+        assert found == "nothing" or card.read_text().startswith("# `it`")
+        return found
 
 
 class ToyTraining(Work):
@@ -265,11 +202,8 @@ class ToyTraining(Work):
 
 
 WORKS: dict[str, type[Work]] = {
-    each.name: each
-    for each in (
-        Training, Publishing, Measuring, Snapshots, Importing, AppImport, ToyTraining,
-    )
-}  # fmt: skip
+    each.name: each for each in (Training, Publishing, Importing, ToyTraining)
+}
 
 
 def _lines(file: Path) -> list[dict[str, object]]:

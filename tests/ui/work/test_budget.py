@@ -3,8 +3,6 @@
 import math
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as some
 
 from ui.work import budget
 from ui.work.budget import WINDOW, Budget, OverBudgetError, limit
@@ -25,23 +23,6 @@ def test_a_budget_is_used_up_and_comes_back() -> None:
         mine.check()
     now[0] += 2 * WINDOW
     mine.check()
-
-
-@given(some.lists(some.tuples(some.floats(0, 100), some.floats(0, 700)), max_size=20))
-def test_nobody_uses_more_than_budget_and_one_work(
-    works: list[tuple[float, float]],
-) -> None:
-    now, used = [0.0], 0.0
-    mine = Budget(60, lambda: now[0])
-    for seconds, pause in works:
-        now[0] += pause
-        try:
-            mine.check()
-        except OverBudgetError:
-            continue
-        mine.charge(seconds)
-        used += seconds
-        assert used <= 60 + 100 + now[0] * 60 / WINDOW + 1e-6
 
 
 def test_work_ends_when_the_budget_is_used_and_waits_free(
