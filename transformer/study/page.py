@@ -102,7 +102,7 @@ def _table(findings: Iterable[Finding]) -> Iterator[str]:
         yield (
             f"| {_KINDS[kind]} {layer + 1}.{head + 1} | {each.role.title} | {percent(each.score)} "
             f"| {100 * each.low:.0f} to {percent(each.high)} | {percent(each.bar)} "
-            f"| {each.pairs:,} | {f'{p:.0e}' if p < 0.001 else f'{p:.3f}'} |"
+            f"| {each.pairs:,} | {f'{p:.0e}' if 0 < p < 0.001 else f'{p:.3f}'} |"
         )
     if findings:
         yield ""
