@@ -141,7 +141,7 @@ def draw_table(opened: Opened, role: Role | None, measure: str, head: Head) -> N
     st.markdown(said)
     chart, kinds = drawn(head_roles, cells, head, current_theme()), {each.kind for each in cells}
     event: Any = st.altair_chart(
-        sized(chart), theme=None, width="content", on_select="rerun", alt=said,
+        sized(chart), theme=None, width="content", on_select="rerun", alt=key,
         selection_mode=[*map(selection_of, kinds)],
         key=f"roles_{opened.name}_{role.name if role else measure}",
     )  # fmt: skip
