@@ -86,8 +86,9 @@ def test_the_page_opens_on_the_best_head_of_a_role_and_says_which_rule_it_does_n
 
 
 def test_another_head_and_role_are_in_the_link(page: Any, made: Study) -> None:
-    app = page()
+    app = page(kind="cross", layer="1", head="1")
     app.selectbox(key="role_box").set_value("down:nsubj").run()
+    assert app.selectbox(key="head_box").value.kind == "encoder_self"  # others do not have it
     app.selectbox(key="head_box").set_value(made.heads[4]).run()
     assert app.query_params["role"] == "down:nsubj"
     kind, layer, head = made.heads[4]
@@ -191,6 +192,8 @@ def test_sentences_of_a_visitor_get_roles_without_annotation(
     assert "importance: slope of the loss" in roles and "importance: BLEU lost" not in roles
     app.selectbox(key="study_box").set_value(app.selectbox(key="study_box").options[0]).run()
     assert "60 sentences of tiny" in texts(app)
+    few = texts(page(lines="A dog runs.", study="own", role="previous"))
+    assert "Too few pairs to measure: previous token" in few and "1 sentence of own" in few
 
 
 def test_without_a_study_the_page_says_how_to_make_one(
@@ -340,7 +343,7 @@ def test_attention_bears_the_tags_and_finds_heads_by_role(
     assert finding is not None and does["cross"] == []
     assert does["encoder_self"] == [[0, 2, "noun", in_words(finding)]]
     assert app.selectbox(key="find_widget").value == "role.up:det"
-    assert "named for 1 head" in texts(app)
+    assert "1 head clearly above it" in texts(app)
     found = [each for head in made.heads if (each := made.finding(role, head))]
     best = max(found, key=lambda each: each.margin).head
     button = next(each for each in app.button if str(each.key).startswith("find_"))

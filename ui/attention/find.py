@@ -74,7 +74,7 @@ def draw_find(view: View, trace: Trace, choice: AttentionChoice) -> None:
         help="Heads are ranked by the weight on these keys, averaged over the rows that have one. "
         "Rows that see a single key are left out. The diagonal is the line from the first query "
         "and key to the last ones, and one key to either side. For a role of the study, they are "
-        "ranked by its score minus the best control.",
+        "ranked by their score above the best simple rule.",
     )  # fmt: skip
     if study is not None and chosen in roles:
         _draw_role(study, roles[chosen], trace, choice, row)
@@ -118,12 +118,11 @@ def _draw_role(
 ) -> None:
     """Draw the heads of all kinds by their score in a role of the study, minus every control."""
     known = study.in_role(role)
-    found = [(each.margin, each.head.kind, each.head[1:]) for each in known]
-    named = sum(each.named for each in known)
     row.caption(
-        f"Score minus control · layer.head  \nOver {study.n_sentences:,} sentences; the role is "
-        f"named for {count(named, 'head')}."
+        f"Share above the best simple rule · layer.head  \nOn {plain(study.read)}; "
+        f"{count(sum(each.named for each in known), 'head')} clearly above it."
     )
+    found = [(each.margin, each.head.kind, each.head[1:]) for each in known]
     with st.container(horizontal=True, gap="small"):
         _offer(trace, choice, [each for each in found if each[1] in kinds_of(trace)], named=True)
 

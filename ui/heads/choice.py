@@ -50,13 +50,13 @@ def own_lines() -> tuple[str, ...]:
 
 
 def head_of(opened: Opened, role: Role | None) -> Head:
-    """Return the stored head; by default the one that is clearest in a role, or in any."""
+    """Return the stored head if it can have the role; else the one that is clearest in it."""
     study = opened.study
     wanted = url_state.get(KIND), url_state.get(LAYER), url_state.get(HEAD)
-    for head in study.heads:
+    found = [tag.finding for tag in opened.tags.values()] if role is None else study.in_role(role)
+    for head in [each.head for each in found] or study.heads:
         if (head.kind, head.layer + 1, head.head + 1) == wanted:
             return head
-    found = [tag.finding for tag in opened.tags.values()] if role is None else study.in_role(role)
     best = max(found, key=lambda each: (each.named, each.margin), default=None)
     return best.head if best else study.heads[0]
 

@@ -71,7 +71,7 @@ MEASURES = {
     ),
     "order": Measure(
         "order of pruning", "Heads are taken out one after the other, the least harmful first.",
-        "th head to go", 0,
+        "", 0,
     ),
     "sharpness": Measure(
         "sharpness", "The largest weight of a query, on average: no measure of importance.", "",
@@ -124,9 +124,8 @@ def draw_table(opened: Opened, role: Role | None, measure: str, head: Head) -> N
         about = study.notes.get("importance", {})
         read = f"{about.get('sentences', '?')} {plain(str(about.get('text', 'sentences')))}"
         key = MEASURES[measure].about
-    elif role:
-        found = study.in_role(role)
-        most = max((abs(each.margin) for each in found), default=0.0) or 1.0
+    elif role and (found := study.in_role(role)):
+        most = max(abs(each.margin) for each in found) or 1.0
         cells = {each.head: _in_role(each, most) for each in found}
         key = (
             "Left: how often the head looks at the right word. Right: percentage points above (+) "
@@ -136,7 +135,7 @@ def draw_table(opened: Opened, role: Role | None, measure: str, head: Head) -> N
         cells = {head: _does(opened.tags.get(head)) for head in study.heads}
         key = (
             "Where each head looks, and how often. In colour: its role. In grey: where it looks "
-            "most often, but not often enough for a role."
+            "most often, but not clearly enough for a role."
         )
     st.markdown(said)
     chart, kinds = drawn(head_roles, cells, head, current_theme()), {each.kind for each in cells}
@@ -182,7 +181,8 @@ def _important(measure: str, values: Mapping[AttentionKind, Floats]) -> dict[Hea
 def about_table(opened: Opened, role: Role | None, measure: str) -> str:
     """Return what was found, in a sentence or two of Markdown."""
     if measure:
-        return linked(agreement_in_words(opened.study.importance), "rank correlation")
+        said = agreement_in_words(opened.study.importance)
+        return linked(f"How much the predictions need each head. {said}", "rank correlation")
     if role is None:
         heads, n = len(opened.study.heads), sum(tag.finding.named for tag in opened.tags.values())
         have = f"{n} of {heads} heads {'has' if n == 1 else 'have'}" if n else "No head has"
@@ -209,16 +209,16 @@ def draw_head(view: View, opened: Opened, role: Role, head: Head) -> None:
         st.markdown("There are too few pairs to measure this role here.")
         return
     words, picture = st.columns([5, 6], gap="large", vertical_alignment="center")
-    others = [
+    others = ", ".join([
         f"{plain(each.role.title)} {each.score:.0%} (best rule {max(rules(each).values()):.0%})"
         for each in study.findings(head) if each.role != role
-    ][:_MOST]  # fmt: skip
+    ][:_MOST])  # fmt: skip
     words.markdown(
         f"It does so in **{percent(finding.score)}** of {finding.pairs:,} "
         f"{'tokens' if role.needs == 'text' else 'pairs'} (95% interval {percent(finding.low)} to "
         f"{percent(finding.high)}). That is {'' if finding.named else 'not '}clearly above all "
         f"other bars, so it is {'its' if finding.named else 'no'} role.  \n"
-        f":gray[It also comes near to: {', '.join(others)}.]"
+        f":gray[Nearest other roles: {others or 'none measured'}.]"
     )
     scores = {"this head": finding.score, **rules(finding)}
     draw_chart(drawn(against_rules, scores, current_theme()), in_words(finding), picture, "rules")
