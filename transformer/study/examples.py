@@ -124,7 +124,7 @@ def _trials(
         seen, wanted = queries > (1 if kind != "cross" else 0), np.zeros_like(keys)
         right = (keys == 0) & (weights > 127)
     elif role.name in ("first", "end"):  # the first token is `<s>` there, no word
-        right = (apart > 127) & (keys == -1)
+        right = (apart > 128) & (keys == -1)  # 128 may be a half that was rounded
         seen = seen & (right | (rest <= 127))
     elif role.name == "diffuse":
         right, strength = weights * sizes < 2 * 255, np.abs(rest - 127)

@@ -75,9 +75,9 @@ def trial_of(
         there = query + {"next": 1, "previous": -1, "same": 0}[name]
         return (key == there, weight, key) if 0 <= there < m else None
     if name == "end" or head.kind == "decoder_self":
-        if on_others < 0.499 < 1 - on_words[1]:
+        if on_others < 0.504 and 1 - on_words[1] > 0.499:
             return None  # of that, the study does not keep how much is on other words
-        return on_others >= 0.499, weight, key
+        return on_others >= 0.504, weight, key
     assert name == "first"
     if query <= (0 if head.kind == "cross" else 1):
         return None
