@@ -10,14 +10,7 @@ import numpy as np
 
 from figures.charts import Drawn, accented, either, named_bars, points, quiet, tips
 from figures.labels import KIND_NAMES
-from figures.palette import (
-    CHROME,
-    Theme,
-    as_altair,
-    attention_table,
-    contrast,
-    weight_levels,
-)
+from figures.palette import CHROME, Theme, as_altair, attention_table, contrast, weight_levels
 from figures.removals import selection_of
 from transformer.types import AttentionKind
 

@@ -38,15 +38,7 @@ from ui.heads.exhibits import name_of, role_exhibit
 from ui.work.cache import drawn
 from ui.work.models import load
 from ui.work.results import OTHERS
-from ui.work.studies import (
-    Opened,
-    Tag,
-    best_rule,
-    in_words,
-    rules,
-    studies,
-    study_of,
-)
+from ui.work.studies import Opened, Tag, best_rule, in_words, rules, studies, study_of
 
 
 class Measure(NamedTuple):
@@ -117,8 +109,7 @@ def offer(view: View, opened: Opened, role: Role) -> None:
 
 def draw_table(opened: Opened, role: Role | None, measure: str, head: Head) -> None:
     """Draw what was found and all heads, layers by heads; a click chooses one."""
-    study, said = opened.study, about_table(opened, role, measure)
-    read = plain(study.read)
+    study, read = opened.study, plain(opened.study.read)
     if measure:
         cells = _important(measure, study.importance[measure])
         about = study.notes.get("importance", {})
@@ -137,7 +128,7 @@ def draw_table(opened: Opened, role: Role | None, measure: str, head: Head) -> N
             "Where each head looks, and how often. In colour: its role. In grey: where it looks "
             "most often, but not clearly enough for a role."
         )
-    st.markdown(said)
+    st.markdown(about_table(opened, role, measure))
     chart, kinds = drawn(head_roles, cells, head, current_theme()), {each.kind for each in cells}
     event: Any = st.altair_chart(
         sized(chart), theme=None, width="content", on_select="rerun", alt=key,
@@ -241,15 +232,9 @@ def draw_head(view: View, opened: Opened, role: Role, head: Head) -> None:
 
 
 def _offer(
-    where: DeltaGenerator,
-    view: View,
-    opened: Opened,
-    head: Head,
-    look: Example | Look,
-    key: str,
-    mark: str = "",
-    around: int = _AROUND,
-) -> None:
+    where: DeltaGenerator, view: View, opened: Opened, head: Head, look: Example | Look, key: str,
+    mark: str = "", around: int = _AROUND,
+) -> None:  # fmt: skip
     sentence = opened.study.sentences[look.sentence]
     whole = " → ".join(filter(None, (sentence.text, " ".join(sentence.target))))
     where.button(
@@ -264,13 +249,10 @@ def snippet(sentence: Sentence, kind: AttentionKind, look: Example | Look, aroun
     queries, keys = sentence.queries(kind), sentence.keys(kind)
     wanted = look.wanted if isinstance(look, Example) else look.key
     asks, seen = {"query": look.query}, {"wanted": wanted, "key": look.key}
-    if queries is keys:
-        shown = _around(queries, asks | seen, around)
-    else:
-        shown = _around(queries, asks, around)
-        if look.key >= 0:
-            shown += f" → {_around(keys, seen, around)}"
-    return shown if look.key >= 0 else f"{shown} → `special token`"
+    if queries is keys and look.key >= 0:
+        return _around(queries, asks | seen, around)
+    other = _around(keys, seen, around) if look.key >= 0 else "`special token`"
+    return f"{_around(queries, asks, around)} → {other}"
 
 
 def _around(words: Sequence[str], places: Mapping[str, int], around: int) -> str:

@@ -38,7 +38,7 @@ _SHORT = {
 
 
 class Tag(NamedTuple):
-    """What a head does: its clearest role, or without one the place where it looks most often."""
+    """A head's clearest role, or without one the place where it looks most often."""
 
     word: str  # a word or two on what it looks at
     text: str  # the role and its numbers, in a sentence
@@ -59,7 +59,7 @@ class Opened:
 
     @cached_property
     def tags(self) -> dict[Head, Tag]:
-        """What each head does, if it was measured; `finding.named` is True for a role."""
+        """The tags of all heads that were measured; `finding.named` is True for a role."""
         study, named = self.study, self.study.scores["named"].astype(bool)
         score, bar = study.scores["score"], study.scores["bar"]
         place = np.array([[role.needs == "text"] for role in study.roles]) & (bar < 1)

@@ -252,13 +252,13 @@ def test_options_hold_the_right_one_and_no_other_like_it() -> None:
 def test_the_tour_of_roles_asks_the_study_for_its_numbers() -> None:
     made, clear = MADE, clearest(MADE)
     scene = Scene(make_trace(), CONFIG, study=made)
-    assert [each.role.name for each in clear] == sorted(
-        (role.name for role in made.roles),
-        key=lambda name: max(
-            ((each.named, each.margin) for head in made.heads
-             if (each := made.finding(next(r for r in made.roles if r.name == name), head))),
-        ), reverse=True,
-    )  # fmt: skip
+    margins = [(each.named, each.margin) for each in clear]
+    assert margins == sorted(margins, reverse=True) and len(clear) == len(made.roles)
+    for found in clear:
+        same = [made.finding(found.role, head) for head in made.heads]
+        assert (found.named, found.margin) == max(
+            (each.named, each.margin) for each in same if each
+        )
     for number, found in enumerate([*clear, clear[-1]], 1):
         stop = ROLES.stops[number - 1]
         said = stop.question(scene)
