@@ -13,7 +13,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from figures.heads import Cell, against_rules, head_roles
-from figures.labels import KIND_NAMES, code, count, percent, plain, signed
+from figures.labels import KIND_NAMES, code, count, percent, plain, shorten, signed
 from figures.removals import selection_of
 from figures.training import curves
 from transformer.checkpoint.snapshots import readable_history
@@ -213,13 +213,14 @@ def draw_head(view: View, opened: Opened, role: Role, head: Head) -> None:
     )
     scores = {"this head": finding.score, **rules(finding)}
     draw_chart(drawn(against_rules, scores, current_theme()), in_words(finding), picture, "rules")
-    slanted = ", and should look at the *slanted* one" if role.needs != "text" else ""
+    found = examples(study, opened.pairs, role, head)
+    misses = any(each.wanted not in (each.key, -1) for each in found.failed)
+    slanted = ", and should look at the *slanted* one" if misses else ""
     st.markdown(
         "**Sentences behind it.** The word in **bold** looks at the `marked` one, with the weight "
         f"in front{slanted}. Each opens in Attention."
     )
     titles = ("It does it", "It fails", "At random")
-    found = examples(study, opened.pairs, role, head)
     for column, title, some in zip(st.columns(3), titles, found[1:], strict=True):
         is_random = title == titles[2]
         column.markdown(f"**{title}**" + ("" if is_random else " :gray[largest weight first]"))
@@ -260,7 +261,7 @@ def _around(words: Sequence[str], places: Mapping[str, int], around: int) -> str
     for at, word in enumerate(words):
         if min(abs(at - each) for each in places.values() if each >= 0) > around // 2:
             continue
-        text = code(word) if at == places.get("key") else plain(word)
+        text = code(word, 24) if at == places.get("key") else plain(shorten(word, 24))
         for name, mark in (("wanted", "*"), ("query", "**")):
             if at == places.get(name) and (name == "query" or at != places["key"]):
                 text = f"{mark}{text}{mark}"
