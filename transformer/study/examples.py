@@ -92,7 +92,9 @@ def _trials(
     keys = looks.keys[head.layer, head.head].astype(np.int64)
     if role.needs != "text":
         rows = pairs.get(role.name, np.zeros((0, 3), np.int64))
-        if kind == "decoder_self":
+        if kind != study.kinds[0]:  # it reads a translation, which has no annotation
+            rows = rows[:0]
+        elif kind == "decoder_self":
             rows = rows[rows[:, 2] < rows[:, 1]]
         at = looks.starts[rows[:, 0]] + rows[:, 1]
         right = (keys[at] == rows[:, 2]) & (weights[at] > 0)

@@ -189,10 +189,7 @@ class _Reading:
         self.model, self.control, self.corpus = model, control, corpus
         self.roles: tuple[Role, ...] = roles_of(corpus)
         self._numbers = {role.name: number for number, role in enumerate(self.roles)}
-        (target,) = targets_of(model, ["a"])
-        probe = _traces(model, ["a"], [target])[0]
-        if probe is None:
-            raise InputError(f"{model.name} makes nothing of 'a'")
+        probe = model.trace("a", None, 1, top_k=1)
         self.kinds = model.kinds
         self.shapes = {kind: probe.attention(kind).shape[:2] for kind in self.kinds}
         self.heads = tuple(
@@ -221,7 +218,7 @@ class _Reading:
         skipped, kept = 0, list[Sentence]()
         seen: dict[AttentionKind, list[tuple[Any, ...]]] = {kind: [] for kind in self.kinds}
         for number, (sentence, trace, other) in enumerate(self._traced(sentences), start):
-            if trace is None or other is None:
+            if not trace or not other or 0 < len(trace.tgt_tokens) == len(trace.tgt_special):
                 skipped += 1
                 continue
             keep = is_taken(number, self._examples, self.corpus.n_sentences)

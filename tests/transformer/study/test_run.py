@@ -3,7 +3,9 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -29,6 +31,7 @@ from transformer.study.records import Study, studies_of
 from transformer.study.roles import annotated
 from transformer.study.run import control_of, randomised, study
 from transformer.text.tokenizer import Tokenizer
+from transformer.trace.records import Trace
 from transformer.types import AttentionKind, Floats
 
 Heads = Mapping[AttentionKind, Sequence[Sequence[Head]]]
@@ -128,6 +131,29 @@ def test_models_of_every_kind_are_studied(
         role = found.role("up:det")
         assert role and all(found.finding(role, head) is None for head in found.heads)
         assert (role := found.role("down:det")) and found.finding(role, found.heads[0])
+
+
+def test_blank_translations_are_left_out(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Blank(Planted):
+        """Translates the first word by nothing, and the last sentence by special tokens only."""
+
+        def trace(self, sentence: str, target: Any = None, *args: Any, **options: Any) -> Trace:
+            found = super().trace(sentence, target)
+            blank = sentence == "a" or sentence == [*self.sentences][-1]
+            return replace(found, tgt_special=(*range(len(found.tgt_tokens)),)) if blank else found
+
+        def translate(self, texts: Sequence[str], beam: int) -> list[Any]:
+            found = super().translate(texts, beam)
+            return [SimpleNamespace(ids=()) if text == "a" else each
+                    for text, each in zip(texts, found, strict=True)]  # fmt: skip
+
+    heads: Heads = {"encoder_self": [[PREVIOUS]], "decoder_self": [[even]], "cross": [[END]]}
+    monkeypatch.setattr(run, "open_tracer", lambda ref, device: Blank(corpus, heads))
+    monkeypatch.setattr(run, "control_of", lambda ref, model: (Planted(corpus, heads), "itself"))
+    found = Study.load(study(tmp_path, corpus, tmp_path / "out", sentences=30))
+    assert found.n_skipped == 1 and all(each.target for each in found.sentences)
 
 
 def test_scores_are_those_of_plain_loops(
