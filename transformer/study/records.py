@@ -20,9 +20,11 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -224,9 +226,11 @@ class Study:
             about["roles"] = tuple(Role(**role) for role in about["roles"])
             about["heads"] = tuple(Head(*head) for head in about["heads"])
             study = cls(**about, scores={})
+            _check_study(study)
             path = folder / _SENTENCES
             kept = json_object(path, _MOST_JSON)
             sentences, starts = tuple(map(Sentence.of, kept["sentences"])), kept["starts"]
+            _check_sentences(study, sentences, starts)
             path = folder / "scores.npz"
             scores = _arrays(path, dict.fromkeys(_SCORES, (len(study.roles), len(study.heads))))
             importance = {
@@ -235,20 +239,26 @@ class Study:
                     for kind in kinds
                 }
                 for name, kinds in measured.items()
+                if kinds
             }
             path = folder / "looks.npz"
             looks = _arrays(path, {
                 f"{kind}.{name}": (*study.shape(kind), starts[kind][-1])
-                for kind in starts for name in _LOOKS if (kind, name) != ("cross", "own")
-            })  # fmt: skip
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
+                for kind in study.kinds for name in _LOOKS if (kind, name) != ("cross", "own")
+            }, "u")  # fmt: skip
+            for kind in study.kinds:
+                sizes = [max(1, len(each.keys(kind))) for each in sentences]
+                most = np.repeat(np.array(sizes, np.int64), np.diff(starts[kind]))
+                if any((layer >= most).any() for layer in looks[f"{kind}.keys"]):
+                    raise ValueError(f"{kind}.keys has a word that its sentence lacks")
+        except (LookupError, TypeError, AttributeError, ValueError) as error:
             if isinstance(error, CheckpointError):
                 raise
             raise CheckpointError(f"{path}: not a whole study ({error})") from None
         return replace(study, scores=scores, importance=importance, sentences=sentences, looks={
             kind: Looks(np.array(starts[kind], np.int64), looks[f"{kind}.keys"],
                         looks[f"{kind}.weights"], looks.get(f"{kind}.own"))
-            for kind in ATTENTION_KINDS if kind in starts
+            for kind in study.kinds
         })  # fmt: skip
 
 
@@ -263,13 +273,53 @@ def packed(arrays: Mapping[str, NDArray[Any]]) -> bytes:
     return file.getvalue()
 
 
-def _arrays(path: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Any]:
+def _arrays(
+    path: Path, shapes: Mapping[str, tuple[int, ...]], kinds: str = "fiub"
+) -> dict[str, Any]:
     """Read arrays of these names and shapes."""
     found = read_npz(path, shapes)
     for name, shape in shapes.items():
+        if found[name].dtype.kind not in kinds:
+            raise CheckpointError(f"{path}: {name} has the type {found[name].dtype}")
         if found[name].shape != shape:
             raise CheckpointError(f"{path}: {name} is {[*found[name].shape]}; expected {[*shape]}")
     return found
+
+
+def _check_study(study: Study) -> None:
+    for each in fields(study):
+        kind = {"str": str, "int": int}.get(str(each.type), object)
+        if not isinstance(getattr(study, each.name), kind):
+            raise ValueError(f"{each.name} is no {each.type}")
+    shapes = {each: study.shape(each) for each in study.kinds}
+    if len(study.heads) != sum(map(math.prod, shapes.values())) or study.heads != tuple(
+        Head(each, *at) for each, shape in shapes.items() for at in np.ndindex(*shape)
+    ):
+        raise ValueError("heads are not those of whole layers")
+    texts = [text for role in study.roles for text in (role.name, role.title)]
+    if not isinstance(study.notes.get("importance", {}), dict) or not all(
+        isinstance(text, str) for text in texts
+    ):
+        raise ValueError("notes or roles are not in words")
+
+
+def _check_sentences(
+    study: Study, sentences: Sequence[Sentence], starts: Mapping[str, Sequence[int]]
+) -> None:
+    for each in sentences:
+        n = len(each.words)
+        lists = each.tags, each.parents, each.relations, each.antecedents
+        texts = (each.text, each.document, *each.words, *each.tags, *each.relations, *each.target)
+        if (
+            {*map(len, lists)} not in ({0}, {n})
+            or len(each.chunks) not in (0, n)
+            or not all(isinstance(text, str) for text in texts)
+            or not all(word in range(-1, n) for word in (*each.parents, *each.antecedents))
+        ):
+            raise ValueError(f"the annotation of {each.text!r:.60} does not fit its words")
+    for kind in study.kinds:
+        if starts[kind] != [0, *accumulate(len(each.queries(kind)) for each in sentences)]:
+            raise ValueError(f"starts of {kind} are not those of its sentences")
 
 
 def cache_folder() -> Path:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -87,18 +89,60 @@ def test_sentences_know_the_words_of_each_kind() -> None:
     assert alone.queries("decoder_self") == alone.keys("decoder_self") == kept.words
 
 
-def test_a_damaged_study_is_one_line_naming_the_file(tmp_path: Path) -> None:
-    saved = study()
-    for name, old, new in (
-        ("study.json", '"schema":1', '"schema":99'),
-        ("sentences.json", '"words"', '"wards"'),
-    ):
-        saved.save(tmp_path)
-        (tmp_path / name).write_text((tmp_path / name).read_text().replace(old, new))
-        with pytest.raises(CheckpointError, match="study"):
-            Study.load(tmp_path)
-    saved.save(tmp_path)
-    about = json.loads((tmp_path / "study.json").read_text())
-    (tmp_path / "study.json").write_text(json.dumps({**about, "heads": about["heads"][:-1]}))
-    with pytest.raises(CheckpointError, match=r"scores\.npz: score is \[2, 8\]"):
+#: A change of a file of JSON that ends in an error, and what it says.
+DAMAGES: list[tuple[str, Callable[[dict[str, Any]], object], str]] = [
+    ("study.json", lambda it: it.update(schema=99), "not a study of schema"),
+    ("study.json", lambda it: it["heads"].pop(), r"heads are not|score is \[2, 8\]"),
+    ("study.json", lambda it: it["heads"].__setitem__(0, ["nowhere", 0, 0]), "heads are not"),
+    ("study.json", lambda it: it["heads"].__setitem__(0, ["cross", 10**30, 0]), "heads are not"),
+    ("study.json", lambda it: it.update(n_words="many"), "n_words is no int"),
+    ("study.json", lambda it: it.update(notes={"importance": 5}), "notes or roles"),
+    ("study.json", lambda it: it.update(importance=[1]), "not a whole study"),
+    ("sentences.json", lambda it: it["starts"].update(cross=[0, 10**30]), "starts of cross"),
+    ("sentences.json", lambda it: it["starts"].clear(), "not a whole study"),
+    ("sentences.json", lambda it: it["sentences"][0].update(wards=[]), "not a whole study"),
+    ("sentences.json", lambda it: it["sentences"][0].update(text=5), "annotation of 5 does not"),
+    ("sentences.json", lambda it: it["sentences"][0].update(parents=[7, 0, -1]), "annotation"),
+    ("sentences.json", lambda it: it["sentences"][0].update(tags=["DT"]), "annotation"),
+]
+
+
+@pytest.mark.parametrize(("name", "damage", "said"), DAMAGES)
+def test_a_damaged_study_is_one_line_naming_the_file(
+    tmp_path: Path, name: str, damage: Callable[[dict[str, Any]], object], said: str
+) -> None:
+    study().save(tmp_path)
+    values = json.loads((tmp_path / name).read_text())
+    damage(values)
+    (tmp_path / name).write_text(json.dumps(values))
+    with pytest.raises(CheckpointError, match=said) as caught:
         Study.load(tmp_path)
+    assert str(caught.value).startswith(str(tmp_path)) and "\n" not in str(caught.value)
+
+
+def test_arrays_of_another_kind_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changes: tuple[tuple[str, str, Callable[[Any], Any], str], ...] = (
+        ("scores.npz", "score", lambda array: array.astype(str), "score has the type"),
+        ("looks.npz", "cross.weights", lambda array: array.astype(float), "has the type float64"),
+        ("looks.npz", "cross.keys", lambda array: array + 200, "a word that its sentence lacks"),
+    )
+    for file, name, change, said in changes:
+        study().save(tmp_path)
+        with np.load(tmp_path / file) as arrays:
+            changed: dict[str, Any] = {**arrays, name: change(arrays[name])}
+        np.savez(tmp_path / file, **changed)
+        with pytest.raises(CheckpointError, match=said):
+            Study.load(tmp_path)
+    monkeypatch.setattr(records, "_MOST_PACKED", 0)
+    study().save(tmp_path)
+    keys = tmp_path / "cross.keys.npy"
+    for content in (b"", b"\x93NUMPY", None):
+        keys.unlink()
+        if content is None:
+            os.mkfifo(keys)
+        else:
+            keys.write_bytes(content)
+        with pytest.raises(CheckpointError, match=r"not a whole study|not a file"):
+            Study.load(tmp_path)
