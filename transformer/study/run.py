@@ -106,11 +106,9 @@ def study(
         if about(place).get("key") == key:
             return place
     out = out or _place(ref, f"{found.name}-{key[:8]}")
-    parts = out.with_name(f"{out.name}.parts")
-    if not (parts / "key").exists() or (parts / "key").read_text() != key:
-        shutil.rmtree(parts, ignore_errors=True)
-        parts.mkdir(parents=True)
-        write_atomic(parts / "key", key.encode())
+    # Of these settings alone: another run may be writing another study to the same place.
+    parts = out.with_name(f"{out.name}.{key[:8]}.parts")
+    parts.mkdir(parents=True, exist_ok=True)
     model = open_tracer(ref, device)
     if lacking := model.lacks("any_sentence"):
         raise InputError(f"{ref}: {lacking}")
@@ -326,7 +324,8 @@ def _traces(
 
 def _gather(reading: _Reading, parts: Path) -> dict[str, Any]:
     """Put the parts of a study together: its scores, examples, and sentences skipped."""
-    n_roles, files = len(reading.roles), sorted(parts.glob("*.npz"))
+    n_roles, n_parts = len(reading.roles), -(-reading.corpus.n_sentences // PART)
+    files = [parts / f"{number:06}.npz" for number in range(n_parts)]
     tallies = {
         kind: Tally.empty(reading.n_groups, n_roles, layers * heads)
         for kind, (layers, heads) in reading.shapes.items()
@@ -345,6 +344,8 @@ def _gather(reading: _Reading, parts: Path) -> dict[str, Any]:
                     getattr(tally, name)[:] += arrays[f"{kind}.{name}"]
                 for name, words in json.loads(str(arrays[f"{kind}.words"])).items():
                     tally.words[name].update(words)
+    if skipped == reading.corpus.n_sentences:
+        raise InputError(f"{reading.model.name} can read none of the sentences")
     found = [statistics.scored(reading.roles, tally) for tally in tallies.values()]
     scores = {name: np.concatenate([each[name] for each in found], axis=1) for name in found[0]}
     scores["p"] = statistics.holm(scores["p"])
@@ -371,10 +372,11 @@ def _looks(
     types = {"keys": np.uint8 if small else np.uint16, "weights": np.uint8, "own": np.uint8}
     found: dict[str, Any] = {"own": None}
     for name in types if kind != "cross" else ("keys", "weights"):
-        path, at = files[0].with_name(f"{kind}.{name}.npy"), 0
+        path, at = files[0].with_name(f"{kind}.{name}.{os.getpid()}.npy"), 0
         found[name] = np.zeros(shape, types[name])
         if shape[-1]:  # in a file, which may be larger than memory
-            found[name] = np.lib.format.open_memmap(path, "w+", types[name], shape)
+            np.save(path, found[name])  # all its bytes, as a full disk would break a mapped file
+            found[name] = np.load(path, mmap_mode="r+")
         for file in files:
             with np.load(file) as arrays:
                 if (member := f"{kind}.{name}") in arrays:

@@ -152,6 +152,9 @@ def test_blank_translations_are_left_out(
     heads: Heads = {"encoder_self": [[PREVIOUS]], "decoder_self": [[even]], "cross": [[END]]}
     monkeypatch.setattr(run, "open_tracer", lambda ref, device: Blank(corpus, heads))
     monkeypatch.setattr(run, "control_of", lambda ref, model: (Planted(corpus, heads), "itself"))
+    (tmp_path / "a.txt").write_text("a\na\n")
+    with pytest.raises(InputError, match="planted can read none of the sentences"):
+        study(tmp_path, tmp_path / "a.txt", tmp_path / "none")
     found = Study.load(study(tmp_path, corpus, tmp_path / "out", sentences=30))
     assert found.n_skipped == 1 and all(each.target for each in found.sentences)
 
@@ -246,8 +249,8 @@ def test_a_killed_study_goes_on_to_the_same_files(
         lambda: study(tiny_checkpoint, corpus, broken, progress=kill), tmp_path / "log"
     )
     assert status and not broken.exists()
-    parts = tmp_path / "broken.parts"
-    assert sorted(each.name for each in parts.iterdir()) == ["000000.npz", "000001.npz", "key"]
+    (parts,) = tmp_path.glob("broken.*.parts")
+    assert sorted(each.name for each in parts.iterdir()) == ["000000.npz", "000001.npz"]
     seen: list[tuple[int, int]] = []
     study(tiny_checkpoint, corpus, broken, progress=lambda done, total: seen.append((done, total)))
     assert seen[-1] == (120, 120) and not parts.exists()
@@ -259,6 +262,24 @@ def test_a_killed_study_goes_on_to_the_same_files(
         assert (whole / name).read_bytes() == (broken / name).read_bytes()
     for kind, looks in first.looks.items():
         np.testing.assert_array_equal(looks.keys, second.looks[kind].keys)
+
+
+def test_two_studies_in_one_place_do_not_mix(
+    corpus: Path, tmp_path: Path, tiny_checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "PART", 30)
+    whole = Study.load(study(tiny_checkpoint, corpus, tmp_path / "whole", sentences=60))
+    begun: list[int] = []
+
+    def other(done: int, total: int) -> None:
+        if done and not begun:
+            begun.append(done)
+            study(tiny_checkpoint, corpus, tmp_path / "out", sentences=59)
+
+    found = Study.load(study(tiny_checkpoint, corpus, tmp_path / "out", sentences=60,
+                             progress=other))  # fmt: skip
+    assert begun and found.sentences == whole.sentences
+    np.testing.assert_array_equal(found.scores["pairs"], whole.scores["pairs"])
 
 
 def test_another_corpus_or_setting_starts_anew(
