@@ -39,7 +39,6 @@ class Scheduler:
         self._queue: list[Turn] = []
         self._running: Turn | None = None
         self._since = 0.0
-        self._paused = set[Turn]()  # those in time that wait for something
         self._lock = threading.Lock()
 
     @property
@@ -53,10 +52,7 @@ class Scheduler:
     ) -> Iterator[Turn]:
         """Wait for a turn and hold it within; offer it to others between steps.
 
-        Args:
-            behind: seconds of `Turn.fall_back`.
-            late: seconds added to the time of arrival. Until then, this turn does not begin while
-                one that came in time is paused.
+        Args: behind: seconds of `Turn.fall_back`.  late: seconds added to the time of arrival.
         """
         turn = Turn(self, waiting, late)
         turn.fall_back(behind)
@@ -70,7 +66,6 @@ class Scheduler:
         """Wait until it is this turn's time to run."""
         with self._lock:
             insort(self._queue, turn, key=attrgetter("rank"))
-            self._paused.discard(turn)
             self._start_next()
         try:
             while not turn.runs.is_set():
@@ -84,15 +79,11 @@ class Scheduler:
             raise
         turn.start_clock()
 
-    def release(self, turn: Turn, pauses: bool = False) -> None:
-        """Start the next in the queue if this turn runs. Args: pauses: whether it comes back."""
+    def release(self, turn: Turn) -> None:
+        """Start the next in the queue if this turn runs."""
         if turn.runs.is_set():
             turn.stop_clock()
-        with self._lock:
-            self._paused.discard(turn)
-            if pauses and turn.in_time:
-                self._paused.add(turn)
-            if turn.runs.is_set():
+            with self._lock:
                 self._end(turn)
 
     def offer(self, turn: Turn) -> None:
@@ -111,19 +102,16 @@ class Scheduler:
             self._start_next()
 
     def _start_next(self) -> None:
-        now = time.monotonic()
-        free = (each for each in self._queue if not self._paused or each.arrived <= now)
-        if self._running is None and (turn := next(free, None)) is not None:
-            self._queue.remove(turn)
-            self._running, self._since = turn, now
-            turn.runs.set()
+        if self._queue and self._running is None:
+            self._running, self._since = self._queue.pop(0), time.monotonic()
+            self._running.runs.set()
 
     def _ahead(self, turn: Turn) -> int:
         """Return the number of jobs ahead of a turn, after ending one that runs for too long."""
         with self._lock:
             if self._running and time.monotonic() - self._since > self._patience:
                 self._running = None  # its turn stays set: it may not have noticed yet
-            self._start_next()
+                self._start_next()
             return self._queue.index(turn) if turn in self._queue else 0
 
 
@@ -133,15 +121,12 @@ class Turn:
     Attributes:
         runs: set while the work may compute.
         rank: key of the queue's order.
-        arrived: time of arrival, with the seconds by which it is late.
-        in_time: whether it is not late.
     """
 
     def __init__(self, scheduler: Scheduler, waiting: Waiting, late: float = 0.0) -> None:
         self.runs = threading.Event()
         self.waiting = waiting
-        self.rank = self.arrived = time.monotonic() + late
-        self.in_time = late <= 0
+        self.rank = self._arrived = time.monotonic() + late
         self._scheduler = scheduler
         self._seconds = self._since = self._behind = 0.0
         self._pieces = 1
@@ -154,7 +139,9 @@ class Turn:
         """Put long work behind what arrives up to some seconds later."""
         self._behind = max(self._behind, seconds)
         self.rank = (
-            self.arrived + self._behind + _PENALTY * max(0.0, self._seconds / self._pieces - _SHORT)
+            self._arrived
+            + self._behind
+            + _PENALTY * max(0.0, self._seconds / self._pieces - _SHORT)
         )
 
     def share(self, pieces: int) -> None:
@@ -167,7 +154,7 @@ class Turn:
 
         An exception within ends the turn.
         """
-        self._scheduler.release(self, pauses=True)
+        self._scheduler.release(self)
         yield
         self._scheduler.acquire(self)
 

@@ -207,27 +207,6 @@ def test_paused_work_and_work_that_runs_for_too_long_let_others_run() -> None:
         assert schedule.waiting == 0
 
 
-def test_late_work_does_not_begin_beside_work_in_time_that_waits() -> None:
-    schedule, order = Scheduler(), list[str]()
-
-    def work(name: str, late: float) -> None:
-        with schedule.turn(late=late):
-            order.append(name)
-
-    with ThreadPoolExecutor(3) as threads:
-        with schedule.turn() as turn:
-            for name, late in (("late", 100.0), ("due", 0.05), ("in time", 0.0)):
-                threads.submit(work, name, late)
-            assert wait_until(lambda: schedule.waiting == 3)
-            with turn.paused():
-                assert wait_until(lambda: len(order) == 2)
-            order.append("goes on")
-        assert wait_until(lambda: len(order) == 4)
-        with schedule.turn(late=1.0) as turn, turn.paused():  # holds up nobody
-            threads.submit(work, "last", 100.0).result()
-    assert order == ["in time", "due", "goes on", "late", "last"]
-
-
 SENTENCES = ["The cat sat on the mat.", "A dog.", "The dog sees the cat and the mat."]
 ARGUMENTS = {"beam_size": 3, "alpha": 0.6}
 
