@@ -27,7 +27,8 @@ def folders(tmp_path: Path, tiny_checkpoint: Path, monkeypatch: pytest.MonkeyPat
     config = inspect_entry(found[0]).config
     assert config is not None
     each = 4 * COPIES * config.n_numbers + ENTRY_BYTES
-    monkeypatch.setattr(models, "MODELS", Lru(2 * each, models.model_bytes))
+    keys = 2_000  # paths and marks
+    monkeypatch.setattr(models, "MODELS", Lru(2 * each + keys, models.model_bytes))
     return found
 
 
