@@ -183,11 +183,11 @@ def measure(counts: list[int], seconds: float, n_servers: int) -> Iterator[Figur
 def endure(attack: str, counts: list[int], seconds: float) -> str:
     """Return a row of a table: visitors of a new public server without and with an attack."""
     cells, errors, ended = [attack], 0, 0
-    command, public = [*APP, "--server.allowedHosts", "127.0.0.1"], {"HEADLIGHT_PUBLIC": "1"}
-    options = {"fresh": True, "importing": False, "environment": public}
+    command = [*APP, "--server.allowedHosts", "127.0.0.1"]
+    public = {"HEADLIGHT_PUBLIC": "1", "HEADLIGHT_IMPORT": ""}
     with (
         tempfile.TemporaryDirectory() as folder,
-        serving(log := Path(folder, "log"), command, **options) as server,  # type: ignore[arg-type]
+        serving(log := Path(folder, "log"), command, fresh=True, environment=public) as server,
     ):
 
         def stay(count: int, begin: Callable[[], object] | None = None) -> Crowd:

@@ -22,11 +22,13 @@ PATIENCE = 240
 class Session:
     """One visitor."""
 
-    def __init__(self, address: str) -> None:
-        """Args: address: of the app, as `http://host:port`."""
+    def __init__(self, address: str, source: str = "") -> None:
+        """Args: address: of the app, as `http://host:port`.  source: the visitor's, if not any."""
         url = f"ws{address.removeprefix('http')}/_stcore/stream"
-        kind = [Subprotocol("streamlit")]
-        self._connecting = connect(url, subprotocols=kind, max_size=None, open_timeout=PATIENCE)
+        self._connecting = connect(
+            url, subprotocols=[Subprotocol("streamlit")], max_size=None, open_timeout=PATIENCE,
+            source_address=(source, 0),
+        )  # fmt: skip
         self.name = self._page = self._query = self._hash = ""
         self._held: dict[str, WidgetState] = {}
         self.ids: dict[str, str] = {}
