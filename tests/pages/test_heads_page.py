@@ -154,7 +154,7 @@ def test_a_look_is_marked_in_the_words_around_it() -> None:
     assert marked("cross", 1, 1, 1) == "A **B** → a `b*` c …"
     assert marked("decoder_self", 1, 0, 0) == "`A` **B**"
     both = replace(both, target=("A", "ab" * 20))  # a loop
-    assert marked("decoder_self", 0, -1, -1) == f"**A** {'ab' * 11}a… → `special token`"
+    assert marked("decoder_self", 0, -1, -1) == f"**A** {'ab' * 11}a… → `start or end mark`"
 
 
 def test_importance_says_how_far_its_measures_agree(page: Any, made: Study) -> None:

@@ -252,7 +252,7 @@ def snippet(sentence: Sentence, kind: AttentionKind, look: Example | Look, aroun
     asks, seen = {"query": look.query}, {"wanted": wanted, "key": look.key}
     if queries is keys and look.key >= 0:
         return _around(queries, asks | seen, around)
-    other = _around(keys, seen, around) if look.key >= 0 else "`special token`"
+    other = _around(keys, seen, around) if look.key >= 0 else "`start or end mark`"
     return f"{_around(queries, asks, around)} → {other}"
 
 
