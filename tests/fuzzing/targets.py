@@ -41,8 +41,6 @@ from transformer.training.recipe import Recipe
 from transformer.training.watching import read_run
 from transformer.translator import Translator
 from transformer.trees.tree import read_tree, simplified
-from ui.core import url_state
-from ui.core.choice import Choice
 
 #: Numbers at which lengths and counts go wrong, and marks of the formats that are read.
 _TELLING = (
@@ -232,46 +230,6 @@ def _whole(folder: Path) -> None:
         loaded.tokenizer.decode(ids)
 
 
-_VALUES = (
-    "1", "0.6", "mean", "on", "en-de", "1.2-3.4", "1-2", "A dog runs.", "multi30k-en-de@500",
-    "1e-3", "cross", "3,5,9", "a|b", "1.1,2.3",
-)  # fmt: skip
-
-
-def _parameters(data: bytes) -> None:
-    raw = data.decode(errors="replace")
-    for param in parameters():
-        try:
-            value = param.parse(raw)
-        except ValueError:
-            continue
-        written = param.write(value)
-        if written.strip():  # else it is not in the link
-            assert param.parse(written) == value, (param.name, raw, value, written)
-
-
-def parameters() -> list[url_state.Param[Any]]:
-    """Return every parameter that the modules loaded so far define."""
-    import importlib
-    import pkgutil
-    import sys
-
-    import ui
-
-    if "ui.compare.choice" not in sys.modules:
-        for module in pkgutil.walk_packages(ui.__path__, "ui."):
-            importlib.import_module(module.name)
-    found: dict[int, url_state.Param[Any]] = {
-        id(param): param for cls in Choice.__subclasses__() for param in cls.params()
-    }
-    for name, module in sorted(sys.modules.items()):
-        if name.startswith("ui."):
-            for value in vars(module).values():
-                if isinstance(value, url_state.Param):
-                    found[id(value)] = value
-    return [*found.values()]
-
-
 def _merges(data: bytes) -> None:
     pairs, _ = read_codes(data)
     Merges(pairs).cut("running")
@@ -328,7 +286,6 @@ _ARRAYS = {"weights.npz": _npz, "trace.npz": _arrays}
 
 #: Readers of text, and texts.
 _TEXTS: dict[str, tuple[Any, ...]] = {
-    "url": (_parameters, *_VALUES),
     "merges": (_merges, "#version: 0.2\nr u\nru n\nn i\nrun n</w>\ng </w>\n", "r u 90\nru n 80\n"),
     "tree": (_tree, _TREE, "(TOP (NN x))"),
 }

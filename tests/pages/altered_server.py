@@ -1,4 +1,4 @@
-"""The app with a cache of so many bytes; killed workers are replaced at once.
+"""The app with a cache of so many bytes.
 
     python -m tests.pages.altered_server FILE BYTES [OPTIONS OF STREAMLIT]
 
@@ -13,7 +13,6 @@ from pathlib import Path
 
 from streamlit.web import cli
 
-from transformer.worker import process
 from ui.work.results import CACHE
 
 
@@ -29,7 +28,6 @@ def watch(file: Path) -> None:
 
 if __name__ == "__main__":
     _, held, nbytes, *options = sys.argv
-    process._PAUSE = 0.2
     CACHE.limit = int(nbytes)
     threading.Thread(target=watch, args=(Path(held),), daemon=True).start()
     sys.argv = ["streamlit", "run", "app.py", *options]
