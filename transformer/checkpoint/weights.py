@@ -44,19 +44,29 @@ _DIGESTS: FileCache[str] = FileCache()
 
 
 def weights_digest(folder: Path) -> str:
-    """Return the digest of a checkpoint's weight file, "" if it has none.
+    """Return the digest of a checkpoint's weight file or of its shards, "" if it has none.
 
     For a snapshot it is `DIGEST@UPDATES`, of the file that holds it. It is computed once for each
-    version of the file.
+    version of the files.
     """
     ref = ModelRef.of(folder)
     file = _weights_file(ref.folder) if ref.updates is None else ref.folder / SNAPSHOTS
     try:
-        status = file.stat()
-        version = status.st_size, status.st_mtime_ns, status.st_ino
-        return at(_DIGESTS.get(file, version, lambda: digest(file.read_bytes())), ref.updates)
-    except (OSError, ValueError):
+        files = [file] if is_there(file) else sorted(ref.folder.glob("*-?????-of-?????.*"))
+        found = [each.stat() for each in files]
+        version = tuple((each.st_size, each.st_mtime_ns, each.st_ino) for each in found)
+        whole = _DIGESTS.get(files[0], version, lambda: _digest_of(files))
+        return at(whole, ref.updates)
+    except (OSError, ValueError, IndexError):
         return ""
+
+
+def _digest_of(files: Sequence[Path]) -> str:
+    found = hashlib.sha256()
+    for file in files:
+        with file.open("rb") as opened:
+            hashlib.file_digest(opened, lambda: found)
+    return found.hexdigest()[:12]
 
 
 def off_formula(table: Tensor, config: ModelConfig) -> float:

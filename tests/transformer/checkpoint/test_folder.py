@@ -17,7 +17,7 @@ from tests.tiny_models import random_model
 from tests.transformer.damage import edit
 from transformer.catalogue import list_entries
 from transformer.checkpoint.folder import load_checkpoint, save_checkpoint
-from transformer.checkpoint.weights import outline
+from transformer.checkpoint.weights import digest, outline, weights_digest
 from transformer.config import ModelConfig
 from transformer.errors import CheckpointError
 from transformer.files import folders, leftovers
@@ -295,3 +295,12 @@ def test_a_folder_that_cannot_be_renamed_is_filled(
     save_checkpoint(path, loaded.model, loaded.tokenizer)
     assert path.stat().st_ino == inode
     assert load_checkpoint(path).config.d_ff == 24
+
+
+def test_the_digest_is_of_all_shards(tmp_path: Path) -> None:
+    for number, content in ((1, b"one"), (2, b"two")):
+        (tmp_path / f"model-0000{number}-of-00002.safetensors").write_bytes(content)
+    assert weights_digest(tmp_path) == digest(b"onetwo")
+    (tmp_path / "model-00002-of-00002.safetensors").write_bytes(b"three")
+    assert weights_digest(tmp_path) == digest(b"onethree")
+    assert weights_digest(tmp_path / "nothing") == ""

@@ -3,6 +3,7 @@
 import copy
 import math
 import shutil
+from collections.abc import Sequence
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -172,15 +173,15 @@ def test_weights_are_hashed_once_for_each_version(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And not at all to list models: the app looks at every folder on each run."""
-    calls: list[bytes] = []
-    real = weights.digest
+    calls: list[object] = []
+    real = weights._digest_of
 
-    def counted(data: bytes) -> str:
-        calls.append(data)
-        return real(data)
+    def counted(files: Sequence[Path]) -> str:
+        calls.append(files)
+        return real(files)
 
     write_snapshots(folder)
-    monkeypatch.setattr(weights, "digest", counted)
+    monkeypatch.setattr(weights, "_digest_of", counted)
     monkeypatch.setattr(weights, "_DIGESTS", FileCache())
     (entry,) = list_entries([folder.parent])
     assert not calls
