@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from transformer.files.safe import parse_json
+from transformer.types import AttentionKind
 
 Activation = Literal["relu", "gelu", "silu"]
 NormPlacement = Literal["post", "pre"]
@@ -175,6 +176,13 @@ class ModelConfig:
     def decoder_heads(self) -> int:
         """Attention heads of a decoder layer."""
         return self.n_decoder_heads if self.n_decoder_heads is not None else self.n_heads
+
+    @property
+    def head_shapes(self) -> dict[AttentionKind, tuple[int, int]]:
+        """Layers, and heads of a layer, by kind of attention."""
+        decoder = self.n_decoder_layers, self.decoder_heads
+        encoder = self.n_encoder_layers, self.n_heads
+        return {"encoder_self": encoder, "decoder_self": decoder, "cross": decoder}
 
     @property
     def decoder_inner(self) -> int:

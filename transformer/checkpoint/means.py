@@ -69,10 +69,7 @@ def read_means(ref: ModelRef, config: ModelConfig) -> dict[Block, Tensor]:
     if not isinstance(about, dict) or about.get("weights") != weights_digest(ref.folder):
         raise InputError(f"{ref.name}: {FILE} is of other weights; {hint} anew")
     means: dict[Block, Tensor] = {}
-    for kind in ATTENTION_KINDS:
-        in_encoder = kind == "encoder_self"
-        heads = config.n_heads if in_encoder else config.decoder_heads
-        layers = config.n_encoder_layers if in_encoder else config.n_decoder_layers
+    for kind, (layers, heads) in config.head_shapes.items():
         shape = (layers, heads, config.d_v or config.d_model // heads)
         array = found.get(kind)
         if array is None or array.shape != shape or not np.isfinite(array).all():

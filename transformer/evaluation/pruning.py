@@ -157,7 +157,7 @@ def prune(
         start: what was yielded before a stop; the rest is what it would have been.
         progress: called with (heads out, heads in all), often; may raise to stop.
     """
-    model, heads = translator.model, heads_of(translator.model)
+    model, heads = translator.model, heads_of(translator.config.head_shapes)
     orders = [[heads[n] for n in np.random.default_rng(seed).permutation(len(heads))]
               for seed in SEEDS]  # fmt: skip
     now = start or Pruning(heads, sum(len(each.tgt_ids) for each in text.pairs), math.nan)

@@ -20,10 +20,11 @@ WEIGHT_BYTES = 4
 
 def map_bytes(config: ModelConfig, n: int) -> dict[str, int]:
     """Return the bytes of all attention maps for n source and n target tokens, by kind."""
-    encoder = config.n_encoder_layers * config.n_heads
-    decoder = config.n_decoder_layers * (config.n_decoder_heads or config.n_heads)
-    one = n * n * WEIGHT_BYTES
-    return {"encoder": encoder * one, "decoder": decoder * one, "cross": decoder * one}
+    shapes = config.head_shapes.items()
+    return {
+        kind.removesuffix("_self"): layers * heads * n * n * WEIGHT_BYTES
+        for kind, (layers, heads) in shapes
+    }
 
 
 def time_maps(

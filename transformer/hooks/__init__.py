@@ -283,12 +283,7 @@ class HeadGates(Hooks):
 
         Raises: `ValueError` for a head that does not exist.
         """
-        decoder = (config.n_decoder_layers, config.decoder_heads)
-        shapes: dict[AttentionKind, tuple[int, int]] = {
-            "encoder_self": (config.n_encoder_layers, config.n_heads),
-            "decoder_self": decoder,
-            "cross": decoder,
-        }
+        shapes = config.head_shapes
         tables = {kind: torch.ones(shape) for kind, shape in shapes.items()}
         for (kind, layer, head), factor in factors.items():
             n_layers, n_heads = shapes[checked_kind(kind)]

@@ -57,6 +57,11 @@ class StackConfig:
         """The kind of maps: of a decoder's self-attention, or of an encoder's."""
         return "decoder_self" if self.causal else "encoder_self"
 
+    @property
+    def head_shapes(self) -> dict[AttentionKind, tuple[int, int]]:
+        """See `ModelConfig`."""
+        return {self.kind: (self.n_layers, self.blocks.n_heads)}
+
     @cached_property
     def n_parameters(self) -> int:
         """Number of trainable parameters, computed without building the model."""

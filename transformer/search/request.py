@@ -84,10 +84,7 @@ class SearchRequest:
         Args: targets: translations that are given, each with `</s>`; None if they are searched for.
         """
         config, total = self.reader.config, 0
-        stacks = [
-            (config.n_encoder_layers, config.n_heads),
-            (config.n_decoder_layers, config.decoder_heads),
-        ]
+        stacks = [*config.head_shapes.values()][:2]
         encoder, decoder = (layers * heads for layers, heads in stacks)
         widths = [config.d_v or config.d_model // heads for _, heads in stacks]
         for index, source in enumerate(sources):

@@ -12,6 +12,7 @@ Larger always means more important. L is the negative log-probability per token,
 from __future__ import annotations
 
 import itertools
+import math
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -41,7 +42,7 @@ from transformer.search.scoring import normalised
 from transformer.study.records import Study
 from transformer.study.run import study, targets_of
 from transformer.trace.records import Pair
-from transformer.trace.removals import Head, pruned
+from transformer.trace.removals import heads_of, pruned
 from transformer.translator import Translator
 from transformer.types import AttentionKind, Floats, Report
 
@@ -103,17 +104,18 @@ def importance(
     references = [each for each, row in zip(references, rows, strict=False) if row]
     banned = () if isinstance(tracer, StackModel) else excluded(tracer.config)
     few = texts[:: max(1, len(texts) // FOR_ORDER)][:FOR_ORDER]
-    heads, n = heads_of(model), len(texts)
+    shapes, n = model.config.head_shapes, len(texts)
+    n_heads = len(heads_of(shapes))
     #: By measure, the texts that it reads, and how: values [N] of the heads, in their order.
     ways: dict[Measure, tuple[int, Callable[[Callable[[int], None]], Values]]] = {
         "gradient": (n, lambda done: _slopes(model, texts, banned, done)),
-        "removal": (n * len(heads), lambda done: _losses(model, texts, banned, done)),
+        "removal": (n * n_heads, lambda done: _losses(model, texts, banned, done)),
         "sharpness": (n, lambda done: _sharpness(model, texts, done)),
     }
     if isinstance(tracer, Translator):
         if references:
-            ways["bleu"] = n * len(heads), lambda done: _bleu_lost(tracer, texts, references, done)
-        ways["order"] = n * len(heads), lambda done: _order(tracer.model, few, banned, done)
+            ways["bleu"] = n * n_heads, lambda done: _bleu_lost(tracer, texts, references, done)
+        ways["order"] = n * n_heads, lambda done: _order(tracer.model, few, banned, done)
     measures = [each for each in MEASURES if each in wanted and each in ways]
     most, before = sum(ways[each][0] for each in measures), 0
 
@@ -126,8 +128,8 @@ def importance(
         values = measured(done)
         before += work
         places, found = iter(values.astype(np.float32)), ByKind()
-        for kind, (n_layers, n_heads) in head_shapes(model).items():
-            found[kind] = np.fromiter(places, np.float32, n_layers * n_heads).reshape(n_layers, -1)
+        for kind, shape in shapes.items():
+            found[kind] = np.fromiter(places, np.float32, math.prod(shape)).reshape(shape)
         yield measure, found
 
 
@@ -198,22 +200,6 @@ def agreement(
     }
 
 
-def head_shapes(model: Network) -> dict[AttentionKind, tuple[int, int]]:
-    """Return the layers and heads of each kind of attention of a model."""
-    if isinstance(model, OneStack):
-        return {model.config.kind: (model.config.n_layers, model.config.blocks.n_heads)}
-    config = model.config
-    decoder = config.n_decoder_layers, config.decoder_heads
-    encoder = config.n_encoder_layers, config.n_heads
-    return {"encoder_self": encoder, "decoder_self": decoder, "cross": decoder}
-
-
-def heads_of(model: Network) -> tuple[Head, ...]:
-    """Return all heads of a model, by kind, layer and number."""
-    shapes = head_shapes(model)
-    return tuple(Head(kind, *at) for kind, shape in shapes.items() for at in np.ndindex(shape))
-
-
 def readings(
     tracer: Model, sentences: Sequence[str], targets: Sequence[str] = ()
 ) -> list[list[Pair]]:
@@ -261,7 +247,8 @@ def _slopes(
     model: Network, texts: Sequence[Pair], banned: Sequence[int], done: Callable[[int], None]
 ) -> Values:
     """Return |dL/dgate| [N], mean over texts."""
-    shapes, sums = head_shapes(model), torch.zeros(len(heads_of(model)), dtype=torch.float64)
+    shapes = model.config.head_shapes
+    sums = torch.zeros(len(heads_of(shapes)), dtype=torch.float64)
     for read, text in enumerate(texts, 1):
         gates = {kind: torch.ones(shape, requires_grad=True) for kind, shape in shapes.items()}
         with torch.enable_grad():
@@ -276,9 +263,8 @@ def _losses(
     model: Network, texts: Sequence[Pair], banned: Sequence[int], done: Callable[[int], None]
 ) -> Values:
     """Return the log-probability [N] lost without each head, in nats per token."""
-    shapes, n = head_shapes(model), len(heads_of(model))
-    sizes = [layers * heads for layers, heads in shapes.values()]
-    parts = torch.split(1 - torch.eye(n), sizes, 1)
+    shapes, n = model.config.head_shapes, len(heads_of(model.config.head_shapes))
+    parts = torch.split(1 - torch.eye(n), [*map(math.prod, shapes.values())], 1)
     without = dict(zip(shapes, parts, strict=True))  # row n lacks head n
     sums, count = np.zeros(n), 0
     for read, text in enumerate(texts):
@@ -306,7 +292,7 @@ def _bleu_lost(
     """Return the BLEU [N] lost without each head, decoding greedily."""
     sources, reached = [each.src_ids for each in texts], list[float]()
     # One at a time: each holds weights of its own, prepared for the fast decoder.
-    edited = (translator.edited(each.off) for each in heads_of(translator.model))
+    edited = (translator.edited(each.off) for each in heads_of(translator.config.head_shapes))
     for number, model in enumerate(itertools.chain([translator], edited)):
         found = model.translate(sources, 1, progress=lambda *_, at=number: done(at * len(texts)))
         reached.append(corpus_bleu([each.text for each in found], references))
@@ -319,12 +305,12 @@ def _order(
     """Return the place [N] of each head, from 1, when the least harmful one is taken out."""
     order = pruned(model, texts, excluded=banned, progress=lambda out, _: done(out * len(texts)))
     places = {step.head: place for place, step in enumerate(order, 1)}
-    return np.array([places[head] for head in heads_of(model)])
+    return np.array([places[head] for head in heads_of(model.config.head_shapes)])
 
 
 def _sharpness(model: Network, texts: Sequence[Pair], done: Callable[[int], None]) -> Values:
     """Return the largest weight of a query, mean over the queries of all texts, [N]."""
-    sums = {kind: np.zeros(shape) for kind, shape in head_shapes(model).items()}
+    sums = {kind: np.zeros(shape) for kind, shape in model.config.head_shapes.items()}
     counts = Counter[AttentionKind]()
     for read, text in enumerate(texts, 1):
         record = Record(matching(name="weights"))

@@ -39,7 +39,7 @@ from transformer.files.folders import replaced_folder
 from transformer.files.npz import read_npz
 from transformer.files.safe import json_object
 from transformer.study.corpus import Sentence
-from transformer.trace.removals import Head
+from transformer.trace.removals import Head, heads_of
 from transformer.types import ATTENTION_KINDS, AttentionKind, Floats
 
 #: Version of the files' layout; others are not read.
@@ -292,9 +292,7 @@ def _check_study(study: Study) -> None:
         if not isinstance(getattr(study, each.name), kind):
             raise ValueError(f"{each.name} is no {each.type}")
     shapes = {each: study.shape(each) for each in study.kinds}
-    if len(study.heads) != sum(map(math.prod, shapes.values())) or study.heads != tuple(
-        Head(each, *at) for each, shape in shapes.items() for at in np.ndindex(*shape)
-    ):
+    if len(study.heads) != sum(map(math.prod, shapes.values())) or study.heads != heads_of(shapes):
         raise ValueError("heads are not those of whole layers")
     texts = [text for role in study.roles for text in (role.name, role.title)]
     if not isinstance(study.notes.get("importance", {}), dict) or not all(

@@ -56,7 +56,7 @@ from transformer.study.roles import (
     words_of,
 )
 from transformer.trace.records import Trace
-from transformer.trace.removals import Head
+from transformer.trace.removals import heads_of
 from transformer.trace.tracer import Tracer
 from transformer.translator import Translator
 from transformer.types import AttentionKind, Report
@@ -190,12 +190,7 @@ class _Reading:
         probe = model.trace("a", None, 1, top_k=1)
         self.kinds = model.kinds
         self.shapes = {kind: probe.attention(kind).shape[:2] for kind in self.kinds}
-        self.heads = tuple(
-            Head(kind, layer, head)
-            for kind, (layers, heads) in self.shapes.items()
-            for layer in range(layers)
-            for head in range(heads)
-        )
+        self.heads = heads_of(self.shapes)
         n = corpus.n_sentences
         self._examples = n if examples is None else min(examples, n)
         self.n_groups = min(MAX_DOCUMENTS, len(corpus.documents))

@@ -91,9 +91,9 @@ def logit_shares(
     def value(site: Site) -> Tensor:
         return record[site][0][..., step, :].double()
 
-    n_layers, n_heads = config.n_decoder_layers, config.decoder_heads
+    n_layers, shape = config.n_decoder_layers, config.head_shapes["cross"]
     heads: dict[AttentionKind, Floats] = {
-        kind: np.zeros((n_layers, n_heads), np.float32) for kind in ("decoder_self", "cross")
+        kind: np.zeros(shape, np.float32) for kind in ("decoder_self", "cross")
     }
     networks = np.zeros(n_layers, np.float32)
     with torch.inference_mode():
@@ -125,7 +125,7 @@ def logit_shares(
                 w_o = model.attention_block(kind, layer).w_o
                 out = value(Site("decoder", layer, block, "heads")).flatten()  # [H d_v]
                 parts = (read @ w_o.weight.double()) * out
-                heads[kind][layer] = to_array(parts.view(n_heads, -1).sum(-1))
+                heads[kind][layer] = to_array(parts.view(shape[1], -1).sum(-1))
                 bias += 0.0 if w_o.bias is None else float(read @ w_o.bias.double())
             if alone:
                 read = torch.zeros_like(read)

@@ -12,7 +12,6 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from transformer.edits.language import PLACES, Edit, Edits, Verb, off_edits, parse_edits
 from transformer.edits.model import Means, edited
@@ -46,20 +45,9 @@ class Head(NamedTuple):
         return Edit("off", PLACES[self.kind], self.layer, self.head)
 
 
-def heads_of(model: Transformer) -> tuple[Head, ...]:
-    """Return all heads of a model, by kind, layer and number."""
-    config = model.config
-    shapes = {
-        "encoder_self": (config.n_encoder_layers, config.n_heads),
-        "decoder_self": (config.n_decoder_layers, config.decoder_heads),
-        "cross": (config.n_decoder_layers, config.decoder_heads),
-    }
-    return tuple(
-        Head(kind, layer, head)
-        for kind in ATTENTION_KINDS
-        for layer in range(shapes[kind][0])
-        for head in range(shapes[kind][1])
-    )
+def heads_of(shapes: Mapping[AttentionKind, tuple[int, int]]) -> tuple[Head, ...]:
+    """Return all heads by kind, layer and number; `shapes` are a config's `head_shapes`."""
+    return tuple(Head(kind, *at) for kind, shape in shapes.items() for at in np.ndindex(shape))
 
 
 def edits_off(out: Collection[Head], heads: Sequence[Head]) -> tuple[Edit, ...]:
@@ -101,7 +89,7 @@ def without_heads(
 
     Returns: by kind [L, H, T], in nats; negative where the token becomes less likely.
     """
-    heads = heads_of(model)
+    heads = heads_of(model.config.head_shapes)
     before = _log_probs(model, [trace], [_off(removed)], excluded)[0, 0]
     found, done = [], 0
     for some in _batches(heads, model, [trace]):
@@ -110,14 +98,11 @@ def without_heads(
         done += len(some)
         if progress is not None:
             progress(done, len(heads))
-    rows = dict(zip(heads, np.concatenate(found), strict=True))
+    rows = iter(np.concatenate(found))
     return {
-        kind: np.stack([
-            np.stack([rows[head] for head in heads if head[:2] == (kind, layer)])
-            for layer in dict.fromkeys(head.layer for head in heads if head.kind == kind)
-        ])
-        for kind in ATTENTION_KINDS
-    }  # fmt: skip
+        kind: np.stack([next(rows) for _ in np.ndindex(shape)]).reshape(*shape, -1)
+        for kind, shape in model.config.head_shapes.items()
+    }
 
 
 def with_edits(
@@ -159,11 +144,10 @@ def gates_of(model: Transformer, edits: Sequence[Sequence[Edit]], times: int = 1
 
     Raises: `InputError` for an edit that the model cannot take.
     """
-    gates: dict[AttentionKind, Tensor] = {}
-    for kind in ATTENTION_KINDS:
-        layers = len(model.encoder if kind == "encoder_self" else model.decoder)
-        n_heads = model.attention_block(kind, 0).n_heads
-        gates[kind] = torch.ones(layers, len(edits), n_heads)
+    gates = {
+        kind: torch.ones(n_layers, len(edits), n_heads)
+        for kind, (n_layers, n_heads) in model.config.head_shapes.items()
+    }
     for row, chosen in enumerate(edits):
         for edit in chosen:
             edit.check(model.config)
@@ -188,7 +172,7 @@ def needs(
     depths: dict[StackName, int] = {
         "encoder": config.n_encoder_layers, "decoder": config.n_decoder_layers,
     }  # fmt: skip
-    n_heads, n_words = len(heads_of(model)), len(trace.src_ids)
+    n_heads, n_words = len(heads_of(config.head_shapes)), len(trace.src_ids)
     done, total = 0, n_heads + n_words + 2 * sum(depths.values())
 
     def report(now: int, most: int) -> None:
@@ -246,7 +230,7 @@ def pruned(
         after: what was yielded before a stop; the rest is what it would have been.
         progress: called with (heads out, heads in all), often; may raise to stop.
     """
-    heads, gone = heads_of(model), [each.head for each in after]
+    heads, gone = heads_of(model.config.head_shapes), [each.head for each in after]
 
     def report() -> None:
         if progress is not None:

@@ -41,7 +41,10 @@ def test_values_are_those_of_the_edited_models(
 ) -> None:
     last = whole[-1]
     assert last.done and not whole[-2].done
-    assert set(last.order) == set(heads_of(translator.model)) and len(whole) == len(last.order) + 1
+    assert (
+        set(last.order) == set(heads_of(translator.model.config.head_shapes))
+        and len(whole) == len(last.order) + 1
+    )
     marks = last.marks
     assert marks[0] == 0 and marks[-1] == len(last.order) and len(last.bleu) == len(marks)
     n = marks[3]

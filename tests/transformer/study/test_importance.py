@@ -27,13 +27,12 @@ from transformer.study.importance import (
     ByKind,
     Model,
     agreement,
-    head_shapes,
-    heads_of,
     importance,
     predicted,
     readings,
 )
 from transformer.text.tokenizer import Tokenizer
+from transformer.trace.removals import heads_of
 from transformer.translator import Translator
 from transformer.types import AttentionKind, Floats
 
@@ -62,7 +61,7 @@ def model(
 def loss(model: Model, factors: dict[tuple[AttentionKind, int, int], float]) -> list[float]:
     """The loss of each text with some gates, from the logits of a pass of its own."""
     found, pad = [], model.model.config.pad_id
-    shapes = head_shapes(model.model)
+    shapes = model.model.config.head_shapes
     tables = {kind: torch.ones(shape) for kind, shape in shapes.items()}
     for (kind, layer, head), factor in factors.items():
         tables[kind][layer, head] = factor
@@ -91,7 +90,7 @@ def measured(model: Model, *names: str) -> dict[str, ByKind]:
 
 def test_slopes_are_finite_differences_of_gates(model: Model) -> None:
     found, step = measured(model, "gradient")["gradient"], 1e-4
-    for head in heads_of(model.model)[::2]:
+    for head in heads_of(model.model.config.head_shapes)[::2]:
         more, less = (loss(model, {head: 1 + sign * step}) for sign in (1, -1))
         expected = np.mean([abs(a - b) / (2 * step) for a, b in zip(more, less, strict=True)])
         assert found[head.kind][head.layer, head.head] == pytest.approx(
@@ -107,7 +106,7 @@ def test_a_removal_is_a_pass_without_the_head(model: Model) -> None:
         for text in chain.from_iterable(readings(model, ENGLISH[:3], GERMAN[:3]))
     ]
     before = np.dot(loss(model, {}), counts)
-    for head in heads_of(model.model)[::2]:
+    for head in heads_of(model.model.config.head_shapes)[::2]:
         lost = (np.dot(loss(model, {head: 0.0}), counts) - before) / sum(counts)
         assert found[head.kind][head.layer, head.head] == pytest.approx(lost, abs=1e-4)
 
@@ -131,7 +130,7 @@ def test_the_order_takes_every_head_once_and_the_least_harmful_first(model: Mode
         assert not found
         return
     places = np.concatenate([each.ravel() for each in found["order"].values()])
-    heads = heads_of(model.model)
+    heads = heads_of(model.model.config.head_shapes)
     assert sorted(places) == list(range(1, len(heads) + 1))
     first = heads[int(places.argmin())]
     sums = []
@@ -173,7 +172,7 @@ def test_bleu_is_lost_by_translating_without_the_head(tiny_translator: Translato
         )
     assert most <= 2  # each prepares weights of its own
     whole = bleu(tiny_translator)
-    for head in heads_of(tiny_translator.model)[::5]:
+    for head in heads_of(tiny_translator.model.config.head_shapes)[::5]:
         lost = whole - bleu(tiny_translator.edited(head.off))
         assert found[head.kind][head.layer, head.head] == pytest.approx(lost, abs=1e-3)
     assert seen[-1][0] == seen[-1][1] and seen == sorted(seen)

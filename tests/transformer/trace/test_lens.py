@@ -132,7 +132,7 @@ def test_an_embedding_a_position_and_biases_are_taken_out(model: Transformer, tr
 
 
 def test_the_batch_of_removals_is_a_loop_of_edits(model: Transformer, trace: Trace) -> None:
-    heads = heads_of(model)
+    heads = heads_of(model.config.head_shapes)
     found = without_heads(model, trace)
     loop = with_edits(model, trace, [[head.off] for head in heads])
     batch = [found[head.kind][head.layer, head.head] for head in heads]
@@ -159,9 +159,9 @@ def test_needs_are_single_edits(model: Transformer, trace: Trace) -> None:
 def test_pruning_takes_every_head_least_harmful_first(trace: Trace) -> None:
     model = random_model(CONFIGS["post-norm"], seed=4)
     every = list(pruned(model, [trace, trace]))
-    assert {each.head for each in every} == set(heads_of(model))
+    assert {each.head for each in every} == set(heads_of(model.config.head_shapes))
     singles = {head: float(log_probs(edited(model, [head.off]), trace).sum())
-               for head in heads_of(model)}  # fmt: skip
+               for head in heads_of(model.config.head_shapes)}  # fmt: skip
     assert every[0].log_prob == pytest.approx(2 * max(singles.values()), abs=1e-4)
     bare = edited(model, "off encoder; off decoder; off cross")
     assert every[-1].log_prob == pytest.approx(2 * float(log_probs(bare, trace).sum()), abs=1e-4)

@@ -75,7 +75,9 @@ def test_heads_of_a_base_model_take_under_twenty_passes(
     model = random_model(base.replace(vocab_size=50, d_model=16, d_k=2, d_v=2))
     seen = Passes(monkeypatch)
     trace = trace_of(length, length, 40)
-    ninety_six = [[head.off] for head in heads_of(model) if head.kind != "encoder_self"]
+    ninety_six = [
+        [head.off] for head in heads_of(model.config.head_shapes) if head.kind != "encoder_self"
+    ]
     assert len(ninety_six) == 96
     with_edits(model, trace, ninety_six)
     assert len(seen.rows) < 20
