@@ -119,9 +119,30 @@ KIND_NAMES: dict[AttentionKind, str] = {
     "cross": "Cross-attention",
 }
 
+#: The same in a model of one stack, which is neither encoder nor decoder of two.
+_NAMES_OF_ONE = {"encoder_self": "Self-attention", "decoder_self": "Causal self-attention"}
+
 _NAMED = {"\n": "↵", "\r": "␍", "\t": "⇥", "\u00a0": "⍽"}
 _ISOLATE, _POP = "\u2068", "\u2069"  # keep a right-to-left token from reordering its neighbours
 _RIGHT_TO_LEFT = frozenset({"R", "AL", "AN"})
+
+
+def one_stack(trace: Trace) -> bool:
+    """Return whether a trace has one text, of a model with a single stack."""
+    return not (trace.src_tokens and trace.tgt_tokens)
+
+
+def name_of_kind(trace: Trace, kind: AttentionKind) -> str:
+    """Return the name of a kind of attention in this trace."""
+    return (_NAMES_OF_ONE if one_stack(trace) else KIND_NAMES).get(kind, KIND_NAMES[kind])
+
+
+def texts_of(trace: Trace, kind: AttentionKind) -> tuple[str, str]:
+    """Return the names of the texts that the queries and the keys of a kind come from."""
+    if one_stack(trace):
+        return "text", "text"
+    queries = "source" if kind == "encoder_self" else "translation"
+    return queries, "translation" if kind == "decoder_self" else "source"
 
 
 def row_labels(reads: Sequence[str], predicts: Sequence[str] = ()) -> tuple[str, ...]:

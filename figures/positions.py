@@ -171,7 +171,9 @@ def curves(
         showlegend=True,
     )
     figure.update_xaxes(title_text="position pos", hoverformat="d")
-    figure.update_yaxes(title_text="value", range=_range_of(values))
+    known = np.abs(values[~np.isnan(values)])
+    limit = 1.08 * max(1.0, float(known.max())) if known.size else 1.08
+    figure.update_yaxes(title_text="value", range=[-limit, limit])
     if trained is not None and len(positions) and trained <= positions[-1]:
         _training_ends(figure, trained, theme, horizontal=False, end=float(positions[-1]))
     return figure
@@ -260,9 +262,3 @@ def _training_ends(
     figure.add_annotation(
         x=trained - 0.5, xanchor="left", y=0, yref="paper", yanchor="bottom", **note
     )
-
-
-def _range_of(values: Floats) -> list[float]:
-    known = np.abs(values[~np.isnan(values)])
-    limit = max(1.0, float(known.max())) if known.size else 1.0
-    return [-1.08 * limit, 1.08 * limit]

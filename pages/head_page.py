@@ -6,7 +6,7 @@ from functools import partial
 
 import streamlit as st
 
-from figures.labels import code, plain_token, query_labels
+from figures.labels import code, name_of_kind, plain_token, query_labels
 from transformer.trace.records import Trace
 from ui.attention.choice import AttentionSettings
 from ui.core import url_state
@@ -24,7 +24,6 @@ from ui.head.exhibits import (
     arguments,
     head_name,
     inside_head,
-    name_of_kind,
     names_of,
 )
 from ui.head.views import draw_kinds, draw_stages, stages_at
@@ -83,7 +82,7 @@ def body(view: View) -> None:
             lambda: figure_for(view, inside_head, **arguments(place, chosen)), key="head",
             name=head_name(place.kind, place.layer, place.head, place.query),
         )  # fmt: skip
-    named = name_of_kind(place.kind, shown)
+    named = name_of_kind(shown, place.kind)
     heading = f"**{named}, layer {place.layer + 1}, head {place.head + 1}.** "
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown(

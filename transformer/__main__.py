@@ -90,7 +90,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ValueError, OSError) as error:
         # What can be wrong with the input derives from ValueError here, see the errors of
         # config, data, tokenizer, checkpoint and inputs.
-        if not _is_about_input(error):
+        ours = type(error).__module__.startswith("transformer.")
+        if not ours and not isinstance(error, OSError):
             raise
         print(f"python -m transformer {options.command}: {_one_line(error)}", file=sys.stderr)
         return BAD_INPUT
@@ -102,10 +103,6 @@ def _open_closed() -> None:
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
-
-
-def _is_about_input(error: Exception) -> bool:
-    return isinstance(error, OSError) or type(error).__module__.startswith("transformer.")
 
 
 def _one_line(error: Exception) -> str:

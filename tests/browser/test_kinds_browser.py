@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from figures.exhibit import Offline
+from figures.labels import KIND_NAMES
 from figures.palette import to_weight_bytes
 from tests.browser import waiting
 from tests.browser.pixels import until_the_grid_shows
@@ -19,16 +20,14 @@ from tests.tiny_models import sentence_of
 from transformer.measures.heads import widen
 from transformer.trace.records import Trace
 from transformer.translator import Translator
-from ui.attention.maps import KIND_TEXTS
+from ui.attention.maps import ABOUT
 from ui.components.grid import Tab, grid_component, grid_sheet, shrink
 from ui.components.lens import Map
 from ui.export.html import save
 
 #: Opens the grid with these settings.
 OpenGrid = Callable[..., tuple[Page, Wire]]
-ENCODER, DECODER, CROSS = (
-    KIND_TEXTS[kind].name for kind in ("encoder_self", "decoder_self", "cross")
-)
+ENCODER, DECODER, CROSS = (KIND_NAMES[kind] for kind in ("encoder_self", "decoder_self", "cross"))
 
 
 @pytest.fixture
@@ -77,7 +76,7 @@ def test_a_tab_draws_before_the_server_answers(open_page: OpenGrid, trace: Trace
     wire.release()
     until_the_url_says(page, kind="encoder_self", layer="3", head="2")
     expect(page.get_by_text("Head 2, mean over layers", exact=True)).to_be_visible()
-    expect(page.get_by_text(KIND_TEXTS["encoder_self"].about[:40])).to_be_visible()
+    expect(page.get_by_text(ABOUT["encoder_self"][:40])).to_be_visible()
     shows(page, ENCODER, "Head 2, mean over layers")
     eventually(page, lambda: wire.carries(b"headlight.lens") > 0, True)
     assert not waiting.at_rest(page, lambda: wire.carries(b"openKinds")), "the grid was sent again"
@@ -101,11 +100,11 @@ def test_of_several_arrow_keys_the_last_wins(
     shows(page, DECODER, "Layer 1, head 1")
     expect(page.get_by_role("radio", name=DECODER)).to_be_focused()
     wire.release()
-    expect(page.get_by_text(KIND_TEXTS["decoder_self"].about[:40])).to_be_visible()
+    expect(page.get_by_text(ABOUT["decoder_self"][:40])).to_be_visible()
     for key in ("ArrowLeft", "ArrowRight", "ArrowLeft"):
         page.keyboard.press(key)
     until_the_url_says(page, kind="encoder_self")
-    expect(page.get_by_text(KIND_TEXTS["encoder_self"].about[:40])).to_be_visible()
+    expect(page.get_by_text(ABOUT["encoder_self"][:40])).to_be_visible()
     shows(page, ENCODER, "Layer 1, head 1")
     expect(page.get_by_role("radio", name=ENCODER)).to_be_focused()
     order = [CROSS, ENCODER, DECODER, CROSS, DECODER, ENCODER, CROSS, DECODER]

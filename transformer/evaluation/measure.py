@@ -150,7 +150,10 @@ def measure(checkpoint: Path, how: Measuring, *, notes: Sequence[str] | None = N
     if notes is not None:
         metrics["notes"] = list(notes)
     text = card(checkpoint.absolute().name, found.model.config, recipe, metrics)
-    write_figures(checkpoint, metrics, text)
+    with replaced_folder(checkpoint) as new:  # both or neither
+        figures = json.dumps(metrics, indent=2, ensure_ascii=False) + "\n"
+        write_atomic(new / METRICS, figures.encode())
+        write_atomic(new / CARD, text.encode())
     return checkpoint
 
 
@@ -317,14 +320,6 @@ def _with_texts(
             judged = to_dict([replace(each, near=each.source in near) for each in verdicts])
             records[TYPED] = stamped(judged, how.weights, decoding, *typed_text(sentences))
     return {**metrics, **records}
-
-
-def write_figures(checkpoint: Path, metrics: Mapping[str, Any], card: str) -> None:
-    """Write metrics.json and the card that states its figures, both or neither."""
-    with replaced_folder(checkpoint) as new:
-        text = json.dumps(metrics, indent=2, ensure_ascii=False) + "\n"
-        write_atomic(new / METRICS, text.encode())
-        write_atomic(new / CARD, card.encode())
 
 
 def read_metrics(folder: Path) -> tuple[Recipe, dict[str, Any]]:

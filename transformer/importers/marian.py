@@ -103,7 +103,10 @@ def read(folder: Path, report: Report | None = None) -> Imported:
     given = _generation(folder)
     with given.blamed():
         decoding = library_decoding(given.values)
-    return Imported(config, state, tokenizer, dtype, _notes(config), decoding, _unused(given))
+    ends, unused = given.values.get("eos_token_id"), given.unused(IDLE)
+    if isinstance(ends, list) and len(ends) > 1:
+        unused = (f"eos_token_id={ends}", *unused)
+    return Imported(config, state, tokenizer, dtype, _notes(config), decoding, unused)
 
 
 def read_config(folder: Path) -> ModelConfig:
@@ -355,10 +358,3 @@ def _notes(config: ModelConfig) -> str:
     }[config.positions]
     return f"""{config.activation} in the feed-forward networks, biases on all projections and on the logits,
 {positions}, and a decoder that starts from {start}."""  # noqa: E501 - one line in the card
-
-
-def _unused(given: Settings) -> tuple[str, ...]:
-    """Name the generation settings that would change the output but have no effect here."""
-    ends = given.values.get("eos_token_id")
-    several = isinstance(ends, list) and len(ends) > 1
-    return (*([f"eos_token_id={ends}"] if several else ()), *given.unused(IDLE))

@@ -71,10 +71,6 @@ def _parse_head(raw: str) -> Head:
     return layer - 1, head - 1
 
 
-def _write_head(head: Head) -> str:
-    return url_state.write_pair((head[0] + 1, head[1] + 1))
-
-
 def _parse_position(raw: str) -> int:
     return url_state.whole(1, 99_999)(raw) - 1
 
@@ -90,10 +86,6 @@ def _parse_pin(raw: str) -> Pin | None:
     if raw[:1] not in ("q", "k"):
         raise ValueError(raw)
     return ("query" if raw[0] == "q" else "key"), _parse_position(raw[1:])
-
-
-def _write_pin(pin: Pin | None) -> str:
-    return "none" if pin is None else f"{pin[0][0]}{pin[1] + 1}"
 
 
 @dataclass(frozen=True)
@@ -113,9 +105,13 @@ class AttentionSettings(Choice):
     units: Param[str] = UNITS
     how: Param[str] = Param("combine", url_state.one_of(HOWS), "mean")
     map: Param[str] = Param("map", url_state.one_of(("cell", "heads")), "cell")
-    heads: Param[tuple[Head, ...] | None] = several("heads", _parse_head, _write_head)
+    heads: Param[tuple[Head, ...] | None] = several(
+        "heads", _parse_head, lambda head: url_state.write_pair((head[0] + 1, head[1] + 1))
+    )
     mass: Param[float] = Param("mass", url_state.number(0, 1), 0.75)
-    pin: Param[Pin | None] = Param("pin", _parse_pin, None, _write_pin, "tokens")
+    pin: Param[Pin | None] = Param(
+        "pin", _parse_pin, None, lambda pin: f"{pin[0][0]}{pin[1] + 1}" if pin else "none", "tokens"
+    )
     queries: Param[tuple[int, ...] | None] = several(
         "queries", _parse_position, _write_position, "tokens"
     )

@@ -182,16 +182,13 @@ def _draw_kinds(trace: Trace, choice: AttentionChoice, pattern: str) -> tuple[At
     chosen = tuple(kind for kind in kinds if kind in (wanted or ())) or default
     if len(kinds) == 1:
         return chosen
-    fill("find_in_widget", list(chosen))
     st.pills(
-        "In", kinds, selection_mode="multi", key="find_in_widget", on_change=_take_kinds,
+        "In", kinds, selection_mode="multi",
         format_func={kind: kind_text_of(trace, kind).short for kind in kinds}.__getitem__,
+        **filled("find_in_widget", list(chosen),
+                 lambda some: url_state.put(AttentionSettings.find_in, tuple(some))),
     )  # fmt: skip
     return chosen
-
-
-def _take_kinds() -> None:
-    url_state.put(AttentionSettings.find_in, tuple(st.session_state["find_in_widget"]))
 
 
 def _draw_tokens(maps: Maps, choice: AttentionChoice, where: DeltaGenerator) -> None:

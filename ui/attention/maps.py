@@ -6,13 +6,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
-from figures.labels import KIND_NAMES, READS_PREDICTS, cell_name, query_labels, row_labels
+from figures.labels import (
+    KIND_NAMES,
+    READS_PREDICTS,
+    cell_name,
+    name_of_kind,
+    one_stack,
+    query_labels,
+    row_labels,
+    texts_of,
+)
 from transformer.measures.heads import (
     PATTERNS,
     Head,
@@ -112,59 +121,33 @@ class KindText:
     short: str = ""  # a shorter name for narrow places; empty to use `name`
 
 
-KIND_TEXTS: dict[AttentionKind, KindText] = {
-    "encoder_self": KindText(
-        KIND_NAMES["encoder_self"],
-        "Every source token looks at every source token. Nothing is masked: the whole sentence is "
-        "known from the start.",
-        "source",
-        "source",
-        "Encoder",
-    ),
-    "decoder_self": KindText(
-        KIND_NAMES["decoder_self"],
-        "Every token of the translation looks at itself and at the tokens before it. Later tokens "
-        "are masked (dots): during translation they do not exist yet.",
-        "translation",
-        "translation",
-        "Decoder",
-    ),
-    "cross": KindText(
-        KIND_NAMES["cross"],
-        "Every token of the translation looks at the whole source while the next token is being "
-        "predicted. Nothing is masked.",
-        "translation",
-        "source",
-        "Cross",
-    ),
+ABOUT: dict[AttentionKind, str] = {
+    "encoder_self": "Every source token looks at every source token. Nothing is masked: the whole "
+    "sentence is known from the start.",
+    "decoder_self": "Every token of the translation looks at itself and at the tokens before it. "
+    "Later tokens are masked (dots): during translation they do not exist yet.",
+    "cross": "Every token of the translation looks at the whole source while the next token is "
+    "being predicted. Nothing is masked.",
 }
 
 #: The same for models with a single stack, which read a text and translate nothing.
-SINGLE_STACK_TEXTS: dict[AttentionKind, KindText] = {
-    "encoder_self": KindText(
-        "Self-attention",
-        "Every token looks at every token of the text, before and after it. Nothing is masked.",
-        "text",
-        "text",
-    ),
-    "decoder_self": KindText(
-        "Causal self-attention",
-        "Every token of the text looks at itself and at the tokens before it while the next token "
-        "is being predicted. Later tokens are masked (dots).",
-        "text",
-        "text",
-    ),
+ABOUT_ONE_STACK: dict[AttentionKind, str] = {
+    "encoder_self": "Every token looks at every token of the text, before and after it. Nothing is "
+    "masked.",
+    "decoder_self": "Every token of the text looks at itself and at the tokens before it while the "
+    "next token is being predicted. Later tokens are masked (dots).",
 }
 
 
 def kind_text_of(trace: Trace, kind: AttentionKind) -> KindText:
     """Return the texts for one kind of attention in this model."""
-    known = KIND_TEXTS[kind]
-    if not (trace.src_tokens and trace.tgt_tokens):
-        known = SINGLE_STACK_TEXTS.get(kind, known)
-    if kind == "encoder_self" or not trace.predicted_tokens:
-        return known
-    return replace(known, queries=READS_PREDICTS)
+    about, (queries, keys), short = ABOUT[kind], texts_of(trace, kind), KIND_NAMES[kind]
+    if one_stack(trace):
+        about, short = ABOUT_ONE_STACK.get(kind, about), ""
+    if kind != "encoder_self" and trace.predicted_tokens:
+        queries = READS_PREDICTS
+    short = short.partition(" ")[0].removesuffix("-attention")
+    return KindText(name_of_kind(trace, kind), about, queries, keys, short)
 
 
 @dataclass(frozen=True, eq=False)

@@ -105,7 +105,10 @@ def node_panel(search: Search) -> None:
 def draw_node(search: Search, node: Node, letter: str = "") -> None:
     """Draw a node's token, what became of it and why, and its numbers."""
     step = f"{letter} · step" if letter else "Step"
-    st.markdown(f"**{step} {node.step + 1}: {code(node.token, 30)}** after {_so_far(search, node)}")
+    before = text_of(search.tree, node.parent, search.decode) if node.parent >= 0 else ""
+    before = "…" + before[-50:] if len(before) > 51 else before
+    after = code(before, 60) if before else "nothing yet"
+    st.markdown(f"**{step} {node.step + 1}: {code(node.token, 30)}** after {after}")
     st.markdown(linked(why_it_went(search.tree, node), "score", "log p", "prefix"))
     st.table(numbers_of(search.tree, node), border="horizontal", hide_header=True, hide_index=True)
 
@@ -127,11 +130,6 @@ def _draw_why_link(search: Search, one: Node, other: Node) -> None:
     prefix = [] if one.parent < 0 else [n.token_id for n in search.tree.prefix(one.parent)]
     pair = [(node.token_id, node.token) for node in (one, other)]
     draw_why_link(search.trace, prefix, *pair)
-
-
-def _so_far(search: Search, node: Node) -> str:
-    before = text_of(search.tree, node.parent, search.decode) if node.parent >= 0 else ""
-    return code("…" + before[-50:] if len(before) > 51 else before, 60) if before else "nothing yet"
 
 
 def numbers_of(tree: Tree, node: Node) -> dict[str, list[str]]:

@@ -8,17 +8,16 @@ from typing import Any
 
 import numpy as np
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
 from figures.attention import head_table
 from figures.compare import LETTERS
 from figures.exhibit import Exhibit
-from figures.labels import code, count, plain, plain_token
+from figures.labels import KIND_NAMES, code, count, plain, plain_token
 from transformer.measures.compare import divergence
 from transformer.measures.entropy import EVENNESS_RULE, evenness
 from transformer.types import AttentionKind
 from ui.attention.choice import AttentionSettings, get_drawing, get_maps, get_sheet, read_choice
-from ui.attention.maps import KIND_TEXTS, AttentionChoice, Maps, shown_map
+from ui.attention.maps import AttentionChoice, Maps, shown_map
 from ui.attention.views import draw_combine, draw_dim, draw_lines, draw_mass
 from ui.compare.choice import can_follow, compared
 from ui.compare.exhibits import MapsChoice, any_maps_exhibit
@@ -112,7 +111,7 @@ def open_maps(pair: Pair, display: str, *, displays: bool = True) -> Both | None
             )  # fmt: skip
         options = st.popover("Options", icon=":material/tune:", type="tertiary")
     with options:
-        names = {each: KIND_TEXTS[each].name for each in kinds}
+        names = {each: KIND_NAMES[each] for each in kinds}
         forgotten = AttentionSettings.of("tokens")
         choose_one("Kind of attention", KIND, names, None, *forgotten, chosen=kind)
         cells = st.container()
@@ -142,7 +141,9 @@ def open_maps(pair: Pair, display: str, *, displays: bool = True) -> Both | None
     both = Both(pair, kind, fit, (one, two), (maps[0], maps[1]))
     if displays:
         for side in pair.sides:
-            _cell_boxes(both, side, cells)
+            raws = [param.write(url_state.get(param)) for param in side.cell_params]
+            places = cells.columns(2, gap="small")
+            draw_cell(side, places, both.of(side)[1].weights.shape, raws, mean=True)
     return both
 
 
@@ -188,12 +189,6 @@ def draw_lens(both: Both, side: Side, key: str, max_height: int = _TALL) -> None
     shown = shown_map(maps, choice)
     st.markdown(f"{side.lead}{plain(shown.name)}")
     show(shown.lens(max_height), key=key)
-
-
-def _cell_boxes(both: Both, side: Side, where: DeltaGenerator) -> None:
-    places = where.columns(2, gap="small")
-    raws = [param.write(url_state.get(param)) for param in side.cell_params]
-    draw_cell(side, places, both.of(side)[1].weights.shape, raws, mean=True)
 
 
 def _matrices(both: Both) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from figures.compare import LETTERS, beside
 from figures.exhibit import Exhibit, Offline, Panel, Series, file_stem
-from figures.labels import counted
+from figures.labels import KIND_NAMES, counted
 from transformer.errors import InputError
 from transformer.measures.compare import (
     HeadPair,
@@ -29,7 +29,7 @@ from transformer.trace.records import Trace
 from transformer.trace.tracer import Tracer
 from transformer.types import AttentionKind
 from ui.attention.exhibits import MOST_FOLLOWING, attention_exhibit
-from ui.attention.maps import KIND_TEXTS, AttentionChoice, Maps, maps_of
+from ui.attention.maps import AttentionChoice, Maps, maps_of
 from ui.compare.pairing import difference_map, joined_choices, signed_sheet
 from ui.components.grid import grid_component
 from ui.components.match import Likeness, head_name
@@ -84,7 +84,7 @@ class MapsChoice:
     def stem(self) -> str:
         """The file's name."""
         words = ["words"] if self.choices[0].units == "words" else []
-        return file_stem("compare", KIND_TEXTS[self.kind].name, self.display, *words)
+        return file_stem("compare", KIND_NAMES[self.kind], self.display, *words)
 
 
 def any_maps_exhibit(traces: Traces, shown: MapsChoice, compared: Compared) -> Exhibit:
@@ -108,7 +108,7 @@ def maps_exhibit(traces: Traces, shown: MapsChoice, compared: Compared) -> Exhib
             LETTERS, traces, shown.choices, compared.sources, strict=True
         )
     }
-    title = f"{KIND_TEXTS[shown.kind].name}: A and B"
+    title = f"{KIND_NAMES[shown.kind]}: A and B"
     caption = f"{compared.about} {_caption(shown.choices[0])}"
     both = beside(shown.stem, title, caption, made)
     columns = max(each.columns for each in made.values()) or len(both.parts)
@@ -191,7 +191,7 @@ def attention_evenness(
         arrays[f"spread_{letter.lower()}"] = spread
     return Exhibit(
         name=MapsChoice("entropies", (choice, choice)).stem,
-        title=f"{KIND_TEXTS[kind].name}: how evenly each head looks",
+        title=f"{KIND_NAMES[kind]}: how evenly each head looks",
         caption=f"{_caption(choice)} {EVENNESS_RULE}",
         parts=tuple(parts),
         arrays=arrays,
@@ -223,7 +223,7 @@ def _caption(choice: AttentionChoice) -> str:
 
 def likeness(found: Matching, kind: AttentionKind, names: tuple[str, str]) -> Likeness:
     """Return what the component shows; `names` are those of A and B."""
-    about = f", in {KIND_TEXTS[kind].name.lower()} over {found.sentences} sentences"
+    about = f", in {KIND_NAMES[kind].lower()} over {found.sentences} sentences"
     one, other = (
         letter if name == letter else f"{letter} {name}"
         for letter, name in zip(LETTERS, names, strict=True)
@@ -277,8 +277,8 @@ def matching_exhibit(
     )
     values, shown = found.values.astype(np.float32), likeness(found, kind, names)
     return Exhibit(
-        name=file_stem("heads matched", KIND_TEXTS[kind].name),
-        title=f"{KIND_TEXTS[kind].name}: how alike the heads of two models are",
+        name=file_stem("heads matched", KIND_NAMES[kind]),
+        title=f"{KIND_NAMES[kind]}: how alike the heads of two models are",
         caption="Similarity of every pair of heads, layer.head: 1 minus the mean "
         f"Jensen-Shannon divergence of rows in bits, over whole words of {found.sentences} "
         "sentences. The pairs in the NPZ are the assignment with the largest sum.",
@@ -321,7 +321,7 @@ def compared_numbers(
         parts.append(
             Panel(
                 "Agreement of attention", arrays["agreement"],
-                tuple(KIND_TEXTS[kind].name for kind in agreed),
+                tuple(KIND_NAMES[kind] for kind in agreed),
                 ("mean of all heads", "heads, matched"), quantity="agreement",
             )
         )  # fmt: skip

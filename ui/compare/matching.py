@@ -15,6 +15,7 @@ from types import MappingProxyType
 import streamlit as st
 
 from figures.exhibit import Exhibit, file_stem
+from figures.labels import KIND_NAMES
 from transformer.errors import InputError
 from transformer.measures.compare import (
     SIMILARITY_RULE,
@@ -26,7 +27,6 @@ from transformer.measures.compare import (
 )
 from transformer.types import AttentionKind, Report
 from transformer.worker.job import UNKNOWN
-from ui.attention.maps import KIND_TEXTS
 from ui.compare.attention import PARAMS, Both, choose, draw_lens, open_maps
 from ui.compare.choice import can_follow, compared
 from ui.compare.exhibits import likeness, matched_heads, matching_exhibit
@@ -56,11 +56,6 @@ def sentences_for(setup: Setup) -> tuple[str, ...]:
     items = (*setup.left.examples.items, *setup.right.examples.items)
     every = (text for item in items for text in (item.sentence, item.beside) if text)
     return tuple(dict.fromkeys(every))
-
-
-def work_of(setup: Setup) -> tuple[object, ...]:
-    """Return the key of the work of matching these two models."""
-    return ("match", *(_greedy(view, "").request for view in setup.views))
 
 
 def matching(setup: Setup, kind: AttentionKind, report: Report = unreported) -> Matching | None:
@@ -109,7 +104,7 @@ def _greedy(view: View, sentence: str) -> View:
 
 
 def _get_matching(setup: Setup, kind: AttentionKind) -> Matching | None:
-    work = work_of(setup)
+    work = ("match", *(_greedy(view, "").request for view in setup.views))
     end_where_stopped(work, "Continue matching")
     for view in setup.views:
         get_tracer(view)
@@ -134,7 +129,10 @@ def _draw(pair: Pair) -> Download | None:
     chosen = _chosen_pair(both, found)
     table, maps = st.columns([0.33, 0.67], gap="large")
     with table.container():
-        st.markdown(_summary(found))
+        said = f"**{len(found.pairs)} pairs of heads, {found.mean:.2f} alike on average**"
+        if found.in_place is not None:
+            said += f"; heads in the same place: {found.in_place:.2f}."
+        st.markdown(said)
         matches = likeness(found, both.kind, setup.names).component(chosen)
         show(matches, key="compare_match", on_choose=lambda pair: _choose_pair(pair, found))
     with maps.container():
@@ -155,7 +153,7 @@ def _draw(pair: Pair) -> Download | None:
         "translations. Heads are matched so that the sum of similarities is the largest there "
         f"is.{left_out}"
     )
-    name = file_stem("heads matched", KIND_TEXTS[both.kind].name)
+    name = file_stem("heads matched", KIND_NAMES[both.kind])
     return Download(partial(_figure, setup, both.kind, chosen), name)
 
 
@@ -187,12 +185,6 @@ def _choose_pair(pair: HeadPair, found: Matching) -> None:
     one, other = (divmod(at, shape[1]) for at, shape in zip(pair, found.shapes, strict=True))
     choose((LAYER, HEAD), one)
     choose((OTHER_LAYER, OTHER_HEAD), other)
-
-
-def _summary(found: Matching) -> str:
-    said = f"**{len(found.pairs)} pairs of heads, {found.mean:.2f} alike on average**"
-    in_place = found.in_place
-    return said if in_place is None else f"{said}; heads in the same place: {in_place:.2f}."
 
 
 def _pair_box(found: Matching, pair: HeadPair) -> None:

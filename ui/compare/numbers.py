@@ -11,13 +11,12 @@ import streamlit as st
 
 from figures.compare import LETTERS
 from figures.exhibit import Exhibit, file_stem
-from figures.labels import plain, shorten, signed
+from figures.labels import KIND_NAMES, plain, shorten, signed
 from transformer.evaluation.records import TESTS, TEXTS, records
 from transformer.measures.compare import SIMILARITY_RULE, HeadAgreement, Reals, head_agreements
 from transformer.trace.records import Trace
 from transformer.types import AttentionKind, Report
 from transformer.worker.job import UNKNOWN
-from ui.attention.maps import KIND_TEXTS
 from ui.compare.choice import can_follow, compared
 from ui.compare.exhibits import compared_numbers, crossed
 from ui.compare.texts import text_of
@@ -118,7 +117,7 @@ def _draw_agreement(agreed: Agreements, n_kinds: int) -> None:
     if agreed:
         st.table(
             {
-                "kind": [KIND_TEXTS[kind].name for kind in agreed],
+                "kind": [KIND_NAMES[kind] for kind in agreed],
                 "mean of all heads": [f"{each.mean:.3f}" for each in agreed.values()],
                 "heads, matched": [f"{each.matched:.3f}" for each in agreed.values()],
             },

@@ -185,13 +185,12 @@ def _mean_or_one(
 
 def units_control() -> str:
     """Draw the switch, with the rule as its help text; return "tokens" or "words"."""
-
-    def store() -> None:
-        url_state.put(UNITS, "words" if st.session_state["units_widget"] else "tokens")
-
     url_state.show(UNITS)
-    fill("units_widget", url_state.get(UNITS) == "words")
-    st.toggle("Whole words", key="units_widget", on_change=store, help=WORD_RULE)
+    st.toggle(
+        "Whole words", help=WORD_RULE,
+        **filled("units_widget", url_state.get(UNITS) == "words",
+                 lambda on: url_state.put(UNITS, "words" if on else "tokens")),
+    )  # fmt: skip
     return url_state.get(UNITS)
 
 

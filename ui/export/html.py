@@ -84,7 +84,10 @@ def to_html(exhibit: Exhibit) -> bytes:
         # As an image: the policy allows no style attributes, which matplotlib writes.
         drawing = base64.b64encode(paper.to_svg(exhibit)).decode()
         body.append(f'<img alt="{title}" src="data:image/svg+xml;base64,{drawing}">')
-    body += [_numbers(exhibit), _program(exhibit), "<footer>Made with Headlight</footer>"]
+    program = f"<pre><code>{escape(exhibit.snippet)}</code></pre>"
+    program = f"<details><summary>The program</summary>{program}</details>"
+    program = program if exhibit.snippet else ""
+    body += [_numbers(exhibit), program, "<footer>Made with Headlight</footer>"]
     if code:
         body.append(f"<script>{code}</script>")
     lines = [
@@ -159,13 +162,6 @@ def _table(part: Panel | Series) -> str:
         f"<table><caption>{_text(part.title)}</caption><thead><tr><td></td>{head}</tr></thead>"
         f"<tbody>{''.join(lines)}</tbody></table>"
     )
-
-
-def _program(exhibit: Exhibit) -> str:
-    if not exhibit.snippet:
-        return ""
-    code = escape(exhibit.snippet)
-    return f"<details><summary>The program</summary><pre><code>{code}</code></pre></details>"
 
 
 def _text(words: str) -> str:

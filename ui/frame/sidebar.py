@@ -289,7 +289,8 @@ def _draw_languages(found: Languages, sentence: str) -> None:
         _resolve_language(param, options, default)
         url_state.show(param)
         st.selectbox(
-            label, options, help=about, disabled=bool(typed), format_func=_name_of_language,
+            label, options, help=about, disabled=bool(typed),
+            format_func=lambda code: "No tag: as typed" if code == NO_TAG else label_of(code),
             **bound(param, key=f"{param.name}_box", then=_take_language),
         )  # fmt: skip
         if typed:
@@ -311,7 +312,3 @@ def _resolve_language(param: Param[str], codes: Sequence[str], default: str) -> 
 def _take_language() -> None:
     drop_steering()
     restart()
-
-
-def _name_of_language(choice: str) -> str:
-    return "No tag: as typed" if choice == NO_TAG else label_of(choice)

@@ -41,16 +41,14 @@ def _parse_ids(raw: str) -> tuple[int, ...]:
     return tuple(map(url_state.whole(0, 9_999_999), parts))
 
 
-def _parse_target(raw: str) -> str | None:
-    return url_state.text(MAX_TARGET_CHARACTERS)(raw) if raw.strip() else None
-
-
 #: The translation's first token ids; with `</s>` at the end, all of them.
 PREFIX: Param[tuple[int, ...]] = Param(
     "prefix", _parse_ids, (), lambda ids: ".".join(map(str, ids))
 )
 #: A whole translation to read by teacher forcing, in place of a search.
-TARGET: Param[str | None] = Param("target", _parse_target, None)
+TARGET: Param[str | None] = Param(
+    "target", lambda raw: url_state.text(MAX_TARGET_CHARACTERS)(raw) if raw.strip() else None, None
+)
 
 
 def begin_with(ids: Sequence[int]) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from functools import partial
 
 import streamlit as st
 
@@ -69,6 +68,7 @@ def draw_bar(view: View) -> None:
     if entry.updates is None:
         return
     name, now, stops = entry.whole, entry.updates, moments(entry)
+    blank = 0 if entry.history.began == "" else None
 
     def show(moment: int | None) -> None:
         st.session_state.pop(_PLAYING, None)
@@ -76,7 +76,9 @@ def draw_bar(view: View) -> None:
 
     with st.container(key="time"):
         row = st.container(horizontal=True, vertical_alignment="center")
-        playing = _playing(stops, now)
+        if now == stops[-1]:  # which ends it
+            st.session_state.pop(_PLAYING, None)
+        playing = bool(st.session_state.get(_PLAYING))
         row.button(
             "Stop" if playing else "Play",
             icon=":material/pause:" if playing else ":material/play_arrow:",
@@ -85,7 +87,7 @@ def draw_bar(view: View) -> None:
         )  # fmt: skip
         row.select_slider(
             "Trained for", stops, label_visibility="collapsed",
-            format_func=partial(in_updates, random=entry.history.began == ""),
+            format_func=lambda moment: "untrained" if moment == blank else f"{moment:,} updates",
             **filled("time_slider", now, show),
         )  # fmt: skip
         if entry.stack is None and view.target is None and not is_blank(view.sentence):
@@ -108,14 +110,6 @@ def others_in_time(entry: Entry) -> tuple[str, ...]:
     """Return the names of the run's other moments, the latest first, if the bar is open."""
     others = [each for each in reversed(moments(entry)) if entry.updates not in (None, each)]
     return tuple(at(entry.whole, each) for each in others)
-
-
-def in_updates(moment: int, *, random: bool) -> str:
-    """Return a moment in words.
-
-    Args: random: True if the run began with random weights.
-    """
-    return "untrained" if moment == 0 and random else f"{moment:,} updates"
 
 
 def _about(entry: Entry, now: int) -> str:
@@ -151,13 +145,6 @@ def finished_in_words(entry: Entry) -> str:
         f"{related} (cosine of their weights {cosine:.2f}).",
         "": "How the finished model relates to this run is not recorded.",
     }[entry.relation]
-
-
-def _playing(stops: Sequence[int], now: int) -> bool:
-    """Return True while the moments are played; the last one ends it."""
-    if now == stops[-1]:
-        st.session_state.pop(_PLAYING, None)
-    return bool(st.session_state.get(_PLAYING))
 
 
 @st.fragment(run_every=PACE)

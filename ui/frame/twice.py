@@ -209,13 +209,11 @@ class Twice:
         self, setup: Setup, sides: tuple[Side, Side], controls: DeltaGenerator, *, anew: bool
     ) -> Pair:
         """Return both sides, with the reasons why one of them is not shown."""
-        reasons = {side.letter: self._why_not(side) for side in sides}
-        known = {letter: reason for letter, reason in reasons.items() if reason is not None}
-        return Pair(self, setup, sides, known, controls, anew)
-
-    def _why_not(self, side: Side) -> str | None:
-        offered = None if self.spec is None or self.everywhere else why_not(side.view, self.spec)
-        return offered or self.lacks(side)
+        spec, reasons = None if self.everywhere else self.spec, {}
+        for side in sides:
+            if reason := (spec and why_not(side.view, spec)) or self.lacks(side):
+                reasons[side.letter] = reason
+        return Pair(self, setup, sides, reasons, controls, anew)
 
 
 def draw_cell(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from figures.exhibit import Exhibit, Panel, Series, file_stem
-from figures.labels import KIND_NAMES, counted, numbered, plain_token, query_labels
+from figures.labels import KIND_NAMES, counted, numbered, plain_token, query_labels, texts_of
 from transformer.trace.inspection import inspect_head
 from transformer.trace.records import HeadStages, Trace
 from transformer.translator import Translator
@@ -28,18 +28,9 @@ class HeadChoice:
     query: int
 
 
-def name_of_kind(kind: AttentionKind, trace: Trace) -> str:
-    """Return the name of a kind in this trace; one stack is neither encoder nor decoder of two."""
-    if trace.src_tokens and trace.tgt_tokens:
-        return KIND_NAMES[kind]
-    return "Causal self-attention" if kind == "decoder_self" else "Self-attention"
-
-
 def names_of(place: HeadChoice, trace: Trace) -> tuple[str, str]:
     """Return the label of the query's row, and the text that the keys come from."""
-    keys = "translation" if place.kind == "decoder_self" else "source"
-    keys = keys if trace.src_tokens and trace.tgt_tokens else "text"
-    return query_labels(trace, place.kind)[place.query], keys
+    return query_labels(trace, place.kind)[place.query], texts_of(trace, place.kind)[1]
 
 
 def stages_of(place: HeadChoice) -> Callable[..., HeadStages]:

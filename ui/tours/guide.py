@@ -38,11 +38,6 @@ _MODULES = {
 }  # fmt: skip
 
 
-def _read_tours() -> tuple[Tour, ...]:
-    text = Path(__file__).with_name("tours.toml").read_text("utf-8")
-    return tuple(_tour(**said) for said in tomllib.loads(text)["tours"])
-
-
 def _tour(facts: str, page: str, section: str, stops: list[dict[str, Any]], **said: str) -> Tour:
     made = (_stop(_MODULES[facts], **{"section": section, "page": page, **each}) for each in stops)
     return Tour(section=section, stops=tuple(made), **said)
@@ -53,8 +48,9 @@ def _stop(module: ModuleType, facts: str, **said: Any) -> Stop:
     return Stop(facts=getattr(module, facts), texts=texts, **said)
 
 
+_SAID = tomllib.loads(Path(__file__).with_name("tours.toml").read_text("utf-8"))
 #: In the paper's order.
-TOURS = _read_tours()
+TOURS = tuple(_tour(**said) for said in _SAID["tours"])
 
 _BY_NAME = {tour.name: tour for tour in TOURS}
 

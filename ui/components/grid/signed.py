@@ -44,7 +44,9 @@ def difference_sheet(
     Sides above `MAX_SIDE` are shrunk by taking the largest difference of each block, of either
     sign. Raises `ValueError` if the numbers of queries or keys differ.
     """
-    left, right = _common(one, other, how)
+    layers, heads = np.minimum(one.shape[:2], other.shape[:2]).tolist()
+    rows, columns = [*range(layers), -1], [*range(heads), -1]
+    left, right = (widen(maps, how)[rows][:, columns] for maps in (one, other))
     apart = left - right
     limit = scale_limit(apart)
     pooled, dimmed = shrink(to_bytes(apart, limit), dimmed_keys, middle=_MIDDLE)
@@ -69,11 +71,3 @@ def to_bytes(apart: Floats, limit: float) -> NDArray[np.uint8]:
     share = np.clip(apart.astype(np.float64) / limit, -1, 1)
     result: NDArray[np.uint8] = np.rint(127.5 * (share + 1)).astype(np.uint8)
     return result
-
-
-def _common(one: Floats, other: Floats, how: How) -> tuple[Floats, Floats]:
-    """Return both sides widened, with their common heads only."""
-    layers, heads = np.minimum(one.shape[:2], other.shape[:2]).tolist()
-    rows, columns = [*range(layers), -1], [*range(heads), -1]
-    left, right = (widen(maps, how)[rows][:, columns] for maps in (one, other))
-    return left, right
