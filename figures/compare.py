@@ -57,8 +57,7 @@ def describe_difference(
 def beside(name: str, title: str, caption: str, sides: Mapping[str, Exhibit]) -> Exhibit:
     """Combine the figures of both sides; either side may be missing.
 
-    Args:
-        sides: "A" and "B", or one of them, to its figure.
+    Args: sides: "A" and "B", or one of them, to its figure.
 
     Titles of parts and views start with their side, array names end in `_a` or `_b`, and the
     program runs that of each side. Raises `ValueError` if there is no side.

@@ -148,8 +148,7 @@ def texts_of(trace: Trace, kind: AttentionKind) -> tuple[str, str]:
 def row_labels(reads: Sequence[str], predicts: Sequence[str] = ()) -> tuple[str, ...]:
     """Return the labels of decoder positions: `▁weil → ▁es` reads `▁weil` and predicts `▁es`.
 
-    Args:
-        reads: [n] tokens.  predicts: [n]; empty if unknown, then a row is what it reads.
+    Args: reads: [n] tokens.  predicts: [n]; empty if unknown, then a row is what it reads.
     """
     if not predicts:
         return tuple(reads)

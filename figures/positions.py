@@ -26,8 +26,7 @@ def product_by_offset(
 ) -> Drawn:
     """Draw dot products by offset k, from several starts: the curves coincide.
 
-    Args:
-        offsets: [n].  values: [n, P], PE(start) · PE(start + k).  starts: [P].
+    Args: offsets: [n].  values: [n, P], PE(start) · PE(start + k).  starts: [P].
     """
     if values.shape != (len(offsets), len(starts)):
         raise ValueError(f"values of shape {values.shape} for {len(offsets)} x {len(starts)}")
@@ -147,8 +146,7 @@ def curves(
 ) -> go.Figure:
     """Draw one line per dimension along the positions; those beyond training are shaded.
 
-    Args:
-        positions: [n].  values: [n, D], one column per line.  names: [D].
+    Args: positions: [n].  values: [n, D], one column per line.  names: [D].
 
     Returns: a figure with D line traces.
     """
@@ -204,8 +202,7 @@ def products(
 def distance_heatmap(numbers: Floats, distances: Sequence[int], theme: Theme) -> go.Figure:
     """Draw what relative positions add to the logits: heads are rows, distances are columns.
 
-    Args:
-        numbers: [H, n].  distances: [n], key less query.
+    Args: numbers: [H, n].  distances: [n], key less query.
     """
     limit = max(float(np.abs(numbers).max()), 1e-6) if numbers.size else 1.0
     n_heads = len(numbers)

@@ -96,8 +96,7 @@ def norm_lines(
 ) -> Drawn:
     """Draw the stream's length at the input and behind each block; one token stands out.
 
-    Args:
-        norms: [1 + L K, n].
+    Args: norms: [1 + L K, n].
     """
     chrome, steps = CHROME[theme], ["input", *blocks]
     rows = [

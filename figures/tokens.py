@@ -25,8 +25,7 @@ _PLANE = (600, 430)
 def neighbour_bars(ids: Ints, tokens: Sequence[str], cosines: Floats, theme: Theme) -> Drawn:
     """Draw one bar per neighbour, nearest first.
 
-    Args:
-        ids, cosines: [n].  tokens: [n].
+    Args: ids, cosines: [n].  tokens: [n].
     """
     # The id distinguishes tokens that are shortened to the same text.
     order = [f"{plain_token(token)}  {index}" for index, token in zip(ids, tokens, strict=True)]
@@ -45,8 +44,7 @@ def neighbour_bars(ids: Ints, tokens: Sequence[str], cosines: Floats, theme: The
 def length_bars(counts: Mapping[str, Mapping[int, int]], theme: Theme) -> Drawn:
     """Draw the number of pieces of each length, stacked by kind.
 
-    Args:
-        counts: kind to (length to number).
+    Args: counts: kind to (length to number).
     """
     rows = [
         {"kind": kind, "characters": length, "pieces": count}

@@ -149,8 +149,7 @@ class Executions:
     ) -> Execution:
         """Return the fast execution of the model as it is now, or the reference if need be.
 
-        Args:
-            sentences: which of the caller's `n_sentences` are the rows of the batch.
+        Args: sentences: which of the caller's `n_sentences` are the rows of the batch.
 
         Raises: `InputError` for hooks on what the model or the call does not have.
         """
@@ -229,7 +228,6 @@ class Watch:
         )
 
     def _current(self) -> list[nn.Module | Tensor | None]:
-        """Return the current children and parameters of the recorded modules, in order."""
         values = operator.methodcaller("values")
         held = itertools.chain(self._children, self._parameters)
         return list(itertools.chain.from_iterable(map(values, held)))

@@ -379,7 +379,6 @@ class Translator:
         return record_stream(self.model, trace, hooks=hooks)
 
     def _with(self, edits: Edits) -> Translator:
-        """Return the translator of a call with these edits."""
         chosen = parse_edits(edits)
         return self.edited(*chosen) if chosen else self
 

@@ -139,7 +139,6 @@ def _answers(app: subprocess.Popen[bytes], address: str) -> bool:
 
 
 def _environment() -> dict[str, str]:
-    """Return this process's environment with the project's folder on PYTHONPATH."""
     paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     return dict(os.environ, PYTHONPATH=os.pathsep.join(paths))
 

@@ -138,7 +138,6 @@ def _length(metrics: Mapping[str, Any]) -> list[str]:
 
 
 def _typed(metrics: Mapping[str, Any]) -> list[str]:
-    """Tabulate every typed sentence, its translation and the verdict."""
     if TYPED not in metrics:
         return []
     verdicts = from_dict(metrics[TYPED])

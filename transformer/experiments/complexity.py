@@ -188,8 +188,6 @@ QUICK = Plan(
 
 
 class _Timed:
-    """A layer and its input, ready to be timed."""
-
     def __init__(self, layer: nn.Module, x: Tensor) -> None:
         self.layer, self.x, self.repeats = layer, x, 1
         self.seconds: list[float] = []

@@ -45,7 +45,6 @@ class Plain:
         self.weight = self._layout(weight)
 
     def _layout(self, weight: Tensor) -> Tensor:
-        """Return the weights in this layout."""
         return weight
 
     def __call__(self, x: Tensor, added: Tensor | None = None) -> Tensor:

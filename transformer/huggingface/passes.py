@@ -69,7 +69,6 @@ def run(
 
 
 def _sizes(n_src: int, n_tgt: int) -> dict[AttentionKind, tuple[int, int]]:
-    """Return the numbers of queries and keys by kind."""
     return {
         "encoder_self": (n_src, n_src), "decoder_self": (n_tgt, n_tgt), "cross": (n_tgt, n_src),
     }  # fmt: skip

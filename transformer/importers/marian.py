@@ -224,7 +224,6 @@ def vocabulary(path: Path) -> dict[str, int]:
 
 
 def _aliases(name: str, config: ModelConfig, stored: Stored) -> list[Alias]:
-    """Return the places of a tensor in a Marian file."""
     if name == "generator.bias":
         return [Alias(BIAS, leading=True)]
     embeddings = EMBEDDINGS[config.tie_embeddings].get(name)

@@ -164,8 +164,6 @@ class Found:
 
 @dataclass(eq=False)
 class _State:
-    """State of one sentence's search."""
-
     index: int  # of the sentence in the batch
     max_length: int  # longest translation, counting `</s>`
     prefix: tuple[int, ...]  # forced first tokens

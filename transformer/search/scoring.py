@@ -145,7 +145,6 @@ def _score_block(
 
 
 def _joined(parts: Sequence[Continuations]) -> Continuations:
-    """Concatenate the rows of several blocks."""
     joined: dict[str, Any] = {}
     for name, first in vars(parts[0]).items():
         every = [getattr(part, name) for part in parts]

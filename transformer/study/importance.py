@@ -350,5 +350,4 @@ def predicted(
 
 
 def _count(model: Network, text: Pair) -> int:
-    """Return the number of tokens that are predicted."""
     return sum(each != model.config.pad_id for each in text.predicted_ids)

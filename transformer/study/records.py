@@ -276,7 +276,6 @@ def packed(arrays: Mapping[str, NDArray[Any]]) -> bytes:
 def _arrays(
     path: Path, shapes: Mapping[str, tuple[int, ...]], kinds: str = "fiub"
 ) -> dict[str, Any]:
-    """Read arrays of these names and shapes."""
     found = read_npz(path, shapes)
     for name, shape in shapes.items():
         if found[name].dtype.kind not in kinds:

@@ -179,8 +179,6 @@ def randomised(model: Tracer, seed: int = 0) -> Tracer:
 
 
 class _Reading:
-    """A model and its control reading a corpus."""
-
     def __init__(
         self, model: Tracer, control: Tracer, corpus: Corpus, examples: int | None
     ) -> None:

@@ -191,7 +191,6 @@ class RuleTokenizer(Numbered):
         return self.preparation.undo(self._closed(" ".join(kept)))
 
     def _closed(self, text: str) -> str:
-        """Join the pieces of words."""
         return f"{text} ".replace(f"{self._joint} ", "").rstrip() if self._joint else text
 
 

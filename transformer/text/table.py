@@ -302,7 +302,6 @@ class TableTokenizer(Numbered):
 
     @staticmethod
     def _joined(cuts: Sequence[Tokenized]) -> Tokenized:
-        """Join segmented parts of a text."""
         before = accumulate((len(cut.ids) for cut in cuts), initial=0)
         return Tokenized(
             pieces=tuple(chain.from_iterable(cut.pieces for cut in cuts)),

@@ -197,7 +197,6 @@ class Tokenizer:
 
     @cached_property
     def _bare(self) -> spm.SentencePieceProcessor:
-        """The same vocabulary, without any preparation of the text."""
         proto = _parsed(self._model)
         proto.normalizer_spec.Clear()
         proto.normalizer_spec.add_dummy_prefix = False

@@ -20,8 +20,7 @@ def smoothed_cross_entropy(
 
     Computed from log-sum-exp, so that the [..., V] log-probabilities are never stored.
 
-    Args:
-        logits: [..., V].  target: [...] token ids; `pad_id` is ignored.
+    Args: logits: [..., V].  target: [...] token ids; `pad_id` is ignored.
 
     Returns: the smoothed loss and the plain negative log-likelihood, both in nats, summed.
     """

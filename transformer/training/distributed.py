@@ -67,8 +67,7 @@ def compiled(
 ) -> nn.Module:
     """Return the compiled objective; if that fails, log why and return the objective itself.
 
-    Args:
-        try_out: runs the objective forward and backward once, which is what compiles it.
+    Args: try_out: runs the objective forward and backward once, which is what compiles it.
     """
     made = cast(nn.Module, torch.compile(objective, dynamic=True))
     if show_progress:
@@ -82,7 +81,6 @@ def compiled(
 
 
 def _reason(error: Exception) -> str:
-    """Return one line that says why compiling failed."""
     headers = torch.__path__[0]
     if any(character.isspace() for character in headers):  # PyTorch does not quote include paths
         return f"PyTorch cannot compile from a folder with a space in its name: {headers}"

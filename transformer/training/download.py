@@ -245,8 +245,6 @@ class _NoDowngrade(urllib.request.HTTPRedirectHandler):
 
 
 class _Server(NamedTuple):
-    """A web server to download from."""
-
     home: str
     timeout: float
     bar: tqdm[Any]

@@ -76,8 +76,7 @@ class RunFolder:
     def claim(self, recipe: Recipe, text: str, *, resume: bool) -> None:
         """Make this the folder of `recipe`'s run, or check that it is.
 
-        Args:
-            text: fingerprint of the training text.
+        Args: text: fingerprint of the training text.
 
         Raises: `ConfigError`, and then nothing has changed.
         """

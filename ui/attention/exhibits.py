@@ -205,8 +205,7 @@ def _grid_pages(trace: Trace, choice: AttentionChoice, maps: Maps) -> tuple[Offl
 def lenses(maps: Maps, choice: AttentionChoice, *kind: str) -> dict[str, bytes]:
     """Return the lens for each cell of the grid; empty if the file would be too large.
 
-    Args:
-        kind: the kind's name, if the grid has tabs.
+    Args: kind: the kind's name, if the grid has tabs.
     """
     n_layers, n_heads = maps.weights.shape[:2]
     if maps.weights.size > MOST_FOLLOWING:

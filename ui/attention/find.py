@@ -152,7 +152,6 @@ def _offer(
     *,
     named: bool,
 ) -> None:
-    """Draw a button for each of the best heads."""
     for share, kind, head in sorted(found, key=lambda each: -each[0])[:_MOST]:
         part = f"{kind_text_of(trace, kind).short} " if named else ""
         st.button(
@@ -223,7 +222,6 @@ def _can(pattern: str, kind: AttentionKind) -> bool:
 
 
 def _why(pattern: str, kind: AttentionKind) -> str:
-    """Return why no row of this kind has the pattern."""
     if kind == "cross" and not _can(pattern, kind):
         return "queries and keys are tokens of two texts."
     if not _can(pattern, kind):

@@ -269,7 +269,6 @@ def draw_aggregate(choice: AttentionChoice, maps: Maps) -> None:
 
 
 def _draw_cell_boxes(choice: AttentionChoice, maps: Maps) -> None:
-    """Draw the boxes that choose a layer and a head by number."""
     boxes = st.columns([1, 1, 2], vertical_alignment="bottom")
     over = "Mean" if choice.how == "mean" else "Maximum"
     layer_and_head(

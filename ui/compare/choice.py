@@ -152,8 +152,7 @@ def begin(shown: Sequence[Param[Any]], sections: Sequence[Twice], setup: Setup) 
 
     Called by a run of the whole page; see `opened`.
 
-    Args:
-        shown: all settings in the link.
+    Args: shown: all settings in the link.
     """
     if url_state.entered() or url_state.arrived(*shown):
         st.session_state.pop(_OPENED, None)

@@ -61,8 +61,7 @@ def sentences_for(setup: Setup) -> tuple[str, ...]:
 def matching(setup: Setup, kind: AttentionKind, report: Report = unreported) -> Matching | None:
     """Match the heads of two models; None if no sentence can be compared. Needs no session.
 
-    Args:
-        report: called with (sentence, sentences) while it works; may raise to stop.
+    Args: report: called with (sentence, sentences) while it works; may raise to stop.
     """
     sentences = sentences_for(setup)
     found = []

@@ -42,8 +42,7 @@ def fit_of(
 ) -> Fit:
     """Align the maps of one kind, in the units asked for or over whole words.
 
-    Args:
-        by_place: partners may differ in a few places, as in two sentences with one word changed.
+    Args: by_place: partners may differ in a few places, as in two sentences with one word changed.
     """
     sides = dict.fromkeys(_SIDES[kind])
     for tried in dict.fromkeys((units, "words")):

@@ -60,8 +60,7 @@ def text_of(trace: Trace, unit: str = "word") -> Text:
 def where_they_differ(one: Text, other: Text, *, followed: bool = False) -> str:
     """Say where two texts differ, in one sentence of Markdown.
 
-    Args:
-        followed: whether B read A's words instead of choosing its own.
+    Args: followed: whether B read A's words instead of choosing its own.
     """
     if not one.words and not other.words:
         return "Neither side writes anything."

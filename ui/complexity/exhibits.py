@@ -69,8 +69,7 @@ def layer_costs(d: int, measured: str = "") -> Exhibit:
 def path_lengths(n: int, kernel: int, window: int) -> Exhibit:
     """Return the path length by distance as a figure, for each kind of layer.
 
-    Args:
-        n: positions.  kernel: of convolutions.  window: of restricted self-attention.
+    Args: n: positions.  kernel: of convolutions.  window: of restricted self-attention.
     """
     kinds: tuple[PathKind, ...] = get_args(PathKind)
     sizes = {"convolution": kernel, "dilated": kernel, "restricted": window}

@@ -393,7 +393,6 @@ def _timed(view: View, config: ModelConfig, key: tuple[str, ...]) -> tuple[Reals
 
 
 def _reached(config: ModelConfig) -> tuple[int, ...]:
-    """Return the lengths that the model's positions reach."""
     if config.positions in ("sinusoidal", "relative"):
         return LENGTHS
     return tuple(n for n in LENGTHS if n <= config.max_positions)

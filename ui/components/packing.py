@@ -128,8 +128,7 @@ def index_pairs(value: Any, lengths: Sequence[int]) -> tuple[tuple[int, int], ..
 def fits(value: Any, wanted: Any) -> bool:
     """Return True for a value of the wanted type and size.
 
-    Args:
-        wanted: a range of integers, a value, or a tuple of alternatives of these.
+    Args: wanted: a range of integers, a value, or a tuple of alternatives of these.
     """
     if isinstance(wanted, tuple):
         return any(fits(value, each) for each in wanted)

@@ -258,8 +258,7 @@ def indices(places: Iterable[int | None], counts: Iterable[int]) -> tuple[int | 
 def cell(n_layers: int, n_heads: int, kind: str = "") -> Cell:
     """Return the stored layer and head as indices; None, and what a model lacks, is the mean.
 
-    Args:
-        kind: the part to which they have to belong; a head of another one is the mean.
+    Args: kind: the part to which they have to belong; a head of another one is the mean.
     """
     if kind and get(KIND) not in (kind, "both"):
         return None, None
@@ -276,8 +275,7 @@ def forget_stale(key: str, now: object, *params: Param[Any]) -> None:
 
     Those that a link has just set stay.
 
-    Args:
-        key: names the session's note of the last `now`.
+    Args: key: names the session's note of the last `now`.
     """
     before = st.session_state.get(key, now)
     st.session_state[key] = now

@@ -218,8 +218,7 @@ def draw_explained(page: str, *more: str) -> None:
 def draw_explanation(page: str, *more: str) -> None:
     """Draw a page's explanation, folded up: its text, `more`, terms and questions of the glossary.
 
-    Args:
-        page: as in explanations.toml.
+    Args: page: as in explanations.toml.
     """
     said = EXPLANATIONS[page]
     with st.popover("What is this?", type="tertiary"):

@@ -105,8 +105,7 @@ def one_stack_or_two(
 ) -> Exhibit:
     """Return where a translator of two stacks and one of a single stack look in one source.
 
-    Args:
-        two, one: their traces.  two_at, one_at: layer and head of each, from 0.
+    Args: two, one: their traces.  two_at, one_at: layer and head of each, from 0.
     """
     panels, arrays = [], {}
     for name, trace, (layer, head) in (("two_stacks", two, two_at), ("one_stack", one, one_at)):

@@ -115,7 +115,6 @@ def residual_stream(
 def _drawing(
     model: Translator, trace: Trace, stream: Stream, layer: int, source: int, row: int, block: str
 ) -> Offline:
-    """Return the floor plan for an offline page."""
     chosen = PlanChoice(layer, source, row, block)
     return plan_component(stream, trace, model.config, chosen).offline()
 

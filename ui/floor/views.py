@@ -78,7 +78,6 @@ def draw_below(view: View, trace: Trace, stream: Stream, chosen: PlanChoice) -> 
 
 
 def _offer(view: View, stream: Stream, chosen: PlanChoice) -> None:
-    """Draw the download button of the view below the drawing."""
     stack, layer, position = place_of(chosen, stream)
     choice = {"stack": stack, "position": position, "source": chosen.source, "row": chosen.row}
     if chosen.block.endswith("ffn"):

@@ -79,7 +79,6 @@ def draw_sidebar(asks: bool) -> View:
 
 
 def _draw_model(entry: Entry, titles: Mapping[str, str], asks: bool) -> View:
-    """Draw the controls of a model."""
     chosen, ours = entry.name, entry.kind == "checkpoint"
     examples = examples_for(chosen, entry.metrics)
     _resolve_sentence(examples)
@@ -203,7 +202,6 @@ def _draw_sentence(examples: Examples) -> None:
 
 
 def _ask(sentence: str) -> None:
-    """Store the visitor's sentence."""
     count_asked()
     url_state.put(SENTENCE, sentence)
     drop_steering()

@@ -116,7 +116,6 @@ def draw_twice(pair: Pair) -> Download | None:
 
 
 def _same_axes(traces: list[Trace], kind: AttentionKind) -> tuple[bool, bool]:
-    """Return whether two sides have the same queries, and the same keys."""
     queries = {query_labels(trace, kind) for trace in traces}
     keys = {tuple(trace.axis_tokens(kind)[1]) for trace in traces}
     return len(traces) > 1 and len(queries) == 1, len(traces) > 1 and len(keys) == 1
@@ -137,7 +136,6 @@ def _places(pair: Pair, kind: AttentionKind, *, same_queries: bool) -> dict[str,
 
 
 def _draw_boxes(side: Side, places: Mapping[str, HeadChoice], *, same_queries: bool) -> None:
-    """Draw the boxes of one side's layer, head and query."""
     place = places[side.letter]
     counts = side.trace.attention(place.kind).shape
     queries = query_labels(side.trace, place.kind)

@@ -196,7 +196,6 @@ def _begin(plan: Plan) -> None:
 
 @st.fragment(run_every=0.5)
 def _draw_running(job: Import) -> None:
-    """Draw the progress of an import, twice a second."""
     if not job.running:
         st.rerun()
     done, most = job.progress

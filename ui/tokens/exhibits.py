@@ -89,8 +89,7 @@ def neighbours(
 ) -> Exhibit:
     """Return the nearest neighbours of a token in every embedding matrix as a figure.
 
-    Args:
-        token: its id.  count: neighbours in each matrix.
+    Args: token: its id.  count: neighbours in each matrix.
     """
     found, names = near(model, token, count, side), tokenizer_of(model, side).pieces
     arrays: dict[str, Any] = {}

@@ -327,7 +327,6 @@ def _draw_question(here: TourStop, question: Question) -> None:
 
 
 def _glossed(text: str) -> str:
-    """Link the terms of a tour's text to the glossary."""
     return linked(text, *TERMS_OF_TOURS)
 
 

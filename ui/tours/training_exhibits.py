@@ -83,7 +83,6 @@ def _memory(facts: TrainingFacts, title: str, length: int) -> Exhibit:
 
 
 def _rate(facts: TrainingFacts, title: str, length: int) -> Exhibit:
-    """Return the learning rate of every update."""
     updates, rates = facts.rates
     title = "learning rate"
     return Exhibit(

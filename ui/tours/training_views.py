@@ -107,7 +107,6 @@ def _part(part: Part) -> str:
 
 
 def _draw_rate(facts: TrainingFacts) -> None:
-    """Draw the learning rate of every update."""
     updates, rates = facts.rates
     peak, cooldown = int(updates[rates.argmax()]), facts.recipe.cooldown
     draw_chart(

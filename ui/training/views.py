@@ -180,7 +180,6 @@ def _draw_maps(run: Training, names: list[str]) -> None:
 
 
 def _draw_keep(run: Training, use: Callable[[str], None]) -> None:
-    """Draw the options for the result."""
     settings = run.settings
     made = [index for index in range(len(settings)) if (run.lane(index) / KEPT).is_dir()]
     for each in settings:

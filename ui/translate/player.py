@@ -110,7 +110,6 @@ def _steerable(side: Side) -> bool:
 
 
 def _never_taken(side: Side) -> tuple[int, ...]:
-    """Return the ids of tokens that steering cannot choose."""
     config = side.view.entry.config
     return (config.pad_id, config.bos_id) if _steerable(side) and config is not None else ()
 

@@ -79,8 +79,7 @@ def wiktionary_pairs(
 ) -> list[Pair]:
     """Make pairs from the dictionary `folder`/en-TGT.tsv, judged by English-TGT sentences.
 
-    Args:
-        backwards: make TGT-English pairs, one for each source.
+    Args: backwards: make TGT-English pairs, one for each source.
 
     Raises: `DataError`, also for a language other than "de" and "fr".
     """

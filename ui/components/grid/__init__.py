@@ -224,8 +224,7 @@ def shrink(
 
     Dimmed columns are ignored, and a block of dimmed columns only is dimmed.
 
-    Args:
-        middle: the byte of no weight, or of no difference.
+    Args: middle: the byte of no weight, or of no difference.
 
     Returns: the maps [..., n, m] and the dimmed columns among the m.
     """
