@@ -14,7 +14,6 @@ take `categorical`, whose colours do not repeat.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal
@@ -88,7 +87,13 @@ _CATEGORICAL: dict[Theme, tuple[str, ...]] = {
 @cache
 def attention_table(theme: Theme) -> Bytes:
     """Return the attention scale, [256, 3] sRGB: entry i is the colour of weight (i / 255)²."""
-    return _sequential(_ATTENTION[theme])
+    anchors = _ATTENTION[theme]
+    weights = np.linspace(0, 1, 256)
+    at = np.array([anchor[0] for anchor in anchors])
+    lab = _lch_to_lab(np.array([anchor[1:] for anchor in anchors]))
+    lightness = np.interp(weights, [0, 1], lab[[0, -1], 0])
+    a, b = (np.interp(weights, at, lab[:, channel]) for channel in (1, 2))
+    return _to_srgb(np.stack([lightness, a, b], axis=1))
 
 
 @cache
@@ -174,15 +179,6 @@ _RGB_TO_XYZ = np.array(
      [0.0193339, 0.1191920, 0.9503041]]
 )  # fmt: skip
 _WHITE = _RGB_TO_XYZ.sum(axis=1)
-
-
-def _sequential(anchors: Sequence[tuple[float, float, float, float]]) -> Bytes:
-    weights = np.linspace(0, 1, 256)
-    at = np.array([anchor[0] for anchor in anchors])
-    lab = _lch_to_lab(np.array([anchor[1:] for anchor in anchors]))
-    lightness = np.interp(weights, [0, 1], lab[[0, -1], 0])
-    a, b = (np.interp(weights, at, lab[:, channel]) for channel in (1, 2))
-    return _to_srgb(np.stack([lightness, a, b], axis=1))
 
 
 def _diverging(

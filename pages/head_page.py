@@ -50,18 +50,6 @@ def draw_controls(shown: Trace, place: HeadChoice) -> None:
                      help=term(name))  # fmt: skip
 
 
-def draw_way_back(place: HeadChoice) -> None:
-    """Draw the link to this head among all others."""
-    st.page_link(
-        "pages/attention_page.py", label="Among all heads", icon=":material/grid_view:",
-        help="This head's map on the Attention page.",
-        query_params=url_state.query({
-            KIND: place.kind, LAYER: place.layer + 1, HEAD: place.head + 1,
-            AttentionSettings.map: "cell",
-        }),
-    )  # fmt: skip
-
-
 def opening(view: View, trace: Trace) -> Plan:
     """Compute the page's first stages in the same job as the trace."""
     yield stages_at(place_now(view, trace))
@@ -90,7 +78,14 @@ def body(view: View) -> None:
             f":small[{word_start(shown.src_tokens or shown.tgt_tokens)}]",
             width="content",
         )
-        draw_way_back(place)
+        st.page_link(
+            "pages/attention_page.py", label="Among all heads", icon=":material/grid_view:",
+            help="This head's map on the Attention page.",
+            query_params=url_state.query({
+                KIND: place.kind, LAYER: place.layer + 1, HEAD: place.head + 1,
+                AttentionSettings.map: "cell",
+            }),
+        )  # fmt: skip
         offer_switch(view, shown, place.kind, place.layer, place.head)
     draw_stages(Side(view, shown), place, chosen, keep_chosen)
     url_state.write_url()

@@ -51,22 +51,18 @@ def show(
     if html is not None:
         if port is not None:
             raise InputError(f"--port {port} is for the app, which --html does not start")
-        _write_page(file, html, open_it=open_)
+        # Only a page whose file could be read comes into being; it says what is wrong by itself.
+        command = [sys.executable, "-m", "headlight", str(file), str(html)]
+        done = subprocess.run(command, env=_environment(), check=False)
+        if done.returncode:
+            raise SystemExit(done.returncode)
+        if open_:
+            webbrowser.open(html.resolve().as_uri())
         return
     load_arrays(file)  # says what is wrong before anything is started
     if not (ROOT / "app.py").is_file():
         raise InputError("the app is not installed here; --html OUT.html writes a page instead")
     _run_app(file, port or _free_port(), open_it=open_)
-
-
-def _write_page(path: Path, out: Path, *, open_it: bool) -> None:
-    # Only a page whose file could be read comes into being; it says what is wrong by itself.
-    command = [sys.executable, "-m", "headlight", str(path), str(out)]
-    done = subprocess.run(command, env=_environment(), check=False)
-    if done.returncode:
-        raise SystemExit(done.returncode)
-    if open_it:
-        webbrowser.open(out.resolve().as_uri())
 
 
 def _run_app(path: Path, port: int, *, open_it: bool) -> None:

@@ -193,7 +193,12 @@ def _edit_heads(
         elif edit.verb == "mean":
             is_held[heads] = True
     if swapped.any():
-        _exchange(block.w_q, block.w_k, swapped.repeat_interleave(block.d_k))
+        rows = swapped.repeat_interleave(block.d_k)
+        pairs = [("weight", rows[:, None])] + [("bias", rows)] * (block.w_q.bias is not None)
+        for name, where in pairs:
+            a, b = getattr(block.w_q, name).detach(), getattr(block.w_k, name).detach()
+            setattr(block.w_q, name, nn.Parameter(torch.where(where, b, a), requires_grad=False))
+            setattr(block.w_k, name, nn.Parameter(torch.where(where, a, b), requires_grad=False))
     wide[uniform] = 0
     _scale(block.w_q, wide.repeat_interleave(block.d_k))
     _scale(block.w_v, factors.repeat_interleave(block.d_v))
@@ -282,12 +287,3 @@ def _scale(linear: nn.Linear, rows: Tensor) -> None:
     linear.weight = nn.Parameter(linear.weight.detach() * rows[:, None], requires_grad=False)
     if linear.bias is not None:
         linear.bias = nn.Parameter(linear.bias.detach() * rows, requires_grad=False)
-
-
-def _exchange(one: nn.Linear, other: nn.Linear, rows: Tensor) -> None:
-    """Exchange rows (bool [rows]) of two projections."""
-    pairs = [("weight", rows[:, None])] + [("bias", rows)] * (one.bias is not None)
-    for name, where in pairs:
-        a, b = getattr(one, name).detach(), getattr(other, name).detach()
-        setattr(one, name, nn.Parameter(torch.where(where, b, a), requires_grad=False))
-        setattr(other, name, nn.Parameter(torch.where(where, a, b), requires_grad=False))

@@ -46,16 +46,13 @@ def time_maps(
         product(range(rounds + 1), range(len(lengths)), (0, 1))
     ):
         report(done, (rounds + 1) * len(lengths) * 2)
-        seconds = _once(model, texts[index], maps=not bare)
+        text, maps = texts[index], not bare
+        begun = time.perf_counter()
+        with torch.inference_mode():
+            encoded = model.encode(text, need_weights=maps)
+            decoded = model.decode(text, encoded, need_weights=maps)
+            float(decoded.hidden.sum())  # waits for a GPU
+        seconds = time.perf_counter() - begun
         if turn:  # the first turn warms up
             found[bare, index, turn - 1] = seconds
     return found[0], found[1]
-
-
-def _once(model: Transformer, text: torch.Tensor, *, maps: bool) -> float:
-    begun = time.perf_counter()
-    with torch.inference_mode():
-        encoded = model.encode(text, need_weights=maps)
-        decoded = model.decode(text, encoded, need_weights=maps)
-        float(decoded.hidden.sum())  # waits for a GPU
-    return time.perf_counter() - begun

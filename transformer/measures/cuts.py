@@ -120,7 +120,8 @@ def merged(
         rng: needed with dropout.
     """
     pieces: list[str] = []
-    for word in _words(text):
+    starts = [i for i, character in enumerate(text) if i == 0 or character == _START]
+    for word in (text[i:k] for i, k in pairwise([*starts, len(text)])):
         if dropout and rng is not None and len(word) <= _LONGEST_WORD:
             pieces += _merge_word(word, ranks, dropout, rng)
         else:
@@ -136,11 +137,6 @@ def changes(before: str, after: str) -> tuple[Replacement, ...]:
         for what, i, k, j, m in matcher.get_opcodes()
         if what != "equal"
     )
-
-
-def _words(text: str) -> list[str]:
-    starts = [i for i, character in enumerate(text) if i == 0 or character == _START]
-    return [text[i:k] for i, k in pairwise([*starts, len(text)])]
 
 
 def _merge_word(

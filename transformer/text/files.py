@@ -37,7 +37,9 @@ def read_tokenizer(
     def side(names: Sequence[str], size: int, target: Numbered | None = None) -> Numbered:
         model, table, rules = names
         with blaming(table):
-            pieces = _table(read(table))
+            pieces = _json(read(table))
+            if not isinstance(pieces, list) or not all(isinstance(each, str) for each in pieces):
+                raise TokenizerError("expected a JSON list of pieces")
             if len(pieces) != size:  # checked before parsing, which takes memory and time
                 raise TokenizerError(f"{len(pieces):,} pieces, but the config asks for {size:,}")
         preparation, marks = Preparation(), Marks()
@@ -71,13 +73,6 @@ def blaming(name: str) -> Iterator[None]:
         yield
     except TokenizerError as error:
         raise TokenizerError(f"{name}: {error}") from None
-
-
-def _table(data: bytes) -> list[str]:
-    pieces = _json(data)
-    if not isinstance(pieces, list) or not all(isinstance(each, str) for each in pieces):
-        raise TokenizerError("expected a JSON list of pieces")
-    return pieces
 
 
 def _rules(data: bytes) -> dict[str, Any]:

@@ -93,7 +93,10 @@ def grown(
         rows = axes[leaf][0]
         value = tensor.float()[rows.index]
         if kind == "weight" and leaf != "norm":
-            value = _read(value, axes[leaf][1], draw)
+            columns = axes[leaf][1]
+            value = value / columns.copies
+            noise = NOISE * value.std() * torch.randn(value.shape, generator=draw)
+            value = value[:, columns.index] + noise[:, columns.index] * columns.sign
         if leaf == "w_q":  # scores are sums over twice the coordinates, divided by sqrt(d_k)
             unequal = NOISE * torch.randn(old.d_model, generator=draw)[rows.index] * rows.sign
             value = value * (1 + unequal)[:, None] / math.sqrt(rows.copies)
@@ -115,13 +118,6 @@ def _check(old: ModelConfig, new: ModelConfig) -> None:
         before, after = getattr(old, name), getattr(new, name)
         if after not in (before, 2 * before):
             raise ConfigError(f"{name}={after} is neither {before} nor its double")
-
-
-def _read(value: Tensor, columns: Axis, draw: torch.Generator) -> Tensor:
-    """Copy the columns of a matrix, dividing each old one among its copies."""
-    value = value / columns.copies
-    noise = NOISE * value.std() * torch.randn(value.shape, generator=draw)
-    return value[:, columns.index] + noise[:, columns.index] * columns.sign
 
 
 def _respelled(vectors: Tensor, old: Tokenizer, new: Tokenizer) -> Tensor:

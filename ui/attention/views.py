@@ -211,7 +211,14 @@ def draw_lines(
 def draw_matrix(view: View, choice: AttentionChoice, maps: Maps) -> None:
     """Draw one map with its values, and each head's weight on the selected tokens."""
     shown = shown_map(maps, choice)
-    _draw_cell_boxes(choice, maps)
+    boxes = st.columns([1, 1, 2], vertical_alignment="bottom")
+    over = "Mean" if choice.how == "mean" else "Maximum"
+    layer_and_head(
+        "matrix", choice.kind, maps.weights.shape[0], maps.weights.shape[1], boxes[:2], over,
+        lambda: url_state.put(AttentionSettings.map, "cell"), label_visibility="visible",
+    )  # fmt: skip
+    if choice.chosen:
+        boxes[2].caption("This is the chosen heads combined. Pick a layer or head to see it alone.")
     longest = max(len(maps.queries), len(maps.keys))
     wide = longest > 24
     matrix, sums = (st, st) if wide else st.columns([0.56, 0.44], gap="large")
@@ -266,17 +273,6 @@ def draw_aggregate(choice: AttentionChoice, maps: Maps) -> None:
         chosen="heads" if choice.chosen else "cell", label_visibility="visible",
         disabled=not choice.heads,
     )  # fmt: skip
-
-
-def _draw_cell_boxes(choice: AttentionChoice, maps: Maps) -> None:
-    boxes = st.columns([1, 1, 2], vertical_alignment="bottom")
-    over = "Mean" if choice.how == "mean" else "Maximum"
-    layer_and_head(
-        "matrix", choice.kind, maps.weights.shape[0], maps.weights.shape[1], boxes[:2], over,
-        lambda: url_state.put(AttentionSettings.map, "cell"), label_visibility="visible",
-    )  # fmt: skip
-    if choice.chosen:
-        boxes[2].caption("This is the chosen heads combined. Pick a layer or head to see it alone.")
 
 
 def _draw_sums(choice: AttentionChoice, maps: Maps) -> None:

@@ -368,7 +368,13 @@ def _draw_times(view: View, config: ModelConfig) -> None:
             help="Takes a few seconds; other work on this machine slows it down.",
         ) and not st.session_state.pop(_ASKED, False):  # fmt: skip
             return
-        found = _timed(view, config, key)
+        model = get_translator(view).model
+        st.session_state[_ASKED] = True  # so that a rerun for another reason goes on with it
+        found = made_in_turn(
+            key, lambda report: time_maps(model, _reached(config), report=report),
+            "Timing: pass {step} of {most}", "Time this model",
+        )  # fmt: skip
+        st.session_state.pop(_ASKED, None)
     recorded, fused = (np.median(each, axis=1) * 1e3 for each in found)
     lengths = _reached(config)
     lines, theme = {"maps recorded": recorded, "fused": fused}, current_theme()
@@ -379,17 +385,6 @@ def _draw_times(view: View, config: ModelConfig) -> None:
     )
     draw_chart(chart, said.replace("*", ""), place)
     place.caption(f"{said} Medians of three rounds on this server.")
-
-
-def _timed(view: View, config: ModelConfig, key: tuple[str, ...]) -> tuple[Reals, Reals]:
-    model = get_translator(view).model
-    st.session_state[_ASKED] = True  # so that a rerun for another reason goes on with it
-    made = made_in_turn(
-        key, lambda report: time_maps(model, _reached(config), report=report),
-        "Timing: pass {step} of {most}", "Time this model",
-    )  # fmt: skip
-    st.session_state.pop(_ASKED, None)
-    return made
 
 
 def _reached(config: ModelConfig) -> tuple[int, ...]:

@@ -22,7 +22,6 @@ from ui.core import url_state
 from ui.core.examples import Examples, by_title, examples_for
 from ui.core.glossary import term
 from ui.core.languages import NO_TAG, Languages, label_of, nearest_code, typed_tag
-from ui.core.url_state import Param
 from ui.core.view import (
     CHECKPOINT,
     DEVICE,
@@ -284,7 +283,15 @@ def _draw_languages(found: Languages, sentence: str) -> None:
         if not codes:
             continue
         options = [*([NO_TAG] if found.tagged else []), *codes]
-        _resolve_language(param, options, default)
+        asked = url_state.get(param)
+        near = nearest_code(options, asked)
+        if asked not in ("", NO_TAG) and not near:
+            known = f"this is {plain(label_of(default))}."
+            st.toast(
+                f"The language {code(asked)} is not one of this model's; {known}",
+                icon=":material/translate:",
+            )
+        url_state.put(param, near or default)
         url_state.show(param)
         st.selectbox(
             label, options, help=about, disabled=bool(typed),
@@ -293,18 +300,6 @@ def _draw_languages(found: Languages, sentence: str) -> None:
         )  # fmt: skip
         if typed:
             st.caption(f"Set by the sentence's own tag: {code(typed)}.")
-
-
-def _resolve_language(param: Param[str], codes: Sequence[str], default: str) -> None:
-    asked = url_state.get(param)
-    near = nearest_code(codes, asked)
-    if asked not in ("", NO_TAG) and not near:
-        known = f"this is {plain(label_of(default))}."
-        st.toast(
-            f"The language {code(asked)} is not one of this model's; {known}",
-            icon=":material/translate:",
-        )
-    url_state.put(param, near or default)
 
 
 def _take_language() -> None:

@@ -15,7 +15,6 @@ import streamlit as st
 from figures.labels import code, probability
 from transformer.catalogue import Entry
 from transformer.checkpoint.reference import at, split_name
-from transformer.checkpoint.snapshots import History
 from transformer.trace.records import Trace
 from ui.core import url_state
 from ui.core.examples import languages_of_training
@@ -114,8 +113,14 @@ def others_in_time(entry: Entry) -> tuple[str, ...]:
 
 def _about(entry: Entry, now: int) -> str:
     """Return lines on the moment: its updates, how well it predicts, and the finished model."""
-    here = next(each for each in entry.history.snapshots if each.updates == now)
-    text = _moment_in_words(entry.history, now)
+    history = entry.history
+    here = next(each for each in history.snapshots if each.updates == now)
+    when = "Before the first" if now == 0 else f"After {now:,}"
+    text = f"{when} of {history.snapshots[-1].updates:,} updates"
+    if history.began is not None:
+        start = f"the weights of {code(history.began)}" if history.began else "random weights"
+        text += f": {start}" if now == 0 else f", from {start}"
+    text += "."
     if math.isfinite(here.val_nll):
         asked = "hidden token" if entry.stack and entry.stack.task == "fill" else "next token"
         text += (
@@ -123,15 +128,6 @@ def _about(entry: Entry, now: int) -> str:
             f"{probability(-here.val_nll)} (geometric mean; loss {here.val_nll:.2f} nats)."
         )
     return linked(f"{text}  \n{finished_in_words(entry)}", "nats")
-
-
-def _moment_in_words(history: History, now: int) -> str:
-    when = "Before the first" if now == 0 else f"After {now:,}"
-    text = f"{when} of {history.snapshots[-1].updates:,} updates"
-    if history.began is not None:
-        start = f"the weights of {code(history.began)}" if history.began else "random weights"
-        text += f": {start}" if now == 0 else f", from {start}"
-    return f"{text}."
 
 
 def finished_in_words(entry: Entry) -> str:

@@ -52,7 +52,13 @@ def draw_import(use: Callable[[str], None]) -> None:
     if why is not None:
         st.info(plain(why), icon=":material/lock:")
         if wants_token():
-            _draw_token()
+
+            def take() -> None:
+                typed = st.session_state.pop(_TOKEN_BOX, "")
+                if typed and not admit(typed):
+                    st.toast("That is not this server's token.", icon=":material/error:")
+
+            st.text_input("Token", type="password", max_chars=200, key=_TOKEN_BOX, on_change=take)
         if not is_public():  # a stranger has no command line there
             st.caption("You can still import on the server's command line:")
             command = "python -m transformer import marian DIR --out checkpoints/NAME"
@@ -67,17 +73,6 @@ def draw_import(use: Callable[[str], None]) -> None:
         _draw_plan(plan)
     else:
         st.caption(f"A {plain(kind.title)} model holds {plain(kind.holds)}.")
-
-
-def _draw_token() -> None:
-    """Draw the box for the token that the server printed."""
-
-    def take() -> None:
-        typed = st.session_state.pop(_TOKEN_BOX, "")
-        if typed and not admit(typed):
-            st.toast("That is not this server's token.", icon=":material/error:")
-
-    st.text_input("Token", type="password", max_chars=200, key=_TOKEN_BOX, on_change=take)
 
 
 def _draw_choices() -> tuple[Format, Plan | None]:

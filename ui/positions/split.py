@@ -96,10 +96,15 @@ def _maps(view: View) -> None:
         f"Within a row the parts vary by: {varied} (root mean square; the softmax ignores what is "
         f"constant in a row). This shows whether the head works by content or by position.{bias}"
     )
+    total = np.sum(list(split.parts.values()), axis=0, dtype=np.float64)
+    masked = np.where(split.mask, total, -np.inf)
+    powers = np.exp(masked - masked.max(axis=1, keepdims=True))
+    weights = powers / powers.sum(axis=1, keepdims=True)
+    map_difference = float(np.abs(weights - trace.attention(split.kind)[0, split.head]).max())
     st.markdown(
         f"The parts add up to the model's own logits within **{split.residual:.1e}** (logits reach "
         f"{np.abs(split.logits).max():.1f}; a float32 has seven digits), and the softmax of their "
-        f"sum is the recorded attention map within **{_map_difference(split, trace):.1e}**."
+        f"sum is the recorded attention map within **{map_difference:.1e}**."
     )
     note = stored_note(get_translator(view).model)
     if note:
@@ -127,12 +132,3 @@ def _split(kind: AttentionKind, head: int) -> Computation[LogitSplit]:
         "split", (kind, head),
         lambda model, trace: split_logits(model.model, trace, kind, head),
     )  # fmt: skip
-
-
-def _map_difference(split: LogitSplit, trace: Trace) -> float:
-    """Return the largest difference of the softmax of the parts' sum from the recorded map."""
-    total = np.sum(list(split.parts.values()), axis=0, dtype=np.float64)
-    masked = np.where(split.mask, total, -np.inf)
-    powers = np.exp(masked - masked.max(axis=1, keepdims=True))
-    weights = powers / powers.sum(axis=1, keepdims=True)
-    return float(np.abs(weights - trace.attention(split.kind)[0, split.head]).max())

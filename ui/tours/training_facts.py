@@ -121,13 +121,19 @@ def facts_of(config: ModelConfig, metrics: Mapping[str, Any]) -> TrainingFacts:
     settings["batch_tokens"] = max(settings["batch_tokens"], 1)
     nll, earlier = _number(training.get("val_nll"), math.nan), metrics.get("earlier_parts")
     earlier = earlier[-12:] if isinstance(earlier, list) else []
+    scores = {
+        int(_number(row.get("averaged_epochs"))): _number(row.get("val_bleu"))
+        for row in rows
+        if row.get("beam_size") == 1 and not row.get("mixed_share")
+    }
+    averages = tuple(sorted((n, bleu) for n, bleu in scores.items() if n > 0 and bleu > 0))
     return TrainingFacts(
         own=True,
         continued=bool(said.get("init")),
         recipe=TrainingRecipe(**settings),
         dropout=_number(_part(recipe, "model").get("dropout"), most=0.9),
         parts=(*(_read_part(each) for each in earlier if isinstance(each, Mapping)), last),
-        averages=_averages(rows),
+        averages=averages,
         updates=last.updates,
         epochs=int(_number(training.get("epochs"))),
         target_tokens=last.target_tokens,
@@ -151,16 +157,6 @@ def _read_part(said: Mapping[str, Any]) -> Part:
         _number(said.get("hours")),
         str(said.get("hardware") or "")[:80],
     )
-
-
-def _averages(rows: Sequence[Mapping[str, Any]]) -> tuple[tuple[int, float], ...]:
-    """Return greedy BLEU by the number of epochs averaged."""
-    scores = {
-        int(_number(row.get("averaged_epochs"))): _number(row.get("val_bleu"))
-        for row in rows
-        if row.get("beam_size") == 1 and not row.get("mixed_share")
-    }
-    return tuple(sorted((n, bleu) for n, bleu in scores.items() if n > 0 and bleu > 0))
 
 
 def _tried(

@@ -257,18 +257,6 @@ def draw_form() -> None:
         _draw_turn(settings)
     else:
         _draw_start(settings)
-    _draw_examples()
-    ended = find(st.session_state.get(_LAST, ""))
-    if ended is not None and ended.phase == "done":
-        url_state.show(KIND)
-        lines = _lines(ended)
-        st.subheader(f"Your last run: {TASKS[ended.settings[0].task].title}")
-        _draw_curves(lines)
-        _draw_maps(ended, list(lines))
-
-
-def _draw_examples() -> None:
-    """Draw texts of the task beside their answers, and what to look for in the maps."""
     task = TASKS[url_state.get(ToyChoice.task)]
     rng = random.Random(url_state.get(ToyChoice.seed))
     sources = [task.probe, *(task.source(rng) for _ in range(_EXAMPLES - 1))]
@@ -278,6 +266,13 @@ def _draw_examples() -> None:
         + "\n\nThe first is held out of training; the run draws its attention maps after every few "
         f"updates. **What to look for:** {task.look}"
     )
+    ended = find(st.session_state.get(_LAST, ""))
+    if ended is not None and ended.phase == "done":
+        url_state.show(KIND)
+        lines = _lines(ended)
+        st.subheader(f"Your last run: {TASKS[ended.settings[0].task].title}")
+        _draw_curves(lines)
+        _draw_maps(ended, list(lines))
 
 
 def _draw_settings() -> None:

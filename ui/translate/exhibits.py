@@ -74,10 +74,15 @@ def decoding(
     # A position cannot look at later ones: NaN marks "no weight", which is not a weight of 0.
     future = np.array(firsts)[None, :] > np.arange(n_steps)[:, None]
     rows, queries = query_labels(trace, "cross"), f"query: {READS_PREDICTS}"
+    how = "in one teacher-forced pass" if trace.forced else "as recorded while decoding"
+    units = " Columns are words: the weights of their pieces added up." if words else ""
+    given = ""
+    if trace.n_forced and not trace.forced:
+        given = f" The first {trace.n_forced} tokens were given."
     return Exhibit(
         name=stem(place, words=words),
         title="Where the decoder looks, step by step",
-        caption=_caption(trace, words=words),
+        caption=f"Attention {how}; rows are queries, columns are keys.{units}{given}",
         parts=(
             Panel(
                 "Cross-attention onto the source", cross, rows, sources, queries, "key: source",
@@ -145,12 +150,3 @@ def _facts(trace: Trace, layer: int | None, head: int | None, kind: str) -> dict
     part = f" of {named.lower()}" if named and (layer, head) != (None, None) else ""
     facts = facts_of(trace, cell_name((layer, head)) + part)
     return {"Translation": f"“{trace.text}”", **facts} if trace.text else facts
-
-
-def _caption(trace: Trace, *, words: bool) -> str:
-    how = "in one teacher-forced pass" if trace.forced else "as recorded while decoding"
-    units = " Columns are words: the weights of their pieces added up." if words else ""
-    given = ""
-    if trace.n_forced and not trace.forced:
-        given = f" The first {trace.n_forced} tokens were given."
-    return f"Attention {how}; rows are queries, columns are keys.{units}{given}"

@@ -99,7 +99,11 @@ def _load(ref: ModelRef, device: str, report: Report) -> Tracer:
             report(0, 1)
             _make_room(describe(ref))
             loaded = open_unchanged(ref, device, stored)
-            _freeze_garbage()
+            # A collection takes 74 ms with PyTorch, and Streamlit runs one after every answer.
+            if not _frozen.is_set():
+                _frozen.set()
+                gc.collect()
+                gc.freeze()
             return loaded
 
     return MODELS.once((ref, device), make, lambda: report(0, 0))
@@ -173,14 +177,3 @@ MODELS = Lru(shares().server, model_bytes)
 
 
 _frozen = threading.Event()
-
-
-def _freeze_garbage() -> None:
-    """Exempt all current objects from garbage collection, once.
-
-    With PyTorch loaded, a collection takes 74 ms, and Streamlit runs one after every answer.
-    """
-    if not _frozen.is_set():
-        _frozen.set()
-        gc.collect()
-        gc.freeze()
