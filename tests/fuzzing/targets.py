@@ -20,16 +20,14 @@ from tests.tiny_models import SENTENCES, random_model
 from tests.transformer.damage import torch_file
 from tests.transformer.huggingface import models as huggingface
 from tests.transformer.importers import foreign
-from transformer.arrays.trace_file import describe_arrays, load_arrays, save_arrays
 from transformer.catalogue import inspect_entry
 from transformer.checkpoint.folder import load_checkpoint, save_checkpoint
 from transformer.checkpoint.snapshots import FILE as SNAPSHOTS
 from transformer.checkpoint.snapshots import pack, read_history
-from transformer.checkpoint.weights import describe_weights, layout_of, read_tensors
+from transformer.checkpoint.weights import layout_of
 from transformer.config import ModelConfig
 from transformer.errors import CheckpointError
 from transformer.evaluation.summary import summary_table
-from transformer.files.npz import describe_npz, read_npz
 from transformer.importers.fairseq import read_dictionary
 from transformer.importers.registry import FORMATS
 from transformer.search.decoding import default_decoding
@@ -166,13 +164,8 @@ class Bench(dict[str, Target]):
             return Target(name, tuple(each.encode() for each in texts), read)
         if name in _FILES:
             read_file, *contents = _FILES[name]
-        elif name == "weights.safetensors":
-            read_file, contents = _tensors, [(self.ours / "model.safetensors").read_bytes()]
-        elif name == "sentence":
+        else:
             return Target(name, (SENTENCES[0].encode(), b"a"), self._sentence)
-        else:  # a recorded sentence, as a file of arrays
-            file = save_arrays(self.translator.trace("A dog runs.", beam_size=2), self.folder / "x")
-            read_file, contents = _ARRAYS[name], [file.read_bytes()]
         place = self.folder / "alone" / name
         place.mkdir(parents=True)
         return Target(name, tuple(contents), _written(place / name, read_file, place / name))
@@ -252,20 +245,6 @@ def _history(folder: Path) -> None:
         load_checkpoint(f"{folder}@{each.updates}")
 
 
-def _tensors(path: Path) -> None:
-    for _ in read_tensors(path, describe_weights(path)):
-        pass
-
-
-def _npz(path: Path) -> None:
-    read_npz(path, list(describe_npz(path, ["encoder_self", "cross", "log_probs", "src_tokens"])))
-
-
-def _arrays(path: Path) -> None:
-    describe_arrays(path)
-    load_arrays(path)
-
-
 _TREE = "(S (NP (DT A) (NN dog)) (VP (VBD ran) (PP (IN off))) (. .))\n"
 _PAIRS = "\n".join(f"{one}\t{two}" for one, two in pairwise(SENTENCES))
 
@@ -282,7 +261,6 @@ _FOREIGN: dict[str, tuple[Callable[..., object], str]] = {
     "fairseq": (foreign.fairseq, "post-norm, all shared"),
     "marian": (huggingface.make_folder, "separate vocabularies"),
 }
-_ARRAYS = {"weights.npz": _npz, "trace.npz": _arrays}
 
 #: Readers of text, and texts.
 _TEXTS: dict[str, tuple[Any, ...]] = {
@@ -310,6 +288,4 @@ _FILES: dict[str, tuple[Any, ...]] = {
 }  # fmt: skip
 
 #: Every target.
-NAMES = (
-    *_TEXTS, *_FILES, *_OURS, *_FOREIGN, *_ARRAYS, "sentence", "weights.safetensors",
-)  # fmt: skip
+NAMES = (*_TEXTS, *_FILES, *_OURS, *_FOREIGN, "sentence")

@@ -179,19 +179,6 @@ def test_no_pattern_accepts_forms_that_do_not_agree(code: str, other: str) -> No
     assert not faults(sentences, starts, code)
 
 
-@pytest.mark.parametrize(("code", "pattern"), [
-    ("de", "Wir tragen [die gleiche|die gleichen] [Kleidung|Kleider]."),
-    ("de", "Hast [du] [deinen|Ihren] Bruder gesehen?"),
-    ("fr", "Les [billets|places] sont trop [chers|chères]."),
-    ("fr", "Ça va [le|les] [dimanche|dimanches] ?"),
-    ("fr", "[S'il te plaît|S'il vous plaît], [ferme|fermez] la porte."),
-    ("fr", "[Nous allons|On va] [nous|se] baigner."),
-    ("en", "The [break|holidays] [begin|begins]."),
-])  # fmt: skip
-def test_such_a_product_is_found(code: str, pattern: str) -> None:
-    assert faults([typed.TypedSentence("it", "It.", typed.variants(pattern))], ["It."], code)
-
-
 @pytest.mark.parametrize(("src", "tgt"), [("en", "nl"), ("xx", "de"), ("de", "de"), ("", "")])
 def test_a_language_that_the_list_lacks_is_named(src: str, tgt: str) -> None:
     with pytest.raises(DataError, match=f"they cannot test {src or '.'} to {tgt or '.'}"):

@@ -118,11 +118,6 @@ def byt5_tokenizer(_: Path) -> Any:
     return transformers.ByT5Tokenizer(extra_ids=3)
 
 
-def pegasus_tokenizer(_: Path) -> Any:
-    pieces = unigram(["<pad>", "</s>", "<mask_1>", "<mask_2>", "<unk>"])
-    return transformers.PegasusTokenizer(vocab=pieces, offset=4)
-
-
 def merges_of(texts: Sequence[str], count: int) -> list[tuple[str, str]]:
     """The most frequent merges of older BPE, which marks ends of words by `</w>`."""
     found = learned(
@@ -158,15 +153,6 @@ def fsmt_tokenizer(folder: Path) -> Any:
 
 
 FSMT_FILES = ("vocab-src.json", "vocab-tgt.json", "merges.txt")
-
-
-def xlm_tokenizer(folder: Path) -> Any:
-    special = ["<s>", "</s>", "<pad>", "<unk>", *(f"<special{at}>" for at in range(10))]
-    (folder / "vocab.json").write_text(json.dumps(numbered_pieces(SENTENCES, special)))
-    write_merges(folder / "merges.txt")
-    return transformers.XLMTokenizer(
-        folder / "vocab.json", folder / "merges.txt", do_lowercase_and_remove_accent=False
-    )
 
 
 def ctrl_tokenizer(folder: Path) -> Any:
@@ -218,21 +204,12 @@ FAMILIES: dict[str, tuple[Callable[[Path], Any], str, dict[str, Any], int]] = {
         "d_model": 16, "d_kv": 6, "d_ff": 12, "num_layers": 3, "num_decoder_layers": 1,
         "num_heads": 2, "decoder_start_token_id": 0, "pad_token_id": 0, "eos_token_id": 1,
         "tie_word_embeddings": False}, 2),
-    "pegasus": (pegasus_tokenizer, "PegasusForConditionalGeneration", {
-        "d_model": 18, "encoder_layers": 2, "decoder_layers": 1, "encoder_attention_heads": 2,
-        "decoder_attention_heads": 3, "max_position_embeddings": 64, "encoder_ffn_dim": 20,
-        "decoder_ffn_dim": 22, "pad_token_id": 0, "eos_token_id": 1,
-        "decoder_start_token_id": 0, "scale_embedding": False}, 0),
     "ctrl": (ctrl_tokenizer, "CTRLLMHeadModel", {
         "n_positions": 60, "n_embd": 20, "dff": 24, "n_layer": 2, "n_head": 2}, 0),
     "roberta": (roberta_tokenizer, "RobertaForMaskedLM", {
         "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 1,
         "intermediate_size": 24, "max_position_embeddings": 60, "pad_token_id": 1,
         "bos_token_id": 0, "eos_token_id": 2, "type_vocab_size": 1}, 0),
-    "xlm": (xlm_tokenizer, "XLMWithLMHeadModel", {
-        "emb_dim": 20, "n_layers": 2, "n_heads": 2, "max_position_embeddings": 60,
-        "n_langs": 1, "use_lang_emb": False, "pad_index": 2, "bos_index": 0, "eos_index": 1,
-        "unk_index": 3}, 0),
     "gpt2": (gpt2_tokenizer, "GPT2LMHeadModel", {
         "n_embd": 21, "n_layer": 3, "n_head": 3, "n_positions": 48, "bos_token_id": 0,
         "eos_token_id": 0}, 0),
@@ -250,7 +227,7 @@ FAMILIES: dict[str, tuple[Callable[[Path], Any], str, dict[str, Any], int]] = {
 ADDED, ADDING = ["covid19", "New York"], ("bart", "bert", "fsmt")
 #: The types that others are stored in, and the size of a file's shards.
 DTYPES = {"mbart": torch.float16, "nllb": torch.bfloat16, "roberta": torch.float16}
-SHARDS = {"llama": "12KB", "pegasus": "12KB"}
+SHARDS = {"llama": "12KB"}
 
 
 def make(name: str, folder: Path) -> Made:
@@ -385,7 +362,7 @@ def marian(folder: Path) -> Made:
 EVERY: dict[str, Callable[[Path], Made]] = {
     **{name: partial(make, name) for name in FAMILIES}, "marian": marian,
 }  # fmt: skip
-DECODERS, ENCODERS = ("gpt2", "llama", "ctrl"), ("bert", "roberta", "xlm")
+DECODERS, ENCODERS = ("gpt2", "llama", "ctrl"), ("bert", "roberta")
 ENCODER_DECODERS = tuple(name for name in EVERY if name not in (*DECODERS, *ENCODERS))
 
 

@@ -316,7 +316,7 @@ def test_a_line_is_the_mean_since_the_line_before(
 
 @pytest.mark.parametrize("name", ["fsync", "replace"])
 def test_killed_within_saves(usual: Path, data: Path, tmp_path: Path, name: str) -> None:
-    """Before, within and after saves of every kind; `make soak` kills processes at these places."""
+    """Before, within and after saves of every kind."""
     path = recipe(data)
     for call in (1, 3, 8):
         run_killed(path, tmp_path / "cut", os, name, call)
