@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from hypothesis import strategies as st
 
-from figures.labels import plain, show_token
 from tests.tiny_models import SENTENCES, random_model
 from tests.transformer.damage import torch_file
 from tests.transformer.huggingface import models as huggingface
@@ -162,10 +161,7 @@ class Bench(dict[str, Target]):
         if name in _TEXTS:
             read, *texts = _TEXTS[name]
             return Target(name, tuple(each.encode() for each in texts), read)
-        if name in _FILES:
-            read_file, *contents = _FILES[name]
-        else:
-            return Target(name, (SENTENCES[0].encode(), b"a"), self._sentence)
+        read_file, *contents = _FILES[name]
         place = self.folder / "alone" / name
         place.mkdir(parents=True)
         return Target(name, tuple(contents), _written(place / name, read_file, place / name))
@@ -200,14 +196,6 @@ class Bench(dict[str, Target]):
 
         examples = (bytes([at]) + (good / each).read_bytes() for at, each in enumerate(names))
         return Target(name, tuple(examples), read)
-
-    def _sentence(self, data: bytes) -> None:
-        """Text as a visitor types it, from its tokens to a page's labels."""
-        said = data.decode(errors="replace")
-        plain(said)
-        trace = self.translator.trace(said, target=said[:20])
-        for token in (*trace.src_tokens, *trace.tgt_tokens):
-            show_token(token)
 
 
 def _written(path: Path, read: Callable[[Path], object], given: Path) -> Callable[[bytes], object]:
@@ -288,4 +276,4 @@ _FILES: dict[str, tuple[Any, ...]] = {
 }  # fmt: skip
 
 #: Every target.
-NAMES = (*_TEXTS, *_FILES, *_OURS, *_FOREIGN, "sentence")
+NAMES = (*_TEXTS, *_FILES, *_OURS, *_FOREIGN)
