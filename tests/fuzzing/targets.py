@@ -27,17 +27,13 @@ from transformer.checkpoint.weights import layout_of
 from transformer.config import ModelConfig
 from transformer.errors import CheckpointError
 from transformer.evaluation.summary import summary_table
-from transformer.importers.fairseq import read_dictionary
 from transformer.importers.registry import FORMATS
 from transformer.search.decoding import default_decoding
-from transformer.text.rules import Merges, read_codes
 from transformer.text.tokenizer import train_tokenizer
 from transformer.training.corpus import read_treebank
 from transformer.training.data import read_csv, read_lines, read_tsv
-from transformer.training.recipe import Recipe
 from transformer.training.watching import read_run
 from transformer.translator import Translator
-from transformer.trees.tree import read_tree, simplified
 
 #: Numbers at which lengths and counts go wrong, and marks of the formats that are read.
 _TELLING = (
@@ -158,9 +154,6 @@ class Bench(dict[str, Target]):
             return self._in_folder(name, _OURS[name])
         if name in _FOREIGN:
             return self._importing(name, *_FOREIGN[name])
-        if name in _TEXTS:
-            read, *texts = _TEXTS[name]
-            return Target(name, tuple(each.encode() for each in texts), read)
         read_file, *contents = _FILES[name]
         place = self.folder / "alone" / name
         place.mkdir(parents=True)
@@ -211,15 +204,6 @@ def _whole(folder: Path) -> None:
         loaded.tokenizer.decode(ids)
 
 
-def _merges(data: bytes) -> None:
-    pairs, _ = read_codes(data)
-    Merges(pairs).cut("running")
-
-
-def _tree(data: bytes) -> None:
-    str(simplified(read_tree(data.decode(errors="replace"))))
-
-
 def _figures(folder: Path) -> None:
     entry = inspect_entry(folder)
     default_decoding(entry.metrics)
@@ -250,24 +234,13 @@ _FOREIGN: dict[str, tuple[Callable[..., object], str]] = {
     "marian": (huggingface.make_folder, "separate vocabularies"),
 }
 
-#: Readers of text, and texts.
-_TEXTS: dict[str, tuple[Any, ...]] = {
-    "merges": (_merges, "#version: 0.2\nr u\nru n\nn i\nrun n</w>\ng </w>\n", "r u 90\nru n 80\n"),
-    "tree": (_tree, _TREE, "(TOP (NN x))"),
-}
-
 #: Readers of single files, and their contents.
 _FILES: dict[str, tuple[Any, ...]] = {
     "pairs.tsv": (read_tsv, _PAIRS.encode()),
     "pairs.csv": (lambda path: read_csv(path, "en", "de"),
                   b"en,de\n" + _PAIRS.replace("\t", ",").encode()),
     "lines.gz": (read_lines, gzip.compress(_PAIRS.encode(), mtime=0)),
-    "trees.ptb": (read_treebank, _TREE.encode() * 3),
-    "recipe.toml": (
-        lambda path: Recipe.load(str(path)),
-        b'[model]\nd_model = 12\nn_heads = 3\n[data]\ncorpora = ["x"]\n[training]\nepochs = 2\n',
-    ),
-    "dictionary.txt": (read_dictionary, b"the 90\nd@@ 80\nog 80\n. 70\nmadeupword0000 0\n"),
+    "trees.ptb": (read_treebank, _TREE.encode() * 3, b"(TOP (NN x))"),
     "metrics.jsonl": (
         lambda path: read_run(path.parent),
         b'{"kind": "update", "update": 5, "epoch": 0, "nll": 2.5, "lr": 0.1}\n' * 3,
@@ -276,4 +249,4 @@ _FILES: dict[str, tuple[Any, ...]] = {
 }  # fmt: skip
 
 #: Every target.
-NAMES = (*_TEXTS, *_FILES, *_OURS, *_FOREIGN)
+NAMES = (*_FILES, *_OURS, *_FOREIGN)
