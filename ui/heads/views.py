@@ -207,18 +207,19 @@ def draw_head(view: View, opened: Opened, role: Role, head: Head) -> None:
     words.markdown(
         f"It does so in **{percent(finding.score)}** of {finding.pairs:,} "
         f"{'tokens' if role.needs == 'text' else 'pairs'} (95% interval {percent(finding.low)} to "
-        f"{percent(finding.high)}). That is {'' if finding.named else 'not '}clearly above all "
-        f"other bars, so it is {'its' if finding.named else 'no'} role.  \n"
+        f"{percent(finding.high)}). That is {'' if finding.named else 'not '}clearly above every "
+        f"other bar{': this is its role' if finding.named else ', so it does not count as a role'}."
+        "  \n"
         f":gray[Nearest other roles: {others or 'none measured'}.]"
     )
     scores = {"this head": finding.score, **rules(finding)}
     draw_chart(drawn(against_rules, scores, current_theme()), in_words(finding), picture, "rules")
     found = examples(study, opened.pairs, role, head)
     misses = any(each.wanted not in (each.key, -1) for each in found.failed)
-    slanted = ", and should look at the *slanted* one" if misses else ""
+    right = ", and should look at the one in *italics*" if misses else ""
     st.markdown(
         "**Sentences behind it.** The word in **bold** looks at the `marked` one, with the weight "
-        f"in front{slanted}. Each opens in Attention."
+        f"in front{right}. Each opens in Attention."
     )
     titles = ("It does it", "It fails", "At random")
     for column, title, some in zip(st.columns(3), titles, found[1:], strict=True):
