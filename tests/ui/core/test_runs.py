@@ -22,8 +22,9 @@ from ui.work.progress import Progress, attended
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Never let a run in beside one that keeps its turn."""
+    """Never let a run in beside one that keeps its turn, and forget the pace of earlier runs."""
     monkeypatch.setattr(RUNS, "_patience", math.inf)
+    monkeypatch.setattr(runs, "PACE", Pace(5.0, 1.0, latest=30.0))
 
 
 def started(run: Callable[[], object]) -> threading.Thread:
