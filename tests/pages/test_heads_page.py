@@ -24,6 +24,7 @@ from transformer.study.corpus import Sentence
 from transformer.study.examples import Example
 from transformer.study.records import Study, studies_of
 from transformer.study.run import study
+from transformer.study.where import Term, Where
 from transformer.translator import Translator
 from ui.export.programs import Source
 from ui.heads import jobs
@@ -123,14 +124,8 @@ def test_sentences_where_a_head_looks_from_a_word_to_a_part_of_speech(
     page: Any, made: Study
 ) -> None:
     app = page(kind="encoder_self", layer="1", head="1", **{"from": "the", "to": "tag:NOUN"})
-    head, n = made.heads[0], 0
-    for number, sentence in enumerate(made.sentences):
-        keys, weights = made.looks[head.kind].of(head, number)
-        n += sum(
-            word.lower() == "the" and weight > 0 and sentence.tags[key] == "NOUN"
-            for word, key, weight in zip(sentence.words, keys, weights, strict=True)
-        )
-    assert f"{n} look" in texts(app)
+    asked = (made.heads[0], Term("word", "the"), Term("tag", "NOUN"))
+    assert f"{Where(made)(*asked).n_looks} look" in texts(app)
     box = app.selectbox(key="to_box")
     relations = {each.removesuffix(" (relation)") for each in box.options}.intersection(
         ("advmod", "amod", "case", "det", "nsubj", "obj", "obl", "root", "punct")

@@ -15,7 +15,7 @@ from transformer.trace.records import Trace
 from transformer.types import AttentionKind
 
 #: The library cannot cache the steps of a T5 with fewer layers in its encoder.
-NAMES = ("byt5", "marian", "bart", "gpt2", "llama", "ctrl", "bert", "roberta")
+NAMES = ("byt5", "marian", "bart", "gpt2", "llama", "bert", "roberta")
 WRITERS = tuple(name for name in NAMES if name not in ENCODERS)
 KINDS: tuple[AttentionKind, ...] = ("encoder_self", "decoder_self", "cross")
 SEARCHES: dict[str, dict[str, Any]] = {

@@ -136,38 +136,19 @@ def numbered_pieces(texts: Sequence[str], special: Sequence[str]) -> dict[str, i
     return {piece: at for at, piece in enumerate(dict.fromkeys(pieces))}
 
 
-def write_merges(path: Path, *, head: str = "") -> None:
-    lines = (f"{a} {b}{' 1' if not head else ''}\n" for a, b in merges_of(SENTENCES, 150))
-    path.write_text(head + "".join(lines))
-
-
 def fsmt_tokenizer(folder: Path) -> Any:
     """Two vocabularies, the target's in another order, and the merges of both."""
     for name, texts in (("src", SENTENCES[::2]), ("tgt", SENTENCES[1::2])):
         ids = numbered_pieces(texts, SPECIAL)
         (folder / f"vocab-{name}.json").write_text(json.dumps(ids))
-    write_merges(folder / "merges.txt")
+    merges = (f"{a} {b} 1\n" for a, b in merges_of(SENTENCES, 150))
+    (folder / "merges.txt").write_text("".join(merges))
     return transformers.FSMTTokenizer(
         ["en", "de"], *(str(folder / name) for name in FSMT_FILES), do_lower_case=False
     )
 
 
 FSMT_FILES = ("vocab-src.json", "vocab-tgt.json", "merges.txt")
-
-
-def ctrl_tokenizer(folder: Path) -> Any:
-    """Pieces that do not end their word end in `@@`."""
-    ids = numbered_pieces(SENTENCES, ["<unk>", "</s>"])
-    joined = [
-        each.removesuffix("</w>") if each.endswith("</w>") or at < 2 else f"{each}@@"
-        for at, each in enumerate(ids)
-    ]
-    joined = [*dict.fromkeys(joined)]
-    (folder / "vocab.json").write_text(json.dumps({each: at for at, each in enumerate(joined)}))
-    write_merges(folder / "merges.txt", head="#version: 0.2\n")
-    return transformers.CTRLTokenizer(
-        folder / "vocab.json", folder / "merges.txt", eos_token="</s>", pad_token="</s>"
-    )
 
 
 #: Sizes and ids of BART and of models with its layers.
@@ -204,8 +185,6 @@ FAMILIES: dict[str, tuple[Callable[[Path], Any], str, dict[str, Any], int]] = {
         "d_model": 16, "d_kv": 6, "d_ff": 12, "num_layers": 3, "num_decoder_layers": 1,
         "num_heads": 2, "decoder_start_token_id": 0, "pad_token_id": 0, "eos_token_id": 1,
         "tie_word_embeddings": False}, 2),
-    "ctrl": (ctrl_tokenizer, "CTRLLMHeadModel", {
-        "n_positions": 60, "n_embd": 20, "dff": 24, "n_layer": 2, "n_head": 2}, 0),
     "roberta": (roberta_tokenizer, "RobertaForMaskedLM", {
         "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 1,
         "intermediate_size": 24, "max_position_embeddings": 60, "pad_token_id": 1,
@@ -362,7 +341,7 @@ def marian(folder: Path) -> Made:
 EVERY: dict[str, Callable[[Path], Made]] = {
     **{name: partial(make, name) for name in FAMILIES}, "marian": marian,
 }  # fmt: skip
-DECODERS, ENCODERS = ("gpt2", "llama", "ctrl"), ("bert", "roberta")
+DECODERS, ENCODERS = ("gpt2", "llama"), ("bert", "roberta")
 ENCODER_DECODERS = tuple(name for name in EVERY if name not in (*DECODERS, *ENCODERS))
 
 
