@@ -39,8 +39,7 @@ from benchmarks.attacks import ATTACKS, attacker  # noqa: E402
 from benchmarks.turns import Figure, report  # noqa: E402
 from tests.pages import session as sessions  # noqa: E402
 from tests.pages.session import Session  # noqa: E402
-from tests.pages.soak_faults import children  # noqa: E402
-from tests.servers import APP, serving  # noqa: E402
+from tests.servers import APP, children, serving  # noqa: E402
 
 #: What a visitor does next, and how often out of 100.
 MIX = {"rerun": 45, "sentence": 40, "page": 15}

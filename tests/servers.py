@@ -72,6 +72,16 @@ def free_port() -> int:
         return int(free.getsockname()[1])
 
 
+def children(pid: int) -> list[int]:
+    """Return the processes that a process started, and theirs."""
+    found: list[int] = []
+    for task in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            if int(task.read_text().rpartition(")")[2].split()[1]) == pid:
+                found.append(int(task.parent.name))
+    return found + [each for child in found for each in children(child)]
+
+
 def _anew(command: Sequence[str], environment: Mapping[str, str], log: Path) -> int:
     with log.open("wb") as file:
         process = subprocess.Popen(

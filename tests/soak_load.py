@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.load import Crowd, gather
-from tests.pages.soak_faults import children
 from tests.pages.test_sessions import small_caches
-from tests.servers import Server
+from tests.servers import Server, children
 from tests.soaking import LONG, SEED, note
 
 pytestmark = pytest.mark.timeout(7200)

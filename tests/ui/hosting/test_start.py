@@ -8,7 +8,7 @@ import pytest
 from streamlit import net_util
 from streamlit.web.server.server_util import is_url_from_allowed_origins
 
-from transformer.files.leftovers import own_prefix
+from transformer.files.leftovers import RUNS, own_prefix
 from ui.core import public
 from ui.hosting import start
 from ui.hosting.start import LONGEST, MOST, WINDOW, Sparse
@@ -52,7 +52,7 @@ def test_a_public_server_needs_its_names(hosts: list[str], monkeypatch: pytest.M
 
 
 def test_a_start_needs_no_place_for_temporary_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", None)
     monkeypatch.setattr(tempfile, "_candidate_tempdir_list", list)
@@ -69,6 +69,11 @@ def test_a_start_needs_no_place_for_temporary_files(
     assert not is_url_from_allowed_origins("https://other.example")  # nobody else is asked
     assert [*tmp_path.iterdir()] == []  # the rest of the start went on
     assert start.os.environ["OMP_NUM_THREADS"] == "2"  # in a container with two of 64 processors
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    (tmp_path / f"{own_prefix(RUNS)}x").mkdir()
+    start.prepare()
+    assert [*tmp_path.iterdir()] == []
+    assert "Removed training runs of a killed process" in caplog.text
 
 
 def record(line: int, text: str, error: Exception | None = None) -> logging.LogRecord:
