@@ -99,7 +99,13 @@ def attention_table(theme: Theme) -> Bytes:
 @cache
 def signed_table(theme: Theme) -> Bytes:
     """Return the diverging scale, [256, 3] sRGB: -1 is entry 0, 0 is 127 and 128, 1 is 255."""
-    return _diverging(*_SIGNED[theme])
+    negative, positive, middle, end = _SIGNED[theme]
+    strength = np.abs(np.linspace(-1, 1, 256))
+    arm = np.arange(256) >= 128
+    chroma = np.where(arm, positive[0], negative[0]) * strength
+    hue = np.where(arm, positive[1], negative[1])
+    lightness = middle + (end - middle) * strength
+    return _to_srgb(_lch_to_lab(np.stack([lightness, chroma, hue], axis=1)))
 
 
 def weight_levels(weights: NDArray[np.floating]) -> Bytes:
@@ -179,17 +185,6 @@ _RGB_TO_XYZ = np.array(
      [0.0193339, 0.1191920, 0.9503041]]
 )  # fmt: skip
 _WHITE = _RGB_TO_XYZ.sum(axis=1)
-
-
-def _diverging(
-    negative: tuple[float, float], positive: tuple[float, float], middle: float, end: float
-) -> Bytes:
-    strength = np.abs(np.linspace(-1, 1, 256))
-    arm = np.arange(256) >= 128
-    chroma = np.where(arm, positive[0], negative[0]) * strength
-    hue = np.where(arm, positive[1], negative[1])
-    lightness = middle + (end - middle) * strength
-    return _to_srgb(_lch_to_lab(np.stack([lightness, chroma, hue], axis=1)))
 
 
 def _lch_to_lab(lch: Reals) -> Reals:

@@ -91,7 +91,12 @@ def plane(
     others = np.zeros((0, 2), np.float32) if background is None else background
     if len(others) != len(background_tokens):
         raise ValueError(f"{len(others)} points for {len(background_tokens)} background tokens")
-    scales = _equal_scales(np.concatenate([*shown, others]))
+    every = np.concatenate([*shown, others])
+    low, high = every.min(axis=0).astype(float), every.max(axis=0).astype(float)
+    size = np.maximum(high - low, 1e-6) * 1.16  # with a margin, and one scale for both axes
+    half = np.array(_PLANE) * max(size[0] / _PLANE[0], size[1] / _PLANE[1]) / 2
+    first, second = np.stack([(low + high) / 2 - half, (low + high) / 2 + half], axis=1).tolist()
+    scales = first, second
     x, x2 = (_axis(field, 0, scales, shares) for field in ("x", "x2"))
     y, y2 = (_axis(field, 1, scales, shares) for field in ("y", "y2"))
     end_x, end_y = (x2, y2) if added == "with" else (x, y)
@@ -207,16 +212,6 @@ def _labels(
                 labelled.add(tokens[i])
                 break
     return labels
-
-
-def _equal_scales(points: Floats) -> tuple[list[float], list[float]]:
-    """Return domains that hold all points with a margin, with one scale for both axes."""
-    low, high = points.min(axis=0).astype(float), points.max(axis=0).astype(float)
-    middle, size = (low + high) / 2, np.maximum(high - low, 1e-6) * 1.16
-    unit = max(size[0] / _PLANE[0], size[1] / _PLANE[1])
-    half = np.array(_PLANE) * unit / 2
-    first, second = ([float(m - h), float(m + h)] for m, h in zip(middle, half, strict=True))
-    return first, second
 
 
 _BAR = 28  # px

@@ -65,7 +65,9 @@ def _parser() -> _Parser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command. Returns the exit status: 0, 2 for bad input, 130 when interrupted."""
-    _open_closed()
+    for stream_name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, stream_name) is None:  # it was closed, as by `>&-`
+            setattr(sys, stream_name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
     options = _parser().parse_args(arguments)
     for stream in (sys.stdout, sys.stderr):
         # One sentence must not end the run because a terminal cannot show it.
@@ -96,13 +98,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"python -m transformer {options.command}: {_one_line(error)}", file=sys.stderr)
         return BAD_INPUT
     return 0
-
-
-def _open_closed() -> None:
-    """Put nothing in the place of standard streams that were closed, as by `>&-`."""
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
 
 
 def _one_line(error: Exception) -> str:

@@ -93,7 +93,14 @@ class Tracing:
         search: Search,
         top_k: int,
     ) -> Trace:
-        generation = self._generation if tgt_lang is None else self._framed(tgt_lang)
+        generation = self._generation
+        if tgt_lang is not None:  # its token is the first input or output
+            token = self._text.languages[tgt_lang]
+            sample = self._text.cut("a", self.max_tokens, target=True, tgt_lang=tgt_lang).ids
+            # mBART's targets end with the language, and its decoder starts from it.
+            starts = sample[-1] == token and self._model.config.model_type in ("mbart", "plbart")
+            change = {"start": token, "forced_first": None} if starts else {"forced_first": token}
+            generation = replace(generation, **change)
         start, first, limit = generation.start, generation.forced_first, 0
         assert start is not None
         if target is None:
@@ -168,15 +175,6 @@ class Tracing:
     ) -> tuple[int, ...]:
         n_layers = len(self._output.maps["decoder_self"])
         return generate(self._model, self.name, generation, ids, new_tokens, search, n_layers)
-
-    def _framed(self, tgt_lang: str) -> Generation:
-        """Return settings whose first input or output is the token of a language."""
-        token = self._text.languages[tgt_lang]
-        sample = self._text.cut("a", self.max_tokens, target=True, tgt_lang=tgt_lang).ids
-        # mBART's targets end with the language, and its decoder starts from it.
-        starts = sample[-1] == token and self._model.config.model_type in ("mbart", "plbart")
-        change = {"start": token, "forced_first": None} if starts else {"forced_first": token}
-        return replace(self._generation, **change)
 
     def _target_ids(
         self, target: str | Ids, tgt_lang: str | None, first: int | None

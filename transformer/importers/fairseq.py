@@ -19,7 +19,6 @@ from typing import Any
 from torch import Tensor
 
 from transformer.checkpoint.folder import POSITION_TABLES
-from transformer.checkpoint.shards import Stored
 from transformer.checkpoint.weights import layout_of
 from transformer.config import ModelConfig, Tying
 from transformer.errors import CheckpointError
@@ -103,8 +102,19 @@ def read(folder: Path, report: Report | None = None, moses: bool | None = None) 
     config = read_config(settings, len(sides[0].table[1]), len(sides[1].table[1]))
     tied = "share_all_embeddings=True" if config.tie_embeddings == "all" else ""
     check_sides(stored, sides, (SOURCE, TARGET), tied)
-    _check_version(stored, config)
-    layout, computed = layout_of(config), _computed_positions(settings, config)
+    for version in ("encoder.version", "decoder.version"):
+        shape, kind = stored.found.get(version, ((0,), ""))
+        old = math.prod(shape) == 1 and kind == "F32" and float(stored.tensors()[version]) < 2
+        if old and config.norm == "pre":
+            raise CheckpointError(
+                f"{stored.path}: {version} is below 2, a pre-norm model without the last norm"
+            )
+    layout, computed = layout_of(config), dict[str, Tensor]()
+    for table, (stack, _) in POSITIONS.items() if config.positions == "learned" else ():
+        if not settings.flag(f"{stack}_learned_pos"):  # the other stack's are sinusoids
+            even = config.d_model % 2 == 0
+            settings.check("encoder_embed_dim", even, "even, which sinusoids need")
+            computed[table] = sinusoids(config)
     names = {
         name: _aliases(name, settings, config) for name in layout.stored if name not in computed
     }
@@ -266,16 +276,6 @@ def read_dictionary(path: Path) -> tuple[str, ...]:
     return tuple(pieces)
 
 
-def _check_version(stored: Stored, config: ModelConfig) -> None:
-    for name in ("encoder.version", "decoder.version"):
-        shape, dtype = stored.found.get(name, ((0,), ""))
-        old = math.prod(shape) == 1 and dtype == "F32" and float(stored.tensors()[name]) < 2
-        if old and config.norm == "pre":
-            raise CheckpointError(
-                f"{stored.path}: {name} is below 2, a pre-norm model without the last norm"
-            )
-
-
 def _aliases(name: str, settings: Settings, config: ModelConfig) -> list[Alias]:
     embeddings = embedding_aliases(name, config, SOURCE, TARGET, *OUTPUT)
     if embeddings:
@@ -295,17 +295,6 @@ def _aliases(name: str, settings: Settings, config: ModelConfig) -> list[Alias]:
     if part in norms:
         found.append(Alias(f"{block}.layer_norms.{norms.index(part)}.{ending}"))
     return found
-
-
-def _computed_positions(settings: Settings, config: ModelConfig) -> dict[str, Tensor]:
-    """Return the sinusoids of one stack as a table if the other's positions are learned."""
-    computed = {}
-    for name, (stack, _) in POSITIONS.items() if config.positions == "learned" else ():
-        if not settings.flag(f"{stack}_learned_pos"):
-            even = config.d_model % 2 == 0
-            settings.check("encoder_embed_dim", even, "even, which sinusoids need")
-            computed[name] = sinusoids(config)
-    return computed
 
 
 def _notes(config: ModelConfig, source: Segmenter) -> str:

@@ -19,7 +19,6 @@ import torch
 import yaml
 
 from transformer.checkpoint.folder import POSITION_TABLES
-from transformer.checkpoint.shards import Stored
 from transformer.checkpoint.weights import ROUNDING, Shape, layout_of
 from transformer.config import ModelConfig, Tying
 from transformer.errors import CheckpointError
@@ -108,7 +107,12 @@ def read(folder: Path, report: Report | None = None) -> Imported:
     config = read_config(settings, len(sides[0].table[1]), len(sides[1].table[1]), stored.found)
     tied = "model.tied_embeddings=True" if config.tie_embeddings == "all" else ""
     check_sides(stored, sides, (SOURCE, TARGET), tied)
-    tables, layout = _table_shapes(config, stored), layout_of(config)
+    tables: dict[str, Shape] = {}  # [n, d_model]
+    for ours, theirs in TABLES.items():
+        if theirs in stored.found:
+            shape = stored.found[theirs][0]
+            tables[ours] = (max(shape[1] if len(shape) == 3 else 1, 1), config.d_model)
+    layout = layout_of(config)
     names = {each: _aliases(each, config) for each in layout.stored}
     names |= {each: [Alias(TABLES[each], leading=True)] for each in tables}
     state, dtype = gather(stored, {**layout.shapes, **tables}, names, said_by=CONFIG, report=report)
@@ -250,16 +254,6 @@ def _aliases(name: str, config: ModelConfig) -> list[Alias]:
     embeddings = embedding_aliases(name, config, SOURCE, TARGET, OUTPUT)
     parts = BOTH | PARTS.get(name.partition(".")[0], {})
     return embeddings or [Alias(renamed(name, parts))]
-
-
-def _table_shapes(config: ModelConfig, stored: Stored) -> dict[str, Shape]:
-    """Return the shapes [n, d_model] of the stored tables of positions, by this project's names."""
-    shapes: dict[str, Shape] = {}
-    for ours, name in TABLES.items():
-        found, _ = stored.found.get(name, ((), ""))
-        if name in stored.found:
-            shapes[ours] = (max(found[1] if len(found) == 3 else 1, 1), config.d_model)
-    return shapes
 
 
 def read_sides(settings: Settings) -> tuple[Segmenter, Segmenter]:

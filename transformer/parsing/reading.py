@@ -120,7 +120,11 @@ def read_parse(trace: Trace, words: Sequence[str], spelling: Tokenizer) -> Readi
             first += len(child.words)
 
     visit(parse.tree, 0, -1)
-    return Reading(parse, tuple(nodes), _word_of(trace, len(words)))
+    word, word_of = -1, []
+    for place, piece in enumerate(trace.src_tokens):
+        word += piece.startswith(_START) or place == 0
+        word_of.append(-1 if place in trace.src_special else min(word, len(words) - 1))
+    return Reading(parse, tuple(nodes), tuple(word_of))
 
 
 def confidences(reading: Reading, trace: Trace) -> Floats:
@@ -164,14 +168,6 @@ def _items(ids: Sequence[int], spelling: Tokenizer) -> list[tuple[str, int]]:
             text, first = items.pop()
             items.append((text + piece, first))
     return [each for each in items if each[0]]
-
-
-def _word_of(trace: Trace, n_words: int) -> tuple[int, ...]:
-    word, found = -1, []
-    for at, piece in enumerate(trace.src_tokens):
-        word += piece.startswith(_START) or at == 0
-        found.append(-1 if at in trace.src_special else min(word, n_words - 1))
-    return tuple(found)
 
 
 def _n_phrases(tree: Tree) -> int:

@@ -114,7 +114,9 @@ def study(
         raise InputError(f"{ref}: {lacking}")
     control, said = control_of(ref, model)
     reading = _Reading(model, control, found, examples)
-    for number, some in enumerate(_parts(found)):
+    remaining = iter(found)
+    for number in range(-(-found.n_sentences // PART)):
+        some = [*islice(remaining, PART)]
         if progress is not None:
             progress(number * PART, found.n_sentences)
         file = parts / f"{number:06}.npz"
@@ -140,12 +142,6 @@ def _place(ref: ModelRef, name: str) -> Path:
     if os.access(beside if beside.exists() else ref.folder, os.W_OK):
         return beside / (name if ref.updates is None else f"{name}@{ref.updates}")
     return cache_folder() / f"{ref.name}-{name}"
-
-
-def _parts(corpus: Corpus) -> Iterator[list[Sentence]]:
-    sentences = iter(corpus)
-    while some := list(islice(sentences, PART)):
-        yield some
 
 
 def control_of(ref: ModelRef, model: Tracer) -> tuple[Tracer, str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 from transformer.config import ModelConfig
 from transformer.text.layout import (
@@ -45,7 +44,9 @@ def read_tokenizer(
         preparation, marks = Preparation(), Marks()
         if rules in files:
             with blaming(rules):
-                settings = _rules(read(rules))
+                settings = _json(read(rules))
+                if not isinstance(settings, dict):
+                    raise TokenizerError("expected a JSON object")
                 if settings.get("unit") != BY_MODEL:
                     return RuleTokenizer.of(settings, pieces, config, target)
                 marks = Marks.taken(settings)
@@ -73,13 +74,6 @@ def blaming(name: str) -> Iterator[None]:
         yield
     except TokenizerError as error:
         raise TokenizerError(f"{name}: {error}") from None
-
-
-def _rules(data: bytes) -> dict[str, Any]:
-    rules = _json(data)
-    if not isinstance(rules, dict):
-        raise TokenizerError("expected a JSON object")
-    return rules
 
 
 def _json(data: bytes) -> object:

@@ -76,12 +76,6 @@ def words_only(written: Pair) -> Pair:
     return source, " ".join(item for item in tree.split() if not is_symbol(item))
 
 
-def tree_symbols(corpus: Corpus) -> list[str]:
-    """Return the symbols of the training trees, the commonest first."""
-    counts = Counter(item for _, tree in corpus.train for item in tree.split() if is_symbol(item))
-    return sorted(counts, key=lambda symbol: (-counts[symbol], symbol))
-
-
 #: Columns: topic, English, German, French. "[a|b]" are alternatives, also nested; a bar outside of
 #: brackets separates whole sentences.
 TYPED_SENTENCES = Path(__file__).parents[1] / "evaluation" / "typed_sentences.tsv"
@@ -244,7 +238,10 @@ def make_tokenizer(recipe: Recipe, corpus: Corpus, path: Path) -> Tokenizer:
         del options["checkpoint"]
         tokenizer = train_tokenizer(texts, **options, fewer=True)
     if trees:
-        tokenizer = with_symbols(tokenizer, tree_symbols(corpus))
+        items = (item for _, tree in corpus.train for item in tree.split() if is_symbol(item))
+        counts = Counter(items)
+        ordered = sorted(counts, key=lambda symbol: (-counts[symbol], symbol))  # commonest first
+        tokenizer = with_symbols(tokenizer, ordered)
     elif recipe.stack is not None and recipe.stack.task == "fill":
         tokenizer = with_symbols(tokenizer, [MASK])
     elif tokenizer.vocab_size != settings.vocab_size:

@@ -82,12 +82,14 @@ def grown(
     draw = torch.Generator().manual_seed(seed)
     # Embeddings are multiplied by sqrt(d_model), and logits are sums over the doubled stream.
     narrower = math.sqrt(old.d_model / config.d_model) if config.scale_embedding else 1.0
-    weights = {}
+    weights, known = {}, small.tokenizer
+    ids = {piece: index for index, piece in enumerate(known.pieces)}
+    spelled = [[ids[each]] if each in ids else known.segment(each) for each in tokenizer.pieces]
     for name, tensor in small.model.state_dict().items():
         owner, _, kind = name.rpartition(".")
         leaf = owner.rpartition(".")[2]
         if leaf in ("src_embedding", "tgt_embedding", "generator"):
-            vectors = _respelled(tensor.float(), small.tokenizer, tokenizer)
+            vectors = torch.stack([tensor.float()[each].mean(0) for each in spelled])  # [V, d]
             weights[name] = vectors[:, stream.index] * narrower
             continue
         rows = axes[leaf][0]
@@ -118,10 +120,3 @@ def _check(old: ModelConfig, new: ModelConfig) -> None:
         before, after = getattr(old, name), getattr(new, name)
         if after not in (before, 2 * before):
             raise ConfigError(f"{name}={after} is neither {before} nor its double")
-
-
-def _respelled(vectors: Tensor, old: Tokenizer, new: Tokenizer) -> Tensor:
-    """Return a vector for every piece of `new` from those of `old`, [V, d]."""
-    ids = {piece: index for index, piece in enumerate(old.pieces)}
-    spelled = [[ids[piece]] if piece in ids else old.segment(piece) for piece in new.pieces]
-    return torch.stack([vectors[each].mean(0) for each in spelled])

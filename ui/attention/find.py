@@ -13,7 +13,6 @@ from figures.exhibit import file_stem
 from figures.labels import count, plain, plain_token, signed
 from transformer.errors import InputError
 from transformer.measures.heads import PATTERNS, Head, even_share, ranked
-from transformer.study.records import Role, Study
 from transformer.trace.records import Trace
 from transformer.types import AttentionKind, Floats
 from ui.attention.choice import (
@@ -77,17 +76,24 @@ def draw_find(view: View, trace: Trace, choice: AttentionChoice) -> None:
         "ranked by their score above the best simple rule.",
     )  # fmt: skip
     if study is not None and chosen in roles:
-        _draw_role(study, roles[chosen], trace, choice, row)
+        known = study.in_role(roles[chosen])
+        row.caption(
+            f"Share above the best simple rule · layer.head  \nOn {plain(study.read)}; "
+            f"{count(sum(each.named for each in known), 'head')} clearly above it."
+        )
+        can = [(each.margin, each.head.kind, each.head[1:]) for each in known]
+        with st.container(horizontal=True, gap="small"):
+            _offer(trace, choice, [each for each in can if each[1] in kinds_of(trace)], named=True)
         return
+    pair = (0, 0)
     if chosen == "pair":
         kinds: tuple[AttentionKind, ...] = (choice.kind,)  # tokens are of this kind's axes
-        _draw_tokens(get_maps(view, trace, choice), choice, row)
+        pair = _draw_tokens(get_maps(view, trace, choice), choice, row)
     else:
         with row:
             kinds = _draw_kinds(trace, choice, chosen)
     found: list[tuple[float, AttentionKind, Head]] = []
     notes, here = [], choice.kind if choice.kind in kinds else kinds[0]
-    pair = _pair(get_maps(view, trace, choice), choice) if chosen == "pair" else (0, 0)
     table: Floats | None = None
     for kind in kinds:
         maps = get_maps(view, trace, replace(choice, kind=kind))
@@ -111,20 +117,6 @@ def draw_find(view: View, trace: Trace, choice: AttentionChoice) -> None:
         _offer(trace, choice, found, named=len(kinds) > 1)
         if table is not None:
             _draw_table(view, replace(choice, kind=here), chosen, table, pair)
-
-
-def _draw_role(
-    study: Study, role: Role, trace: Trace, choice: AttentionChoice, row: DeltaGenerator
-) -> None:
-    """Draw the heads of all kinds by their score in a role of the study, minus every control."""
-    known = study.in_role(role)
-    row.caption(
-        f"Share above the best simple rule · layer.head  \nOn {plain(study.read)}; "
-        f"{count(sum(each.named for each in known), 'head')} clearly above it."
-    )
-    found = [(each.margin, each.head.kind, each.head[1:]) for each in known]
-    with st.container(horizontal=True, gap="small"):
-        _offer(trace, choice, [each for each in found if each[1] in kinds_of(trace)], named=True)
 
 
 def _draw_table(
@@ -190,9 +182,14 @@ def _draw_kinds(trace: Trace, choice: AttentionChoice, pattern: str) -> tuple[At
     return chosen
 
 
-def _draw_tokens(maps: Maps, choice: AttentionChoice, where: DeltaGenerator) -> None:
-    """Draw the two lists of a pair; the choice is the one that the matrix adds up."""
-    chosen = _pair(maps, choice)
+def _draw_tokens(maps: Maps, choice: AttentionChoice, where: DeltaGenerator) -> tuple[int, int]:
+    """Draw the two lists of a pair, and return the chosen query and key, as units.
+
+    The choice is the one that the matrix adds up: else the last query and the first key.
+    """
+    queries = to_units(choice.queries, maps.query_groups) or (len(maps.queries) - 1,)
+    keys = to_units(choice.keys, maps.key_groups) or (0,)
+    chosen = queries[0], keys[0]
     for side, labels, at in zip(_SIDES, (maps.queries, maps.keys), chosen, strict=True):
         named = [f"{i + 1} {plain_token(label)}" for i, label in enumerate(labels)]
         fill(f"find_{side}_box", named[at])
@@ -200,18 +197,12 @@ def _draw_tokens(maps: Maps, choice: AttentionChoice, where: DeltaGenerator) -> 
             "From the query" if side == "query" else "to the key", named, key=f"find_{side}_box",
             on_change=_take_pair, args=(maps,), width=200,
         )  # fmt: skip
+    return chosen
 
 
 def _take_pair(maps: Maps) -> None:
     at = [int(st.session_state[f"find_{side}_box"].split(" ", 1)[0]) - 1 for side in _SIDES]
     choose_selection((to_pieces((at[0],), maps.query_groups), to_pieces((at[1],), maps.key_groups)))
-
-
-def _pair(maps: Maps, choice: AttentionChoice) -> tuple[int, int]:
-    """Return the first chosen query and key, as units; else the last query and the first key."""
-    queries = to_units(choice.queries, maps.query_groups) or (len(maps.queries) - 1,)
-    keys = to_units(choice.keys, maps.key_groups) or (0,)
-    return queries[0], keys[0]
 
 
 def _can(pattern: str, kind: AttentionKind) -> bool:

@@ -48,7 +48,15 @@ def draw_decoding(default: Decoding, samples: bool = True, shown: bool = True) -
     """
     own = default
     default = replace(own, beam_size=min(own.beam_size, MAX_BEAM), alpha=min(own.alpha, MAX_ALPHA))
-    _fill_in(default)
+    known: dict[str, Any] = st.session_state.setdefault(_FILLED, {})
+    values: dict[Param[Any], Any]
+    values = {SearchChoice.beam: default.beam_size, SearchChoice.alpha: default.alpha}
+    for param, value in values.items():  # unless a visitor or a link chose others
+        if url_state.arrived(param):
+            known.pop(param.name, None)  # a link's value outlives a change of checkpoint
+        if not url_state.stored(param) or url_state.get(param) == known.get(param.name):
+            url_state.put(param, value)
+            known[param.name] = value
     sampled = samples and url_state.get(SearchChoice.sample)
     applying = SearchChoice.params()[: None if sampled else 3 if samples else 2]
     for param in applying:
@@ -70,19 +78,6 @@ def draw_decoding(default: Decoding, samples: bool = True, shown: bool = True) -
             st.caption("The most probable token is taken at every step.")
         if default != own:
             st.caption(f"This model's own decoding is {own}; here it is at most {default}.")
-
-
-def _fill_in(default: Decoding) -> None:
-    """Use the checkpoint's beam and alpha unless a visitor or a link chose others."""
-    filled: dict[str, Any] = st.session_state.setdefault(_FILLED, {})
-    values: dict[Param[Any], Any]
-    values = {SearchChoice.beam: default.beam_size, SearchChoice.alpha: default.alpha}
-    for param, value in values.items():
-        if url_state.arrived(param):
-            filled.pop(param.name, None)  # a link's value outlives a change of checkpoint
-        if not url_state.stored(param) or url_state.get(param) == filled.get(param.name):
-            url_state.put(param, value)
-            filled[param.name] = value
 
 
 def _take_search(default: Decoding, how: str) -> None:

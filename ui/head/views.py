@@ -79,7 +79,10 @@ def draw_twice(pair: Pair) -> Download | None:
         return None
     draw_kinds(pair.controls, *traces)
     kind = kind_now(*traces)
-    same_queries, same_keys = _same_axes(traces, kind)
+    axes = [(query_labels(trace, kind), trace.axis_tokens(kind)[1]) for trace in traces]
+    same_queries, same_keys = (
+        len(traces) > 1 and len(set(map(tuple, axis))) == 1 for axis in zip(*axes, strict=True)
+    )
     places = _places(pair, kind, same_queries=same_queries)
     keys = {
         side.letter: HeadSettings.key if same_keys else side.own(HeadSettings.key)
@@ -113,12 +116,6 @@ def draw_twice(pair: Pair) -> Download | None:
             **arguments(places[side.letter], chosen[side.letter]),
         )
     )
-
-
-def _same_axes(traces: list[Trace], kind: AttentionKind) -> tuple[bool, bool]:
-    queries = {query_labels(trace, kind) for trace in traces}
-    keys = {tuple(trace.axis_tokens(kind)[1]) for trace in traces}
-    return len(traces) > 1 and len(queries) == 1, len(traces) > 1 and len(keys) == 1
 
 
 def _places(pair: Pair, kind: AttentionKind, *, same_queries: bool) -> dict[str, HeadChoice]:

@@ -217,7 +217,12 @@ def _draw_end(job: Import, use: Callable[[str], None]) -> None:
     else:
         st.error(f"{plain(job.error)}. Nothing was kept.", icon=":material/error:")
         if hint(job.plan.format) in job.error:
-            _draw_conversion(job.plan.format)
+            with st.expander("How to convert it", icon=":material/build:"):
+                st.caption(
+                    "Run this next to the file if you trust its author; the app never runs it. It "
+                    "keeps the weights and the plain settings."
+                )
+                st.code(explanation(job.plan.format), language="python", height=240)
     with st.container(horizontal=True):
         if job.phase == "done":
             taken = st.button(
@@ -228,16 +233,6 @@ def _draw_end(job: Import, use: Callable[[str], None]) -> None:
                 _clear()
                 st.switch_page("pages/translate_page.py")
         st.button("Import another", key="again_import", on_click=_clear)
-
-
-def _draw_conversion(kind: str) -> None:
-    """Draw the conversion script that the command line prints for unsafe files."""
-    with st.expander("How to convert it", icon=":material/build:"):
-        st.caption(
-            "Run this next to the file if you trust its author; the app never runs it. It keeps "
-            "the weights and the plain settings."
-        )
-        st.code(explanation(kind), language="python", height=240)
 
 
 def _clear() -> None:

@@ -67,11 +67,6 @@ def dimensions_param(d_model: int, layout: PositionLayout) -> Param[list[int]]:
     return Param("dims", parse, [int(columns[pair, 0]) for pair in picked], write)
 
 
-def _labels(dimensions: Iterable[int], d_model: int, layout: PositionLayout) -> list[str]:
-    names = position_vectors.dimension_names(d_model, layout)
-    return [f"{i} ({names[i]})" for i in dimensions]
-
-
 def draw_positions(
     place: DeltaGenerator,
     table: Floats,
@@ -133,7 +128,7 @@ def draw_table(d_model: int, n: int, layout: PositionLayout, trained: int | None
         help="The numbers of a position's vector, counted from 0; each is a wave of its own.",
         format_func=lambda i: f"{i} ({names[i]})", **bound(dims),
     )  # fmt: skip
-    labels = _labels(chosen, d_model, layout)
+    labels = [f"{i} ({names[i]})" for i in chosen]
     figure = drawn(curves, np.arange(n), table[:, chosen], labels, theme, trained=trained)
     draw_plot(
         place, figure, "curves", f"Values along the positions of dimensions: {', '.join(labels)}."

@@ -16,7 +16,7 @@ from transformer.search.request import excluded
 from transformer.trace.records import Needs, Trace
 from transformer.trace.removals import Head, needs, with_edits
 from transformer.translator import Translator
-from transformer.types import ATTENTION_KINDS, AttentionKind, Floats
+from transformer.types import AttentionKind, Floats
 from ui.core import url_state
 from ui.core.glossary import linked
 from ui.core.layout import current_theme, draw_chart, sized
@@ -70,7 +70,12 @@ def draw_heads(view: View, trace: Trace, step: int | None) -> None:
     """Draw the tables of heads, what stands out, and buttons for the most needed ones."""
     found = computed(view, NEEDS)
     heads = {kind: found.of(each, step) for kind, each in found.heads.items()}
-    sharp, out = looks(trace, step), _out(view, trace)
+    sharp, edits = looks(trace, step), parse_edits(view.entry.ref.edits)
+    out = [
+        (kind, int(layer), int(head))
+        for kind, each in heads.items()
+        for layer, head in np.argwhere(heads_off(edits, kind, each.shape))
+    ]
     tables, words = st.columns([5, 4], gap="medium")
     event = tables.altair_chart(
         sized(head_needs(heads, sharp, out, current_theme())), theme=None, width="content",
@@ -227,12 +232,3 @@ def _agreement(sharp: Mapping[AttentionKind, Floats], heads: Mapping[AttentionKi
         return ""
     verdict = "are not the most needed ones" if found < 0.5 else "tend to be the most needed ones"
     return f"The heads that look most sharply {verdict} (rank correlation {signed(found)})."
-
-
-def _out(view: View, trace: Trace) -> list[tuple[AttentionKind, int, int]]:
-    edits = parse_edits(view.entry.ref.edits)
-    return [
-        (kind, int(layer), int(head))
-        for kind in ATTENTION_KINDS
-        for layer, head in np.argwhere(heads_off(edits, kind, trace.attention(kind).shape[:2]))
-    ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -111,7 +111,15 @@ def facts_of(config: ModelConfig, metrics: Mapping[str, Any]) -> TrainingFacts:
     said = _part(recipe, "training")
     rows = metrics.get("tried_on_val")
     rows = [row for row in rows if isinstance(row, Mapping)] if isinstance(rows, list) else []
-    tried, tests = _tried(rows, _part(metrics, "chosen_on_val")), _tests(_part(metrics, "tests"))
+    epochs = _part(metrics, "chosen_on_val").get("averaged_epochs")
+    tried = tuple(
+        (Decoding(beam, _number(row.get("alpha"))), _number(row.get("val_bleu")))
+        for row in rows
+        if row.get("averaged_epochs") == epochs and (beam := int(_number(row.get("beam_size")))) > 0
+    )
+    held = _part(metrics, "tests")
+    found = {str(name): _part(held, name).get("bleu") for name in held}
+    tests = {name: _number(score) for name, score in found.items() if score is not None}
     if not (last.updates and said):
         return TrainingFacts(tried=tried, tests=tests)
     settings: dict[str, Any] = {
@@ -157,23 +165,6 @@ def _read_part(said: Mapping[str, Any]) -> Part:
         _number(said.get("hours")),
         str(said.get("hardware") or "")[:80],
     )
-
-
-def _tried(
-    rows: Sequence[Mapping[str, Any]], chosen: Mapping[str, Any]
-) -> tuple[tuple[Decoding, float], ...]:
-    kept = [row for row in rows if row.get("averaged_epochs") == chosen.get("averaged_epochs")]
-    found = ((int(_number(row.get("beam_size"))), row) for row in kept)
-    return tuple(
-        (Decoding(beam, _number(row.get("alpha"))), _number(row.get("val_bleu")))
-        for beam, row in found
-        if beam > 0
-    )
-
-
-def _tests(tests: Mapping[str, Any]) -> dict[str, float]:
-    scores = {name: _part(tests, name).get("bleu") for name in tests}
-    return {str(name): _number(score) for name, score in scores.items() if score is not None}
 
 
 def whose(facts: TrainingFacts) -> str:

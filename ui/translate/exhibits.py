@@ -74,6 +74,9 @@ def decoding(
     # A position cannot look at later ones: NaN marks "no weight", which is not a weight of 0.
     future = np.array(firsts)[None, :] > np.arange(n_steps)[:, None]
     rows, queries = query_labels(trace, "cross"), f"query: {READS_PREDICTS}"
+    named = next((name for each, name in KIND_NAMES.items() if each == kind), "")
+    of_kind = f" of {named.lower()}" if named and (layer, head) != (None, None) else ""
+    facts = facts_of(trace, cell_name((layer, head)) + of_kind)
     how = "in one teacher-forced pass" if trace.forced else "as recorded while decoding"
     units = " Columns are words: the weights of their pieces added up." if words else ""
     given = ""
@@ -104,7 +107,7 @@ def decoding(
             "predicts": np.array(trace.predicted_tokens), "log_probs": trace.log_probs,
             "entropy": entropy, "running": running, "score": score,
         },
-        facts=_facts(trace, layer, head, kind),
+        facts={"Translation": f"“{trace.text}”", **facts} if trace.text else facts,
         offline=player_component(
             trace, place, words=words, alpha=alpha, steerable=False, origin=origin,
         ).offline(),
@@ -143,10 +146,3 @@ def why_no_player(trace: Trace) -> str | None:
         return None
     named = " and ".join([", ".join(missing[:-1]), missing[-1]] if missing[1:] else missing)
     return f"This page plays a translation step by step, but this file lacks {named}."
-
-
-def _facts(trace: Trace, layer: int | None, head: int | None, kind: str) -> dict[str, str]:
-    named = next((name for each, name in KIND_NAMES.items() if each == kind), "")
-    part = f" of {named.lower()}" if named and (layer, head) != (None, None) else ""
-    facts = facts_of(trace, cell_name((layer, head)) + part)
-    return {"Translation": f"“{trace.text}”", **facts} if trace.text else facts

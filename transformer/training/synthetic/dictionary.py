@@ -99,7 +99,11 @@ def wiktionary_pairs(
         add(word.en, word.target)
     for word in [word for word in words if word.part == "v"][:VERBS]:
         add(f"to {word.en}", word.target)
-    genders = _genders(words)
+    seen: dict[str, Counter[Gender]] = defaultdict(Counter)
+    for word in words:
+        if word.part == "n" and word.gender is not None:
+            seen[word.target.lower()][word.gender] += 1
+    genders = {noun: counts.most_common(1)[0][0] for noun, counts in seen.items()}
     nouns = [word for word in words if word.part == "n" and _takes_article(word, genders, tgt)]
     for word in nouns[:NOUNS]:
         article: Article = "a" if word.countable and rng.random() < 0.4 else "the"
@@ -138,15 +142,6 @@ def _noun(word: Word, tgt: str) -> Noun:
     if tgt == "de":
         return Noun(word.en, word.target, gender, "", "m")
     return Noun(word.en, "", "m", word.target, gender)
-
-
-def _genders(words: Iterable[Word]) -> dict[str, Gender]:
-    """Return the gender that most entries give a noun."""
-    seen: dict[str, Counter[Gender]] = defaultdict(Counter)
-    for word in words:
-        if word.part == "n" and word.gender is not None:
-            seen[word.target.lower()][word.gender] += 1
-    return {noun: counts.most_common(1)[0][0] for noun, counts in seen.items()}
 
 
 def _takes_article(word: Word, genders: dict[str, Gender], tgt: str) -> bool:

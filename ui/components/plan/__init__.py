@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from transformer.config import ModelConfig
-from transformer.trace.records import StackName, StackStream, Stream, Trace
+from transformer.trace.records import StackName, Stream, Trace
 from transformer.types import ATTENTION_KINDS, AttentionKind, Floats
 from ui.components.packing import Component, fields, floats, labels, signed_colours
 
@@ -129,7 +129,14 @@ def plan_component(
             states.n_firing, looks,
             np.linalg.norm(states.leaving, axis=-1),
         ]  # fmt: skip
-        strips.append(_strips(states))
+        # The first numbers at each step, as levels of the signed scale: [steps, n, D]. One scale
+        # holds for the whole stack; the few largest numbers are cut off at its ends.
+        steps = np.concatenate([
+            states.entering[None], states.hidden.reshape(-1, *states.entering.shape)
+        ])[..., :STRIP]  # fmt: skip
+        limit = float(np.quantile(np.abs(steps), 0.99)) or 1.0
+        levels = np.rint((np.clip(steps / limit, -1, 1) + 1) * 127.5)
+        strips.append(levels.astype(np.uint8).tobytes())
     header = {
         "label": f"The whole model, {len(stream.encoder.hidden)} encoder and "
         f"{len(stream.decoder.hidden)} decoder layers",
@@ -165,15 +172,3 @@ def words_for(config: ModelConfig) -> dict[str, dict[str, str]]:
         for name, each in _WORDS.items()
     }
     return words | {"norm": words[f"{config.norm}-norm"]}
-
-
-def _strips(states: StackStream) -> bytes:
-    """The first numbers of the stream at each step, as levels of the signed scale: [steps, n, D].
-
-    One scale holds for the whole stack; the few largest numbers are cut off at its ends.
-    """
-    size = states.entering.shape
-    steps = np.concatenate([states.entering[None], states.hidden.reshape(-1, *size)])[..., :STRIP]
-    limit = float(np.quantile(np.abs(steps), 0.99)) or 1.0
-    levels = np.rint((np.clip(steps / limit, -1, 1) + 1) * 127.5)
-    return levels.astype(np.uint8).tobytes()
