@@ -38,10 +38,18 @@ def trace_exhibit(trace: Trace, name: str, snippet: str = "") -> Exhibit:
             (layer, head) for layer, row in enumerate(maps.weights) for head in range(len(row))
         ]
         parts += [_named(panel(maps, maps.weights[at], *at), maps) for at in heads]
+    said = f"{trace.text} - " if trace.text and trace.text != trace.source else ""
+    mean = (
+        " With so many weights, the large maps show the mean over all heads only." if large else ""
+    )
+    caption = (
+        f"{said}From {name}. Rows are queries and sum to 1, columns are keys. Click a small map to "
+        f"read it large.{mean} Attention is not by itself an explanation."
+    )
     return Exhibit(
         name=file_stem(name),
         title=trace.source or name,
-        caption=_caption(trace, name, large),
+        caption=caption,
         parts=tuple(parts),
         snippet=snippet,
         offline=tuple(views),
@@ -57,14 +65,3 @@ def _title(maps: Maps) -> str:
 def _named(part: Panel, maps: Maps) -> Panel:
     title = f"{maps.kind_text.name}: {part.title[:1].lower()}{part.title[1:]}"
     return replace(part, title=title, short="")
-
-
-def _caption(trace: Trace, name: str, large: bool) -> str:
-    said = f"{trace.text} - " if trace.text and trace.text != trace.source else ""
-    mean = (
-        " With so many weights, the large maps show the mean over all heads only." if large else ""
-    )
-    return (
-        f"{said}From {name}. Rows are queries and sum to 1, columns are keys. Click a small map to "
-        f"read it large.{mean} Attention is not by itself an explanation."
-    )

@@ -31,25 +31,13 @@ from ui.tokens.choice import (
     vectors,
 )
 from ui.tokens.panels import draw_cuts, draw_sentence, draw_texts, draw_vocabulary
-from ui.tokens.views import Reading, tokenizer_of
+from ui.tokens.views import tokenizer_of
 from ui.work.cache import Plan, computed, drawn, get_trace, get_translator
 from ui.work.progress import fragment
 
 require_frame()
 
 _VECTORS = {"both": "Both", "without": "Embedding", "with": "With position"}
-
-
-def draw_pieces(side: Side, reading: Reading, tokenizer: Tokenizer, token: int) -> None:
-    """Draw the sentence in pieces."""
-    place = section("A sentence is cut into pieces", words.about_pieces(reading, tokenizer))
-    with place:
-        tokens = count(len(reading.ids), "token")
-        label = f"The {reading.side} in {tokens}; press one to follow it"
-        draw_sentence(side, reading, tokenizer, token, label)
-    download_below(
-        place, side.view, f"{reading.side}-pieces", exhibits.pieces, side=reading.side, token=token
-    )
 
 
 def draw_neighbours(view: View, tokenizer: Tokenizer, side: TextSide, token: int) -> None:
@@ -114,7 +102,14 @@ def story(view: View) -> None:
     side = side_now()
     tokenizer, reading = tokenizer_of(get_translator(view), side), get_reading(view, side)
     token = token_now(reading, tokenizer.vocab_size)
-    draw_pieces(Side(view, get_trace(view)), reading, tokenizer, token)
+    place = section("A sentence is cut into pieces", words.about_pieces(reading, tokenizer))
+    with place:
+        tokens = count(len(reading.ids), "token")
+        label = f"The {reading.side} in {tokens}; press one to follow it"
+        draw_sentence(Side(view, get_trace(view)), reading, tokenizer, token, label)
+    download_below(
+        place, view, f"{reading.side}-pieces", exhibits.pieces, side=reading.side, token=token
+    )
     draw_cuts(view, reading, tokenizer)
     draw_vocabulary(view, tokenizer, side, token)
     draw_neighbours(view, tokenizer, side, token)

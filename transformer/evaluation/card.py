@@ -64,9 +64,21 @@ def card(
         model, layers, departures = config.blocks, str(config.n_layers), ""
     else:
         model, layers = config, f"{config.n_encoder_layers}+{config.n_decoder_layers}"
-        departures = _departures(config)
+        parts = []
+        if config.positions == "relative":
+            parts.append("numbers for distances in place of positions")
+        elif config.positions != "sinusoidal":
+            parts.append(f"{config.positions} positions")
+        if config.norm == "pre":
+            parts.append("LayerNorm in front of each block")
+        departures = f" Unlike the paper's: {', '.join(parts)}." if parts else ""
     pieces = words["pieces"].format(vocab=model.vocab_size, symbols=model.target_vocab_size)
     command = metrics["command"]
+    every = [stamp for path, stamp in stamps(metrics) if path[0] not in (ALIGNMENT, BASELINES)]
+    days, models = (sorted({each[key] for each in every}) for key in ("date", "model"))
+    said = f"Measured on {', '.join(days)} on the weights `{'`, `'.join(models)}` (the first "
+    said += "digits of `sha256sum model.safetensors`). metrics.json has text, setting and day of "
+    measured = ["", f"{said}each figure."] if every else []
     return "\n".join([
         f"# {name}",
         "",
@@ -87,7 +99,7 @@ def card(
         " ".join(meanings(metrics)),
         "",
         *_FIGURES[kind](metrics),
-        *_measured(metrics),
+        *measured,
         "",
         *(["## Decoding", "", *_decoding(metrics), ""] if kind in TRANSLATORS else []),
         "## Training",
@@ -109,18 +121,6 @@ def meanings(metrics: Mapping[str, Any]) -> list[str]:
     """Return what each kind of a model's figures means, in a sentence each."""
     kinds = ("letters" if each.name == "reverse_test" else each.kind for each in records(metrics))
     return [_WORDS["means"][kind] for kind in dict.fromkeys(kinds)]
-
-
-def _departures(config: ModelConfig) -> str:
-    """Return the departures from the paper in a sentence after a space; "" without any."""
-    parts = []
-    if config.positions == "relative":
-        parts.append("numbers for distances in place of positions")
-    elif config.positions != "sinusoidal":
-        parts.append(f"{config.positions} positions")
-    if config.norm == "pre":
-        parts.append("LayerNorm in front of each block")
-    return f" Unlike the paper's: {', '.join(parts)}." if parts else ""
 
 
 def _extra(path: str) -> str:
@@ -310,15 +310,6 @@ def _parser_figures(metrics: Mapping[str, Any]) -> list[str]:
             for name, values in rows
         ),
     ]
-
-
-def _measured(metrics: Mapping[str, Any]) -> list[str]:
-    """Say of which weights the figures are, and of which days."""
-    every = [stamp for path, stamp in stamps(metrics) if path[0] not in (ALIGNMENT, BASELINES)]
-    days, models = (sorted({each[key] for each in every}) for key in ("date", "model"))
-    said = f"Measured on {', '.join(days)} on the weights `{'`, `'.join(models)}` (the first "
-    said += "digits of `sha256sum model.safetensors`). metrics.json has text, setting and day of "
-    return ["", f"{said}each figure."] if every else []
 
 
 _FIGURES: dict[Kind, Callable[[Mapping[str, Any]], list[str]]] = {

@@ -170,8 +170,17 @@ def beam_tree(trace: Trace) -> Tree:
         else node
         for node in nodes
     ]
+    ended = [node for node in nodes if node.outcome == "finished"]
+    if not all(each.complete or each.forced_end for each in record.hypotheses):
+        cut = [node for node in nodes if node.outcome == "cut"]
+        # Without any, nothing could follow.
+        ended += cut or [
+            node for node in nodes
+            if node.outcome == "exhausted" and node.step == nodes[-1].step
+        ]  # fmt: skip
+    leaves = tuple(node.index for node in sorted(ended, key=lambda node: -node.score))
     return Tree(
-        Compact(Node, nodes), tuple(steps), _leaves(nodes, record), record.beam_size,
+        Compact(Node, nodes), tuple(steps), leaves, record.beam_size,
         record.alpha, record.max_length, record.n_forced, record.sampling is not None, rule,
     )  # fmt: skip
 
@@ -211,19 +220,6 @@ def _with_runners_up(nodes: Sequence[Node], trace: Trace, t: int, penalty: float
             ))  # fmt: skip
     every.sort(key=lambda node: -node.log_prob)
     return [replace(node, rank=rank) for rank, node in enumerate(every)]
-
-
-def _leaves(nodes: Sequence[Node], record: SearchRecord) -> tuple[int, ...]:
-    """Return the final nodes, best first; equal scores in the search's order."""
-    ended = [node for node in nodes if node.outcome == "finished"]
-    if not all(each.complete or each.forced_end for each in record.hypotheses):
-        cut = [node for node in nodes if node.outcome == "cut"]
-        # Without any, nothing could follow.
-        ended += cut or [
-            node for node in nodes
-            if node.outcome == "exhausted" and node.step == nodes[-1].step
-        ]  # fmt: skip
-    return tuple(node.index for node in sorted(ended, key=lambda node: -node.score))
 
 
 def attention_along(record: SearchRecord, tree: Tree, index: int) -> PathAttention:

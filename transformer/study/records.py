@@ -76,9 +76,8 @@ class Finding(NamedTuple):
     offset_score: float  # its score; NaN for a role without annotation
     word_score: float  # score of the nearest occurrence of one fixed word, the best; NaN likewise
     random: float  # score of the best head of this kind under random weights
-    blind: (
-        float  # score of the word that this head looks at most from all other words; NaN likewise
-    )
+    #: score of the word that this head looks at most from all other words; NaN likewise
+    blind: float
     # The highest control: these four. For a role without annotation, random weights and 0.5; or 1
     # if random weights are above 0.5.
     bar: float

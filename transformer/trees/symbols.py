@@ -63,7 +63,13 @@ def rebuild(sequence: Sequence[str], words: Sequence[str]) -> Rebuilt:
     if not words:
         raise ValueError("a tree needs a word")
     builder = _Builder(words, len(sequence))
-    places = _places(sequence, words)
+    copies = [at for at, item in enumerate(sequence) if not is_symbol(item)]
+    matcher = SequenceMatcher(None, [sequence[at] for at in copies], words, autojunk=False)
+    places: dict[int, int] = {}  # of the copied words in the sequence: which word each is
+    for kind, a, b, c, d in matcher.get_opcodes():
+        # A word that was copied wrongly is still that word if both are as many.
+        if kind == "equal" or (kind == "replace" and b - a == d - c):
+            places.update(zip(copies[a:b], range(c, d), strict=True))
     tag = MISSING_TAG, -1
     for at, item in enumerate(sequence):
         builder.counts["tags without a word"] += tag[1] >= 0 and is_symbol(item)
@@ -76,18 +82,6 @@ def rebuild(sequence: Sequence[str], words: Sequence[str]) -> Rebuilt:
         tag = (item[1:], at) if is_symbol(item) and item[0] == TAG else (MISSING_TAG, -1)
     builder.counts["tags without a word"] += tag[1] >= 0
     return builder.finish()
-
-
-def _places(sequence: Sequence[str], words: Sequence[str]) -> dict[int, int]:
-    """Match the copied words, by place in the sequence, with the words."""
-    copies = [at for at, item in enumerate(sequence) if not is_symbol(item)]
-    matcher = SequenceMatcher(None, [sequence[at] for at in copies], words, autojunk=False)
-    found: dict[int, int] = {}
-    for kind, a, b, c, d in matcher.get_opcodes():
-        # A word that was copied wrongly is still that word if both are as many.
-        if kind == "equal" or (kind == "replace" and b - a == d - c):
-            found.update(zip(copies[a:b], range(c, d), strict=True))
-    return found
 
 
 @dataclass

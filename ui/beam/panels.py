@@ -196,7 +196,14 @@ def compare_panel(search: Search) -> None:
         )  # fmt: skip
         ends = f"A ends at {values['A'][-1]:.2f}, B at {values['B'][-1]:.2f}"
         draw_chart(chart, f"{title} of A and B after every step; {ends}", column)
-    _branch_maps(search, both)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        choose_one("Attention", BeamChoice.look, LOOKS)
+        cell = draw_axes(search.trace)
+    kind, units = url_state.get(BeamChoice.look), url_state.get(UNITS)
+    maps = branch_maps(search.trace, search.tree, both, kind, cell, units)
+    for place, letter, shown in zip(st.columns(2, gap="large"), "AB", maps, strict=True):
+        with place.container():
+            _draw_named(shown, f"beam_map_{letter}")
 
 
 def _choose_branches(search: Search) -> None:
@@ -248,17 +255,6 @@ def _parting(both: Comparison) -> str:
 
 def _log_prob_from(path: Sequence[Node], start: int) -> float:
     return sum(node.log_prob for node in path[start:])
-
-
-def _branch_maps(search: Search, both: Comparison) -> None:
-    with st.container(horizontal=True, vertical_alignment="center"):
-        choose_one("Attention", BeamChoice.look, LOOKS)
-        cell = draw_axes(search.trace)
-    kind, units = url_state.get(BeamChoice.look), url_state.get(UNITS)
-    maps = branch_maps(search.trace, search.tree, both, kind, cell, units)
-    for column, letter, shown in zip(st.columns(2, gap="large"), "AB", maps, strict=True):
-        with column.container():
-            _draw_named(shown, f"beam_map_{letter}")
 
 
 def finished_panel(search: Search) -> None:

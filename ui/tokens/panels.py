@@ -31,7 +31,6 @@ from ui.tokens.exhibits import pieces as in_pieces
 from ui.tokens.exhibits import traced_pieces, vocabulary
 from ui.tokens.views import (
     Reading,
-    Segmentation,
     cuts_shown,
     pieces_shown,
     read_trace,
@@ -82,19 +81,14 @@ def draw_cuts(view: View, reading: Reading, tokenizer: Tokenizer) -> None:
         shown = cuts_component(cuts_shown(cuts), chosen=chosen, label="Ways to split the text")
         show(shown, key="cuts", on_choose=lambda at: url_state.put(TokensChoice.cut, at + 1))
         if chosen > 0 and reading.side == "source":
-            draw_recut(view, cuts[0], cuts[chosen], chosen)
-
-
-def draw_recut(view: View, first: Segmentation, other: Segmentation, number: int) -> None:
-    """Draw the translations of two segmentations of the sentence."""
-    ids, beam, alpha = [first.ids, other.ids], view.beam_size, view.alpha
-    wanted: Computation[Any] = Computation(
-        "recut", tuple(ids), lambda model, trace: model.translate(ids, beam_size=beam, alpha=alpha)
-    )
-    found = computed(view, wanted)
-    for label, each in (("From split 1", found[0]), (f"From split {number + 1}", found[1])):
-        log_prob = linked(f"log p {signed(sum(each.log_probs), 2)}", "log p")
-        st.markdown(f"{label}: **{plain(each.text)}** · {log_prob}")
+            ids, beam, alpha = [cuts[0].ids, cuts[chosen].ids], view.beam_size, view.alpha
+            wanted: Computation[Any] = Computation(
+                "recut", tuple(ids), lambda model, trace: model.translate(ids, beam, alpha)
+            )
+            found = computed(view, wanted)
+            for label, each in (("From split 1", found[0]), (f"From split {chosen + 1}", found[1])):
+                log_prob = linked(f"log p {signed(sum(each.log_probs), 2)}", "log p")
+                st.markdown(f"{label}: **{plain(each.text)}** · {log_prob}")
 
 
 def draw_vocabulary(view: View, tokenizer: Tokenizer, side: TextSide, token: int) -> None:
