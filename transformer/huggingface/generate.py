@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,8 +14,7 @@ from transformer.errors import CheckpointError, InputError
 from transformer.files.safe import one_line
 from transformer.huggingface.files import library
 from transformer.search.decoding import Decoding, library_decoding
-
-Progress = Callable[[int, int], None]
+from transformer.types import Report
 
 #: Maximum number of tokens that are never generated.
 MAX_BANNED = 10_000
@@ -134,7 +133,7 @@ class Search:
 
     beam_size: int  # 1 is greedy
     alpha: float  # the library's `length_penalty`: hypotheses are ranked by log P / |Y|^alpha
-    progress: Progress | None  # called with (step, longest step); may raise to stop
+    progress: Report | None  # called with (step, longest step); may raise to stop
 
 
 def generate(

@@ -28,7 +28,6 @@ from transformer.huggingface.files import (
 )
 from transformer.huggingface.generate import (
     Generation,
-    Progress,
     Search,
     read_generation,
 )
@@ -47,6 +46,7 @@ from transformer.search.request import SearchOptions
 from transformer.text.tokenizer import clean
 from transformer.trace.records import Trace
 from transformer.trace.tracer import NO_EDITS, Ability, Unedited
+from transformer.types import Report
 
 #: Why every model lacks an ability, one sentence each.
 LACKS: dict[Ability, str] = {
@@ -273,7 +273,7 @@ class HuggingFaceModel(Tracing, Unedited):
         sampling: Any = None,
         edits: Any = (),
         hooks: Any = None,
-        progress: Progress | None = None,
+        progress: Report | None = None,
         **options: Any,
     ) -> Trace:
         """Read one sentence, and translate it if the model is an encoder-decoder.

@@ -77,28 +77,25 @@ def without_heads(
     trace: Trace,
     *,
     excluded: Sequence[int] = (),
-    removed: Collection[Head] = (),
     progress: Report | None = None,
 ) -> dict[AttentionKind, Floats]:
     """Return the change of each token's log-probability when single heads are taken out.
 
     Args:
         excluded: ids that never get probability, as in the search.
-        removed: heads that are out already; the change is that from then on, and theirs is 0.
         progress: called with (heads done, heads in all); may raise to stop.
 
     Returns: by kind [L, H, T], in nats; negative where the token becomes less likely.
     """
     heads = heads_of(model.config.head_shapes)
-    before = _log_probs(model, [trace], [_off(removed)], excluded)[0, 0]
+    before = log_probs(model, trace, excluded=excluded)
     found, done = [], 0
     for some in _batches(heads, model, [trace]):
-        sets = [_off({*removed, head}) for head in some]
-        found.append(_log_probs(model, [trace], sets, excluded)[:, 0] - before)
+        found.append(_log_probs(model, [trace], [(head.off,) for head in some], excluded)[:, 0])
         done += len(some)
         if progress is not None:
             progress(done, len(heads))
-    rows = iter(np.concatenate(found))
+    rows = iter(np.concatenate(found) - before)
     return {
         kind: np.stack([next(rows) for _ in np.ndindex(shape)]).reshape(*shape, -1)
         for kind, shape in model.config.head_shapes.items()

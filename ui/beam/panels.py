@@ -99,7 +99,16 @@ def node_panel(search: Search) -> None:
         if rivals := [each for each in together if each != node.index]:
             _draw_why_link(search, node, tree.node(rivals[0]))
     with maps.container():
-        _node_maps(search, node, draw_axes(search.trace))
+        cell = draw_axes(search.trace)
+        st.caption(
+            "Where the model looked while it predicted this token. Other candidates for this "
+            "step have the same query, so they share this picture. "
+            + linked("Self-attention looks at the token's own prefix. ", "prefix")
+            + word_start(search.trace.src_tokens)
+        )
+        shown = node_maps(search.trace, search.tree, node, cell, url_state.get(UNITS))
+        for kind, each in zip(LOOKS, shown, strict=True):
+            _draw_named(each, f"beam_{kind}", 190)
 
 
 def draw_node(search: Search, node: Node, letter: str = "") -> None:
@@ -146,18 +155,6 @@ def numbers_of(tree: Tree, node: Node) -> dict[str, list[str]]:
         "what": [linked(plain(name), *terms) for name in rows],
         "value": [plain(value) for value in rows.values()],
     }
-
-
-def _node_maps(search: Search, node: Node, cell: Cell) -> None:
-    st.caption(
-        "Where the model looked while it predicted this token. Other candidates for this "
-        "step have the same query, so they share this picture. "
-        + linked("Self-attention looks at the token's own prefix. ", "prefix")
-        + word_start(search.trace.src_tokens)
-    )
-    maps = node_maps(search.trace, search.tree, node, cell, url_state.get(UNITS))
-    for kind, shown in zip(LOOKS, maps, strict=True):
-        _draw_named(shown, f"beam_{kind}", 190)
 
 
 def _draw_named(shown: Map, key: str, max_height: int = 420) -> None:

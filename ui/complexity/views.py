@@ -75,7 +75,13 @@ def draw_layers() -> None:
     with st.expander("Where self-attention takes more, with intervals"):
         _draw_crossings(made)
     with st.expander("How it was measured, and measure it here"):
-        _draw_source(made)
+        st.caption(
+            f"Measured on {plain(made.made.said)}; PyTorch {plain(made.made.torch)}, float32, "
+            f"{made.rounds} rounds in one process, k = {made.kernel}, r = {made.window}, heads of "
+            "width 64. Memory counts the bytes of tensors that a forward pass makes and holds at "
+            "once, without weights and the kernels' own scratch; layers that would hold over "
+            f"{made.made.held / 2**20:,.0f} MiB are left out. {code(made.made.command)}"
+        )
         draw_measuring()
 
 
@@ -177,17 +183,6 @@ def _interval(found: Estimate | None, say: Callable[[float], str] = signed) -> s
 
 def _or_dash(value: float | None) -> str:
     return "–" if value is None else signed(value)
-
-
-def _draw_source(made: Measurement) -> None:
-    by = made.made
-    st.caption(
-        f"Measured on {plain(by.said)}; PyTorch {plain(by.torch)}, float32, {made.rounds} rounds "
-        f"in one process, k = {made.kernel}, r = {made.window}, heads of width 64. Memory counts "
-        "the bytes of tensors that a forward pass makes and holds at once, without weights and the "
-        f"kernels' own scratch; layers that would hold over {by.held / 2**20:,.0f} MiB are left "
-        f"out. {code(by.command)}"
-    )
 
 
 def draw_measuring() -> None:

@@ -12,7 +12,7 @@ from transformer.config import ModelConfig
 from transformer.trace.position_vectors import stored_note
 from transformer.trace.records import LogitSplit, Trace
 from transformer.trace.split import split_logits, why_not
-from transformer.types import AttentionKind, Floats
+from transformer.types import AttentionKind
 from ui.components.mount import show
 from ui.core import url_state
 from ui.core.url_state import HEAD, KIND, LAYER, Param
@@ -57,7 +57,11 @@ def _place_in(trace: Trace) -> tuple[AttentionKind, int]:
     layer, head = url_state.cell(len(maps), len(maps), kind)
     if not url_state.stored(LAYER):  # links name the head alone
         layer, head = 0, url_state.index(HEAD, len(maps))
-    return kind, most_positional(maps) if layer != 0 or head is None else head
+    if layer != 0 or head is None:  # the one with the most weight at one distance
+        n = maps.shape[-1]
+        offsets = range(-min(3, n - 1), min(4, n))
+        head = int(np.argmax([max(np.trace(each, at) for at in offsets) for each in maps]))
+    return kind, head
 
 
 @fragment
@@ -115,16 +119,6 @@ def _maps(view: View) -> None:
 def _of_layer_1(kind: AttentionKind) -> None:
     url_state.put(KIND, kind)
     url_state.put_index(LAYER, 0)
-
-
-def most_positional(maps: Floats) -> int:
-    """Return the head of maps [H, n, n] with the most weight at one distance."""
-    n = maps.shape[-1]
-    shares = [
-        max(float(np.trace(each, offset=offset)) / n for offset in range(-min(3, n - 1), min(4, n)))
-        for each in maps
-    ]
-    return int(np.argmax(shares))
 
 
 def _split(kind: AttentionKind, head: int) -> Computation[LogitSplit]:
