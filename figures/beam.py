@@ -6,14 +6,11 @@ import json
 from collections.abc import Mapping, Sequence
 
 import altair as alt
-import numpy as np
-from numpy.typing import NDArray
 
 from figures.charts import Drawn, coloured, either, marker, points, quiet, tips
 from figures.labels import show_token
 from figures.palette import CHROME, Theme, categorical
-
-Numbers = NDArray[np.float64]
+from transformer.types import Reals
 
 
 def branch_curves(
@@ -61,7 +58,7 @@ def branch_curves(
 
 
 def lead_by_alpha(
-    alphas: Numbers, scores: Numbers, names: Sequence[str], now: float, theme: Theme
+    alphas: Reals, scores: Reals, names: Sequence[str], now: float, theme: Theme
 ) -> Drawn:
     """Draw each finished translation's lead over the first, by the exponent of the length penalty.
 

@@ -12,7 +12,8 @@ import numpy as np
 
 from figures.charts import Drawn, either, marker, points, quiet, tips
 from figures.palette import CHROME, Theme, categorical
-from transformer.measures.layer_costs import PathKind, Place, Reals, route, spread, successors
+from transformer.measures.layer_costs import PathKind, Place, route, spread, successors
+from transformer.types import Reals
 
 #: A dash pattern for each kind of layer.
 _DASHES = ([1, 0], [7, 3], [2, 2])

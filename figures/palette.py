@@ -21,6 +21,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from transformer.types import Reals
+
 #: Weights named on a legend that is long enough.
 WEIGHT_TICKS = (0.0, 0.1, 0.25, 0.5, 1.0)
 
@@ -28,7 +30,6 @@ Theme = Literal["light", "dark"]
 THEMES: tuple[Theme, ...] = ("light", "dark")
 
 Bytes = NDArray[np.uint8]
-Reals = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

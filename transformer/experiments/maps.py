@@ -10,9 +10,8 @@ import numpy as np
 import torch
 
 from transformer.config import ModelConfig
-from transformer.measures.layer_costs import Reals
 from transformer.model import Transformer
-from transformer.types import Report
+from transformer.types import Reals, Report
 
 #: Bytes of a weight, a float32.
 WEIGHT_BYTES = 4

@@ -17,12 +17,12 @@ from transformer.measures.layer_costs import (
     LAYER_COSTS,
     Estimate,
     LayerKind,
-    Reals,
     Shape,
     counted,
     crossing,
     fit_exponent,
 )
+from transformer.types import Reals
 
 #: The measurement that comes with the project.
 SHIPPED = Path(__file__).with_name("complexity.json")

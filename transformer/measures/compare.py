@@ -19,14 +19,11 @@ from itertools import zip_longest
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from transformer.measures.entropy import entropy_bits
 from transformer.measures.words import group_labels, maps_by_words, word_groups
 from transformer.trace.records import Trace
-from transformer.types import ATTENTION_KINDS, AttentionKind, Floats
-
-Reals = NDArray[np.float64]
+from transformer.types import ATTENTION_KINDS, AttentionKind, Floats, Reals
 
 #: (head of the first, head of the second), both numbered through all layers from 0.
 HeadPair = tuple[int, int]

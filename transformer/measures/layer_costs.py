@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-Reals = NDArray[np.float64]
+from transformer.types import Reals
 
 LayerKind = Literal[
     "products", "attention", "explicit", "restricted", "recurrent", "lstm", "convolution"

@@ -23,7 +23,6 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from transformer.catalogue import inspect_entry, open_tracer
@@ -44,15 +43,13 @@ from transformer.study.run import study, targets_of
 from transformer.trace.records import Pair
 from transformer.trace.removals import heads_of, pruned
 from transformer.translator import Translator
-from transformer.types import AttentionKind, Floats, Report
+from transformer.types import AttentionKind, Floats, Reals, Report
 
 Measure = Literal["gradient", "removal", "bleu", "order", "sharpness"]
 MEASURES: tuple[Measure, ...] = get_args(Measure)
 
 #: [L, H] by kind of attention.
 ByKind = dict[AttentionKind, Floats]
-#: [N], of all heads in their order.
-Values = NDArray[np.float64]
 
 Model = Translator | StackModel
 Network = Transformer | OneStack
@@ -107,7 +104,7 @@ def importance(
     shapes, n = model.config.head_shapes, len(texts)
     n_heads = len(heads_of(shapes))
     #: By measure, the texts that it reads, and how: values [N] of the heads, in their order.
-    ways: dict[Measure, tuple[int, Callable[[Callable[[int], None]], Values]]] = {
+    ways: dict[Measure, tuple[int, Callable[[Callable[[int], None]], Reals]]] = {
         "gradient": (n, lambda done: _slopes(model, texts, banned, done)),
         "removal": (n * n_heads, lambda done: _losses(model, texts, banned, done)),
         "sharpness": (n, lambda done: _sharpness(model, texts, done)),
@@ -245,7 +242,7 @@ def _of_one_stack(tracer: StackModel, sentence: str, target: Any) -> Iterator[Pa
 
 def _slopes(
     model: Network, texts: Sequence[Pair], banned: Sequence[int], done: Callable[[int], None]
-) -> Values:
+) -> Reals:
     """Return |dL/dgate| [N], mean over texts."""
     shapes = model.config.head_shapes
     sums = torch.zeros(len(heads_of(shapes)), dtype=torch.float64)
@@ -261,7 +258,7 @@ def _slopes(
 
 def _losses(
     model: Network, texts: Sequence[Pair], banned: Sequence[int], done: Callable[[int], None]
-) -> Values:
+) -> Reals:
     """Return the log-probability [N] lost without each head, in nats per token."""
     shapes, n = model.config.head_shapes, len(heads_of(model.config.head_shapes))
     parts = torch.split(1 - torch.eye(n), [*map(math.prod, shapes.values())], 1)
@@ -288,7 +285,7 @@ def _losses(
 def _bleu_lost(
     translator: Translator, texts: Sequence[Pair], references: Sequence[str],
     done: Callable[[int], None],
-) -> Values:  # fmt: skip
+) -> Reals:  # fmt: skip
     """Return the BLEU [N] lost without each head, decoding greedily."""
     sources, reached = [each.src_ids for each in texts], list[float]()
     # One at a time: each holds weights of its own, prepared for the fast decoder.
@@ -301,14 +298,14 @@ def _bleu_lost(
 
 def _order(
     model: Transformer, texts: Sequence[Pair], banned: Sequence[int], done: Callable[[int], None]
-) -> Values:
+) -> Reals:
     """Return the place [N] of each head, from 1, when the least harmful one is taken out."""
     order = pruned(model, texts, excluded=banned, progress=lambda out, _: done(out * len(texts)))
     places = {step.head: place for place, step in enumerate(order, 1)}
     return np.array([places[head] for head in heads_of(model.config.head_shapes)])
 
 
-def _sharpness(model: Network, texts: Sequence[Pair], done: Callable[[int], None]) -> Values:
+def _sharpness(model: Network, texts: Sequence[Pair], done: Callable[[int], None]) -> Reals:
     """Return the largest weight of a query, mean over the queries of all texts, [N]."""
     sums = {kind: np.zeros(shape) for kind, shape in model.config.head_shapes.items()}
     counts = Counter[AttentionKind]()

@@ -21,7 +21,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from transformer.catalogue import open_tracer, opened, resolve
 from transformer.checkpoint.reference import ModelRef
@@ -29,6 +28,7 @@ from transformer.checkpoint.snapshots import readable_history
 from transformer.checkpoint.weights import weights_digest
 from transformer.errors import InputError
 from transformer.files.atomic import write_atomic
+from transformer.files.npz import Arrays
 from transformer.huggingface import HuggingFaceModel
 from transformer.model import Transformer
 from transformer.one_stack.model import OneStack
@@ -66,8 +66,6 @@ from transformer.types import AttentionKind, Report
 PART, BATCH, MAX_DOCUMENTS = 64, 8, 500
 #: Highest p after Holm's correction of a role that is named.
 ALPHA = 0.05
-
-Arrays = dict[str, NDArray[Any]]
 
 
 def study(

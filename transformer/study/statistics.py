@@ -23,8 +23,7 @@ from numpy.typing import NDArray
 
 from transformer.study.records import Role
 from transformer.study.roles import MAX_OFFSET, MIN_PAIRS, Tally
-
-Numbers = NDArray[np.float64]
+from transformer.types import Reals
 
 #: Times that documents are drawn, and the share of scores inside the interval.
 DRAWS, INSIDE = 2_000, 0.95
@@ -32,7 +31,7 @@ DRAWS, INSIDE = 2_000, 0.95
 _NODES = 200
 
 
-def bootstrap(hits: Numbers, pairs: Numbers, *, seed: int = 0) -> tuple[Numbers, Numbers]:
+def bootstrap(hits: Reals, pairs: Reals, *, seed: int = 0) -> tuple[Reals, Reals]:
     """Return the ends of the interval of hits / pairs, [K] each.
 
     Args: hits, pairs: [documents, K].
@@ -52,7 +51,7 @@ def bootstrap(hits: Numbers, pairs: Numbers, *, seed: int = 0) -> tuple[Numbers,
     return ends[0], ends[1]
 
 
-def paired_p(differences: Numbers) -> Numbers:
+def paired_p(differences: Reals) -> Reals:
     """Return one-sided p-values [K] of differences [documents, K] being above 0 on average.
 
     Documents without pairs have to be left out or NaN; of fewer than two, p is 1.
@@ -68,17 +67,17 @@ def paired_p(differences: Numbers) -> Numbers:
     return np.where(n < 2, 1.0, student_sf(t, np.maximum(n - 1, 1)))
 
 
-def student_sf(t: Numbers, freedom: NDArray[np.int64]) -> Numbers:
+def student_sf(t: Reals, freedom: NDArray[np.int64]) -> Reals:
     """Return P(T > t) of Student's t, of [K] values and degrees of freedom.
 
     The density is integrated after t = sqrt(freedom) tan(a), which makes it cos(a)^(freedom - 1).
     """
     nodes, weights = np.polynomial.legendre.leggauss(_NODES)
 
-    def integral(start: Numbers) -> Numbers:
+    def integral(start: Reals) -> Reals:
         half = (np.pi / 2 - start) / 2
         angles = start[:, None] + half[:, None] * (nodes + 1)
-        area: Numbers = (np.cos(angles) ** (freedom[:, None] - 1)) @ weights * half
+        area: Reals = (np.cos(angles) ** (freedom[:, None] - 1)) @ weights * half
         return area
 
     upper = integral(np.arctan(np.abs(t) / np.sqrt(freedom)))
@@ -86,7 +85,7 @@ def student_sf(t: Numbers, freedom: NDArray[np.int64]) -> Numbers:
     return np.where(t < 0, 1 - share, share)
 
 
-def holm(p: Numbers) -> Numbers:
+def holm(p: Reals) -> Reals:
     """Return p-values corrected for all tests; NaN is no test and stays."""
     adjusted, tests = np.full(p.shape, np.nan), np.flatnonzero(~np.isnan(p))
     order = tests[np.argsort(p.flat[tests], kind="stable")]

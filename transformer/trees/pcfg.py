@@ -12,14 +12,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from transformer.trees.symbols import TAG
 from transformer.trees.tree import ROOTS, Tree
-from transformer.types import Ints
+from transformer.types import Ints, Reals
 
 Span = tuple[int, int]
-Reals = NDArray[np.float64]
 
 
 class Pcfg:

@@ -28,13 +28,13 @@ from transformer.trace.records import Trace
 from ui.beam import exhibits
 from ui.beam.choice import PAGE, BeamChoice, Slot, choice, chosen, put
 from ui.beam.exhibits import LOOKS, branch_maps, node_maps
+from ui.components.grid import Cell
 from ui.components.lens import Map
 from ui.components.mount import show
 from ui.components.tree import TreeChoice, branch_colours, branches_component, tree_component
 from ui.core import url_state
 from ui.core.glossary import linked, term, word_start
 from ui.core.layout import current_theme, draw_chart, draw_map, text_scale
-from ui.core.url_state import Cell
 from ui.core.view import View
 from ui.core.widgets import UNITS, choose_one, fill, layer_and_head, units_control
 from ui.export.download import download_button, figure_for

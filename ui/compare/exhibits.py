@@ -17,7 +17,6 @@ from transformer.errors import InputError
 from transformer.measures.compare import (
     HeadPair,
     Matching,
-    Reals,
     head_agreements,
     match,
     total_log_prob,
@@ -27,7 +26,7 @@ from transformer.measures.heads import How
 from transformer.measures.words import WORD_RULE
 from transformer.trace.records import Trace
 from transformer.trace.tracer import Tracer
-from transformer.types import AttentionKind
+from transformer.types import AttentionKind, Reals
 from ui.attention.exhibits import MOST_FOLLOWING, attention_exhibit
 from ui.attention.maps import AttentionChoice, Maps, maps_of
 from ui.compare.pairing import difference_map, joined_choices, signed_sheet

@@ -7,7 +7,6 @@ stopping loses one sentence at most.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
@@ -19,7 +18,6 @@ from figures.labels import KIND_NAMES
 from transformer.errors import InputError
 from transformer.measures.compare import (
     SIMILARITY_RULE,
-    HeadAgreement,
     HeadPair,
     Matching,
     head_agreements,
@@ -30,6 +28,7 @@ from transformer.worker.job import UNKNOWN
 from ui.compare.attention import PARAMS, Both, choose, draw_lens, open_maps
 from ui.compare.choice import can_follow, compared
 from ui.compare.exhibits import likeness, matched_heads, matching_exhibit
+from ui.compare.numbers import Agreements
 from ui.components.match import head_name
 from ui.components.mount import show
 from ui.core import url_state
@@ -42,8 +41,6 @@ from ui.frame.twice import Download, Pair, Setup, Twice, following
 from ui.work.cache import end_where_stopped, errors_on_page, get_tracer
 from ui.work.progress import Progress, attended, unreported
 from ui.work.results import once, trace
-
-_Kinds = Mapping[AttentionKind, HeadAgreement]
 
 
 def sentences_for(setup: Setup) -> tuple[str, ...]:
@@ -74,11 +71,11 @@ def matching(setup: Setup, kind: AttentionKind, report: Report = unreported) -> 
     return match(found)
 
 
-def _alike(setup: Setup, sentence: str, report: Report) -> _Kinds:
+def _alike(setup: Setup, sentence: str, report: Report) -> Agreements:
     """Return the similarities of all heads on one sentence, of each kind that can be compared."""
     one, other = (_greedy(view, sentence) for view in setup.views)
 
-    def make() -> _Kinds:
+    def make() -> Agreements:
         try:
             first = trace(one.request, report)
             report(*UNKNOWN)

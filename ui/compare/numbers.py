@@ -13,9 +13,9 @@ from figures.compare import LETTERS
 from figures.exhibit import Exhibit, file_stem
 from figures.labels import KIND_NAMES, plain, shorten, signed
 from transformer.evaluation.records import TESTS, TEXTS, records
-from transformer.measures.compare import SIMILARITY_RULE, HeadAgreement, Reals, head_agreements
+from transformer.measures.compare import SIMILARITY_RULE, HeadAgreement, head_agreements
 from transformer.trace.records import Trace
-from transformer.types import AttentionKind, Report
+from transformer.types import AttentionKind, Reals, Report
 from transformer.worker.job import UNKNOWN
 from ui.compare.choice import can_follow, compared
 from ui.compare.exhibits import compared_numbers, crossed

@@ -16,10 +16,10 @@ from transformer.measures.layer_costs import (
     PATHS,
     LayerKind,
     PathKind,
-    Reals,
     counted,
     path_length,
 )
+from transformer.types import Reals
 
 #: Title of an axis by quantity, and the unit in seconds, bytes or operations.
 AXES = {

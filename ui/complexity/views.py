@@ -27,10 +27,10 @@ from transformer.measures.layer_costs import (
     PATHS,
     Estimate,
     PathKind,
-    Reals,
     counted_crossing,
     path_length,
 )
+from transformer.types import Reals
 from transformer.worker.job import Job
 from ui.complexity import jobs
 from ui.complexity.choice import (

@@ -18,11 +18,9 @@ from typing import Any, Generic, TypeVar, overload
 import streamlit as st
 
 from transformer.types import ATTENTION_KINDS
+from ui.components.grid import Cell
 
 T = TypeVar("T")
-
-#: A layer and a head, counted from 0; None is the mean.
-Cell = tuple[int | None, int | None]
 
 _STORE = "headlight_store"
 _WRITTEN = "headlight_written"

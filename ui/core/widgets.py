@@ -11,9 +11,10 @@ from streamlit.delta_generator import DeltaGenerator
 from streamlit.runtime.state.session_state_proxy import get_session_state
 
 from transformer.measures.words import WORD_RULE
+from ui.components.grid import Cell
 from ui.core import url_state
 from ui.core.glossary import EXPLANATIONS, HINTS, linked, term
-from ui.core.url_state import HEAD, KIND, LAYER, Cell, Param
+from ui.core.url_state import HEAD, KIND, LAYER, Param
 
 T = TypeVar("T")
 

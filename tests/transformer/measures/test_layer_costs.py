@@ -14,7 +14,6 @@ from transformer.measures.layer_costs import (
     LAYER_COSTS,
     LayerKind,
     PathKind,
-    Reals,
     Shape,
     counted,
     counted_crossing,
@@ -25,6 +24,7 @@ from transformer.measures.layer_costs import (
     spread,
     successors,
 )
+from transformer.types import Reals
 
 SIZES = np.array([64.0, 128.0, 256.0, 512.0, 1024.0])
 

@@ -12,10 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from transformer.measures.compare import HeadPair
 from ui.components.packing import Component, attention_look, floats, index_pair
-
-#: A head of each model, both 0-based and counted through all layers.
-HeadPair = tuple[int, int]
 
 
 @dataclass(frozen=True, eq=False)
