@@ -289,6 +289,7 @@ def check_stored(path: Path, name: str, found: Described, expected: Mapping[str,
 
 
 def _state_dict(path: Path, content: object, device: str) -> dict[str, Tensor]:
+    """Read the state dict of a torch file, which must be plain tensors by name."""
     if isinstance(content, dict) and isinstance(content.get("model"), dict):
         content = content["model"]
     if not isinstance(content, dict) or not all(

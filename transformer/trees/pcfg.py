@@ -93,6 +93,7 @@ class Pcfg:
 
 
 def _rules(tree: Tree) -> Iterator[tuple[str, ...]]:
+    """Yield the rules of a tree: a parent, and one child or two."""
     if tree.word is None:
         left, *rest = ((TAG if child.word else "") + child.label for child in tree.children)
         for name in rest[:-1]:

@@ -263,6 +263,7 @@ def _grids(both: Both) -> None:
 
 
 def _differences(both: Both) -> None:
+    """Draw the grid and the chosen difference; if maps cannot be subtracted, why, and entropies."""
     if not both.fit.units:
         _say_unpaired(both)
         both.pair.rows(lambda side: _draw_evenness(both, side))

@@ -157,6 +157,7 @@ def draw_twice(pair: Pair) -> Download | None:
 
 
 def _figure(view: View, text: TextSide) -> Exhibit:
+    """Return the figure of one side; needs no session."""
     if view.kind == "checkpoint":
         return figure_for(view, in_pieces, side=text, token=-2)
     return figure_for(view, traced_pieces, side=text)

@@ -108,6 +108,7 @@ def _state(run: WatchedRun) -> str:
 
 
 def _draw_settings(seen: list[WatchedRun]) -> None:
+    """Draw the settings: all of one run, or those in which several differ."""
     names: dict[tuple[str, str], None] = {}
     for run in seen:
         for table, values in run.recipe.items():
