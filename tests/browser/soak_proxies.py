@@ -169,7 +169,9 @@ def test_a_class_at_two_servers(browser: Browser, site: Site) -> None:
 def test_what_is_hidden_stays_hidden_and_https_is_insisted_on(site: Site) -> None:
     for hidden in ("metrics", "upload_file", "upload_file/a/b"):
         assert status(f"{site.address}/_stcore/{hidden}") == 404
-    assert asked(f"{site.address}/_stcore/health", b"x" * 2_000_000)[0] >= 400
+    # A proxy may end the connection while the rest is still sent: then there is no answer.
+    found, _ = asked(f"{site.address}/_stcore/health", b"x" * 2_000_000)
+    assert found == 0 or found >= 400
     found, headers = asked(f"{site.address}/")
     assert found == 200 and headers["X-Content-Type-Options"] == "nosniff"
     # The proxy says by which scheme a visitor came.
