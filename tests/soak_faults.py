@@ -1,4 +1,4 @@
-"""Publishing, importing, a toy's training: killed or out of disk, they leave nothing torn."""
+"""Training, publishing, importing: killed or out of disk, they leave nothing torn."""
 
 import json
 import os
@@ -29,6 +29,6 @@ def test_nothing_is_torn_and_the_next_start_goes_on(fault: str, tmp_path: Path) 
             note(**found[-1])
         said = process.stderr.read()
     assert process.returncode == 0, said[-4000:]
-    assert len(found) == 3 and all(each["trials"] == int(count) for each in found)
+    assert len(found) == 4 and all(each["trials"] == int(count) for each in found)
     ended = sum(each.get("killed", 0) + each.get("full", 0) for each in found)
     assert ended > int(count)

@@ -11,11 +11,14 @@ import sys
 from pathlib import Path
 from typing import ClassVar
 
+import torch
+
 from tests.transformer.conftest import parallel_text
 from tests.transformer.importers import foreign
-from tests.transformer.training.runs import recipe, run
+from tests.transformer.training.runs import assert_same_bits, recipe, run
 from transformer.__main__ import main
 from transformer.checkpoint.folder import load_checkpoint
+from transformer.checkpoint.weights import describe_weights, read_tensors
 from transformer.files.leftovers import clear_away
 from transformer.importers.registry import FORMATS
 from transformer.toys.files import KEPT, map_updates, read_maps
@@ -64,6 +67,46 @@ class Work:
             return "nothing"
         load_checkpoint(place / "it")
         return "whole"
+
+
+class Training(Work):
+    """`train --resume` in one folder, until the run is finished."""
+
+    name = "train"
+    writes = 400_000
+
+    def prepare(self) -> None:
+        data = parallel_text(self.inputs / "data")
+        run(recipe(data, "snapshots = 4", epochs=3, save_every=4), self.inputs / "whole")
+
+    def begin(self, place: Path, number: int) -> None:
+        if (place / "run" / "model.safetensors").exists():
+            shutil.rmtree(place / "run")
+
+    def run(self, place: Path, number: int) -> int:
+        data = self.inputs / "data"
+        return command(
+            "train", data / "recipe.toml", "--data", data, "--out", place / "run", "--resume",
+            "--quiet", "--device", "cpu",
+        )  # fmt: skip
+
+    def check(self, place: Path) -> str:
+        folder = place / "run"
+        for file in folder.glob("*/*.safetensors"):
+            assert len(list(read_tensors(file, describe_weights(file)))) > 10
+        if (folder / "recipe.json").exists():
+            json.loads((folder / "recipe.json").read_text())
+        lines = _lines(folder / "metrics.jsonl")
+        if (folder / "model.safetensors").exists():
+            load_checkpoint(folder)
+            assert [line["epoch"] for line in lines if line["kind"] == "epoch"] == [*range(1, 4)]
+            assert_same_bits(self.inputs / "whole", folder)
+            assert not _temporary(folder)
+            return "finished"
+        if (folder / "state.pt").exists():
+            torch.load(folder / "state.pt", weights_only=True)
+            return "resumable"
+        return "nothing"
 
 
 class Publishing(Work):
@@ -158,7 +201,9 @@ class ToyTraining(Work):
         return "nothing kept"
 
 
-WORKS: dict[str, type[Work]] = {each.name: each for each in (Publishing, Importing, ToyTraining)}
+WORKS: dict[str, type[Work]] = {
+    each.name: each for each in (Training, Publishing, Importing, ToyTraining)
+}
 
 
 def _lines(file: Path) -> list[dict[str, object]]:
