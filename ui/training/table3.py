@@ -26,14 +26,10 @@ def draw_table3() -> None:
     lines = table(results)
     found = Counter(each.figures[measure].verdict for each in lines[1:])
     said = "; ".join(f"{verdict}: {found[verdict]}" for verdict in get_args(Verdict))
-    few = sum(0 < len(each.seeds) < 3 for each in lines[1:])
-    count = f"Of {len(lines) - 1} changes, beside the paper: {said}." + (
-        f" Trained with one or two seeds so far: {few}." if few else ""
-    )
     st.markdown(
         "Section 6.2 asks what matters in the architecture: **change one thing, train again, "
         "compare.** Here each row is trained on Multi30k in a model a quarter as wide and half as "
-        f"deep. {count}"
+        f"deep. Of {len(lines) - 1} changes, beside the paper: {said}."
     )
     left, more = st.columns([8, 2], vertical_alignment="bottom")
     choose_one("Measure", MEASURE, MEASURES, left)
