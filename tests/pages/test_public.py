@@ -14,7 +14,7 @@ from streamlit.proto.WidgetStates_pb2 import WidgetState
 from websockets.exceptions import InvalidStatus
 
 from tests.pages.session import Session
-from tests.servers import APP, serving
+from tests.servers import APP, children, serving
 from tests.waiting import wait_until
 from ui.frame import import_access
 from ui.hosting.start import MOST
@@ -45,11 +45,10 @@ def public(random_checkpoints: Path, log: Path) -> Iterator[str]:
         "HEADLIGHT_IMPORT": "",
     }  # fmt: skip
     command = [*APP, "--server.allowedHosts", "127.0.0.1"]
-    with serving(log, command, checkpoints=random_checkpoints, environment=environment) as (
-        address,
-        _,
-    ):
+    started = serving(log, command, checkpoints=random_checkpoints, environment=environment)
+    with started as (address, pid):
         assert wait_until(lambda: ask(f"{address}/_headlight/ready")[0] == 200)
+        assert wait_until(lambda: children(pid))  # one traces sentences before they wait
         yield address
 
 

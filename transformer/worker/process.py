@@ -33,7 +33,7 @@ from transformer.worker.job import EVERY, Job
 T = TypeVar("T")
 
 #: Sentences waiting for a process before another one starts.
-_WAITING = 2
+WAITING = 2
 
 #: Seconds before a new process replaces one that was killed.
 _PAUSE = 10.0
@@ -160,7 +160,7 @@ class Pool:
                 self._rest_until = time.monotonic() + _PAUSE
             ready = [each for each, job in self._workers.items() if job.phase == "done"]
             least = min(ready, key=lambda each: each.jobs, default=None)
-            busy = (waiting if least is None else least.jobs) >= _WAITING
+            busy = (waiting if least is None else least.jobs) >= WAITING
             starting = len(ready) < len(self._workers)
             full = len(self._workers) >= self.most
             if busy and not starting and not full and time.monotonic() >= self._rest_until:

@@ -12,6 +12,7 @@ from typing import Any
 
 from streamlit.runtime.pages_manager import PagesManager
 
+from transformer.worker.process import WAITING
 from ui.core.public import is_public
 from ui.frame.import_access import invitation
 from ui.hosting import start, state
@@ -28,7 +29,8 @@ _SLOW = ("transformer.translator", "pandas", "altair")
 async def begin(app: Any) -> AsyncIterator[None]:
     """Serve every URL by app.py from the start, and import slow libraries meanwhile.
 
-    A public server also loads the first model. The link that allows imports is printed.
+    A public server also loads the first model and starts a process that traces sentences. The link
+    that allows imports is printed.
     """
     PagesManager.uses_pages_directory = False
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_FILES, "file"))
@@ -45,6 +47,10 @@ def _warm_up() -> None:
     if is_public():
         state.libraries.set()
         _load_first_model()
+        from ui.work.results import WORKERS
+
+        # In this process, a sentence takes ten times as long beside a hoard of others' runs.
+        WORKERS.free(WAITING)
 
 
 def _load_first_model() -> None:

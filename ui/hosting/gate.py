@@ -124,7 +124,7 @@ class Gate:
         await asyncio.sleep(ARRIVALS.take(1, address))
         with VISITORS.place() as given:
             if given and known and below_base(scope["path"]) == _STREAM:
-                line = Line(VISITORS, receive, send)
+                line = Line(VISITORS, receive, send, address)
                 await self.app(scope, line.receive, line.send)
             else:
                 await receive()  # the handshake, which is refused with 403

@@ -48,9 +48,6 @@ MOST_WIDGETS, MOST_REPORTED = 1_000, 20_000
 #: Frames from a browser a second, and at once: messages, their parts, and pings.
 RATE, BURST = 50.0, 200.0
 
-#: Bytes of messages heard in a second, and at once; the rest waits.
-_BYTES, _BYTES_AT_ONCE = 100_000.0, 300_000.0
-
 #: Bytes on their way to a browser; Linux doubles them, and would let megabytes wait for one that
 #: does not read.
 _WAITING = 131_072
@@ -110,13 +107,20 @@ VISITORS = Visitors(0)
 #: browser gives up after 15.
 ARRIVALS = Pace(20.0, 20.0, latest=10.0)
 
+#: Connections as which one counts that ended for a broken message; the code of an idle one's end.
+_BROKEN, _IDLE = 20, 1001
+
+#: Bytes of an address heard a second and at once, and those that a message counts at least. The
+#: rest waits up to a second. A server answers some 25 small messages a second.
+HEARD, _AT_LEAST = Pace(500_000.0, 500_000.0, latest=1.0), 10_000
+
 
 class Line:
     """A visitor's websocket, as the app reads and writes it."""
 
-    def __init__(self, visitors: Visitors, receive: Receive, send: Send) -> None:
+    def __init__(self, visitors: Visitors, receive: Receive, send: Send, address: str = "") -> None:
         self._visitors, self._receive, self._send = visitors, receive, send
-        self._bytes = Pace(_BYTES, _BYTES_AT_ONCE)
+        self._address = address
         self._sending = self._ended = False
 
     async def send(self, message: Message) -> None:
@@ -141,12 +145,12 @@ class Line:
                     again = ForwardMsg()
                     again.auth_redirect.url = ""
                     await self._try_to_send(type="websocket.send", bytes=again.SerializeToString())
-                return await self._end(1001)
+                return await self._end(_IDLE)
             if message["type"] != "websocket.receive":
                 return message
             data = message.get("bytes")
             data = b"\xff" if data is None else data  # a text is no message
-            await asyncio.sleep(self._bytes.take(len(data)))
+            await asyncio.sleep(HEARD.take(_AT_LEAST + len(data), self._address))
             try:
                 said = BackMsg.FromString(data)
             except DecodeError:
@@ -166,6 +170,8 @@ class Line:
 
     async def _end(self, code: int) -> Message:
         self._ended = True
+        if code != _IDLE:
+            ARRIVALS.take(_BROKEN, self._address)
         await self._try_to_send(type="websocket.close", code=code)
         return {"type": "websocket.disconnect", "code": code}
 

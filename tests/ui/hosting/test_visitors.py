@@ -17,6 +17,7 @@ from websockets.frames import Frame, Opcode
 from websockets.sync.client import ClientConnection, connect
 
 from tests.waiting import run, wait_until
+from ui.core.runs import Pace
 from ui.hosting import gate, visitors
 from ui.hosting.gate import Gate
 from ui.hosting.visitors import MOST_BYTES, MOST_WIDGETS, Line, Visitors
@@ -32,6 +33,13 @@ class Clock:
 @pytest.fixture
 def clock() -> Clock:
     return Clock()
+
+
+@pytest.fixture(autouse=True)
+def _fresh(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
+    """Forget the connections and messages of other tests, and let no time pass."""
+    monkeypatch.setattr(visitors, "ARRIVALS", Pace(20.0, 20.0, latest=10.0, clock=clock))
+    monkeypatch.setattr(visitors, "HEARD", Pace(5e5, 5e5, latest=1.0, clock=clock))
 
 
 def test_places_are_counted_and_kept(clock: Clock) -> None:
@@ -67,7 +75,7 @@ class Ends:
         self.reads = asyncio.Event()
         self.reads.set()
         self.visitors = Visitors(1)
-        self.line = Line(self.visitors, self.said.get, self._send)
+        self.line = Line(self.visitors, self.said.get, self._send, "an address")
 
     async def _send(self, sent: Any) -> None:
         await self.reads.wait()
@@ -117,6 +125,18 @@ def test_a_bad_message_ends_the_line(bad: dict[str, Any]) -> None:
         assert (await ends.line.receive())["type"] == "websocket.disconnect"
         await ends.line.send({"type": "websocket.send", "bytes": b"too late"})
         assert [each["type"] for each in ends.read] == ["websocket.close"]
+        assert visitors.ARRIVALS.take(1, "another") == 0
+        assert visitors.ARRIVALS.take(1, "an address") > 0  # it comes back later
+
+    on_a_line(scene)
+
+
+def test_small_messages_of_an_address_wait_once_they_are_many() -> None:
+    async def scene(ends: Ends) -> None:
+        ends.say(*[BEAT] * 50)
+        for _ in range(50):
+            await ends.line.receive()
+        assert visitors.HEARD.take(1, "another") == 0 < visitors.HEARD.take(1, "an address")
 
     on_a_line(scene)
 
@@ -145,6 +165,7 @@ def test_an_idle_line_ends_and_its_browser_waits_like_others(
     async def scene(ends: Ends) -> None:
         assert (await ends.line.receive())["type"] == "websocket.disconnect"
         assert [each["type"] for each in ends.read] == ["websocket.close"]
+        assert visitors.ARRIVALS.take(1, "an address") == 0
 
     async def scene_on_a_full_server(ends: Ends) -> None:
         with ends.visitors.place():
