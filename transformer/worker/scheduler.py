@@ -129,7 +129,6 @@ class Turn:
         self.rank = self._arrived = time.monotonic() + late
         self._scheduler = scheduler
         self._seconds = self._since = self._behind = 0.0
-        self._pieces = 1
 
     def offer(self) -> None:
         """Yield to waiting work of higher priority."""
@@ -138,15 +137,7 @@ class Turn:
     def fall_back(self, seconds: float) -> None:
         """Put long work behind what arrives up to some seconds later."""
         self._behind = max(self._behind, seconds)
-        self.rank = (
-            self._arrived
-            + self._behind
-            + _PENALTY * max(0.0, self._seconds / self._pieces - _SHORT)
-        )
-
-    def share(self, pieces: int) -> None:
-        """Count this as several pieces of work that share its time equally."""
-        self._pieces = pieces
+        self.rank = self._arrived + self._behind + _PENALTY * max(0.0, self._seconds - _SHORT)
 
     @contextmanager
     def paused(self) -> Iterator[None]:

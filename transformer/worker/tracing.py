@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import threading
+from collections import OrderedDict
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import torch
@@ -17,6 +20,7 @@ from transformer.trace.tracer import Tracer
 from transformer.translator import Translator
 from transformer.types import Report
 from transformer.worker.job import UNKNOWN
+from transformer.worker.limits import shares
 from transformer.worker.scheduler import Scheduler
 
 #: Models of up to this many parameters are faster, and steadier under load, on one thread each.
@@ -24,11 +28,17 @@ ONE_THREAD_PARAMETERS = 100_000_000
 
 #: Characters of a short sentence. Each further `_LONGER` put one behind what arrives up to a second
 #: later: its first step takes long, too.
-SHORT, _LONGER = 200, 100
+_SHORT, _LONGER = 200, 100
 
 #: Copies of the weights in memory: as the model holds them, and for decoding on the CPU in up to
 #: three other layouts, for one row, for few and for more (`transformer.fast.products`).
 COPIES = 4
+
+#: Limit in bytes for the models of a process; the least recently used are dropped first.
+MODEL_BYTES = shares().worker
+
+_models: OrderedDict[tuple[ModelRef, str], Tracer] = OrderedDict()
+_opening, _schedule = threading.Lock(), Scheduler()
 
 
 def model_bytes(model: Tracer) -> int:
@@ -73,7 +83,7 @@ def trace_in_turn(
 
     Raises: what `Tracer.trace` raises.
     """
-    behind = max(0, len(sentence) - SHORT) / _LONGER
+    behind = max(0, len(sentence) - _SHORT) / _LONGER
     with scheduler.turn(lambda ahead: report(ahead, 0), behind) as turn:
         report(*UNKNOWN)  # whoever has left meanwhile costs nothing
 
@@ -91,3 +101,30 @@ def checked(model: Tracer, trace: Trace, step: Report) -> Trace:
     n_steps = len(trace.predicted_tokens)
     gap = model.forcing_gap(trace, progress=lambda *_: step(n_steps, n_steps))
     return dataclasses.replace(trace, forcing_gap=gap)
+
+
+def warm_up(report: Report) -> None:
+    """Do nothing; importing this module is what takes time in a new process."""
+
+
+def trace_by_reference(
+    ref: ModelRef, device: str, sentence: str, arguments: Mapping[str, Any], report: Report
+) -> Trace:
+    """Trace a sentence in this process; see `open_unchanged` and `trace_in_turn`."""
+    model = _models.get((ref, device))
+    if model is None:  # sentences of others do not wait for this opening
+        with _opening:
+            model = _opened(ref, device)
+    with suppress(KeyError):  # it may have gone meanwhile
+        _models.move_to_end((ref, device))
+    return trace_in_turn(model, sentence, arguments, _schedule, report)
+
+
+def _opened(ref: ModelRef, device: str) -> Tracer:
+    stored = _opened(ref.edited(""), device) if ref.edits else None
+    key = (ref, device)
+    model = _models.get(key) or open_unchanged(ref, device, stored)
+    _models[key] = model
+    while len(_models) > 1 and sum(map(model_bytes, [*_models.values()])) > MODEL_BYTES:
+        _models.popitem(last=False)
+    return model

@@ -12,12 +12,18 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from transformer.trace.records import Trace
 from transformer.types import Report
-from transformer.worker.batches import MODEL_BYTES, trace_by_reference, warm_up
 from transformer.worker.job import UNKNOWN
 from transformer.worker.limits import shares
 from transformer.worker.process import Pool
 from transformer.worker.scheduler import Scheduler
-from transformer.worker.tracing import is_small, model_bytes, trace_in_turn
+from transformer.worker.tracing import (
+    MODEL_BYTES,
+    is_small,
+    model_bytes,
+    trace_by_reference,
+    trace_in_turn,
+    warm_up,
+)
 from ui.core.view import Request
 from ui.work.lru import Lru, seal
 from ui.work.models import load

@@ -19,12 +19,11 @@ from transformer.errors import CheckpointError, InputError
 from transformer.trace.records import Trace
 from transformer.translator import Translator
 from transformer.types import Report
-from transformer.worker import batches, process
-from transformer.worker.batches import trace_by_reference, warm_up
+from transformer.worker import process, tracing
 from transformer.worker.job import UNKNOWN, Job, StoppedError
 from transformer.worker.process import LostError, Pool, Process, start_alone
 from transformer.worker.scheduler import Scheduler
-from transformer.worker.tracing import trace_in_turn
+from transformer.worker.tracing import trace_by_reference, trace_in_turn, warm_up
 
 CAT = "The cat sat on the mat."
 SETTINGS = {"beam_size": 4, "alpha": 0.6}
@@ -94,7 +93,7 @@ def test_a_sentence_does_not_wait_until_another_model_is_open(
 
     known = resolve(tiny_checkpoint).mark
     ask(known)
-    monkeypatch.setattr(batches, "open_unchanged", slow)
+    monkeypatch.setattr(tracing, "open_unchanged", slow)
     with ThreadPoolExecutor(1) as threads:
         other = threads.submit(ask, "other")
         assert begun.wait(60)

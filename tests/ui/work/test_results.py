@@ -14,8 +14,8 @@ from tests.views import make_view
 from transformer.errors import CheckpointError, InputError
 from transformer.search.sampling import Sampling
 from transformer.trace.records import Trace
-from transformer.worker.batches import trace_by_reference
 from transformer.worker.job import Job
+from transformer.worker.tracing import trace_by_reference
 from ui.core.view import Request, View
 from ui.work import models, results
 from ui.work.lru import Lru
