@@ -25,11 +25,11 @@ def draw_table3() -> None:
     results, measure = shipped(), url_state.get(MEASURE)
     lines = table(results)
     found = Counter(each.figures[measure].verdict for each in lines[1:])
-    said = "; ".join(f"{verdict}: {found[verdict]}" for verdict in get_args(Verdict))
+    counts = [f"{found[verdict]} {verdict}" for verdict in get_args(Verdict) if found[verdict]]
     st.markdown(
         "Section 6.2 asks what matters in the architecture: **change one thing, train again, "
         "compare.** Here each row is trained on Multi30k in a model a quarter as wide and half as "
-        f"deep. Of {len(lines) - 1} changes, beside the paper: {said}."
+        f"deep. Of {len(lines) - 1} changes, beside the paper: {'; '.join(counts)}."
     )
     left, more = st.columns([8, 2], vertical_alignment="bottom")
     choose_one("Measure", MEASURE, MEASURES, left)
