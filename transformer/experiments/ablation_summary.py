@@ -9,7 +9,10 @@ from functools import cache
 from statistics import fmean, stdev
 from typing import Literal
 
+import numpy as np
+
 from transformer.experiments.ablations import VARIATIONS, Results, Variation
+from transformer.measures.significance import holm, student_sf
 
 Verdict = Literal[
     "same direction, significant", "other direction", "no direction in the paper",
@@ -74,9 +77,9 @@ def table(results: Results) -> list[Line]:
     runs = [results.row(each.name) for each in VARIATIONS]
     found = {measure: _figures(results, measure) for measure in _UNIT}
     compared = [(measure, i) for measure in found for i in range(1, len(runs)) if runs[i]]
-    chances = holm([found[measure][i].chance for measure, i in compared])
+    chances = holm(np.array([found[measure][i].chance for measure, i in compared]))
     for (measure, i), chance in zip(compared, chances, strict=True):
-        figure = replace(found[measure][i], chance=chance)
+        figure = replace(found[measure][i], chance=float(chance))
         found[measure][i] = replace(figure, verdict=_verdict(figure, _UNIT[measure]))
     lines = []
     for i, (each, row) in enumerate(zip(VARIATIONS, runs, strict=True)):
@@ -125,17 +128,11 @@ def _figures(results: Results, measure: str) -> list[Figure]:
 def outside(t: float, freedom: int) -> float:
     """Return the probability that Student's distribution lies beyond t in either direction.
 
-    The finite series of Abramowitz and Stegun, 26.7.3 and 26.7.4; NaN without a degree of freedom.
+    NaN without a degree of freedom.
     """
     if freedom < 1:
         return math.nan
-    angle, odd = math.atan(abs(t) / math.sqrt(freedom)), freedom % 2
-    term, total = math.cos(angle) ** odd, 0.0
-    for power in range(odd, freedom - 1, 2):
-        total += term
-        term *= math.cos(angle) ** 2 * (power + 1) / (power + 2)
-    within = math.sin(angle) * total
-    return max(1 - ((angle + within) * 2 / math.pi if odd else within), 0.0)
+    return 2 * float(student_sf(np.array([abs(t)]), np.array([freedom]))[0])
 
 
 @cache
@@ -146,15 +143,6 @@ def student(freedom: int) -> float:
         middle = (low + high) / 2
         low, high = (middle, high) if outside(middle, freedom) > 0.05 else (low, middle)
     return low if freedom else math.nan
-
-
-def holm(chances: Sequence[float]) -> list[float]:
-    """Return probabilities corrected for their number by Holm (1979), in the order given."""
-    found, most = [1.0] * len(chances), 0.0
-    for rank, index in enumerate(sorted(range(len(chances)), key=chances.__getitem__)):
-        most = max(most, min(1.0, chances[index] * (len(chances) - rank)))
-        found[index] = most
-    return found
 
 
 def _verdict(found: Figure, unit: float) -> Verdict:

@@ -30,6 +30,7 @@ from transformer.errors import InputError
 from transformer.files.atomic import write_atomic
 from transformer.files.npz import Arrays
 from transformer.huggingface import HuggingFaceModel
+from transformer.measures import significance
 from transformer.model import Transformer
 from transformer.one_stack.model import OneStack
 from transformer.one_stack.tracer import StackModel
@@ -335,7 +336,7 @@ def _gather(reading: _Reading, parts: Path) -> dict[str, Any]:
         raise InputError(f"{reading.model.name} can read none of the sentences")
     found = [statistics.scored(reading.roles, tally) for tally in tallies.values()]
     scores = {name: np.concatenate([each[name] for each in found], axis=1) for name in found[0]}
-    scores["p"] = statistics.holm(scores["p"])
+    scores["p"] = significance.holm(scores["p"])
     scores["named"] = (scores["low"] > scores["bar"]) & (scores["p"] < ALPHA)
     floats = {name: array.astype(np.float32) for name, array in scores.items()
               if array.dtype == np.float64}  # fmt: skip

@@ -8,8 +8,6 @@ so the document, not the pair, is what is drawn at random:
 - **Paired test**: each document has the difference between the head's hits and the control's on the
   same pairs. Their mean over documents, in standard errors, follows Student's t with one degree of
   freedom less than there are documents. One-sided: p is small where the head does better.
-- **Holm**: of m tests, the smallest p is multiplied by m, the next one by m - 1, and so on, never
-  below one before it, so that the chance of even one false finding stays below 0.05.
 """
 
 from __future__ import annotations
@@ -21,14 +19,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from transformer.measures.significance import student_sf
 from transformer.study.records import Role
 from transformer.study.roles import MAX_OFFSET, MIN_PAIRS, Tally
 from transformer.types import Reals
 
 #: Times that documents are drawn, and the share of scores inside the interval.
 DRAWS, INSIDE = 2_000, 0.95
-#: Nodes of the integral of Student's t.
-_NODES = 200
 
 
 def bootstrap(hits: Reals, pairs: Reals, *, seed: int = 0) -> tuple[Reals, Reals]:
@@ -65,33 +62,6 @@ def paired_p(differences: Reals) -> Reals:
     with np.errstate(divide="ignore", invalid="ignore"):
         t = np.where(mean == 0, 0.0, mean / error)
     return np.where(n < 2, 1.0, student_sf(t, np.maximum(n - 1, 1)))
-
-
-def student_sf(t: Reals, freedom: NDArray[np.int64]) -> Reals:
-    """Return P(T > t) of Student's t, of [K] values and degrees of freedom.
-
-    The density is integrated after t = sqrt(freedom) tan(a), which makes it cos(a)^(freedom - 1).
-    """
-    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
-
-    def integral(start: Reals) -> Reals:
-        half = (np.pi / 2 - start) / 2
-        angles = start[:, None] + half[:, None] * (nodes + 1)
-        area: Reals = (np.cos(angles) ** (freedom[:, None] - 1)) @ weights * half
-        return area
-
-    upper = integral(np.arctan(np.abs(t) / np.sqrt(freedom)))
-    share = upper / (2 * integral(np.zeros(len(t))))
-    return np.where(t < 0, 1 - share, share)
-
-
-def holm(p: Reals) -> Reals:
-    """Return p-values corrected for all tests; NaN is no test and stays."""
-    adjusted, tests = np.full(p.shape, np.nan), np.flatnonzero(~np.isnan(p))
-    order = tests[np.argsort(p.flat[tests], kind="stable")]
-    factors = np.arange(len(order), 0, -1)
-    adjusted.flat[order] = np.minimum(np.maximum.accumulate(p.flat[order] * factors), 1)
-    return adjusted
 
 
 def scored(roles: Sequence[Role], tally: Tally) -> dict[str, NDArray[Any]]:

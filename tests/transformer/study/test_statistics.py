@@ -6,7 +6,8 @@ import random
 import numpy as np
 import pytest
 
-from transformer.study.statistics import bootstrap, holm, paired_p, student_sf
+from transformer.measures.significance import holm, student_sf
+from transformer.study.statistics import bootstrap, paired_p
 
 
 def test_intervals_agree_with_a_plain_bootstrap() -> None:
