@@ -12,6 +12,9 @@ from transformer.hooks import Hooks, Site
 from transformer.model import Transformer
 from transformer.search.beam import StepOutput
 
+#: Sentences and translations without padding, of unequal lengths.
+PAIRS = [([5, 9, 7, 12, 21, 2], [1, 6, 11]), ([14, 8, 2], [1, 17, 4, 9])]
+
 
 class PlainEdits(Hooks):
     """Edits of a model that reads one sentence, whole, in every row; without a cache or padding."""

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tiny_models import CONFIGS, random_model
-from tests.transformer.edits.plain import PlainEdits, PlainSteps
-from tests.transformer.edits.test_model import PAIRS
+from tests.transformer.edits.plain import PAIRS, PlainEdits, PlainSteps
 from transformer.config import ModelConfig
 from transformer.edits.language import KINDS, VERBS, Edit, parse_edits
 from transformer.edits.means import head_means

@@ -1,12 +1,22 @@
+"""The study's command and the statistics of its report."""
+
 from __future__ import annotations
 
+import math
+import random
 from pathlib import Path
+
+import numpy as np
+import pytest
 
 from tests.tiny_models import SENTENCES
 from tests.transformer.conftest import Command
 from tests.transformer.study.corpora import write_corpus
+from tests.transformer.study.test_records import study
+from transformer.measures.significance import holm, student_sf
 from transformer.study.page import markdown
 from transformer.study.records import Study
+from transformer.study.statistics import bootstrap, paired_p
 
 
 def test_a_study_is_made_and_printed(
@@ -40,8 +50,6 @@ def test_plain_text_gives_the_roles_without_annotation(
 
 
 def test_a_page_says_what_studies_found(tmp_path: Path) -> None:
-    from tests.transformer.study.test_records import study
-
     made = study()
     page = markdown([made])
     assert page.count("\n## ") == 1 and "\n## alpha@20, edited: off cross.1.1\n" in page
@@ -61,3 +69,70 @@ def test_wrong_requests_are_one_line(
     (tmp_path / "empty.txt").touch()
     said = command("study", tiny_checkpoint, "--corpus", tmp_path / "empty.txt").refused
     assert f"{tmp_path / 'empty.txt'}, line 1: no sentences" in said
+
+
+def test_intervals_agree_with_a_plain_bootstrap() -> None:
+    rng = random.Random(1)
+    pairs = [rng.randint(0, 30) for _ in range(25)]
+    hits = [rng.randint(0, n) for n in pairs]
+    drawn = []
+    for _ in range(4_000):
+        chosen = [rng.randrange(25) for _ in range(25)]
+        drawn.append(sum(hits[at] for at in chosen) / sum(pairs[at] for at in chosen))
+    drawn.sort()
+    numbers = np.array(hits, float)[:, None], np.array(pairs, float)[:, None]
+    low, high = bootstrap(*numbers)
+    assert low[0] == pytest.approx(drawn[100], abs=0.02)
+    assert high[0] == pytest.approx(drawn[3_900], abs=0.02)
+    assert low[0] < sum(hits) / sum(pairs) < high[0]
+    assert [each.tolist() for each in bootstrap(*numbers)] == [low.tolist(), high.tolist()]
+
+
+def test_draws_without_pairs_say_nothing() -> None:
+    pairs = np.array([[4.0, 0.0, 0.0], [0.0, 0.0, 2.0], [0.0, 0.0, 2.0]])
+    hits = np.array([[3.0, 0.0, 0.0], [0.0, 0.0, 2.0], [0.0, 0.0, 0.0]])
+    low, high = bootstrap(hits, pairs)
+    assert (low[0], high[0]) == (0.75, 0.75) and np.isnan([low[1], high[1]]).all()
+    assert (low[2], high[2]) == (0, 1)
+
+
+@pytest.mark.parametrize("freedom", [1, 2, 3, 11, 95, 499])
+@pytest.mark.parametrize("t", [-2.5, 0.0, 0.3, 1.9, 4.5, 9.0])
+def test_students_t_is_the_area_under_its_density(t: float, freedom: int) -> None:
+    start = math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2)
+    scale = math.exp(start) / math.sqrt(freedom * math.pi)
+    # After x = |t| + u / (1 - u), in small steps.
+    steps, area = 40_000, 0.0
+    for k in range(steps):
+        u = (k + 0.5) / steps
+        x = abs(t) + u / (1 - u)
+        area += scale * (1 + x * x / freedom) ** (-(freedom + 1) / 2) / (1 - u) ** 2 / steps
+    expected = 1 - area if t < 0 else area
+    found = student_sf(np.array([t]), np.array([freedom]))[0]
+    assert found == pytest.approx(expected, rel=1e-3)
+
+
+def test_the_paired_test_is_that_of_the_mean_difference() -> None:
+    no = math.nan
+    differences = np.array(
+        [[2.0, 1.0, no, 0.0], [1.0, no, no, 0.0], [4.0, no, no, 0.0], [-1.0, no, 5.0, 0.0]]
+    )
+    mean, spread = 1.5, math.sqrt((0.25 + 0.25 + 6.25 + 6.25) / 3)
+    t = mean / (spread / 2)
+    found = paired_p(differences)
+    assert found[0] == pytest.approx(student_sf(np.array([t]), np.array([3]))[0])
+    assert found[1] == found[2] == 1 and found[3] == pytest.approx(0.5)
+    assert paired_p(np.array([[1.0], [1.0]]))[0] == 0 and paired_p(np.array([[-1.0]] * 2))[0] == 1
+
+
+def test_holm_steps_down() -> None:
+    rng = random.Random(2)
+    p = [rng.random() ** 4 for _ in range(40)]
+    order, expected, largest = sorted(range(40), key=p.__getitem__), [0.0] * 40, 0.0
+    for step, at in enumerate(order):
+        largest = max(largest, min(1, (40 - step) * p[at]))
+        expected[at] = largest
+    table = np.full((8, 6), np.nan)
+    table.flat[:40] = p
+    found = holm(table)
+    assert found.flat[:40] == pytest.approx(expected) and np.isnan(found.flat[40:]).all()
