@@ -1,19 +1,27 @@
-"""The checkpoint on the other side, its language, and the sentence that both know."""
+"""The other side, the sentence that both know, and matching heads, which can be stopped."""
 
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.forks import ROOT
+from tests.tiny_models import uneven_model
 from tests.views import make_view
 from transformer.catalogue import Entry, ModelRef
+from transformer.checkpoint.folder import save_checkpoint
+from transformer.text.tokenizer import Tokenizer
+from transformer.types import ATTENTION_KINDS
+from ui.compare import matching as module
 from ui.compare.choice import readers
-from ui.compare.matching import sentences_for
+from ui.compare.matching import matching, sentences_for
 from ui.compare.setup import target_language, warning
 from ui.core.examples import examples_for
 from ui.core.view import View
 from ui.frame.twice import Setup
+from ui.work.lru import Lru
+from ui.work.models import load
 
 EN_DE, EN_FR, DE_EN = "everyday-en-de", "everyday-en-fr", "everyday-de-en"
 CAPTIONS, LETTERS = "multi30k-en-de", "reverse-toy"
@@ -60,9 +68,6 @@ def test_sentences_to_match_over_are_the_examples_of_both_sides_once_each() -> N
     assert len(found) == len(set(found)) == 2 * (6 + 6 - 1)  # one example is in both
 
 
-SHIPPED = ROOT / "checkpoints"
-
-
 @pytest.mark.parametrize(("metrics", "language"), [
     ({"imported": {"format": "marian", "source": "models/opus-mt-en-fi"}}, "fi"),
     ({}, None),
@@ -73,17 +78,71 @@ SHIPPED = ROOT / "checkpoints"
 def test_a_record_or_name_says_it(metrics: dict[str, Any], language: str | None) -> None:
     found = View(Entry("model", ModelRef(Path()), metrics=metrics), "cpu", "x")
     assert target_language(found) == language
-    french = make_view(SHIPPED / "everyday-en-fr")
+    french = make_view(ROOT / "checkpoints" / EN_FR)
     assert bool(warning(Setup("models", found, french))) == (language == "fi")
 
 
 def test_the_recipe_says_what_a_checkpoint_writes_and_only_another_language_is_warned_of() -> None:
     german, captions, french, toy = (
-        make_view(SHIPPED / name)
-        for name in ("everyday-en-de", "multi30k-en-de", "everyday-en-fr", "reverse-toy")
+        make_view(ROOT / "checkpoints" / name) for name in (EN_DE, CAPTIONS, EN_FR, LETTERS)
     )
     languages = [target_language(view) for view in (german, captions, french, toy)]
     assert languages == ["de", "de", "fr", None]
     said = warning(Setup("models", german, french))
     assert "A writes German" in said and "write French" in said
     assert not any(warning(Setup("models", german, other)) for other in (captions, toy))
+
+
+SENTENCES = ("A dog.", "The cat sat.", "She sleeps.")
+
+
+@pytest.fixture
+def setup(
+    tmp_path: Path,
+    tiny_checkpoint: Path,
+    tiny_tokenizer: Tokenizer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Setup:
+    """Two models of unequal depths and head counts, and few sentences."""
+    save_checkpoint(tmp_path / "other", uneven_model(tiny_tokenizer), tiny_tokenizer)
+    monkeypatch.setattr(module, "sentences_for", lambda setup: SENTENCES)
+    left, right = (
+        make_view(path, "A dog.", beam_size=1) for path in (tiny_checkpoint, tmp_path / "other")
+    )
+    return Setup("models", left, right)
+
+
+def test_stopped_work_ends_alike_if_resumed(setup: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+    for view in setup.views:
+        load(view.request)  # which reports, too
+    monkeypatch.setattr("ui.work.results.CACHE", Lru(64 * 2**20))
+    matching(setup, "encoder_self", lambda step, most: seen.append(step))
+    assert set(seen) == {1, 2, 3}
+    # Each kind and layer of the left asks once more than the steps of decoding do.
+    assert min(seen.count(number) for number in set(seen)) >= 2 + 3 + 3
+    wanted = {kind: matching(setup, kind) for kind in ATTENTION_KINDS}
+    for share in (0.0, 0.37, 0.99):
+        fresh = Lru(64 * 2**20)
+        monkeypatch.setattr("ui.work.results.CACHE", fresh)
+        limit, reports = int(share * len(seen)), 0
+
+        def report(step: int, most: int, limit: int = limit) -> None:
+            nonlocal reports
+            reports += 1
+            if reports > limit:
+                raise InterruptedError
+
+        with pytest.raises(InterruptedError):
+            matching(setup, "encoder_self", report)
+        assert compared(fresh) == seen[limit] - 1  # an unfinished sentence is not kept
+        for kind in ATTENTION_KINDS:
+            found, whole = matching(setup, kind), wanted[kind]
+            assert found is not None and whole is not None
+            assert found.pairs == whole.pairs
+            np.testing.assert_array_equal(found.values, whole.values)
+        assert compared(fresh) == len(SENTENCES)
+
+
+def compared(cache: Lru) -> int:
+    return sum(isinstance(key, tuple) and key[0] == "alike" for key in cache)
