@@ -94,14 +94,15 @@ def _anew(command: Sequence[str], environment: Mapping[str, str], log: Path) -> 
 
 
 def _wait_until_it_answers(address: str, pid: int, log: Path) -> None:
-    wait_until(lambda: _answers(address) or not _lives(pid), PATIENCE)
-    if not _answers(address):
+    health = f"{address}/_stcore/health"
+    wait_until(lambda: answers(health) or not _lives(pid), PATIENCE)
+    if not answers(health):
         raise RuntimeError(f"the server did not start:\n{log.read_text(errors='replace')}")
 
 
-def _answers(address: str) -> bool:
+def answers(url: str) -> bool:
     try:
-        with urllib.request.urlopen(f"{address}/_stcore/health", timeout=2):
+        with urllib.request.urlopen(url, timeout=2):
             return True
     except OSError:
         return False

@@ -10,22 +10,19 @@ import os
 import re
 import shlex
 import shutil
-import signal
 import socket
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.request import urlopen
 
 import pytest
 import yaml
 
 from tests.forks import ROOT
 from tests.pages.session import Session
-from tests.soaking import note
+from tests.servers import PATIENCE, answers
 from tests.waiting import wait_until
 
 DOCKERFILE = re.sub(r"\\\n\s*", "", (ROOT / "Dockerfile").read_text("utf-8"))
@@ -50,9 +47,8 @@ def folder() -> Iterator[Path]:
 
 
 def test_the_image_serves(folder: Path) -> None:
-    if not all(map(shutil.which, ("unshare", "setpriv", "nsenter", "ip"))):
+    if not all(map(shutil.which, ("unshare", "setpriv", "ip"))):
         pytest.fail("on Debian, apt-get install util-linux iproute2")
-    began = time.monotonic()
     for name in re.findall(r"^COPY (?!--from|locks)(\S+) ", DOCKERFILE, re.M):
         source, target = ROOT / name, folder / "app" / name
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -60,27 +56,21 @@ def test_the_image_serves(folder: Path) -> None:
         shutil.copytree(source, target, ignore=ignored) if source.is_dir() else shutil.copy2(
             source, target
         )
-    log = folder / "log.txt"
-    with log.open("wb") as output:
-        server = subprocess.Popen(
-            ["unshare", *ROOTED, "--mount", "--pid", "--net", "--fork", "--kill-child",
-             "sh", "-euc", script(folder)], stdout=output, stderr=subprocess.STDOUT,
-        )  # fmt: skip
-    try:
-        assert wait_until(lambda: server.poll() is not None or beside(server, "ready"), 120)
-        assert server.poll() is None, log.read_text()[-3000:]
-        note(ready_after=round(time.monotonic() - began, 1))
-        assert beside(server, "visit"), log.read_text()[-3000:]
-        os.kill(inside(server), signal.SIGTERM)
-        assert wait_until(lambda: server.poll() is not None, 10), "it does not end when told to"
-    finally:
-        server.kill()
-        server.wait()
-    assert "Traceback" not in log.read_text()
+    at = shlex.quote(str(folder))
+    script = [
+        f"mount --bind {at} {at}", f"mount -o remount,bind,ro {at}",
+        "mount -t tmpfs -o mode=1777,size=256m tmpfs /tmp", "mount -t proc proc /proc",
+        "ip link set lo up", f"exec {shlex.quote(sys.executable)} -m tests.soak_image {at}",
+    ]  # fmt: skip
+    done = subprocess.run(
+        ["unshare", *ROOTED, "--mount", "--pid", "--net", "--fork", "--kill-child",
+         "sh", "-euc", "\n".join(script)], cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr[-3000:]
 
 
-def script(folder: Path) -> str:
-    """Return a shell script that serves as the Dockerfile and the compose file say."""
+def serve(folder: Path) -> None:
+    """Serve as the Dockerfile and the compose file say, and look at every page."""
     service = yaml.safe_load((ROOT / "deploy/compose.yaml").read_text("utf-8"))["services"]
     given = service["headlight"]
     assert given["read_only"] and given["cap_drop"] == ["ALL"]
@@ -97,40 +87,22 @@ def script(folder: Path) -> str:
         ["setpriv", *who, *bare, "env", *program[:3], "version"], check=False
     ).returncode:
         who = []  # only root may enter the folder of this machine's Python
-    note(user=who and user)
-    at = shlex.quote(str(folder))
-    run = [
-        "setpriv", *who, *bare, "env", "-i",
-        *(f"{name}={value}" for name, value in variables.items()), *program, *command,
-    ]  # fmt: skip
-    return "\n".join([
-        f"mount --bind {at} {at}", f"mount -o remount,bind,ro {at}",
-        "mount -t tmpfs -o mode=1777,size=256m tmpfs /tmp", "mount -t proc proc /proc",
-        "ip link set lo up", f"cd {at}/app", f"exec {shlex.join(run)}",
-    ])  # fmt: skip
-
-
-def inside(server: subprocess.Popen[bytes]) -> int:
-    """Return the number of the process that `unshare` started."""
-    children = Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text().split()
-    return int(children[0]) if children else 0
-
-
-def beside(server: subprocess.Popen[bytes], what: str) -> bool:
-    """Do something in the server's network; return whether it succeeded."""
-    user = ["--user", "--preserve-credentials"] if ROOTED else []
-    command = ["nsenter", "--target", str(inside(server)), *user, "--net", sys.executable]
-    done = subprocess.run([*command, "-m", "tests.soak_image", what], cwd=ROOT, check=False)
-    return done.returncode == 0
-
-
-if __name__ == "__main__":
-    if sys.argv[1] == "ready":
-        urlopen(f"http://{NAME}:8501/_headlight/ready", timeout=4)
-    else:
+    server = subprocess.Popen(
+        ["setpriv", *who, *bare, *program, *command], cwd=folder / "app", env=variables
+    )
+    try:
+        ready = f"http://{NAME}:8501/_headlight/ready"
+        assert wait_until(lambda: answers(ready) or server.poll() is not None, PATIENCE)
         with pytest.raises(OSError, match="unreachable"):
             socket.create_connection(("192.0.2.1", 80), timeout=5)
         with Session(f"http://{NAME}:8501") as visitor:
             for page in PAGES:
                 visitor.open(page, sentence="The cat is here.")
                 assert visitor.elements, page
+    finally:
+        server.terminate()
+        server.wait(10)
+
+
+if __name__ == "__main__":
+    serve(Path(sys.argv[1]))

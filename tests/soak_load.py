@@ -1,15 +1,19 @@
-"""A class that uses the app without a pause: no errors, and memory stays flat after warm-up."""
+"""A class that uses the app without a pause: no errors, and memory stays flat after warm-up.
 
-import json
+    python -m tests.soak_load BYTES [OPTIONS OF STREAMLIT]
+
+is the app with a cache of so many bytes.
+"""
+
 import statistics
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
-from benchmarks.load import Crowd, gather
-from tests.pages.test_sessions import small_caches
-from tests.servers import Server, children
+from benchmarks.load import Crowd, gather, resident
+from tests.servers import children, serving
 from tests.soaking import LONG, SEED, note
 
 pytestmark = pytest.mark.timeout(7200)
@@ -26,34 +30,17 @@ CACHE = 24 * 2**20
 GROWTH = 1.05
 
 
-def memory(server: Server) -> dict[str, float]:
-    """Return the megabytes of a server and of its processes, shared pages by their share."""
-    found = {"server": _share(server.pid)}
-    found["workers"] = sum(map(_share, children(server.pid)))
-    return found
-
-
-def _share(pid: int) -> float:
-    try:
-        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-    except OSError:
-        return 0.0
-    (line,) = [each for each in lines if each.startswith("Pss:")]
-    return int(line.split()[1]) / 1024
-
-
 def test_memory_is_flat_under_load(tmp_path: Path) -> None:
     crowds: list[Crowd] = []
-    samples: list[tuple[float, float, float]] = []
-    with small_caches(tmp_path / "caches.json", CACHE) as server:
+    samples: list[tuple[float, float]] = []
+    with serving(tmp_path / "log", ["-m", "tests.soak_load", str(CACHE)]) as (address, pid):
         begun = time.monotonic()
         while (passed := time.monotonic() - begun) < WHOLE:
-            crowds.append(gather([server.address], VISITORS, STAY, seed=SEED + len(crowds)))
-            now = memory(server)
-            samples.append((passed, now["server"], now["workers"]))
-        descriptors = len(list(Path(f"/proc/{server.pid}/fd").iterdir()))
-        threads = len(list(Path(f"/proc/{server.pid}/task").iterdir()))
-    warm = [each[1] + each[2] for each in samples if each[0] >= WARM]
+            crowds.append(gather([address], VISITORS, STAY, seed=SEED + len(crowds)))
+            samples.append((passed, sum(map(resident, (pid, *children(pid))))))
+        descriptors = len(list(Path(f"/proc/{pid}/fd").iterdir()))
+        threads = len(list(Path(f"/proc/{pid}/task").iterdir()))
+    warm = [nbytes for seconds, nbytes in samples if seconds >= WARM]
     part = max(1, len(warm) // 3)
     first, last = statistics.median(warm[:part]), statistics.median(warm[-part:])
     note(
@@ -61,10 +48,17 @@ def test_memory_is_flat_under_load(tmp_path: Path) -> None:
         actions=sum(len(times) for each in crowds for times in each.seconds.values()),
         errors=sum(each.errors for each in crowds), megabytes_after_warm_up=round(first),
         megabytes_at_the_end=round(last), most=round(max(warm)), growth=round(last / first, 3),
-        threads=threads, descriptors=descriptors,
-        server=[round(each[1]) for each in samples], workers=[round(each[2]) for each in samples],
+        threads=threads, descriptors=descriptors, megabytes=[round(each[1]) for each in samples],
     )  # fmt: skip
-    # The cache was in use and bounded; a new result lies beside those to be evicted.
-    assert 0 < json.loads((tmp_path / "caches.json").read_text())["most"] < 1.1 * CACHE
     assert not any(each.errors for each in crowds)
     assert not LONG or last / first <= GROWTH
+
+
+if __name__ == "__main__":
+    from streamlit.web import cli
+
+    from ui.work import results
+
+    results.CACHE.limit = int(sys.argv[1])
+    sys.argv[:2] = ["streamlit", "run", "app.py"]
+    cli.main()
