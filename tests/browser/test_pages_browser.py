@@ -242,28 +242,6 @@ def test_a_key_is_followed_through_all_stages(
     waiting.until_it_fits(page)
 
 
-CARD = """# It <b id="card-bold">bold</b>
-<script>document.title = "taken"</script>
-<img src="/_stcore/health?card" onerror="document.title = 'taken'">
-![picture](/_stcore/health?picture) [link](javascript:document.title='taken')
-:red[not red] $x$
-"""
-
-
-def test_a_card_is_text(open_page: OpenPage, address: str, root: Path) -> None:
-    (root / "tiny" / "README.md").write_text(CARD)
-    page = open_page(f"{address}/models?card=tiny")
-    card = page.locator(".st-key-model_card")
-    expect(card).to_contain_text('<b id="card-bold">bold</b>')
-    expect(card).to_contain_text("<script>")
-    expect(card).to_contain_text(":red[not red] $x$")
-    assert card.locator("script, img, a[href*=javascript], b, .katex").count() == 0
-    assert "taken" not in page.title()
-    for width, height in ((1280, 720), (390, 844)):
-        page.set_viewport_size({"width": width, "height": height})
-        waiting.until_it_fits(page)
-
-
 def test_a_tree_is_read_with_pointer_and_keys(open_page: OpenPage, app: str) -> None:
     page = open_page(
         f"{app}/parsing?opening=0&checkpoint=parsing-gum&sentence=The%20old%20cat%20sat."

@@ -1,7 +1,6 @@
 """The Family page, and the other pages with models of one stack."""
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from tests.pages.links import press
 from transformer.one_stack.files import MASK
 from transformer.one_stack.tracer import StackModel
 from ui.core.examples import examples_for
+from ui.family.choice import aligner_of
 
 SHIPPED = ROOT / "checkpoints"
 
@@ -69,24 +69,11 @@ def test_one_stack_beside_two(open_page: RunApp, root: Path) -> None:
     assert app.query_params["layer_one"] == "1"
 
 
-def test_no_head_of_a_model_that_does_not_beat_the_diagonal_is_called_an_aligner(
-    open_page: RunApp, family: Path, tmp_path: Path
-) -> None:
-    shutil.copytree(family, tmp_path / "family")
-    file = tmp_path / "family" / "one" / "metrics.json"
-    metrics = json.loads(file.read_text())
-    metrics["alignment"]["reading"][0][1] = 0.45  # within the interval of the guess
-    metrics["alignment"]["predicting"][2][2] = 0.46
-    file.write_text(json.dumps(metrics))
-    app = open_page(root=tmp_path / "family", part="stacks", checkpoint="two")
-    said = " ".join(each.value for each in (*app.caption, *app.markdown))
-    assert "does what cross-attention does" not in said
-    assert "No head aligns words better than a guess: layer 1, head 2 comes nearest" in said
-    assert app.selectbox(key="family_head_one_box").value == 1
-    del metrics["alignment"]["diagonal"]  # a record without the guess claims nothing
-    file.write_text(json.dumps(metrics))
-    app = open_page(root=tmp_path / "family", part="stacks", checkpoint="two")
-    assert not any("aligns words" in each.value for each in app.caption)
+def test_a_record_without_the_guess_claims_nothing(root: Path) -> None:
+    metrics = json.loads((root / "one" / "metrics.json").read_text())
+    assert aligner_of(metrics)
+    del metrics["alignment"]["diagonal"]
+    assert aligner_of(metrics) is None
 
 
 def test_what_changed_is_told_for_each(open_page: RunApp, root: Path) -> None:

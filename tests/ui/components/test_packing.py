@@ -2,12 +2,10 @@
 
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from figures.palette import THEMES, attention_table
 from tests.messages import inflate, unpack
 from ui.components import mount, packing
 from ui.components.packing import Component
@@ -50,13 +48,6 @@ def test_a_field_is_of_the_wanted_type_and_size(value: Any) -> None:
     )
     assert found == ({"a": value, "b": 2} if fine else None)
     assert packing.fields({}, a=range(3)) is None and packing.fields(value, b=range(3)) is None
-
-
-def test_colours_are_the_palette() -> None:
-    for theme in THEMES:
-        text = packing.attention_colours()[theme]
-        back = np.frombuffer(bytes.fromhex(text), dtype=np.uint8).reshape(256, 3)
-        np.testing.assert_array_equal(back, attention_table(theme))
 
 
 @pytest.mark.parametrize("value", [-1, 3, True, False, 0.0, "0", None, [0], float("nan")])
