@@ -1,14 +1,13 @@
 """Answer times, errors and resources of the app while many visitors use it at once.
 
-    python benchmarks/load.py [--sessions 1 8 32] [--seconds 40] [--servers 1] [--json]
+    python benchmarks/load.py [--sessions 1 8 32] [--seconds 40]
     python benchmarks/load.py --hostile [ATTACK ...] --sessions 1 31 --seconds 12
 
 Visitors are websockets with the default checkpoint. Each opens Translate and then, with pauses of
 0.5 to 1.5 s to think, reruns the page (45%), translates a new sentence of 5 to 14 words (40%), or
 opens another page (15%). One visitor alone is measured before the first crowd and after each, so
-that the ratios hold on a machine whose pace changes. At last, one visitor reruns the page without
-a pause. With several servers, visitors are spread over them as by a balancer that sends each to the
-same one. Reads `/proc`, so it needs Linux. The visitors' own process runs on the same machine.
+that the ratios hold on a machine whose pace changes. Reads `/proc`, so it needs Linux. The
+visitors' own process runs on the same machine.
 
 `--hostile` measures a fresh public server for each attack of `benchmarks.attacks`: visitors without
 and with one attacker. One alone only translates; many think for 2 to 6 s.
@@ -24,9 +23,8 @@ import tempfile
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -91,10 +89,10 @@ def sentence(rng: random.Random) -> str:
 
 
 def gather(
-    addresses: Sequence[str], count: int, seconds: float, seed: int, mix: Mapping[str, int] = MIX,
+    address: str, count: int, seconds: float, seed: int, mix: Mapping[str, int] = MIX,
     think: tuple[float, float] = THINK, begin: Callable[[], object] | None = None,
 ) -> Crowd:  # fmt: skip
-    """Simulate `count` visitors, spread over servers, for some seconds.
+    """Simulate `count` visitors for some seconds.
 
     Args: mix, think: as `MIX` and `THINK`.  begin: called when all have come.
     """
@@ -106,7 +104,7 @@ def gather(
         rng = random.Random(1000 * seed + number)
         try:
             source = f"127.0.1.{1 + number}" if number < 250 else ""
-            with Session(addresses[number % len(addresses)], source) as session:
+            with Session(address, source) as session:
                 session.open()
                 start.wait()
                 began.append(time.perf_counter())
@@ -142,21 +140,18 @@ def gather(
     return crowd
 
 
-def measure(counts: list[int], seconds: float, n_servers: int) -> Iterator[Figure]:
+def measure(counts: list[int], seconds: float) -> Iterator[Figure]:
     """Yield the figures of each crowd, one visitor alone between them."""
-    with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        servers = [
-            stack.enter_context(serving(folder / f"log{number}", fresh=True))
-            for number in range(n_servers)
-        ]
-        addresses = [each.address for each in servers]
-        gather(addresses, n_servers, 5, seed=0)  # loads the model
-        alone = [gather(addresses, 1, seconds, seed=1)]
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        serving(Path(folder, "log"), fresh=True) as (address, pid),
+    ):
+        gather(address, 1, 5, seed=0)  # loads the model
+        alone = [gather(address, 1, seconds, seed=1)]
         for number, count in enumerate(counts, 2):
-            crowd = gather(addresses, count, seconds, seed=number) if count > 1 else alone[-1]
+            crowd = gather(address, count, seconds, seed=number) if count > 1 else alone[-1]
             if count > 1:
-                alone.append(gather(addresses, 1, seconds, seed=100 + number))
+                alone.append(gather(address, 1, seconds, seed=100 + number))
             for kind in MIX:
                 for share in (50, 95, 99):
                     aim = MOST_SECONDS if (kind, share, count) == ("sentence", 95, 32) else None
@@ -168,15 +163,9 @@ def measure(counts: list[int], seconds: float, n_servers: int) -> Iterator[Figur
                 single = statistics.median(each.percentile("rerun", 95) for each in alone[-2:])
                 ratio = crowd.percentile("rerun", 95) / single
                 yield Figure(f"{count}: rerun, p95 to one alone", ratio, MOST_TIMES, "x")
-            yield Figure(
-                f"{count}: memory", sum(resident(each.pid) for each in servers), None, "MB"
-            )
-            yield Figure(f"{count}: threads", sum(_held(each.pid, "task") for each in servers))
-            yield Figure(f"{count}: descriptors", sum(_held(each.pid, "fd") for each in servers))
+            yield Figure(f"{count}: memory", resident(pid), None, "MB")
         single = statistics.median(each.percentile("sentence", 50) for each in alone)
         yield Figure("alone: sentence, p50", single, None, "s")
-        pause = without_a_pause(addresses[0])
-        yield Figure("alone, without a pause: rerun, p50", pause, None, "s")
 
 
 def endure(attack: str, counts: list[int], seconds: float) -> str:
@@ -192,9 +181,9 @@ def endure(attack: str, counts: list[int], seconds: float) -> str:
         def stay(count: int, begin: Callable[[], object] | None = None) -> Crowd:
             mix, think = ({"sentence": 1}, THINK) if count == 1 else (MIX, READ)
             seed = 2 * count + (begin is None)
-            return gather([server.address], count, seconds, seed, mix, think, begin)
+            return gather(server.address, count, seconds, seed, mix, think, begin)
 
-        gather([server.address], max(counts), 3, seed=0)  # loads the model and starts workers
+        gather(server.address, max(counts), 3, seed=0)  # loads the model and starts workers
         calm = [stay(count) for count in counts]  # first: a server may need long to recover
         for count, before in zip(counts, calm, strict=True):
             begin, cut = attacker(attack, server.address, seconds)
@@ -215,28 +204,10 @@ def resident(pid: int, what: str = "VmRSS") -> float:
     return int(line.split()[1]) * 1024 / 1e6
 
 
-def _held(pid: int, what: str) -> int:
-    return len(list(Path(f"/proc/{pid}/{what}").iterdir()))
-
-
-def without_a_pause(address: str) -> float:
-    """Return the median seconds of a rerun when each follows at once, as in fast clicks."""
-    times = []
-    with Session(address) as session:
-        session.open()
-        for _ in range(100):
-            asked = time.perf_counter()
-            session.rerun()
-            times.append(time.perf_counter() - asked)
-    return statistics.median(times)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--sessions", type=int, nargs="+", default=[1, 8, 32], metavar="N")
     parser.add_argument("--seconds", type=float, default=40, help="that each crowd stays")
-    parser.add_argument("--servers", type=int, default=1, help="processes to spread visitors over")
-    parser.add_argument("--json", action="store_true", help="end with one line of JSON")
     parser.add_argument(
         "--hostile", nargs="*", choices=ATTACKS, metavar="ATTACK", help="all or some"
     )
@@ -249,8 +220,7 @@ def main() -> None:
         for attack in arguments.hostile or ATTACKS:
             print(endure(attack, arguments.sessions, arguments.seconds), flush=True)
         return
-    figures = measure(arguments.sessions, arguments.seconds, arguments.servers)
-    report(figures, arguments.json)
+    report(measure(arguments.sessions, arguments.seconds), as_json=False)
 
 
 if __name__ == "__main__":

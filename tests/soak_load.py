@@ -36,7 +36,7 @@ def test_memory_is_flat_under_load(tmp_path: Path) -> None:
     with serving(tmp_path / "log", ["-m", "tests.soak_load", str(CACHE)]) as (address, pid):
         begun = time.monotonic()
         while (passed := time.monotonic() - begun) < WHOLE:
-            crowds.append(gather([address], VISITORS, STAY, seed=SEED + len(crowds)))
+            crowds.append(gather(address, VISITORS, STAY, seed=SEED + len(crowds)))
             samples.append((passed, sum(map(resident, (pid, *children(pid))))))
         descriptors = len(list(Path(f"/proc/{pid}/fd").iterdir()))
         threads = len(list(Path(f"/proc/{pid}/task").iterdir()))
