@@ -1,6 +1,5 @@
 """A public server: what visitors and a balancer find; who may import."""
 
-import json
 import re
 import urllib.error
 import urllib.request
@@ -60,12 +59,6 @@ def test_who_asks_by_another_name_gets_no_session(public: str) -> None:
         pass
 
 
-def test_a_balancer_learns_numbers_and_no_names(public: str) -> None:
-    text = ask(f"{public}/_headlight/ready")[1]
-    assert json.loads(text)["models"] == 1
-    assert not [name for name in ("alpha", "beta") if name in text]
-
-
 #: Addresses at which Streamlit answers with its page.
 ADDRESSES = (
     "", "attention", "attention/", "a/b/c", "index.html", "x.html", "x.js?y=1", "static/none.js",
@@ -73,17 +66,7 @@ ADDRESSES = (
 )  # fmt: skip
 
 
-def test_a_page_has_its_policy_at_any_address(public: str) -> None:
-    for path in ADDRESSES:
-        for method in ("GET", "HEAD"):
-            status, text, policy = ask(f"{public}/{path}", method)
-            assert status == 200 and "frame-ancestors" in policy, path
-            assert bool(text) == (method == "GET" or path.endswith("/"))
-    for method in ("GET", "HEAD", "PUT", "DELETE", "OPTIONS", "POST"):
-        assert ask(f"{public}/%5Fstcore/upload_file/a/b", method)[0] == 404
-
-
-def test_the_third_visitor_reads_that_the_server_is_full(public: str) -> None:
+def test_the_third_visitor_reads_that_the_server_is_full_at_any_address(public: str) -> None:
     with Session(public) as one, Session(public) as two:
         one.open("glossary")
         two.open("glossary")
@@ -95,6 +78,9 @@ def test_the_third_visitor_reads_that_the_server_is_full(public: str) -> None:
         with pytest.raises(InvalidStatus, match="403"), Session(public):
             pass
     assert wait_until(lambda: ask(f"{public}/attention")[0] == 200)
+    assert "frame-ancestors" in ask(f"{public}/attention")[2]
+    for method in ("GET", "HEAD", "PUT", "DELETE", "OPTIONS", "POST"):
+        assert ask(f"{public}/%5Fstcore/upload_file/a/b", method)[0] == 404
 
 
 def test_no_request_floods_the_log(public: str, log: Path) -> None:

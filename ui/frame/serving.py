@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import logging
 import threading
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
@@ -67,4 +68,5 @@ def _load_first_model() -> None:
         load(usable[name], available_devices()[0])
         state.missing.clear()
     except (CheckpointError, MemoryError) as error:
-        state.missing[:] = [f"{name} cannot be loaded ({type(error).__name__})"]
+        logging.getLogger(__name__).error("%s cannot be loaded: %s", name, error)
+        state.missing[:] = [f"the first model cannot be loaded ({type(error).__name__})"]

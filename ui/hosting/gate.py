@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-import json
-from dataclasses import asdict
 from typing import Any
 from urllib.parse import urlsplit
 
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit import config
 
 from ui.core.public import is_public
-from ui.hosting.headers import Headers, headers_of, policy_of
+from ui.hosting.headers import headers_of, policy_of
 from ui.hosting.state import state
 from ui.hosting.visitors import AGAIN, ARRIVALS, IDLE, VISITORS, Bounded, Line
 
@@ -63,7 +63,7 @@ _BASE = """<script>
 #: Bytes of an answer that wait for a browser which reads slowly.
 _PIECE = 65_536
 
-_NO_STORE = (b"cache-control", b"no-store")
+_NO_STORE = {"cache-control": "no-store"}
 
 #: Headers that ask for a part of a file, or for nothing if it is known.
 _PARTIAL = (b"range", b"if-none-match", b"if-modified-since")
@@ -88,14 +88,12 @@ class Gate:
             await self.app(scope, receive, send)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        forwarded = dict(scope["headers"]).get(b"x-forwarded-proto", b"")
-        common = headers_of(scope.get("scheme") == "https" or forwarded == b"https")
+        asked = Headers(scope=scope)
+        https = scope.get("scheme") == "https" or asked.get("x-forwarded-proto") == "https"
 
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                named = {name for name, _ in common}
-                own = [pair for pair in message.get("headers", ()) if pair[0].lower() not in named]
-                message = {**message, "headers": [*own, *common]}
+                MutableHeaders(scope=message).update(headers_of(https))
             body = message.get("body", b"")
             *starts, last = range(0, max(1, len(body)), _PIECE)
             for start in starts:
@@ -105,21 +103,20 @@ class Gate:
 
         path = below_base(scope["path"])
         if path == READY:
-            found = state(needs_model=is_public())
-            body = json.dumps(asdict(found)).encode()
-            status = 200 if found.ready else 503
-            await _reply(with_headers, status, body, b"application/json", [_NO_STORE])
+            found = state()
+            status = 200 if found["ready"] else 503
+            await JSONResponse(found, status, _NO_STORE)(scope, receive, with_headers)
         elif path.startswith(_CLOSED) or (is_public() and path.startswith(_COUNTERS)):
-            await _reply(with_headers, 404, b"Not found", b"text/plain")
+            await PlainTextResponse("Not found", 404)(scope, receive, with_headers)
         else:
             # The policy is that of the whole page; for HEAD, the server cuts it.
             method = "GET" if scope["method"] == "HEAD" else scope["method"]
             headers = [pair for pair in scope["headers"] if pair[0] not in _PARTIAL]
             scope = {**scope, "method": method, "headers": headers}
-            await self.app(scope, receive, _pages(path, with_headers))
+            await self.app(scope, receive, _pages(path, scope, receive, with_headers))
 
     async def _stream(self, scope: Scope, receive: Receive, send: Send) -> None:
-        known = _is_origin(dict(scope["headers"]).get(b"origin", b""))
+        known = _is_origin(Headers(scope=scope).get("origin", ""))
         address, _ = scope.get("client") or ("", 0)
         await asyncio.sleep(ARRIVALS.take(1, address))
         with VISITORS.place() as given:
@@ -138,16 +135,16 @@ def below_base(path: str) -> str:
     return "/".join(parts[len(base) :] if parts[: len(base)] == base else parts)
 
 
-def _is_origin(text: bytes) -> bool:
+def _is_origin(text: str) -> bool:
     """Return False for what is no address at all; Streamlit fails at it."""
     try:
-        urlsplit(text.decode("latin-1"))
+        urlsplit(text)
     except ValueError:
         return False
     return True
 
 
-def _pages(path: str, send: Send) -> Send:
+def _pages(path: str, scope: Scope, receive: Receive, send: Send) -> Send:
     """Return a `send` that completes the app's page, or replaces it while the server is full.
 
     Args: path: below the app's base path.
@@ -157,7 +154,7 @@ def _pages(path: str, send: Send) -> Send:
     body = bytearray()
 
     async def sending(message: Message) -> None:
-        if message["type"] == "http.response.start" and _is_page(message):
+        if message["type"] == "http.response.start" and _is_page(Headers(scope=message)):
             begun.update(message)
             return
         if not begun:
@@ -167,42 +164,25 @@ def _pages(path: str, send: Send) -> Send:
         if message.get("more_body"):
             return
         if VISITORS.full:
-            await _refuse(send)
+            full = _FULL.format(most=VISITORS.most, again=AGAIN, idle=IDLE)
+            told = {"retry-after": f"{AGAIN}", "content-security-policy": policy_of(full.encode())}
+            await HTMLResponse(full, 503, told | _NO_STORE)(scope, receive, send)
             return
-        packed = _header(begun, b"content-encoding") == b"gzip"
+        headers = MutableHeaders(scope=begun)
+        packed = headers.get("content-encoding") == "gzip"
         page = gzip.decompress(body) if packed else bytes(body)
         if depth:
             page = page.replace(b"<head>", b"<head>" + _BASE.format(depth=depth).encode(), 1)
-        of_the_file = (b"content-length", b"content-encoding", b"etag", b"last-modified")
-        headers = [pair for pair in begun["headers"] if pair[0].lower() not in of_the_file]
-        headers.append((b"content-security-policy", policy_of(page)))
-        headers.append((b"content-length", str(len(page)).encode()))
-        await send({**begun, "headers": headers})
+        for of_the_file in ("content-encoding", "etag", "last-modified"):
+            del headers[of_the_file]
+        headers["content-security-policy"] = policy_of(page)
+        headers["content-length"] = f"{len(page)}"
+        await send(begun)
         await send({"type": "http.response.body", "body": page})
 
     return sending
 
 
-def _is_page(start: Message) -> bool:
-    attached = _header(start, b"content-disposition").startswith(b"attachment")
-    return _header(start, b"content-type").startswith(b"text/html") and not attached
-
-
-def _header(start: Message, name: bytes) -> bytes:
-    found = (value for key, value in start.get("headers", ()) if key.lower() == name)
-    return bytes(next(found, b""))
-
-
-async def _refuse(send: Send) -> None:
-    page = _FULL.format(most=VISITORS.most, again=AGAIN, idle=IDLE).encode()
-    policy = (b"content-security-policy", policy_of(page))
-    headers = [(b"retry-after", str(AGAIN).encode()), _NO_STORE, policy]
-    await _reply(send, 503, page, b"text/html; charset=utf-8", headers)
-
-
-async def _reply(
-    send: Send, status: int, body: bytes, kind: bytes, more: Headers | None = None
-) -> None:
-    headers = [(b"content-type", kind), (b"content-length", str(len(body)).encode()), *(more or [])]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+def _is_page(headers: Headers) -> bool:
+    attached = headers.get("content-disposition", "").startswith("attachment")
+    return headers.get("content-type", "").startswith("text/html") and not attached

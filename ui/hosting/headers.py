@@ -25,25 +25,21 @@ _ORIGIN = re.compile(
 _INLINE = re.compile(rb"<script(?![^>]*\bsrc=)[^>]*>(.*?)</script>", re.DOTALL | re.IGNORECASE)
 
 #: A year; browsers then refuse to open this host without encryption.
-_ENCRYPTED = (b"strict-transport-security", b"max-age=31536000")
-
-Headers = list[tuple[bytes, bytes]]
+_ENCRYPTED = {"strict-transport-security": "max-age=31536000"}
 
 
-def headers_of(encrypted: bool) -> Headers:
+def headers_of(encrypted: bool) -> dict[str, str]:
     """Return the headers of every answer to a visitor who came by https (`encrypted`) or not."""
-    headers = [
-        (b"x-content-type-options", b"nosniff"),
-        (b"referrer-policy", b"same-origin"),
-        (b"cross-origin-opener-policy", b"same-origin"),
-        (b"permissions-policy", b"camera=(), geolocation=(), microphone=(), payment=(), usb=()"),
-    ]
-    if is_public() and encrypted:
-        headers.append(_ENCRYPTED)
-    return headers
+    return {
+        "x-content-type-options": "nosniff",
+        "referrer-policy": "same-origin",
+        "cross-origin-opener-policy": "same-origin",
+        "permissions-policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
+        **(_ENCRYPTED if is_public() and encrypted else {}),
+    }
 
 
-def policy_of(page: bytes) -> bytes:
+def policy_of(page: bytes) -> str:
     """Return the Content-Security-Policy of a page, in which only its own scripts run."""
     hashes = " ".join(f"'sha256-{_hash(script)}'" for script in _INLINE.findall(page))
     rules = {
@@ -62,7 +58,7 @@ def policy_of(page: bytes) -> bytes:
         "object-src": "'none'",
         "frame-ancestors": " ".join(["'self'", *frames()]),
     }
-    return "; ".join(f"{name} {value}" for name, value in rules.items()).encode()
+    return "; ".join(f"{name} {value}" for name, value in rules.items())
 
 
 def frames() -> list[str]:

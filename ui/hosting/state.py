@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
+from typing import Any
 
+from ui.core.public import is_public
 from ui.hosting.visitors import VISITORS
 
 #: Set when the libraries that pages import are loaded.
@@ -14,20 +15,12 @@ libraries = threading.Event()
 missing = ["the first model is being loaded"]
 
 
-@dataclass(frozen=True)
-class State:
-    """The state of this server: why it cannot answer a first page, if it is not ready."""
+def state() -> dict[str, Any]:
+    """Return whether this server can answer a first page, and why not if it is not `ready`.
 
-    ready: bool
-    why: str
-    models: int  # number of models in memory
-    waiting: int  # sentences, computations, files and models in the queues
-    visitors: int
-    most_visitors: int  # the limit, 0 for none
-
-
-def state(needs_model: bool) -> State:
-    """Return the state; a public server `needs_model` before its first visitor."""
+    `models` are those in memory, `waiting` counts sentences, computations, files and models in the
+    queues, and `most_visitors` is the limit, 0 for none.
+    """
     loaded = waiting = 0
     why = "" if libraries.is_set() else "libraries are being loaded"
     if not why:
@@ -35,6 +28,8 @@ def state(needs_model: bool) -> State:
 
         loaded = len(models.MODELS)
         waiting = models.LOADS.waiting + sum(each.waiting for each in results.SCHEDULES)
-        if needs_model and missing:
-            why = missing[0]
-    return State(not why, why, loaded, waiting, VISITORS.now, VISITORS.most)
+        why = missing[0] if missing and is_public() else ""
+    return {
+        "ready": not why, "why": why, "models": loaded, "waiting": waiting,
+        "visitors": VISITORS.now, "most_visitors": VISITORS.most,
+    }  # fmt: skip

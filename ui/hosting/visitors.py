@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
 from google.protobuf.message import DecodeError
 from starlette.types import Message, Receive, Send
+from streamlit.proto.AuthRedirect_pb2 import AuthRedirect
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
@@ -34,7 +34,8 @@ IDLE = 30
 #: Seconds after which the page of a full server asks again.
 AGAIN = 20
 
-#: Seconds for which the place of an idle visitor stays taken: that browser asks first.
+#: Seconds for which an idle visitor keeps the place while the page opens again: that browser asks
+#: first.
 _KEPT = 5.0
 
 #: Bytes of a message from a browser: three texts of as many characters as their boxes take, and the
@@ -61,19 +62,15 @@ _HEARD = ("rerun_script", "stop_script", "app_heartbeat", "deferred_file")
 
 
 class Visitors:
-    """The visitors of this server, counted in the thread of its event loop. Args: most: limit."""
+    """The visitors of this server, counted in the thread of its event loop.
 
-    def __init__(self, most: int, clock: Callable[[], float] = time.monotonic) -> None:
-        self.most, self._clock = most, clock
-        self._present = 0
-        self._kept: list[float] = []  # times until which places stay taken
+    Attributes:
+        most: how many may be here at once, 0 for no limit.
+        now: how many are.
+    """
 
-    @property
-    def now(self) -> int:
-        """Number of places taken."""
-        now = self._clock()
-        self._kept = [until for until in self._kept if until > now]
-        return self._present + len(self._kept)
+    def __init__(self, most: int) -> None:
+        self.most, self.now = most, 0
 
     @property
     def full(self) -> bool:
@@ -84,15 +81,11 @@ class Visitors:
     def place(self) -> Iterator[bool]:
         """Hold a place within. Yields: False if none is left."""
         given = not self.full
-        self._present += given
+        self.now += given
         try:
             yield given
         finally:
-            self._present -= given
-
-    def keep(self) -> None:
-        """Take one more place for a few seconds."""
-        self._kept.append(self._clock() + _KEPT)
+            self.now -= given
 
 
 def most_visitors() -> int:
@@ -141,10 +134,9 @@ class Line:
                     message = await self._receive()
             except TimeoutError:
                 if self._visitors.full:  # open the same address again, and wait there like others
-                    self._visitors.keep()
-                    again = ForwardMsg()
-                    again.auth_redirect.url = ""
+                    again = ForwardMsg(auth_redirect=AuthRedirect(url=""))
                     await self._try_to_send(type="websocket.send", bytes=again.SerializeToString())
+                    await asyncio.sleep(_KEPT)
                 return await self._end(_IDLE)
             if message["type"] != "websocket.receive":
                 return message

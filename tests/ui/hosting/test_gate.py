@@ -4,11 +4,14 @@ import base64
 import gzip
 import hashlib
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.waiting import run
+from transformer.catalogue import inspect_entry
+from ui.frame import serving
 from ui.hosting import gate, state
 from ui.hosting.gate import Gate
 from ui.hosting.visitors import Visitors
@@ -37,11 +40,11 @@ def get(
         assert scope["method"] != "HEAD" and scope["headers"] == [(b"accept", b"*/*")]
         body = gzip.compress(whole) if packed else whole
         headers = [
-            (b"content-type", kind), (b"ETag", b"1"), (b"Referrer-Policy", b"unsafe-url"),
+            (b"content-type", kind), (b"etag", b"1"), (b"referrer-policy", b"unsafe-url"),
             (b"content-length", b"%d" % len(body)), (b"x-own", b"1"),
         ]  # fmt: skip
         headers += [(b"content-encoding", b"gzip")] * packed
-        headers += [(b"Content-Disposition", b"attachment; filename=x.html")] * attached
+        headers += [(b"content-disposition", b"attachment; filename=x.html")] * attached
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": body[:9], "more_body": True})
         await send({"type": "http.response.body", "body": body[9:]})
@@ -55,9 +58,9 @@ def get(
     start, *bodies = sent
     assert all(len(each.get("body", b"")) <= 65_536 for each in bodies)
     assert [each.get("more_body", False) for each in bodies] == [*[True] * (len(bodies) - 1), False]
-    headers = [(name.lower(), value) for name, value in start["headers"]]
-    assert len(headers) == len(dict(headers))
-    return start["status"], dict(headers), b"".join(each.get("body", b"") for each in bodies)
+    headers = dict(start["headers"])
+    assert len(headers) == len(start["headers"])
+    return start["status"], headers, b"".join(each.get("body", b"") for each in bodies)
 
 
 @pytest.mark.parametrize(
@@ -129,7 +132,7 @@ def test_connections_of_one_address_come_one_after_the_other(
 
 
 def test_readiness_knows_libraries_and_a_public_model(
-    monkeypatch: pytest.MonkeyPatch,
+    tiny_checkpoint: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def found() -> tuple[int, dict[str, Any]]:
         status, _, text = get("/_headlight/ready")
@@ -142,8 +145,11 @@ def test_readiness_knows_libraries_and_a_public_model(
     status, told = found()
     assert status == 200 and told["ready"] and told["most_visitors"] == 2
     monkeypatch.setenv("HEADLIGHT_PUBLIC", "1")
-    monkeypatch.setattr(state, "missing", ["alpha cannot be loaded"])
-    assert found()[1]["why"] == "alpha cannot be loaded"
+    monkeypatch.setattr(state, "missing", [])
+    monkeypatch.setattr(models, "entries", lambda: [inspect_entry(tiny_checkpoint)])
+    monkeypatch.setattr(models, "load", lambda *_: (_ for _ in ()).throw(MemoryError))
+    serving._load_first_model()
+    assert found()[1]["why"] == "the first model cannot be loaded (MemoryError)"  # no names
     state.missing.clear()
     monkeypatch.setattr(models, "MODELS", Lru(2**20))  # all models went to make room
     status, told = found()

@@ -23,34 +23,19 @@ from ui.hosting.gate import Gate
 from ui.hosting.visitors import MOST_BYTES, MOST_WIDGETS, Line, Visitors
 
 
-class Clock:
-    now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
 @pytest.fixture(autouse=True)
-def _fresh(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
+def _fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forget the connections and messages of other tests, and let no time pass."""
-    monkeypatch.setattr(visitors, "ARRIVALS", Pace(20.0, 20.0, latest=10.0, clock=clock))
-    monkeypatch.setattr(visitors, "HEARD", Pace(5e5, 5e5, latest=1.0, clock=clock))
+    monkeypatch.setattr(visitors, "ARRIVALS", Pace(20.0, 20.0, latest=10.0, clock=lambda: 0.0))
+    monkeypatch.setattr(visitors, "HEARD", Pace(5e5, 5e5, latest=1.0, clock=lambda: 0.0))
 
 
-def test_places_are_counted_and_kept(clock: Clock) -> None:
-    two, free = Visitors(2, clock), Visitors(0, clock)
+def test_places_are_counted() -> None:
+    two, free = Visitors(2), Visitors(0)
     with two.place() as first, two.place() as second, free.place() as third:
         assert first and second and third and two.full and not free.full
         with two.place() as other:
             assert not other and two.now == 2
-        two.keep()
-    assert two.now == 1 and not two.full
-    clock.now += 5
     assert two.now == 0
 
 
@@ -161,6 +146,7 @@ def test_an_idle_line_ends_and_its_browser_waits_like_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(visitors, "IDLE", 0.001)
+    monkeypatch.setattr(visitors, "_KEPT", 0.5)
 
     async def scene(ends: Ends) -> None:
         assert (await ends.line.receive())["type"] == "websocket.disconnect"
@@ -169,8 +155,12 @@ def test_an_idle_line_ends_and_its_browser_waits_like_others(
 
     async def scene_on_a_full_server(ends: Ends) -> None:
         with ends.visitors.place():
-            assert (await ends.line.receive())["type"] == "websocket.disconnect"
-        assert ends.visitors.full  # when the browser asks
+            ending = asyncio.create_task(ends.line.receive())
+            while not ends.read:
+                await asyncio.sleep(0)
+            done, _ = await asyncio.wait([ending], timeout=0.2)
+            assert not done  # the place is taken when the browser asks
+            assert (await ending)["type"] == "websocket.disconnect"
         again, closed = ends.read
         assert ForwardMsg.FromString(again["bytes"]).WhichOneof("type") == "auth_redirect"
         assert closed["type"] == "websocket.close"
