@@ -120,12 +120,13 @@ class Turn:
 
     Attributes:
         runs: set while the work may compute.
+        late: seconds added to the time of arrival.
         rank: key of the queue's order.
     """
 
     def __init__(self, scheduler: Scheduler, waiting: Waiting, late: float = 0.0) -> None:
         self.runs = threading.Event()
-        self.waiting = waiting
+        self.waiting, self.late = waiting, late
         self.rank = self._arrived = time.monotonic() + late
         self._scheduler = scheduler
         self._seconds = self._since = self._behind = 0.0

@@ -73,18 +73,20 @@ def is_small(model: Tracer) -> bool:
 
 
 def trace_in_turn(
-    model: Tracer, sentence: str, arguments: Mapping[str, Any], scheduler: Scheduler, report: Report
-) -> Trace:
+    model: Tracer, sentence: str, arguments: Mapping[str, Any], scheduler: Scheduler,
+    report: Report, late: float = 0.0,
+) -> Trace:  # fmt: skip
     """Trace a sentence in its turn, and check the recorded maps.
 
     Args:
         arguments: keyword arguments of `Tracer.trace`.
         report: progress callback; it may raise, which stops the work.
+        late: as `Scheduler.turn` takes it.
 
     Raises: what `Tracer.trace` raises.
     """
     behind = max(0, len(sentence) - _SHORT) / _LONGER
-    with scheduler.turn(lambda ahead: report(ahead, 0), behind) as turn:
+    with scheduler.turn(lambda ahead: report(ahead, 0), behind, late) as turn:
         report(*UNKNOWN)  # whoever has left meanwhile costs nothing
 
         def step(step: int, most: int) -> None:
@@ -108,8 +110,9 @@ def warm_up(report: Report) -> None:
 
 
 def trace_by_reference(
-    ref: ModelRef, device: str, sentence: str, arguments: Mapping[str, Any], report: Report
-) -> Trace:
+    ref: ModelRef, device: str, sentence: str, arguments: Mapping[str, Any], late: float,
+    report: Report,
+) -> Trace:  # fmt: skip
     """Trace a sentence in this process; see `open_unchanged` and `trace_in_turn`."""
     model = _models.get((ref, device))
     if model is None:  # sentences of others do not wait for this opening
@@ -117,7 +120,7 @@ def trace_by_reference(
             model = _opened(ref, device)
     with suppress(KeyError):  # it may have gone meanwhile
         _models.move_to_end((ref, device))
-    return trace_in_turn(model, sentence, arguments, _schedule, report)
+    return trace_in_turn(model, sentence, arguments, _schedule, report, late)
 
 
 def _opened(ref: ModelRef, device: str) -> Tracer:

@@ -86,6 +86,11 @@ def in_turn() -> Iterator[None]:
             _here.turn = None
 
 
+def lateness() -> float:
+    """Return the seconds by which this run comes late, as one of many of an address."""
+    return 0.0 if (turn := _turn()) is None else turn.late
+
+
 def offer_turn() -> None:
     """Yield to runs of higher priority; called between the sections of a page."""
     if (turn := _turn()) is not None:

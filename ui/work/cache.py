@@ -34,6 +34,7 @@ from ui.work.lru import Lru
 from ui.work.models import REFUSALS, load_for_visit, translator
 from ui.work.progress import (
     DECODING,
+    LATE,
     MEASURING,
     READING,
     Progress,
@@ -187,7 +188,7 @@ def made_in_turn(
         return found
 
     def in_turn(report: Report) -> T:
-        with results.OTHERS.turn(lambda ahead: report(ahead, 0)):
+        with results.OTHERS.turn(lambda ahead: report(ahead, 0), late=LATE.get()):
             return make(report)
 
     with errors_on_page():

@@ -20,7 +20,7 @@ from figures.labels import count
 from transformer.types import Report
 from transformer.worker.job import Job
 from ui.core import url_state
-from ui.core.runs import in_turn, paused
+from ui.core.runs import in_turn, lateness, paused
 from ui.work.budget import budget_of_visit
 
 P = ParamSpec("P")
@@ -47,6 +47,10 @@ _LEFT = "headlight_left_stopped"
 
 #: Progress callback for work of this thread that is given none.
 REPORT: ContextVar[Report] = ContextVar("report", default=lambda step, most: None)
+
+
+#: Seconds by which work of this thread comes late among others', see `ui.core.runs.lateness`.
+LATE: ContextVar[float] = ContextVar("late", default=0.0)
 
 
 def unreported(step: int, most: int) -> None:
@@ -151,8 +155,10 @@ def attended(make: Callable[[Report], T], progress: Progress) -> T:
     """
     budget = budget_of_visit()
     budget.check()
+    late = lateness()
 
     def work(job: Job[T]) -> T:
+        LATE.set(late)
         with budget.metered(job) as report:
             return make(report)
 

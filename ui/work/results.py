@@ -27,7 +27,7 @@ from transformer.worker.tracing import (
 from ui.core.view import Request
 from ui.work.lru import Lru, seal
 from ui.work.models import load
-from ui.work.progress import REPORT, unreported
+from ui.work.progress import LATE, REPORT, unreported
 
 T = TypeVar("T")
 
@@ -84,8 +84,9 @@ def trace(request: Request, report: Report = unreported) -> Trace:
         if fits and shared and model.device == "cpu":
             worker = WORKERS.free(SENTENCES.waiting)
         if worker is None:
-            return _bounded(trace_in_turn(model, sentence, arguments, SENTENCES, report))
-        asked = (request.model, request.device, sentence, arguments)
+            traced = trace_in_turn(model, sentence, arguments, SENTENCES, report, LATE.get())
+            return _bounded(traced)
+        asked = (request.model, request.device, sentence, arguments, LATE.get())
         return _bounded(worker.start(trace_by_reference, *asked).result(report))
 
     return CACHE.once(request, make, lambda: report(0, 0))
@@ -100,7 +101,7 @@ def result_of(request: Request, wanted: Computation[T], report: Report = unrepor
     def make() -> T:
         recorded = trace(request, report)
         model = load(request, report=report)
-        with OTHERS.turn(lambda ahead: report(ahead, 0)):
+        with OTHERS.turn(lambda ahead: report(ahead, 0), late=LATE.get()):
             report(*UNKNOWN)
             before = REPORT.set(report)
             try:

@@ -43,7 +43,7 @@ def traced(
     ref = resolve(path)
     ref = ref if mark is None else dataclasses.replace(ref, mark=mark)
     given = SETTINGS | arguments
-    return worker.start(trace_by_reference, ref, "cpu", sentence, given).result(report)
+    return worker.start(trace_by_reference, ref, "cpu", sentence, given, 0.0).result(report)
 
 
 @pytest.mark.parametrize("arguments", [{}, {"beam_size": 1, "prefix": [7, 8]}, {"target": "a b"}])
@@ -89,7 +89,7 @@ def test_a_sentence_does_not_wait_until_another_model_is_open(
 
     def ask(mark: str) -> Trace:
         ref = dataclasses.replace(resolve(tiny_checkpoint), mark=mark)
-        return trace_by_reference(ref, "cpu", CAT, SETTINGS, lambda *_: None)
+        return trace_by_reference(ref, "cpu", CAT, SETTINGS, 0.0, lambda *_: None)
 
     known = resolve(tiny_checkpoint).mark
     ask(known)

@@ -17,7 +17,7 @@ from transformer.worker.job import UNKNOWN
 from ui.core import runs
 from ui.core.layout import section
 from ui.core.runs import RUNS, Pace, fall_back, in_turn, offer_turn, paused
-from ui.work.progress import Progress, attended
+from ui.work.progress import LATE, Progress, attended
 
 
 @pytest.fixture(autouse=True)
@@ -159,6 +159,15 @@ def test_a_run_that_ends_with_an_exception_lets_others_go_on() -> None:
         pass
     with paused():  # outside of any run, nothing to let go and nothing to offer
         offer_turn()
+
+
+def test_work_is_as_late_as_the_run_that_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs, "PACE", Pace(5.0, 1.0, latest=30.0, clock=lambda: 0.0))
+    late = []
+    for _ in range(8):
+        with in_turn():
+            late.append(attended(lambda report: LATE.get(), Watched()))
+    assert late[0] == 0 and late[1] == pytest.approx(0.2) and late[-1] > 3
 
 
 class Watched(Progress):

@@ -3,6 +3,7 @@
 import dataclasses
 import os
 import shutil
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from tests.factories import make_trace
 from tests.views import make_view
+from tests.waiting import wait_until
 from transformer.errors import CheckpointError, InputError
 from transformer.search.sampling import Sampling
 from transformer.trace.records import Trace
@@ -19,6 +21,7 @@ from transformer.worker.tracing import trace_by_reference
 from ui.core.view import Request, View
 from ui.work import models, results
 from ui.work.lru import Lru
+from ui.work.progress import LATE
 
 
 @pytest.fixture(autouse=True)
@@ -122,14 +125,35 @@ def test_an_idle_process_is_asked_if_any(view: View, monkeypatch: pytest.MonkeyP
 
         def start(self, *asked: Any) -> Job[Trace]:
             wanted = request.model, request.device, request.sentence, request.arguments()
-            assert asked == (trace_by_reference, *wanted)
+            assert asked == (trace_by_reference, *wanted, 7.0)
             return Job[Trace]().start(lambda job: expected)
 
     model = models.load(request)
     monkeypatch.setattr(results, "WORKERS", Ready())
+    before = LATE.set(7.0)
     assert results.trace(request) is expected
-    assert results.trace(request) is expected
+    LATE.reset(before)
     # Snapshots, which one visitor scrubs through, are loaded once, here.
     monkeypatch.setattr(results, "load", lambda *_, **__: model)
     moment = dataclasses.replace(request, model=request.model.after(7))
     assert results.trace(moment).predicted_ids == model.trace(view.sentence).predicted_ids
+
+
+def test_a_crowds_sentences_wait_behind_those_of_others(view: View) -> None:
+    models.load(view.request)
+    order = list[float]()
+
+    def ask(late: float) -> None:
+        LATE.set(late)
+        results.trace(dataclasses.replace(view, sentence=f"A dog runs {late}").request)
+        order.append(late)
+
+    with results.SENTENCES.turn():
+        threads = []
+        for late in (5.0, 0.0):
+            threads.append(threading.Thread(target=ask, args=(late,)))
+            threads[-1].start()
+            assert wait_until(lambda: results.SENTENCES.waiting == len(threads))
+    for thread in threads:
+        thread.join(60)
+    assert order == [0.0, 5.0]
