@@ -20,7 +20,7 @@ import torch
 
 import transformer.importers.joeynmt  # noqa: F401 - a copy would take long to import it
 from tests import forks
-from tests.soaking import SEED, note, trials
+from tests.soaking import LONG, SEED, note
 from tests.transformer.conftest import parallel_text
 from tests.transformer.importers import foreign
 from tests.transformer.training.runs import assert_same_bits, recipe, run
@@ -147,7 +147,7 @@ def _temporary(folder: Path) -> list[Path]:
 @pytest.mark.parametrize("fault", ["kill", "disk"])
 @pytest.mark.parametrize("name", WORKS)
 def test_nothing_is_torn_and_the_next_start_goes_on(name: str, fault: str, tmp_path: Path) -> None:
-    command = ["-m", "tests.soak_faults", name, fault, str(tmp_path), str(trials(6))]
+    command = ["-m", "tests.soak_faults", name, fault, str(tmp_path), "100" if LONG else "6"]
     note(**json.loads(forks.run(command, {}, tmp_path / "log").splitlines()[-1]))
 
 

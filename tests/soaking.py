@@ -17,11 +17,6 @@ FUZZ_SECONDS = float(os.environ.get("HEADLIGHT_FUZZ_SECONDS") or 0)
 _FIGURES = os.environ.get("HEADLIGHT_SOAK_FIGURES", "")
 
 
-def trials(few: int, many: int = 100) -> int:
-    """Return the number of trials: `few`, or `many` in a long soak."""
-    return many if LONG else few
-
-
 def note(**figures: object) -> None:
     """Print what a soak found as a line of JSON, and keep it."""
     line = json.dumps(figures)

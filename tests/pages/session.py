@@ -29,9 +29,10 @@ class Session:
             url, subprotocols=[Subprotocol("streamlit")], max_size=None, open_timeout=PATIENCE,
             source_address=(source, 0),
         )  # fmt: skip
-        self.name = self._page = self._query = self._hash = ""
+        self.name = self._page = self._query = self._hash = self._fragment = ""
         self._held: dict[str, WidgetState] = {}
         self.ids: dict[str, str] = {}
+        self._fragments: dict[str, str] = {}  # by label
         #: Output of the last run: elements in order, and all bytes.
         self.elements: list[Element] = []
         self.received = b""
@@ -65,6 +66,7 @@ class Session:
 
     def press(self, button: str, to_the_end: bool = True) -> None:
         """Press a button, during a run or after it, and wait for the run that follows."""
+        self._fragment = self._fragments[button]
         self._send(WidgetState(id=self.ids[button], trigger_value=True))
         if to_the_end:
             self._read_to_the_end()
@@ -72,12 +74,9 @@ class Session:
     def type(self, label: str, text: str, button: str) -> None:
         name = self.ids[label]
         self._held[name] = WidgetState(id=name, string_value=text)
-        self._run(WidgetState(id=self.ids[button], trigger_value=True))
+        self.rerun(WidgetState(id=self.ids[button], trigger_value=True))
 
-    def rerun(self) -> None:
-        self._run()
-
-    def _run(self, *triggers: WidgetState) -> None:
+    def rerun(self, *triggers: WidgetState) -> None:
         """Run the script to its end with the current widgets. Fails on an error on the page."""
         self._send(*triggers)
         self._read_to_the_end()
@@ -86,10 +85,10 @@ class Session:
         asked = BackMsg()
         state = asked.rerun_script
         state.query_string, state.page_name = self._query, self._page
-        state.page_script_hash = self._hash
+        state.page_script_hash, state.fragment_id = self._hash, self._fragment
         state.widget_states.widgets.extend([*self._held.values(), *triggers])
         self.say(asked)
-        self.elements, self.received = [], b""
+        self.elements, self.received, self._fragment = [], b"", ""
 
     def say(self, message: BackMsg) -> None:
         """Send a message as it is."""
@@ -114,7 +113,7 @@ class Session:
             case "page_info_changed":
                 self._query = message.page_info_changed.query_string
             case "delta" if message.delta.WhichOneof("type") == "new_element":
-                self._take(message.delta.new_element)
+                self._take(message)
             case "script_finished":
                 return message.script_finished in (
                     ForwardMsg.FINISHED_SUCCESSFULLY,
@@ -122,14 +121,17 @@ class Session:
                 )
         return False
 
-    def _take(self, element: Element) -> None:
+    def _take(self, message: ForwardMsg) -> None:
+        element = message.delta.new_element
         kind = element.WhichOneof("type")
         assert kind != "exception", element.exception.message
         self.elements.append(element)
+        if kind == "progress":
+            self.progress_at = [*message.metadata.delta_path]
         shown = getattr(element, str(kind))
         label = shown.component_name if kind == "bidi_component" else getattr(shown, "label", "")
         if label and hasattr(shown, "id"):
-            self.ids[label] = shown.id
+            self.ids[label], self._fragments[label] = shown.id, message.delta.fragment_id
 
     def message_to(self, component: str) -> tuple[dict[str, Any], bytes]:
         (data,) = [

@@ -57,6 +57,23 @@ def test_a_page_shows_progress_and_stops(app: str, tiny_tokenizer: Tokenizer, na
         assert "endless" in [each.selectbox.raw_value for each in session.elements]
 
 
+def test_work_in_a_fragment_shows_progress_in_the_frame_and_stops(
+    app: str, tiny_tokenizer: Tokenizer
+) -> None:
+    with Session(app) as session:
+        sentence = sentence_of(tiny_tokenizer, 500)
+        session.begin(sentence=sentence, target="b", view="layers")
+        session.wait_for("Decoding: step")
+        place = session.progress_at
+        for _ in range(2):
+            assert stopped(session)
+            session.press("Continue", to_the_end=False)
+            session.wait_for("Decoding: step")
+            assert session.progress_at == place
+            # The sidebar is outside the fragment.
+            assert not any(each.selectbox.label for each in session.elements)
+
+
 def test_long_sentences_take_turns_short_ones_go_on(app: str, tiny_tokenizer: Tokenizer) -> None:
     sentences = [sentence_of(tiny_tokenizer, 499, 5 * number + 2) for number in range(2)]
     with Session(app) as first, Session(app) as second, Session(app) as third:

@@ -94,7 +94,7 @@ def test_no_request_floods_the_log(public: str, log: Path) -> None:
         visitor.open("attention")
         for _ in range(9):
             with suppress(AssertionError):  # the run ends in an error
-                visitor._run(WidgetState(id=visitor.ids["Sentence"], bool_value=True))
+                visitor.rerun(WidgetState(id=visitor.ids["Sentence"], bool_value=True))
     said = ("Error executing deferred callable", "session ID mismatch", "'bool' object is not")
     assert wait_until(lambda: all(each in log.read_text() for each in said))
     assert max(log.read_text().count(each) for each in said) <= MOST
