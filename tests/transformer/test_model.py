@@ -1,6 +1,7 @@
-"""The whole model: masks, caches, and the same numbers as torch.nn.Transformer."""
+"""The whole model and its attention: masks, caches, the same numbers as torch.nn.Transformer."""
 
 import itertools
+import math
 import re
 
 import pytest
@@ -10,7 +11,10 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from tests.tiny_models import CONFIGS, SRC, TGT
+from transformer.attention import MultiHeadAttention, attend
 from transformer.config import ModelConfig
+from transformer.context import Context
+from transformer.hooks import Chain, HeadGates, Hooks, Record, Site, matching
 from transformer.kv_cache import KVCache
 from transformer.model import Transformer
 
@@ -141,3 +145,121 @@ def _as_torch(model: Transformer) -> nn.Transformer:
         state[re.sub(r"^(\w+)\.(\d)", r"\1.layers.\2", name)] = value
     theirs.load_state_dict(state)
     return theirs.eval().requires_grad_(False)
+
+
+B, H, T, S, D_K, D_V = 2, 3, 4, 5, 6, 7
+
+
+def qkv(n_queries: int = T, n_keys: int = S, seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    return (
+        torch.randn(B, H, n_queries, D_K, generator=generator),
+        torch.randn(B, H, n_keys, D_K, generator=generator),
+        torch.randn(B, H, n_keys, D_V, generator=generator),
+    )
+
+
+def random_mask(n_queries: int, n_keys: int, seed: int) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    mask = torch.rand(B, 1, n_queries, n_keys, generator=generator) > 0.5
+    mask[..., 0] = True
+    return mask
+
+
+WEIGHTS = Site("decoder", 0, "cross", "weights")
+
+
+def at_cross(*hooks: Hooks) -> Context:
+    return Context("decoder", Chain(*hooks)).layer(0).block("cross")
+
+
+def attend_explicitly(*qkv: Tensor, **options: object) -> tuple[Tensor, Tensor]:
+    record = Record([WEIGHTS])
+    output = attend(*qkv, at=at_cross(record), **options)
+    return output, record[WEIGHTS]
+
+
+@given(
+    n_queries=st.integers(1, 6), n_keys=st.integers(1, 6), seed=st.integers(0, 2**31),
+    scale=st.sampled_from([0.0, 1.0, 100.0]),
+)  # fmt: skip
+def test_rows_sum_to_one_where_seen(n_queries: int, n_keys: int, seed: int, scale: float) -> None:
+    q, k, v = qkv(n_queries, n_keys, seed)
+    mask = random_mask(n_queries, n_keys, seed)
+    _, weights = attend_explicitly(q * scale, k, v, mask)
+    assert weights.shape == (B, H, n_queries, n_keys)
+    torch.testing.assert_close(weights.sum(-1), torch.ones(B, H, n_queries))
+    assert bool((weights[~mask.expand_as(weights)] == 0).all())
+    assert bool((weights >= 0).all())
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("n_queries", [1, T, S])
+def test_explicit_and_fused_paths_are_equal(masked: bool, causal: bool, n_queries: int) -> None:
+    """Outputs and gradients, with and without a mask, also where both masks apply."""
+    mask = random_mask(n_queries, S, 3) if masked else None
+    results = []
+    for run in (attend, lambda *inputs, **options: attend_explicitly(*inputs, **options)[0]):
+        inputs = [tensor.requires_grad_() for tensor in qkv(n_queries, S)]
+        output = run(*inputs, mask, causal=causal)
+        (output * torch.linspace(-1, 1, output.numel()).view_as(output)).sum().backward()
+        results.append([output, *(tensor.grad for tensor in inputs)])
+    for fused, explicit in zip(*results, strict=True):
+        torch.testing.assert_close(fused, explicit, atol=1e-6, rtol=1e-5)
+
+
+def test_weights_are_returned_before_dropout() -> None:
+    q, k, v = qkv()
+    torch.manual_seed(0)
+    output, weights = attend_explicitly(q, k, v, dropout=0.5)
+    plain, expected = attend_explicitly(q, k, v)
+    assert torch.equal(weights, expected)
+    assert not torch.allclose(output, plain)
+
+
+@pytest.mark.parametrize(("n_heads", "d_k", "d_v"), [(1, 8, 8), (3, 5, 9), (8, 1, 2)])
+def test_multi_head_is_the_papers_concatenation(n_heads: int, d_k: int, d_v: int) -> None:
+    """Concat(head_1 .. head_h) W_O, each head from its own rows of the projections."""
+    config = ModelConfig(vocab_size=9, d_model=10, n_heads=n_heads, d_k=d_k, d_v=d_v)
+    torch.manual_seed(1)
+    block = MultiHeadAttention(config)
+    x, memory = torch.randn(B, T, 10), torch.randn(B, S, 10)
+    record = Record([WEIGHTS])
+    output, weights = block(x, memory, at=at_cross(record)), record[WEIGHTS]
+    assert weights.shape == (B, n_heads, T, S)
+
+    heads = []
+    for h in range(n_heads):
+        keys, values = slice(h * d_k, (h + 1) * d_k), slice(h * d_v, (h + 1) * d_v)
+        scores = (x @ block.w_q.weight[keys].T) @ (memory @ block.w_k.weight[keys].T).mT
+        alone = torch.softmax(scores / math.sqrt(d_k), dim=-1)
+        torch.testing.assert_close(weights[:, h], alone, atol=1e-5, rtol=1e-4)
+        heads.append(alone @ (memory @ block.w_v.weight[values].T))
+    expected = torch.cat(heads, dim=-1) @ block.w_o.weight.T
+    torch.testing.assert_close(output, expected, atol=1e-5, rtol=1e-4)
+
+
+def test_gates_learn() -> None:
+    """The gradient of a gate is that of scaling the head's columns of W_O."""
+    torch.manual_seed(3)
+    block = MultiHeadAttention(ModelConfig(vocab_size=9, d_model=12, n_heads=3))
+    x, factors = torch.randn(B, T, 12), torch.ones(1, 3, requires_grad=True)
+    block(x, x, at=at_cross(HeadGates(cross=factors))).square().sum().backward()
+    weight = block.w_o.weight
+    expected = (weight * weight.grad).view(12, 3, 4).sum((0, 2))
+    torch.testing.assert_close(factors.grad[0], expected)
+
+
+@pytest.mark.parametrize("explicit", [False, True])
+def test_bfloat16_attends_in_float32_and_nothing_is_kept(explicit: bool) -> None:
+    block = MultiHeadAttention(ModelConfig(vocab_size=9, d_model=12, n_heads=3))
+    before = set(vars(block))
+    x, record = torch.randn(B, T, 12), Record(matching(name="weights" if explicit else "heads"))
+    with torch.autocast("cpu", torch.bfloat16):
+        output = block(x, x, at=at_cross(record))
+    assert output.dtype == torch.bfloat16 and set(vars(block)) == before
+    ((value,),) = record.values.values()
+    assert value.dtype == torch.float32
+    if explicit:
+        torch.testing.assert_close(value.sum(-1), torch.ones(B, 3, T))

@@ -1,4 +1,4 @@
-"""Snapshots of a training: stored small, read like any checkpoint, trusted like none."""
+"""Beside a checkpoint: snapshots of its training, trusted like none, and the means of heads."""
 
 import copy
 import math
@@ -18,13 +18,18 @@ from hypothesis import strategies as st
 
 from tests.shipped import FOLDER, STACKS, TRANSLATORS
 from tests.snapshots import UPDATES, write_snapshots
+from tests.tiny_models import SENTENCES, uneven_model
+from transformer.__main__ import main
 from transformer.catalogue import inspect_entry, list_entries, open_tracer, resolve
 from transformer.checkpoint import weights
 from transformer.checkpoint.folder import load_checkpoint, save_checkpoint
+from transformer.checkpoint.means import FILE as MEANS
+from transformer.checkpoint.means import read_means, write_means
 from transformer.checkpoint.reference import ModelRef, at, fingerprint, split_name
 from transformer.checkpoint.snapshots import FILE, pack, read_history, read_snapshot
 from transformer.checkpoint.weights import layout_of, weights_digest
-from transformer.errors import CheckpointError
+from transformer.edits.means import head_means
+from transformer.errors import CheckpointError, InputError
 from transformer.files.folders import FileCache
 from transformer.model import Transformer
 from transformer.text.tokenizer import Tokenizer
@@ -286,3 +291,64 @@ def test_what_shipped_snapshots_say_of_the_model_is_so(name: str) -> None:
     cosine = float(one @ two / (one.norm() * two.norm()))
     assert entry.history.about["cosine"] == pytest.approx(cosine, abs=2e-3)
     assert entry.history.about["end"] == (cosine > 0.99)
+
+
+@pytest.fixture
+def uneven(tmp_path: Path, tiny_tokenizer: Tokenizer) -> Path:
+    return save_checkpoint(tmp_path / "uneven", uneven_model(tiny_tokenizer), tiny_tokenizer)
+
+
+def test_the_command_writes_what_the_edit_takes(
+    uneven: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    src, ref = tmp_path / "text.en", tmp_path / "text.de"
+    src.write_text("\n".join([*SENTENCES[:4], ""]), "utf-8")
+    ref.write_text("\n".join([*SENTENCES[4:8], ""]), "utf-8")
+    with pytest.raises(InputError, match="means uneven --data DIR` writes them"):
+        open_tracer(resolve(uneven).edited("mean cross.1"))
+    assert main(["means", str(uneven), "--src", str(src), "--ref", str(ref)]) == 0
+    assert "means over 4 pairs of text.en" in capsys.readouterr().out
+    plain = Translator.load(uneven, "cpu")
+    pairs = [plain.pair(*each) for each in zip(SENTENCES[:4], SENTENCES[4:8], strict=True)]
+    means = head_means(plain.model, [(each.src_ids, each.tgt_ids) for each in pairs])
+    stored = read_means(resolve(uneven), plain.config)
+    assert stored.keys() == means.keys()
+    assert all(torch.equal(stored[block], means[block]) for block in means)
+    given = plain.edited("mean cross; off encoder.1.1", means=means).trace(SENTENCES[5])
+    found = plain.edited("mean cross").edited("off encoder.1.1").trace(SENTENCES[5])
+    assert np.array_equal(found.log_probs, given.log_probs)
+    # Sentences of the visitor's own, in a file.
+    words = ["translate", "--checkpoint", str(uneven), "--edit", "mean cross", SENTENCES[5]]
+    assert main([*words, "--mean-of", str(src)]) == 0
+    other = plain.edited("mean cross", sentences=SENTENCES[:4])
+    assert capsys.readouterr().out.strip() == other.translate([SENTENCES[5]])[0].text.strip()
+
+
+def test_means_of_other_weights_or_shapes_and_damaged_ones_are_refused(uneven: Path) -> None:
+    ref, model = resolve(uneven), Translator.load(uneven, "cpu").model
+    means = head_means(model, [([5, 9, 2], [1, 6])])
+    write_means(ref, means, "one sentence", 1)
+    assert read_means(ref, model.config)
+    with pytest.raises(InputError, match="only the trained model"):
+        read_means(ref.after(3), model.config)
+    with pytest.raises(InputError, match=r"means\.npz is of another model"):
+        read_means(ref, model.config.replace(n_decoder_layers=model.config.n_decoder_layers + 1))
+    whole = (uneven / MEANS).read_bytes()
+    (uneven / MEANS).write_bytes(whole[:-30])
+    with pytest.raises(InputError, match=r"means\.npz is damaged"):
+        read_means(ref, model.config)
+    (uneven / MEANS).write_bytes(whole)
+    weights = uneven / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1] + b"\0")
+    with pytest.raises(InputError, match=r"means\.npz is of other weights"):
+        read_means(ref, model.config)
+
+
+@pytest.mark.parametrize("name", [
+    "everyday-de-en", "everyday-en-de", "everyday-en-fr", "multi30k-en-de", "parsing-gum",
+    "reverse-toy", "t5-en-de",
+])  # fmt: skip
+def test_every_shipped_encoder_decoder_has_means(name: str) -> None:
+    folder = Path("checkpoints") / name
+    assert (folder / MEANS).stat().st_size < 100_000
+    assert read_means(resolve(folder), inspect_entry(folder).config)

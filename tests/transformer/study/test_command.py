@@ -12,7 +12,7 @@ import pytest
 from tests.tiny_models import SENTENCES
 from tests.transformer.conftest import Command
 from tests.transformer.study.corpora import write_corpus
-from tests.transformer.study.test_records import study
+from tests.transformer.study.test_corpus import study
 from transformer.measures.significance import holm, student_sf
 from transformer.study.page import markdown
 from transformer.study.records import Study

@@ -18,7 +18,7 @@ from figures.paper import to_svg
 from tests.factories import make_trace
 from tests.forks import ROOT
 from tests.test_calls import check_program
-from tests.transformer.study.test_records import study
+from tests.transformer.study.test_corpus import study
 from transformer.catalogue import inspect_entry, list_entries
 from transformer.config import ModelConfig
 from transformer.study.records import Role, Study, studies_of
