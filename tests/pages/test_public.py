@@ -48,6 +48,7 @@ def public(random_checkpoints: Path, log: Path) -> Iterator[str]:
     with started as (address, pid):
         assert wait_until(lambda: ask(f"{address}/_headlight/ready")[0] == 200)
         assert wait_until(lambda: children(pid))  # one traces sentences before they wait
+        assert "uvloop" in Path(f"/proc/{pid}/maps").read_text()
         yield address
 
 
