@@ -78,7 +78,7 @@ class Gate:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request or pass it on."""
         if scope["type"] == "http":
-            await self._answer(scope, receive, send)
+            await self._answer(scope, _silence, send)
         elif scope["type"] == "websocket":
             await self._stream(scope, receive, send)
         else:  # the start: Streamlit offers no way to choose the server's connections
@@ -126,6 +126,12 @@ class Gate:
             else:
                 await receive()  # the handshake, which is refused with 403
                 await send({"type": "websocket.close", "code": 1013, "reason": "full"})
+
+
+async def _silence() -> Message:
+    """Wait: no request's body is read. Who listens makes the server read on without a bound."""
+    message: Message = await asyncio.get_running_loop().create_future()
+    return message
 
 
 def below_base(path: str) -> str:

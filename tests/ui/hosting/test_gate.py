@@ -1,5 +1,6 @@
 """Requests answered by the gate or passed on; pages and their base, policy and places."""
 
+import asyncio
 import base64
 import gzip
 import hashlib
@@ -37,6 +38,9 @@ def get(
     sent: list[Any] = []
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
+        # As for files: listened to, the server reads further requests before this one's answer.
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(receive(), 0.001)
         assert scope["method"] != "HEAD" and scope["headers"] == [(b"accept", b"*/*")]
         body = gzip.compress(whole) if packed else whole
         headers = [
@@ -52,9 +56,12 @@ def get(
     async def keep(message: Any) -> None:
         sent.append(message)
 
+    async def body() -> Any:
+        return {"type": "http.request"}
+
     asked = [(b"range", b"bytes=0-1,4-9"), (b"accept", b"*/*"), (b"if-none-match", b"*")]
     scope = {"type": "http", "method": method, "path": path, "headers": asked}
-    run(Gate(app)(scope, None, keep))  # type: ignore[arg-type]
+    run(Gate(app)(scope, body, keep))
     start, *bodies = sent
     assert all(len(each.get("body", b"")) <= 65_536 for each in bodies)
     assert [each.get("more_body", False) for each in bodies] == [*[True] * (len(bodies) - 1), False]
