@@ -1,18 +1,39 @@
-"""Decoder rows have one name in every figure and message; the figure of one query in one head."""
+"""Figures of pages: rows have one name everywhere, branches, splits, and loops cut short."""
+
+import dataclasses
+from dataclasses import replace
+from itertools import combinations
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from matplotlib.patches import FancyBboxPatch, PathPatch
 
-from figures.exhibit import Exhibit, Panel, Series
-from figures.labels import query_labels
+from figures.exhibit import Exhibit, Graph, Panel, Series
+from figures.labels import plain_token, query_labels
+from figures.paper import PRESETS, Preset
+from figures.paper.presets import LEAST_TYPE
+from figures.paper.style import width
+from figures.positions import cosines
+from tests.factories import make_trace
+from tests.figures.drawing import drawing
+from tests.searched import PIECES, searched
+from transformer.config import ModelConfig
 from transformer.measures.beam import beam_tree
+from transformer.positions import StoredPositions, sinusoids
 from transformer.trace.inspection import inspect_head
 from transformer.trace.records import Trace
 from transformer.translator import Translator
+from transformer.types import AttentionKind
 from ui.attention.maps import maps_of
-from ui.beam.exhibits import search_branches, search_node
+from ui.beam.exhibits import branches_stem, node_stem, search_branches, search_node, search_tree
+from ui.core.loops import cut_in_short, cut_notice, first_words, headline
 from ui.head.exhibits import head_name, inside_head
+from ui.positions import exhibits
 from ui.positions.exhibits import content_and_position
+from ui.tours.stops import translation
 from ui.translate.exhibits import decoding
 
 SENTENCE = "the little dog sat"
@@ -86,3 +107,187 @@ def test_the_entropy_of_the_player_is_in_bits_as_on_screen(trace: Trace) -> None
     assert (nats.y_title, bits.y_title) == ("nats", "bits")
     np.testing.assert_allclose(bits.lines["entropy"], trace.entropy / np.log(2), rtol=1e-6)
     np.testing.assert_allclose(made.arrays["entropy"], bits.lines["entropy"])
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+@pytest.mark.parametrize("dropped", [False, True])
+def test_the_tree_has_every_node_on_screen_under_its_parent(beam: int, dropped: bool) -> None:
+    trace = searched(1, beam)
+    exhibit = search_tree(trace, 0, dropped=dropped)
+    (graph,) = exhibit.parts
+    assert isinstance(graph, Graph)
+    nodes = beam_tree(trace).nodes
+    shown = [each for each in nodes if dropped or each.fate != "dropped" or each.index == 0]
+    assert graph.rows == tuple(node.token for node in shown)
+    np.testing.assert_allclose(graph.values[:, 3], [node.total for node in shown], atol=1e-5)
+    for parent, node in zip(graph.parents, shown, strict=True):
+        assert (parent < 0) == (node.parent < 0)
+        assert parent < 0 or shown[parent].index == node.parent
+
+
+@pytest.mark.parametrize("units", ["tokens", "words"])
+def test_a_node_looks_at_source_and_prefix(units: str) -> None:
+    trace = searched(3, 3)
+    node = next(each for each in beam_tree(trace).nodes if each.step == 3)
+    exhibit = search_node(trace, node.index, 1, units=units)
+    assert exhibit.name == node_stem(node, (1, None))
+    for panel in exhibit.parts:
+        assert isinstance(panel, Panel) and len(panel.rows) == 1
+        np.testing.assert_allclose(panel.values.sum(), 1, atol=1e-5)
+    if units == "tokens":
+        wanted = exhibit.arrays["cross"][1].mean(axis=0)
+        np.testing.assert_allclose(exhibit.parts[0].values[0], wanted, atol=1e-5)  # type: ignore
+
+
+@pytest.mark.parametrize("look", ["cross", "decoder_self"])
+@pytest.mark.parametrize("units", ["tokens", "words"])
+def test_two_branches_have_curves_and_maps_as_long_as_they_are(look: str, units: str) -> None:
+    trace = searched(3, 3)
+    tree = beam_tree(trace)
+    leaves = {"A": tree.node(tree.leaves[0]), "B": tree.node(tree.leaves[1])}
+    a, b = (leaf.index for leaf in leaves.values())
+    exhibit = search_branches(trace, a, b, look, head=2, units=units)
+    assert exhibit.name == branches_stem(look, (None, 2))
+    total, score, *maps = exhibit.parts
+    for series, what in ((total, "total"), (score, "score")):
+        assert isinstance(series, Series)
+        for name, leaf in leaves.items():
+            known = series.lines[name][~np.isnan(series.lines[name])]
+            assert known[-1] == getattr(leaf, what) and len(known) == leaf.length
+    for panel in maps:
+        assert isinstance(panel, Panel)
+        np.testing.assert_allclose(panel.values.sum(axis=1), 1, atol=1e-5)
+
+
+@pytest.mark.parametrize("wrong", [
+    {"parents": (9,) * 9}, {"parents": ()}, {"lines": (1,)}, {"kept": ()}, {"ends": ()},
+ {"columns": ("step", "rank", "log p", "log p so far", "x", "kept")},
+])  # fmt: skip
+def test_a_graph_has_its_parents_first_and_all_of_each_node(wrong: dict[str, Any]) -> None:
+    (graph,) = search_tree(searched(1, 2)).parts
+    assert isinstance(graph, Graph)
+    with pytest.raises(ValueError, match="graph"):
+        replace(graph, **wrong)
+
+
+@pytest.mark.parametrize(("beam", "dropped", "preset"), [
+    (2, True, PRESETS["one-column"]), (4, False, PRESETS["dark-slide"]),
+ (10, False, PRESETS["dark-slide"]),
+])  # fmt: skip
+def test_edges_join_boxes_that_hold_whole_words(beam: int, dropped: bool, preset: Preset) -> None:
+    trace = searched(3, beam)
+    nodes = [each for each in beam_tree(trace).nodes if dropped or each.fate != "dropped"]
+    made = replace(search_tree(trace, dropped=dropped), facts={"Checkpoint": "some-model"})
+    with drawing(made, preset) as seen:
+        assert seen.size[0] == pytest.approx(preset.width)
+        assert not preset.height or seen.size[1] == pytest.approx(preset.height)
+        assert preset.height or min(text.get_size() for text in seen.texts) >= LEAST_TYPE
+        for said in ("log-probabilities are in nats", "Checkpoint: some-model."):
+            assert said in seen.lines
+        (ax,) = seen.figure.axes
+        boxes = [
+            ((x, y), (x + patch.get_width(), y + patch.get_height()))
+            for patch in ax.patches if isinstance(patch, FancyBboxPatch)
+            for x, y in [(patch.get_x(), patch.get_y())]
+        ]  # fmt: skip
+        assert len(boxes) > len(nodes), "a box for each node, and for the root"
+        assert min(x for (x, _), _ in boxes) >= 0
+        assert max(x for _, (x, _) in boxes) <= preset.room + 0.02
+        for ((x, y), (u, v)), ((s, t), (p, q)) in combinations(boxes, 2):
+            assert u < s or p < x or v < t or q < y, "no box overlaps another"
+        edges = [patch.get_path().vertices for patch in ax.patches if isinstance(patch, PathPatch)]
+        assert len(edges) >= sum(each.fate != "dropped" for each in nodes)
+        starts = {(round(u), round((y + v) / 2)) for (_, y), (u, v) in boxes}
+        ends = {(round(x), round((y + v) / 2)) for (x, y), (_, v) in boxes}
+        for edge in edges:
+            assert tuple(edge[0].round()) in starts and tuple(edge[-1].round()) in ends
+        words = {plain_token(piece) for piece in PIECES}
+        frames = [
+            patch.get_window_extent() for patch in ax.patches if isinstance(patch, FancyBboxPatch)
+        ]
+        tokens = [text for text in ax.texts if text.get_text() in words]
+        assert len(tokens) >= len(nodes)
+        for token in tokens:
+            box = seen.box(token)  # as wide as hinted type, which on a slide is a bit wider
+            right = box.x0 + width(token.get_text(), token.get_size(), bold=True)
+            assert any(
+                frame.x0 <= box.x0 and right <= frame.x1 for frame in frames
+                if frame.y0 <= (box.y0 + box.y1) / 2 <= frame.y1
+            ), token  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["encoder_self", "decoder_self"])
+def test_the_parts_of_a_split_add_up(kind: AttentionKind, tiny_translator: Translator) -> None:
+    trace = tiny_translator.trace("The cat sat on the mat.", target="Ein Hund rennt.")
+    made = exhibits.content_and_position(tiny_translator, trace, kind, 1)
+    panels = [part for part in made.parts if isinstance(part, Panel)]
+    assert len(panels) == 5
+    assert [row.split(" ", 1)[1] for row in panels[0].rows] == list(query_labels(trace, kind))
+    total = np.sum([panel.values for panel in panels[:-1]], axis=0)
+    np.testing.assert_allclose(total, panels[-1].values, rtol=1e-5, atol=1e-5)
+    assert np.isnan(total).any() == (kind == "decoder_self")
+
+
+def with_tables(*tables: torch.Tensor, config: ModelConfig | None = None) -> Any:
+    model: Any = torch.nn.Module()
+    model.src_positions, model.tgt_positions = map(StoredPositions, tables)
+    model.config = config
+    return SimpleNamespace(model=model)
+
+
+def test_learned_tables_are_compared_and_end() -> None:
+    generator = torch.Generator().manual_seed(0)
+    learned = [torch.randn(20, 7, generator=generator) for _ in range(2)]
+    for side, table in zip(("Encoder", "Decoder"), learned, strict=True):
+        made = exhibits.learned_positions(with_tables(*learned), side)
+        np.testing.assert_allclose(made.arrays["learned"], cosines(table.numpy()), atol=1e-6)
+        assert made.arrays["formula"].shape == (20, 20)
+    beyond = exhibits.stored_positions_beyond(with_tables(*learned), 12, 8).arrays["curves"]
+    assert np.isnan(beyond[20:, -1]).all() and not np.isnan(beyond[:20]).any()
+
+
+def test_a_difference_that_small_has_a_scale_of_its_own() -> None:
+    config = ModelConfig(d_model=8, positions="stored", max_positions=9, position_offset=2)
+    rounded = sinusoids(config).half(), sinusoids(config).to(torch.bfloat16)
+    made = exhibits.stored_positions(with_tables(*rounded, config=config), "Decoder", n=7)
+    assert 1e-5 < np.abs(made.arrays["difference"]).max() < 0.1
+    limits = [panel.quantity for panel in made.parts if isinstance(panel, Panel)]
+    assert len(set(limits)) == 2
+
+
+def test_what_a_row_shares_does_not_count() -> None:
+    values = np.array([[1.0, 3.0, 9.0], [5.0, 5.0, 5.0], [0.0, 2.0, 4.0]], dtype=np.float32)
+    mask = np.tril(np.ones((3, 3), dtype=bool))
+    expected = np.sqrt((0 + 0 + 0 + 4 + 0 + 4) / 6)
+    assert exhibits.within_rows(values, mask) == pytest.approx(expected)
+    shifted = values + np.array([[7.0], [-3.0], [100.0]], dtype=np.float32)
+    assert exhibits.within_rows(shifted, mask) == pytest.approx(expected)
+
+
+WORDS = ["Ein", "Mann", *["und", "der", "Hund"] * 5, "un"]
+TRACE = make_trace()
+LOOPED = dataclasses.replace(TRACE, text=" ".join(WORDS), complete=False)
+UNFINISHED = dataclasses.replace(TRACE, text="Ein Mann", complete=False)
+
+
+def test_a_loop_is_cut_and_told_but_not_one_that_ends_by_itself() -> None:
+    assert headline(LOOPED) == "Ein Mann und der Hund …"
+    assert translation(LOOPED) == "“Ein Mann und der Hund …”"
+    assert "`und der Hund` 5 times" in cut_notice(LOOPED)
+    assert cut_in_short(LOOPED).endswith(": `und der Hund` 5 times, shown once")
+    whole = dataclasses.replace(LOOPED, complete=True)
+    assert headline(whole) == LOOPED.text
+    assert cut_in_short(whole) == cut_notice(whole) == ""
+
+
+def test_a_cut_without_a_loop_is_told() -> None:
+    assert headline(UNFINISHED) == "Ein Mann"
+    assert cut_notice(UNFINISHED).endswith("the model did not finish the sentence by itself.")
+    assert cut_in_short(UNFINISHED) == f"Cut at {len(TRACE.predicted_tokens)} tokens"
+
+
+@pytest.mark.parametrize("word", ["{}", "▁{}"])
+def test_as_many_words_stand_on_compare_as_in_the_headline(word: str) -> None:
+    words = [word.format(each) for each in WORDS]
+    assert first_words(LOOPED, words) == 5
+    assert first_words(dataclasses.replace(LOOPED, complete=True), words) == len(words)
