@@ -63,6 +63,7 @@ def test_any_text_comes_back_or_is_reported(name: str, text: str) -> None:
     assert list(tokenized.ids) == tokenizer.encode(text) == tokenizer.encode_many([text])[0]
     assert all(0 <= index < tokenizer.vocab_size for index in tokenized.ids)
     assert not {PAD_ID, BOS_ID, EOS_ID} & set(tokenized.ids)
+    assert without_spaces("".join(tokenized.surfaces)) == without_spaces(clean(text))
     lost = [index for index, token in enumerate(tokenized.ids) if token == UNK_ID]
     assert set(lost) <= set(tokenized.unknown)
     if not lost:
@@ -72,22 +73,11 @@ def test_any_text_comes_back_or_is_reported(name: str, text: str) -> None:
 
 @examples
 @given(text=ANY_TEXT)
-def test_surfaces_are_the_text(text: str) -> None:
-    """Joined, they give the cleaned sentence, before normalisation."""
-    joined = "".join(UNIGRAM.tokenize(text).surfaces)
-    assert without_spaces(joined) == without_spaces(clean(text))
-
-
-@examples
-@given(text=ANY_TEXT)
 def test_clean_text_is_one_printable_line(text: str) -> None:
     cleaned = clean(text)
-    assert cleaned == cleaned.strip()
-    assert "  " not in cleaned
+    assert cleaned == cleaned.strip() == clean(cleaned) and "  " not in cleaned
     cleaned.encode("utf-8")  # no lone surrogates are left
-    for character in cleaned:
-        assert unicodedata.category(character) not in ("Cc", "Cs", "Zl", "Zp")
-    assert clean(cleaned) == cleaned
+    assert not {"Cc", "Cs", "Zl", "Zp"} & {unicodedata.category(each) for each in cleaned}
 
 
 def test_unknown_characters_are_named_and_needed_ones_kept() -> None:
