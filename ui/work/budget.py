@@ -18,6 +18,7 @@ from transformer.errors import InputError
 from transformer.types import Report
 from transformer.worker.job import Job
 from ui.core.public import whole_number
+from ui.core.runs import Pace
 
 #: Seconds in which a used budget is restored.
 WINDOW = 600.0
@@ -36,29 +37,23 @@ class Budget:
     """Seconds of work of one session, restored evenly over `WINDOW`. Thread-safe."""
 
     def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
-        """Args: seconds: most within `WINDOW`; infinite for no limit."""
-        self._most, self._used = seconds, 0.0
-        self._clock, self._then = clock, clock()
+        """Args: seconds: most within `WINDOW`."""
+        self._use = Pace(seconds / WINDOW, seconds, clock=clock)
         self._lock = threading.Lock()
         self._file: Job[None] = Job()
 
     def charge(self, seconds: float) -> None:
         """Count use."""
-        with self._lock:
-            self._restore()
-            self._used += seconds
+        self._use.take(seconds)
 
     def check(self) -> None:
         """Raise `OverBudgetError` if nothing is left."""
-        with self._lock:
-            self._restore()
-            over = self._used - self._most
-        if over >= 0:
+        if late := self._use.take(0):
             # A tenth must be restored, not one second.
-            minutes = math.ceil((over + self._most / 10) / self._most * WINDOW / 60)
+            minutes = math.ceil((late + WINDOW / 10) / 60)
             raise OverBudgetError(
-                f"compute quota used up; try again in {minutes} "
-                f"minute{'s' if minutes > 1 else ''}, or run Headlight on your own machine"
+                f"compute quota used up; try again in {minutes} minutes, or run Headlight on your "
+                "own machine"
             )
 
     def file(self) -> Job[None]:
@@ -93,12 +88,6 @@ class Budget:
         finally:
             charge(computes=False)
 
-    def _restore(self) -> None:
-        now = self._clock()
-        passed, self._then = now - self._then, now
-        if not math.isinf(self._most):
-            self._used = max(0.0, self._used - passed * self._most / WINDOW)
-
 
 def budget_of_visit() -> Budget:
     """Return this session's budget."""
@@ -109,5 +98,5 @@ def budget_of_visit() -> Budget:
 
 
 def limit() -> float:
-    """Return a session's seconds within `WINDOW`, infinite for no limit. Raises: `ValueError`."""
-    return whole_number(_VARIABLE, 0, SECONDS) or math.inf
+    """Return a session's seconds within `WINDOW`, years for no limit. Raises: `ValueError`."""
+    return whole_number(_VARIABLE, 0, SECONDS) or 1e9

@@ -57,7 +57,7 @@ def test_loading_waits_its_turn_on_the_budget_of_a_visit(
     assert not len(models.MODELS)
     visit = Budget(60)
     loaded = models.load_for_visit(entry, "cpu")
-    assert visit._used > 0
+    assert visit._use.take(60) > 0
     visit.charge(100)
     assert models.load_for_visit(entry, "cpu") is loaded  # in memory, it takes no time
 
