@@ -356,8 +356,8 @@ def sides(root: Path) -> tuple[Trace, Trace]:
     return left, right
 
 
-def test_pair_is_subtracted(open_page: OpenPage, address: str, sides: tuple[Trace, Trace]) -> None:
-    page = open_page(address_of(address, "heads", kind="encoder_self"), "dark")
+def test_pair_is_subtracted(open_anew: OpenPage, address: str, sides: tuple[Trace, Trace]) -> None:
+    page = open_anew(address_of(address, "heads", kind="encoder_self"), "dark")
     table = page.locator(".match")
     expect(table.locator(".readout")).to_contain_text("Shown:")
     # The last head of the left beside the last of the right, by mouse.
@@ -403,7 +403,7 @@ def lens_says(page: Page, wanted: Floats, *keys: str) -> None:
 
 
 @pytest.fixture
-def open_page(open_page: OpenPage) -> OpenPage:
+def open_anew(open_page: OpenPage) -> OpenPage:
     """Open a page anew: its topics keep settings for each other that the address does not show."""
     return partial(open_page, anew=True)
 
@@ -413,8 +413,8 @@ def address_of(address: str, topic: str, **more: str) -> str:
     return f"{address}/compare?" + urlencode(query | {"topic": topic})
 
 
-def test_players_step_alike(open_page: OpenPage, address: str, sides: tuple[Trace, Trace]) -> None:
-    page = open_page(address_of(address, "steps", step="1"), "dark")
+def test_players_step_alike(open_anew: OpenPage, address: str, sides: tuple[Trace, Trace]) -> None:
+    page = open_anew(address_of(address, "steps", step="1"), "dark")
     lengths = [len(trace.predicted_tokens) for trace in sides]
     leader = page.locator(".player:not(.follower)")
     expect(leader).to_have_count(1)
@@ -446,8 +446,8 @@ def boxes(found: Locator) -> list[dict[str, float]]:
     return places
 
 
-def test_a_node_of_one_tree_and_what_was_dropped_in_both(open_page: OpenPage, address: str) -> None:
-    page = open_page(address_of(address, "beam", beam="3"), "light")
+def test_a_node_of_one_tree_and_what_was_dropped_in_both(open_anew: OpenPage, address: str) -> None:
+    page = open_anew(address_of(address, "beam", beam="3"), "light")
     trees = page.locator(".tree canvas.nodes")
     expect(trees).to_have_count(2)
 

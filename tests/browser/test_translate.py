@@ -32,12 +32,6 @@ def player_is_ready(page: Page) -> None:
     expect(page.locator(".player .count")).to_contain_text("step")
 
 
-def type_and_translate(page: Page, sentence: str) -> None:
-    until_idle(page)  # a run that is not over yet may still set the field
-    page.locator("textarea").fill(sentence)
-    page.get_by_role("button", name="Translate", exact=True).click()
-
-
 def until_the_matrix_shows(page: Page, theme: Theme, weights: Floats) -> None:
     until_passes(page, lambda: check_matrix(page, theme, weights))
 
@@ -55,7 +49,9 @@ def check_matrix(page: Page, theme: Theme, weights: Floats) -> None:
 def test_a_typed_sentence_gives_translation_and_heatmap(app: str, open_page: OpenPage) -> None:
     page = open_page(f"{app}/?checkpoint={REVERSE}")
     player_is_ready(page)
-    type_and_translate(page, "headlight")
+    until_idle(page)  # a run that is not over yet may still set the field
+    page.locator("textarea").fill("headlight")
+    page.get_by_role("button", name="Translate", exact=True).click()
     expect(page.locator(".st-key-headline")).to_have_text("thgildaeh")
     expected = trace_of(REVERSE, "headlight")
     expect(page.locator(".player .count")).to_have_text(

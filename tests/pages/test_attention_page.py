@@ -180,15 +180,6 @@ def test_words_are_sums_over_keys_and_means_over_queries(open_page: RunApp, trac
     assert app.query_params["units"] == "tokens"
 
 
-def ways_in(app: AppTest) -> list[tuple[str, dict[str, str]]]:
-    links = [each.proto for each in app.get("page_link")]
-    return [
-        (link.label, dict(parse_qsl(link.query_string)))
-        for link in links
-        if link.label.startswith("Open ")
-    ]
-
-
 @pytest.mark.parametrize(
     ("query", "label", "asks"),
     [
@@ -201,8 +192,10 @@ def ways_in(app: AppTest) -> list[tuple[str, dict[str, str]]]:
 def test_the_head_on_screen_can_be_opened(
     open_page: RunApp, query: dict[str, str], label: str, asks: dict[str, str]
 ) -> None:
-    ((named, asked),) = ways_in(open_page(kind="decoder_self", **query))
-    assert named == label
+    links = [each.proto for each in open_page(kind="decoder_self", **query).get("page_link")]
+    (link,) = (each for each in links if each.label.startswith("Open "))
+    assert link.label == label
+    asked = dict(parse_qsl(link.query_string))
     wanted = {"kind": "decoder_self", "sentence": CAT, "checkpoint": "alpha", **asks}
     assert {name: asked.get(name) for name in wanted} == wanted
 

@@ -15,6 +15,7 @@ from streamlit.testing.v1 import AppTest
 
 from tests.messages import unpack
 from tests.pages.conftest import RunApp
+from tests.pages.links import messages_in as texts
 from tests.snapshots import UPDATES, write_snapshots
 from tests.studied import conllu
 from tests.test_calls import check_program
@@ -57,11 +58,6 @@ def made(studied: Path) -> Study:
 @pytest.fixture
 def page(run_app: RunApp, studied: Path) -> Any:
     return lambda **query: run_app(studied, at="heads", checkpoint="alpha", **query)
-
-
-def texts(app: AppTest) -> str:
-    shown = (*app.main.markdown, *app.main.caption)
-    return "\n".join(str(each.value) for each in shown).replace("\\", "")
 
 
 def looks(app: AppTest, column: str) -> list[Any]:

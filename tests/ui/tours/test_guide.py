@@ -34,7 +34,7 @@ from ui.tours.stops import Question, Scene, Tour, counts, names, numbers, quarte
 from ui.tours.study_facts import clearest
 from ui.tours.trace_facts import offset_shares, unscaled
 from ui.tours.training_exhibits import FIGURES, PAPER_SCORES, figure_of
-from ui.tours.training_facts import PAPER_UPDATES, TrainingFacts, how_long, training_facts, whose
+from ui.tours.training_facts import PAPER_UPDATES, how_long, training_facts, whose
 
 ATTENTION, HEADS, ROLES, MASKS, POSITIONS, DECODING, TRAINING, APART = TOURS
 STOPS = [stop for tour in TOURS for stop in tour.stops]
@@ -327,12 +327,6 @@ METRICS = {
 TOY = ROOT / "checkpoints/reverse-toy"
 
 
-def facts_of(path: Path) -> TrainingFacts:
-    entry = inspect_entry(path)
-    assert entry.config is not None
-    return training_facts(Scene(make_trace(), entry.config, entry.metrics, None))
-
-
 @pytest.mark.parametrize(("says", "name"), [(True, "tiny"), (False, "tiny@20")])
 def test_figures_have_origins(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says: bool, name: str
@@ -340,7 +334,9 @@ def test_figures_have_origins(
     monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(tmp_path))
     own = Path(shutil.copytree(TOY, tmp_path / "tiny"))
     (own / "metrics.json").write_text(json.dumps(METRICS if says else {}))
-    facts = facts_of(own)
+    entry = inspect_entry(own)
+    assert entry.config is not None
+    facts = training_facts(Scene(make_trace(), entry.config, entry.metrics, None))
     assert facts.own == says
     assert (
         len(FIGURES) == len(next(each for each in TOURS if each.name == "training").stops) - 1
