@@ -360,12 +360,10 @@ def test_intervals_agree_with_a_plain_bootstrap() -> None:
     assert high[0] == pytest.approx(drawn[3_900], abs=0.02)
     assert low[0] < sum(hits) / sum(pairs) < high[0]
     assert [each.tolist() for each in bootstrap(*numbers)] == [low.tolist(), high.tolist()]
-
-
-def test_draws_without_pairs_say_nothing() -> None:
-    pairs = np.array([[4.0, 0.0, 0.0], [0.0, 0.0, 2.0], [0.0, 0.0, 2.0]])
-    hits = np.array([[3.0, 0.0, 0.0], [0.0, 0.0, 2.0], [0.0, 0.0, 0.0]])
-    low, high = bootstrap(hits, pairs)
+    # Draws without pairs say nothing.
+    some = np.array([[4.0, 0.0, 0.0], [0.0, 0.0, 2.0], [0.0, 0.0, 2.0]])
+    found = np.array([[3.0, 0.0, 0.0], [0.0, 0.0, 2.0], [0.0, 0.0, 0.0]])
+    low, high = bootstrap(found, some)
     assert (low[0], high[0]) == (0.75, 0.75) and np.isnan([low[1], high[1]]).all()
     assert (low[2], high[2]) == (0, 1)
 

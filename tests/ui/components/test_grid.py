@@ -266,10 +266,13 @@ def test_the_leading_query_differs_most_from_the_others() -> None:
         assert lines.header["lead"] == lead
 
 
-def test_dimmed_keys_have_no_lines_but_count_in_the_share() -> None:
+def test_dimmed_keys_and_no_heads_have_no_lines() -> None:
     plain, dim = unpacked(drawn([(1, 2)])), unpacked(drawn([(1, 2)], dimmed_keys=(6,)))
     assert plain[..., 6].any() and not dim[..., 6].any()
     np.testing.assert_array_equal(plain[..., :6], dim[..., :6])
+    none = drawn([])
+    assert (none.lines, none.share, none.body.size) == (0, 0.0, 0)
+    assert drawn([(0, 0)]).component().choice == {"heads": [[0, 0]], "pin": None}
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 15)), unique=True, max_size=40))
@@ -279,19 +282,11 @@ def test_colours_never_repeat_and_16_heads_take_the_first_16(
     slots = colour_slots(heads)
     assert len(set(slots)) == len(heads)
     assert max(slots, default=0) < max(16, len(heads))
-
-
-def test_a_head_keeps_its_colour_while_others_of_its_layer_come_and_go() -> None:
+    # A head keeps its colour while others of its layer come and go.
     one = dict(zip([(1, 0), (1, 3)], colour_slots([(1, 0), (1, 3)]), strict=True))
     all_heads = [(1, head) for head in range(8)]
     many = dict(zip(all_heads, colour_slots(all_heads), strict=True))
     assert all(many[head] == slot for head, slot in one.items())
-
-
-def test_no_heads_are_no_lines() -> None:
-    none = drawn([])
-    assert (none.lines, none.share, none.body.size) == (0, 0.0, 0)
-    assert drawn([(0, 0)]).component().choice == {"heads": [[0, 0]], "pin": None}
 
 
 def decode(
