@@ -105,9 +105,7 @@ def test_neighbours_are_drawn_in_their_order() -> None:
     assert neighbour_bars(ids[:0], (), cosines[:0], "light").to_dict()
     with pytest.raises(ValueError, match="shorter"):
         neighbour_bars(ids, (), cosines, "light")
-
-
-def test_lengths_are_stacked_by_kind() -> None:
+    # Lengths are stacked by kind.
     counts = {"starts a word": {1: 3, 4: 5}, "inside a word": {1: 2}}
     spec = length_bars(counts, "dark").to_dict()
     rows = rows_in(spec)

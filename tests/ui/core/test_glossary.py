@@ -92,12 +92,9 @@ def test_a_word_is_linked_once_to_the_entry_that_has_it(word: str, name: str) ->
     assert linked(said, word).count("glossary?") == 2  # the next mention
 
 
-def test_a_link_stays_out_of_code_formulas_and_other_links() -> None:
+def test_links_stay_out_of_code_and_other_links_and_are_of_words_of_one_entry() -> None:
     for text in ("`nats`", "$nats$", "[nats](x)", "dominats", linked("nats", "nats")):
         assert linked(text, "nats") == text
-
-
-def test_only_words_of_one_entry_are_linked() -> None:
     assert glossary.named_term("attention weight") is None  # of two
     for word in ("step", "attention weight"):
         with pytest.raises(KeyError):
