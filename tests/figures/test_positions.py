@@ -53,20 +53,16 @@ def test_one_line_per_dimension(theme: Theme) -> None:
         curves(positions, TABLE[:, :3], ["a", "b"], theme)
 
 
-def test_cosines_of_known_rows() -> None:
+def test_cosines_of_known_rows_and_products_by_offset() -> None:
     rows = np.array([[1, 0], [0, 2], [3, 3], [0, 0]], dtype=np.float32)
     half = np.sqrt(0.5)
     expected = [[1, 0, half, 0], [0, 1, half, 0], [half, half, 1, 0], [0, 0, 0, 0]]
     np.testing.assert_allclose(cosines(rows), expected, atol=1e-6)
     assert cosines(rows).dtype == np.float32
-
-
-def test_products_by_offset_keep_every_value() -> None:
     values = RNG.uniform(-1, 1, (7, 3)).astype(np.float32)
-    chart = product_by_offset(np.arange(7), values, (0, 10, 40), "dark")
-    rows = rows_in(chart.to_dict())
-    assert len(rows) == 21
-    for row in rows:
+    drawn = rows_in(product_by_offset(np.arange(7), values, (0, 10, 40), "dark").to_dict())
+    assert len(drawn) == 21
+    for row in drawn:
         column = ["pos 0", "pos 10", "pos 40"].index(row["from pos"])
         assert row["product"] == pytest.approx(float(values[row["k"], column]))
     with pytest.raises(ValueError, match="7 x 2"):

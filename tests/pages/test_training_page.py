@@ -1,4 +1,4 @@
-"""The Training page: its form, a run in its address, and the switch."""
+"""The Training page: its form, a run in its address, the switch, and its runs on the server."""
 
 import re
 from pathlib import Path
@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
+from tests.waiting import wait_until
+from transformer.errors import CheckpointError
 from transformer.experiments.ablation_summary import caveats, table
 from transformer.experiments.ablations import shipped
-from transformer.toys.files import Control
+from transformer.toys.files import KEPT, Control
 from transformer.toys.run import ToyRun
 from transformer.toys.settings import ToySettings
 from transformer.worker.job import Job
@@ -100,3 +102,30 @@ def test_table_3_shows_what_the_file_holds(run_app: Any) -> None:
     notes = " ".join(each.value for each in app.caption)
     assert caveats(shipped(), lines) in notes
     assert f"in {shipped().comparable.runs[0].precision}" in notes
+
+
+def test_one_run_at_a_time_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(tmp_path))
+    monkeypatch.setattr(jobs, "_RUNS", {})
+    monkeypatch.setattr(jobs, "_place", lambda: tmp_path / "jobs")
+    run = jobs.begin([ToySettings()])
+    run.job.ask(Control("pause"))
+    assert jobs.find(run.name) is run and run.phase == "starting"
+    with pytest.raises(jobs.BusyError, match="Yours can start when it ends"):
+        jobs.begin([ToySettings()])
+    wait_until(lambda: run.phase == "paused")
+    run.job.stop()
+    assert run.job.ended(60) and run.phase == "stopped" and jobs.busy() is None
+    with pytest.raises(CheckpointError, match="not kept"):
+        jobs.keep(run, 0, "mine")
+    made = run.lane(0) / KEPT
+    made.mkdir(parents=True)
+    (made / "config.json").write_text("{}")
+    jobs.keep(run, 0, "mine")
+    assert (tmp_path / "mine" / "config.json").is_file()
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["jobs", "mine"]
+    with pytest.raises(CheckpointError, match="already exists"):
+        jobs.keep(run, 0, "mine")
+    monkeypatch.setenv(jobs.VARIABLE, "off")  # by the server
+    with pytest.raises(jobs.BusyError, match="HEADLIGHT_TRAIN=off"):
+        jobs.begin([ToySettings()])
