@@ -117,12 +117,14 @@ class Line:
         self._sending = self._ended = False
 
     async def send(self, message: Message) -> None:
-        """Send a message of the app."""
+        """Send a message of the app, unless the visitor has left."""
         if self._ended:
             return
         self._sending = True
         try:
             await self._send(message)
+        except (OSError, RuntimeError):
+            self._ended = True
         finally:
             self._sending = False
 
@@ -135,7 +137,7 @@ class Line:
             except TimeoutError:
                 if self._visitors.full:  # open the same address again, and wait there like others
                     again = ForwardMsg(auth_redirect=AuthRedirect(url=""))
-                    await self._try_to_send(type="websocket.send", bytes=again.SerializeToString())
+                    await self.send({"type": "websocket.send", "bytes": again.SerializeToString()})
                     await asyncio.sleep(_KEPT)
                 return await self._end(_IDLE)
             if message["type"] != "websocket.receive":
@@ -161,15 +163,11 @@ class Line:
             return message
 
     async def _end(self, code: int) -> Message:
-        self._ended = True
         if code != _IDLE:
             ARRIVALS.take(_BROKEN, self._address)
-        await self._try_to_send(type="websocket.close", code=code)
+        await self.send({"type": "websocket.close", "code": code})
+        self._ended = True
         return {"type": "websocket.disconnect", "code": code}
-
-    async def _try_to_send(self, **message: Any) -> None:
-        with suppress(OSError, RuntimeError):  # the visitor has left meanwhile
-            await self._send(message)
 
 
 class Bounded(WebSocketsSansIOProtocol):

@@ -142,6 +142,21 @@ def test_who_does_not_read_is_not_heard() -> None:
     on_a_line(scene)
 
 
+@pytest.mark.parametrize("error", [OSError, RuntimeError])  # gone; closed while this waited
+def test_who_has_left_gets_nothing_more(error: type[Exception]) -> None:
+    async def scene(ends: Ends) -> None:
+        async def fail(sent: Any) -> None:
+            ends.read.append(sent)
+            raise error
+
+        line = Line(ends.visitors, ends.said.get, fail)
+        for _ in range(2):
+            await line.send({"type": "websocket.send", "bytes": b"too late"})
+        assert len(ends.read) == 1
+
+    on_a_line(scene)
+
+
 def test_an_idle_line_ends_and_its_browser_waits_like_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
