@@ -19,6 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit import config
 
 from ui.core.public import is_public
+from ui.core.runs import Pace
 from ui.hosting.headers import headers_of, policy_of
 from ui.hosting.state import state
 from ui.hosting.visitors import AGAIN, ARRIVALS, IDLE, VISITORS, Bounded, Line
@@ -60,6 +61,10 @@ _BASE = """<script>
 }}
 </script>"""
 
+#: Requests of an address a second and, for the pages of a school, at once, as in
+#: `deploy/nginx.conf`. Further ones wait, at most some seconds.
+REQUESTS = Pace(100.0, 18_000.0, latest=10.0)
+
 #: Bytes of an answer that wait for a browser which reads slowly.
 _PIECE = 65_536
 
@@ -77,10 +82,12 @@ class Gate:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request or pass it on."""
+        address, _ = scope.get("client") or ("", 0)
         if scope["type"] == "http":
+            await asyncio.sleep(REQUESTS.take(1, address))
             await self._answer(scope, _silence, send)
         elif scope["type"] == "websocket":
-            await self._stream(scope, receive, send)
+            await self._stream(scope, receive, send, address)
         else:  # the start: Streamlit offers no way to choose the server's connections
             server: Any = getattr(receive, "__self__", None)
             if hasattr(server, "config"):
@@ -115,9 +122,8 @@ class Gate:
             scope = {**scope, "method": method, "headers": headers}
             await self.app(scope, receive, _pages(path, scope, receive, with_headers))
 
-    async def _stream(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _stream(self, scope: Scope, receive: Receive, send: Send, address: str) -> None:
         known = _is_origin(Headers(scope=scope).get("origin", ""))
-        address, _ = scope.get("client") or ("", 0)
         await asyncio.sleep(ARRIVALS.take(1, address))
         with VISITORS.place() as given:
             if given and known and below_base(scope["path"]) == _STREAM:

@@ -12,6 +12,7 @@ import pytest
 
 from tests.waiting import run
 from transformer.catalogue import inspect_entry
+from ui.core.runs import Pace
 from ui.frame import serving
 from ui.hosting import gate, state
 from ui.hosting.gate import Gate
@@ -119,9 +120,11 @@ def test_insides_are_hidden(public: str, monkeypatch: pytest.MonkeyPatch) -> Non
     assert get("/_stcore/health", b"text/plain")[0] == 200
 
 
-def test_connections_of_one_address_come_one_after_the_other(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize("kind", ["websocket", "http"])
+def test_connections_and_requests_of_one_address_come_one_after_the_other(
+    kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(gate, "REQUESTS", Pace(20.0, 20.0, latest=10.0))
     waits: list[float] = []
 
     async def wait(seconds: float) -> None:
@@ -131,7 +134,7 @@ def test_connections_of_one_address_come_one_after_the_other(
         pass
 
     monkeypatch.setattr(gate.asyncio, "sleep", wait)
-    scope: dict[str, Any] = {"type": "websocket", "path": "/_stcore/stream", "headers": []}
+    scope: dict[str, Any] = {"type": kind, "path": "/", "method": "GET", "headers": []}
     for address in [*["a school"] * 300, "a visitor"]:
         run(Gate(nothing)({**scope, "client": (address, 1)}, nothing, nothing))  # type: ignore[arg-type]
     assert not any(waits[:20]) and waits[-1] == 0
