@@ -34,7 +34,6 @@ from ui.work.lru import Lru
 from ui.work.models import REFUSALS, load_for_visit, translator
 from ui.work.progress import (
     DECODING,
-    LATE,
     MEASURING,
     READING,
     Progress,
@@ -188,8 +187,8 @@ def made_in_turn(
         return found
 
     def in_turn(report: Report) -> T:
-        with results.OTHERS.turn(lambda ahead: report(ahead, 0), late=LATE.get()):
-            return make(report)
+        with results.in_turn(report) as step:
+            return make(step)
 
     with errors_on_page():
         return attended(

@@ -7,7 +7,8 @@ sentences and one runs computations. Nothing here needs a session, so downloads 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from transformer.trace.records import Trace
@@ -37,8 +38,8 @@ CACHE = Lru(320 * 2**20)
 #: A trace larger than 1 / _LARGEST of the cache is stored without its search record.
 _LARGEST = 5
 
-#: Schedules of sentences, and of computations on traces, which have no steps to be interrupted at.
-#: Two small models that alternate every few microseconds would slow each other down.
+#: Schedules of sentences, and of computations on traces. Two small models that alternate every few
+#: microseconds would slow each other down.
 SENTENCES, OTHERS = Scheduler(), Scheduler()
 
 #: Schedules of pictures and of other files. A file may wait for a sentence; after some seconds the
@@ -98,18 +99,32 @@ def result_of(request: Request, wanted: Computation[T], report: Report = unrepor
     Raises: what loading, tracing or `make` raises.
     """
 
+    report = REPORT.get() if report is unreported else report
+
     def make() -> T:
         recorded = trace(request, report)
         model = load(request, report=report)
-        with OTHERS.turn(lambda ahead: report(ahead, 0), late=LATE.get()):
-            report(*UNKNOWN)
-            before = REPORT.set(report)
+        with in_turn(report) as step:
+            step(*UNKNOWN)
+            before = REPORT.set(step)
             try:
                 return wanted.make(model, recorded)
             finally:
                 REPORT.reset(before)
 
     return CACHE.once(wanted.key(request), make, lambda: report(0, 0))
+
+
+@contextmanager
+def in_turn(report: Report) -> Iterator[Report]:
+    """Compute within, among other computations; what is yielded makes way for urgent ones."""
+    with OTHERS.turn(lambda ahead: report(ahead, 0), late=LATE.get()) as turn:
+
+        def reported(step: int, most: int) -> None:
+            report(step, most)
+            turn.offer()
+
+        yield reported
 
 
 def once(key: Hashable, make: Callable[[], T], report: Report = unreported) -> T:

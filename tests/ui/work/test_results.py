@@ -21,7 +21,8 @@ from transformer.worker.tracing import trace_by_reference
 from ui.core.view import Request, View
 from ui.work import models, results
 from ui.work.lru import Lru
-from ui.work.progress import LATE
+from ui.work.progress import LATE, unreported
+from ui.work.results import Computation
 
 
 @pytest.fixture(autouse=True)
@@ -157,3 +158,24 @@ def test_a_crowds_sentences_wait_behind_those_of_others(view: View) -> None:
     for thread in threads:
         thread.join(60)
     assert order == [0.0, 5.0]
+
+
+def test_a_computation_makes_way_at_its_steps(view: View) -> None:
+    order, begun = list[str](), threading.Event()
+
+    def slow(*_: object) -> None:
+        begun.set()
+        assert wait_until(lambda: results.OTHERS.waiting == 1)
+        unreported(1, 2)
+        order.append("late")
+
+    def ask() -> None:
+        LATE.set(5.0)
+        results.result_of(view.request, Computation("slow", (), slow))
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    assert begun.wait(60)
+    results.result_of(view.request, Computation("soon", (), lambda *_: order.append("soon")))
+    thread.join(60)
+    assert order == ["soon", "late"]
