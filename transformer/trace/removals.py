@@ -24,6 +24,9 @@ from transformer.types import ATTENTION_KINDS, AttentionKind, Floats, Report
 
 #: Numbers in the largest values inside the model for one batch, at most: 64 MB.
 _MOST_NUMBERS = 16_000_000
+
+#: Rows of a pass: 64 take 1% less time, but others' work waits for 0.36 s in place of 0.12 s.
+_MOST_ROWS = 16
 #: Translations in a batch, and heads that are measured at once in a round of pruning.
 _PAIRS, _CANDIDATES = 25, 4
 #: Most translations for which each round measures all heads.
@@ -287,7 +290,7 @@ def _batches(
 ) -> Iterator[Sequence[Row]]:
     config, n = model.config, max(max(len(each.src_ids), len(each.tgt_ids)) for each in pairs)
     numbers = len(pairs) * n * max(config.d_ff, config.n_heads * n)
-    size = min(64, max(1, _MOST_NUMBERS // numbers))
+    size = min(_MOST_ROWS, max(1, _MOST_NUMBERS // numbers))
     return (rows[start : start + size] for start in range(0, len(rows), size))
 
 
