@@ -98,7 +98,6 @@ def result_of(request: Request, wanted: Computation[T], report: Report = unrepor
 
     Raises: what loading, tracing or `make` raises.
     """
-
     report = REPORT.get() if report is unreported else report
 
     def make() -> T:
