@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import get_args
 
 import streamlit as st
 
@@ -18,6 +17,14 @@ from ui.export.download import download_below
 from ui.training.choice import MEASURE, MEASURES
 from ui.training.exhibits import AXES, ablations, changes_of
 
+_SAID: dict[Verdict, str] = {
+    "same direction, significant": "in the paper's direction",
+    "other direction": "in the other direction",
+    "no direction in the paper": "where the paper shows none",
+    "too close to tell": "too close to tell",
+    "not run": "not run",
+}
+
 
 def draw_table3() -> None:
     """Draw the view."""
@@ -25,11 +32,11 @@ def draw_table3() -> None:
     results, measure = shipped(), url_state.get(MEASURE)
     lines = table(results)
     found = Counter(each.figures[measure].verdict for each in lines[1:])
-    counts = [f"{found[verdict]} {verdict}" for verdict in get_args(Verdict) if found[verdict]]
+    counts = [f"{found[verdict]} {said}" for verdict, said in _SAID.items() if found[verdict]]
     st.markdown(
         "Section 6.2 asks what matters in the architecture: **change one thing, train again, "
         "compare.** Here each row is trained on Multi30k in a model a quarter as wide and half as "
-        f"deep. Of {len(lines) - 1} changes, beside the paper: {'; '.join(counts)}."
+        f"deep. Of {len(lines) - 1} changes: {', '.join(counts)}."
     )
     left, more = st.columns([8, 2], vertical_alignment="bottom")
     choose_one("Measure", MEASURE, MEASURES, left)
