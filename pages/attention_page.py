@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import streamlit as st
 
 from transformer.measures.words import WORD_RULE
@@ -10,8 +12,8 @@ from ui.attention import views
 from ui.attention.choice import (
     AttentionSettings,
     ensure_kind,
+    first_of_maps,
     get_maps,
-    plan_of,
     read_choice,
     toggle_find,
 )
@@ -19,13 +21,14 @@ from ui.attention.editing import draw_hint, draw_texts
 from ui.attention.find import draw_find
 from ui.attention.maps import kind_text_of, kinds_of
 from ui.core import url_state
+from ui.core.side import Side
 from ui.core.url_state import KIND
-from ui.core.view import View, current_view, said_next
+from ui.core.view import Request, View, current_view, said_next
 from ui.core.widgets import choose_one, draw_explained, units_control
-from ui.frame.changes import changes_plan
+from ui.frame.changes import first_of_changes
 from ui.frame.editing import out_of_date
 from ui.frame.pages import require_frame
-from ui.work.cache import Plan, get_trace, prepare
+from ui.work.cache import Computation, get_trace, prepare
 from ui.work.progress import fragment
 
 require_frame()
@@ -39,12 +42,11 @@ def draw_kinds(trace: Trace) -> None:
     choose_one("Kind of attention", KIND, names, None, *AttentionSettings.of("tokens"))
 
 
-def opening(trace: Trace) -> Plan:
-    """Compute the page's first view in the same job as the trace, and what edits change."""
-    AttentionSettings.enter(trace)
-    ensure_kind(trace)
-    yield from plan_of(trace, read_choice(trace))
-    yield from changes_plan(current_view())
+def first(side: Side) -> list[Computation[Any] | Request]:
+    """Return what the page shows first, and what edits change."""
+    AttentionSettings.enter(side.trace)
+    ensure_kind(side.trace)
+    return [*first_of_maps(side.trace, read_choice(side.trace)), *first_of_changes(side.view)]
 
 
 @fragment
@@ -66,7 +68,7 @@ def maps(view: View) -> None:
         units_control()
         views.draw_dim()
     choice = read_choice(trace)
-    prepare(view, plan_of(trace, choice))
+    prepare(view, first_of_maps(trace, choice))
     chosen_maps = get_maps(view, trace, choice)
     if told := said_next(view.sentence):
         hint.markdown(told)
@@ -96,5 +98,6 @@ def maps(view: View) -> None:
 AttentionSettings.show()
 draw_explained("attention", f"**Whole words.** {WORD_RULE}")
 now = current_view()
-get_trace(now, opening)  # outside the fragment, so its progress and messages replace the page
+# Outside the fragment, so its progress and messages replace the page.
+prepare(now, first(Side(now, get_trace(now))))
 maps(now)

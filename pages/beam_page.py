@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import streamlit as st
 
 from transformer.trace.records import Trace
@@ -14,7 +12,7 @@ from ui.core.loops import cut_notice, headline
 from ui.core.view import View, current_view
 from ui.core.widgets import choose_one, draw_explained
 from ui.frame.pages import require_frame
-from ui.work.cache import Plan, get_trace
+from ui.work.cache import computed, get_trace
 from ui.work.progress import fragment
 
 require_frame()
@@ -37,12 +35,6 @@ def explain_missing_tree(view: View, trace: Trace) -> None:
         "sentence.",
         icon=":material/account_tree:",
     )
-
-
-def opening(view: View, trace: Trace) -> Plan:
-    """Compute the page's tree in the same job as the trace."""
-    if trace.search is not None:
-        prepare_tree(view, (yield panels.TREE))
 
 
 @fragment
@@ -79,5 +71,6 @@ BeamChoice.show()
 draw_explained("beam")
 now = current_view()
 # Outside the fragment, so its progress and messages replace the page.
-get_trace(now, partial(opening, now))
+if get_trace(now).search is not None:
+    prepare_tree(now, computed(now, panels.TREE))
 body(now)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import streamlit as st
 
 from ui.attention.choice import AttentionSettings
-from ui.compare.choice import CompareChoice, begin, opened, opening, read_setup
+from ui.compare.choice import CompareChoice, begin, opened, prepare_right, read_setup
 from ui.compare.sections import SECTIONS, TOPIC, section_of
 from ui.compare.setup import draw_choice, read_right, warning
 from ui.compare.texts import draw_texts
@@ -67,7 +65,8 @@ url_state.show(*shown)
 if url_state.get(TOPIC) == TWICE.name:
     read_link()
 chosen = read_setup(current_view())
-first = get_trace(chosen.left, partial(opening, chosen))
+first = get_trace(chosen.left)
+prepare_right(chosen, first)
 AttentionSettings.enter(first)
 draw_choice(chosen)
 chosen = read_right(chosen, first)

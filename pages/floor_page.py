@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from functools import partial
+from typing import Any
 
-from transformer.trace.records import Trace
 from ui.core import url_state
+from ui.core.side import Side
 from ui.core.view import View, current_view
 from ui.core.widgets import draw_explained, draw_hint
 from ui.floor.choice import STREAM, FloorChoice, choice_now, network_at
 from ui.floor.views import draw_below, draw_plan
 from ui.frame.pages import require_frame
-from ui.work.cache import Plan, computed, get_trace
+from ui.work.cache import Computation, computed, get_trace, prepare
 from ui.work.progress import fragment
 
 require_frame()
 
 
-def opening(view: View, trace: Trace) -> Plan:
-    """Compute the stream and the first network in the same job as the trace."""
-    stream = yield STREAM
-    yield network_at(choice_now(view, trace, stream), stream)
+def first(side: Side) -> list[Computation[Any]]:
+    """Return the first network, of the stream."""
+    stream = computed(side.view, STREAM)
+    return [network_at(choice_now(side.view, side.trace, stream), stream)]
 
 
 @fragment
@@ -40,5 +40,5 @@ FloorChoice.show()
 draw_explained("floor")
 draw_hint("floor")
 now = current_view()
-get_trace(now, partial(opening, now))
+prepare(now, first(Side(now, get_trace(now))))
 body(now)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import streamlit as st
 
@@ -27,7 +28,7 @@ from ui.head.exhibits import (
     names_of,
 )
 from ui.head.views import draw_kinds, draw_stages, stages_at
-from ui.work.cache import Plan, get_trace
+from ui.work.cache import Computation, get_trace, prepare
 from ui.work.progress import fragment
 
 require_frame()
@@ -50,9 +51,9 @@ def draw_controls(shown: Trace, place: HeadChoice) -> None:
                      help=term(name))  # fmt: skip
 
 
-def opening(view: View, trace: Trace) -> Plan:
-    """Compute the page's first stages in the same job as the trace."""
-    yield stages_at(place_now(view, trace))
+def first(side: Side) -> list[Computation[Any]]:
+    """Return the page's first stages."""
+    return [stages_at(place_now(side.view, side.trace))]
 
 
 @fragment
@@ -100,5 +101,5 @@ st.markdown(
 now = current_view()
 HeadSettings.forget_stale(request=now.request)
 # Outside the fragment, so its progress and messages replace the page.
-get_trace(now, partial(opening, now))
+prepare(now, first(Side(now, get_trace(now))))
 body(now)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from functools import partial
+from typing import Any
 
 import streamlit as st
 
-from transformer.trace.records import Trace
 from ui.core import url_state
+from ui.core.side import Side
 from ui.core.url_state import STEP
-from ui.core.view import View, current_view
+from ui.core.view import Request, current_view
 from ui.core.widgets import draw_explained
-from ui.frame.changes import changes_plan, draw_changes, said_of_changes
+from ui.frame.changes import draw_changes, first_of_changes, said_of_changes
 from ui.frame.pages import require_frame
 from ui.removals.pruning import draw_pruning
 from ui.removals.views import (
@@ -22,21 +22,21 @@ from ui.removals.views import (
     draw_reasons,
     draw_together,
 )
-from ui.work.cache import Plan, get_trace
+from ui.work.cache import Computation, get_trace, prepare
 
 require_frame()
 
 
-def opening(view: View, trace: Trace) -> Plan:
-    """Compute the needs, and what edits change, in the same job as the trace."""
-    yield NEEDS
-    yield from changes_plan(view)
+def first(side: Side) -> list[Computation[Any] | Request]:
+    """Return the needs, and what edits change."""
+    return [NEEDS, *first_of_changes(side.view)]
 
 
 url_state.show(STEP)
 draw_explained("removals")
 now = current_view()
-trace = get_trace(now, partial(opening, now))
+trace = get_trace(now)
+prepare(now, first(Side(now, trace)))
 st.markdown(
     "Which parts does this translation need? Each is taken out in turn: the stronger the blue, the "
     "more it is needed. **Choose a head, a word, a network or a layer to take it out.**"

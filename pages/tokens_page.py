@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from typing import Any
 
 import streamlit as st
 
@@ -10,7 +10,6 @@ from figures.labels import count, plain_token
 from figures.tokens import ADDED, neighbour_bars, plane
 from transformer.text.tokenizer import Tokenizer
 from transformer.trace.position_vectors import TextSide
-from transformer.trace.records import Trace
 from ui.core import url_state
 from ui.core.glossary import term
 from ui.core.layout import current_theme, draw_chart, section
@@ -25,14 +24,13 @@ from ui.tokens.choice import (
     get_reading,
     near_token,
     other_cuts_of,
-    reading_of,
     side_now,
     token_now,
     vectors,
 )
 from ui.tokens.panels import draw_cuts, draw_sentence, draw_texts, draw_vocabulary
 from ui.tokens.views import tokenizer_of
-from ui.work.cache import Plan, computed, drawn, get_trace, get_translator
+from ui.work.cache import Computation, computed, drawn, get_trace, get_translator, prepare
 from ui.work.progress import fragment
 
 require_frame()
@@ -82,16 +80,19 @@ def draw_plane(view: View, tokenizer: Tokenizer, side: TextSide, token: int) -> 
     download_below(place, view, f"{side}-embeddings-in-a-plane", exhibits.embeddings, side=side)
 
 
-def opening(view: View, trace: Trace) -> Plan:
-    """Compute the page's first view in the same job as the trace."""
+def first(view: View) -> list[Computation[Any]]:
+    """Return what the page shows first, of the chosen text."""
     TokensChoice.enter(view)
     side = side_now()
     tokenizer = tokenizer_of(get_translator(view), side)
-    reading = yield reading_of(view, side)
-    yield other_cuts_of(reading, tokenizer)
-    token = token_now(reading, tokenizer.vocab_size)
-    yield near_token(side, token, url_state.get(TokensChoice.count))
-    yield vectors(side, url_state.get(TokensChoice.background))
+    reading = get_reading(view, side)
+    return [
+        other_cuts_of(reading, tokenizer),
+        near_token(
+            side, token_now(reading, tokenizer.vocab_size), url_state.get(TokensChoice.count)
+        ),
+        vectors(side, url_state.get(TokensChoice.background)),
+    ]
 
 
 @fragment
@@ -124,5 +125,6 @@ st.markdown(
     "its position."
 )
 now = current_view()
-get_trace(now, partial(opening, now))  # here, where its progress and messages replace the page
+get_trace(now)  # here, where its progress and messages replace the page
+prepare(now, first(now))
 story(now)

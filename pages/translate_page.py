@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from typing import Any
 
 import streamlit as st
 
@@ -37,7 +37,7 @@ from ui.translate.player import (
 )
 from ui.translate.views import LAYERS, apart, draw_layers, draw_why
 from ui.translate.words import draw_warnings, missing_search_note
-from ui.work.cache import Plan, get_trace, get_tracer
+from ui.work.cache import Computation, get_trace, get_tracer, prepare
 from ui.work.progress import fragment
 
 require_frame()
@@ -90,19 +90,15 @@ def draw_steps(view: View, trace: Trace) -> None:
     )
 
 
-def first_message(view: View, trace: Trace) -> Plan:
-    """Compute what the view shows first in the same job as the trace."""
+def first(side: Side) -> list[Computation[Any]]:
+    """Return what the view shows first."""
     shown = url_state.get(TranslateChoice.view)
-    if why_no_player(trace) or why_no_view(view):
-        return
-    if shown == "steps":
-        side, words = Side(view, trace), url_state.get(UNITS) == "words"
-        # The player opens at its last place, at a link's, or at the default step.
-        ensure_step(side, len(trace.predicted_tokens))
-        remember(within(place_now(side), trace), side)
-        yield player_of(side, words=words)
-    else:
-        yield LAYERS if shown == "layers" else apart(pair_now(view, trace))
+    if shown != "steps":
+        return [LAYERS if shown == "layers" else apart(pair_now(side.view, side.trace))]
+    # The player opens at its last place, at a link's, or at the default step.
+    ensure_step(side, len(side.trace.predicted_tokens))
+    remember(within(place_now(side), side.trace), side)
+    return [player_of(side, words=url_state.get(UNITS) == "words")]
 
 
 def why_no_view(view: View) -> str | None:
@@ -118,8 +114,10 @@ chosen = url_state.get(TranslateChoice.view)
 draw_explained("translate" if chosen == "steps" else chosen)
 view = current_view()
 TranslateChoice.forget_stale(step=(view.checkpoint, view.sentence, url_state.get(STEP)))
-missing = why_no_player(get_trace(view, partial(first_message, view))) or why_no_view(view)
+trace = get_trace(view)
+missing = why_no_player(trace) or why_no_view(view)
 if missing is None:
+    prepare(view, first(Side(view, trace)))
     with st.container(key="opening"):
         waits = chosen == "steps" and opening_plays(view) and draw_opening(view)
     if not waits:
