@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import streamlit as st
 
 from transformer.measures.words import WORD_RULE
@@ -10,8 +12,8 @@ from ui.attention import views
 from ui.attention.choice import (
     AttentionSettings,
     ensure_kind,
+    first_of_maps,
     get_maps,
-    plan_of,
     read_choice,
     toggle_find,
 )
@@ -23,11 +25,11 @@ from ui.compare.attention import MAPS
 from ui.core import url_state
 from ui.core.side import Side
 from ui.core.url_state import KIND
-from ui.core.view import said_next
+from ui.core.view import Request, said_next
 from ui.core.widgets import choose_one, units_control
-from ui.frame.changes import changes_plan
+from ui.frame.changes import first_of_changes
 from ui.frame.page import Entry, Page
-from ui.work.cache import Plan, prepare
+from ui.work.cache import Computation, prepare
 
 VIEWS = {"grid": views.draw_grid, "heads": views.draw_heads, "matrix": views.draw_matrix}
 
@@ -38,12 +40,11 @@ def draw_kinds(trace: Trace) -> None:
     choose_one("Kind of attention", KIND, names, None, *AttentionSettings.of("tokens"))
 
 
-def first(side: Side) -> Plan:
+def first(side: Side) -> list[Computation[Any] | Request]:
     """Return the first view's maps, and what edits change."""
     AttentionSettings.enter(side.trace)
     ensure_kind(side.trace)
-    yield from plan_of(side.trace, read_choice(side.trace))
-    yield from changes_plan(side.view)
+    return [*first_of_maps(side.trace, read_choice(side.trace)), *first_of_changes(side.view)]
 
 
 def draw(side: Side) -> None:
@@ -62,7 +63,7 @@ def draw(side: Side) -> None:
         units_control()
         views.draw_dim()
     choice = read_choice(trace)
-    prepare(view, plan_of(trace, choice))
+    prepare(view, first_of_maps(trace, choice))
     chosen_maps = get_maps(view, trace, choice)
     if told := said_next(view.sentence):
         hint.markdown(told)

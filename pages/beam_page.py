@@ -15,7 +15,7 @@ from ui.core.side import Side
 from ui.core.view import View
 from ui.core.widgets import choose_one
 from ui.frame.page import Entry, Page
-from ui.work.cache import Plan
+from ui.work.cache import computed
 
 
 def explain_missing_tree(view: View, trace: Trace) -> None:
@@ -37,10 +37,11 @@ def explain_missing_tree(view: View, trace: Trace) -> None:
     )
 
 
-def first(side: Side) -> Plan:
-    """Return the tree."""
+def first(side: Side) -> tuple[()]:
+    """Compute the tree, and choose its nodes."""
     if side.trace.search is not None:
-        prepare_tree(side.view, (yield panels.TREE))
+        prepare_tree(side.view, computed(side.view, panels.TREE))
+    return ()
 
 
 def draw(side: Side) -> None:

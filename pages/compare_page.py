@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import streamlit as st
 
 from transformer.measures.compare import SIMILARITY_RULE
 from transformer.measures.words import WORD_RULE
 from ui.attention.choice import AttentionSettings
-from ui.compare.choice import CompareChoice, opening, read_setup
+from ui.compare.choice import CompareChoice, prepare_right, read_setup
 from ui.compare.exhibits import (
     attention_differences,
     attention_evenness,
@@ -76,7 +74,8 @@ def whole(view: View) -> None:
     if url_state.get(TOPIC) == "steps":
         read_link()
     setup = read_setup(view)
-    left = get_trace(setup.left, partial(opening, setup))
+    left = get_trace(setup.left)
+    prepare_right(setup, left)
     AttentionSettings.enter(left)
     draw_choice(setup)
     setup = read_right(setup, left)

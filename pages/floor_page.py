@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ui.core.side import Side
 from ui.core.widgets import draw_hint
 from ui.floor.choice import STREAM, FloorChoice, choice_now, network_at
 from ui.floor.exhibits import feed_forward, residual_stream
 from ui.floor.views import draw_below, draw_plan
 from ui.frame.page import Entry, Page
-from ui.work.cache import Plan, computed
+from ui.work.cache import Computation, computed
 
 
-def first(side: Side) -> Plan:
-    """Return the stream and the first network."""
-    stream = yield STREAM
-    yield network_at(choice_now(side.view, side.trace, stream), stream)
+def first(side: Side) -> list[Computation[Any]]:
+    """Return the first network, of the stream."""
+    stream = computed(side.view, STREAM)
+    return [network_at(choice_now(side.view, side.trace, stream), stream)]
 
 
 def draw(side: Side) -> None:

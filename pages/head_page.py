@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import streamlit as st
 
@@ -25,7 +26,7 @@ from ui.head.exhibits import (
     names_of,
 )
 from ui.head.views import BESIDE, draw_kinds, draw_stages, stages_at
-from ui.work.cache import Plan
+from ui.work.cache import Computation
 
 
 def draw_controls(shown: Trace, place: HeadChoice) -> None:
@@ -45,9 +46,9 @@ def draw_controls(shown: Trace, place: HeadChoice) -> None:
                      help=term(name))  # fmt: skip
 
 
-def first(side: Side) -> Plan:
+def first(side: Side) -> list[Computation[Any]]:
     """Return the first stages."""
-    yield stages_at(place_now(side.view, side.trace))
+    return [stages_at(place_now(side.view, side.trace))]
 
 
 def draw(side: Side) -> None:

@@ -9,7 +9,7 @@ from ui.frame.page import Entry, Page
 from ui.parsing.choice import ParsingChoice, as_words, through_parser
 from ui.parsing.exhibits import parse
 from ui.parsing.views import draw_borrowed, draw_parse, offer_parsers, reading_of
-from ui.work.cache import Plan, computed, get_trace, get_translator
+from ui.work.cache import computed, get_trace, get_translator
 
 
 def whole(now: View) -> None:
@@ -23,13 +23,7 @@ def whole(now: View) -> None:
     if parser is not now:
         draw_borrowed(now, parser)
     view, split = as_words(parser)
-    wanted = reading_of(split)
-
-    def ahead(_: object) -> Plan:
-        """Read the tree in the same job as the trace."""
-        yield wanted
-
-    draw_parse(view, get_trace(view, ahead), computed(view, wanted), split)
+    draw_parse(view, get_trace(view), computed(view, reading_of(split)), split)
 
 
 PAGE = Page(

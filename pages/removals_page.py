@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import streamlit as st
 
-from ui.core.side import Side
 from ui.core.url_state import STEP
 from ui.core.view import View
-from ui.frame.changes import changes_plan, draw_changes, said_of_changes
+from ui.frame.changes import draw_changes, first_of_changes, said_of_changes
 from ui.frame.page import Entry, Page
 from ui.removals.exhibits import needed_parts, pruning
 from ui.removals.pruning import draw_pruning
@@ -19,18 +18,13 @@ from ui.removals.views import (
     draw_reasons,
     draw_together,
 )
-from ui.work.cache import Plan, get_trace
-
-
-def first(side: Side) -> Plan:
-    """Return the needs, and what edits change."""
-    yield NEEDS
-    yield from changes_plan(side.view)
+from ui.work.cache import get_trace, prepare
 
 
 def whole(view: View) -> None:
     """Draw the edits' effects, and what each part is needed for."""
-    trace = PAGE.trace(view)
+    trace = get_trace(view)
+    prepare(view, [NEEDS, *first_of_changes(view)])
     st.markdown(
         "Which parts does this translation need? Each is taken out in turn: the stronger the blue, "
         "the more it is needed. **Choose a head, a word, a network or a layer to take it out.**"
@@ -48,7 +42,7 @@ def whole(view: View) -> None:
 
 
 PAGE = Page(
-    "removals", "Heads off", ":material/content_cut:", first=first, whole=whole,
+    "removals", "Heads off", ":material/content_cut:", whole=whole,
     entries=(Entry("Experiments", 1),),
     needs=("internals",),
     choice=(STEP,),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import streamlit as st
 
 from figures.labels import count, plain_token
@@ -23,14 +25,13 @@ from ui.tokens.choice import (
     get_reading,
     near_token,
     other_cuts_of,
-    reading_of,
     side_now,
     token_now,
     vectors,
 )
 from ui.tokens.panels import draw_cuts, draw_sentence, draw_texts, draw_vocabulary
 from ui.tokens.views import tokenizer_of
-from ui.work.cache import Plan, computed, drawn, get_translator
+from ui.work.cache import Computation, computed, drawn, get_translator
 
 _VECTORS = {"both": "Both", "without": "Embedding", "with": "With position"}
 
@@ -77,16 +78,18 @@ def draw_plane(view: View, tokenizer: Tokenizer, side: TextSide, token: int) -> 
     download_below(place, view, f"{side}-embeddings-in-a-plane", exhibits.embeddings, side=side)
 
 
-def first(shown: Side) -> Plan:
+def first(shown: Side) -> list[Computation[Any]]:
     """Return the page's first view."""
     view, side = shown.view, side_now()
     TokensChoice.enter(view)
     tokenizer = tokenizer_of(get_translator(view), side)
-    reading = yield reading_of(view, side)
-    yield other_cuts_of(reading, tokenizer)
+    reading = get_reading(view, side)
     token = token_now(reading, tokenizer.vocab_size)
-    yield near_token(side, token, url_state.get(TokensChoice.count))
-    yield vectors(side, url_state.get(TokensChoice.background))
+    return [
+        other_cuts_of(reading, tokenizer),
+        near_token(side, token, url_state.get(TokensChoice.count)),
+        vectors(side, url_state.get(TokensChoice.background)),
+    ]
 
 
 def draw(shown: Side) -> None:

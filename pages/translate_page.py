@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import streamlit as st
 
 from figures.labels import shorten
@@ -37,7 +39,7 @@ from ui.translate.player import (
 )
 from ui.translate.views import LAYERS, apart, draw_layers, draw_why
 from ui.translate.words import draw_warnings, missing_search_note
-from ui.work.cache import Plan, get_tracer
+from ui.work.cache import Computation, get_trace, get_tracer
 
 
 def draw(side: Side) -> None:
@@ -83,19 +85,15 @@ def draw_steps(view: View, trace: Trace) -> None:
     )
 
 
-def first(side: Side) -> Plan:
+def first(side: Side) -> list[Computation[Any]]:
     """Return what the view shows first."""
-    view, trace, shown = side.view, side.trace, url_state.get(TranslateChoice.view)
-    if why_no_player(trace) or why_no_view(view):
-        return
-    if shown == "steps":
-        words = url_state.get(UNITS) == "words"
-        # The player opens at its last place, at a link's, or at the default step.
-        ensure_step(side, len(trace.predicted_tokens))
-        remember(within(place_now(side), trace), side)
-        yield player_of(side, words=words)
-    else:
-        yield LAYERS if shown == "layers" else apart(pair_now(view, trace))
+    shown = url_state.get(TranslateChoice.view)
+    if shown != "steps":
+        return [LAYERS if shown == "layers" else apart(pair_now(side.view, side.trace))]
+    # The player opens at its last place, at a link's, or at the default step.
+    ensure_step(side, len(side.trace.predicted_tokens))
+    remember(within(place_now(side), side.trace), side)
+    return [player_of(side, words=url_state.get(UNITS) == "words")]
 
 
 def why_no_view(view: View) -> str | None:
@@ -109,7 +107,7 @@ def whole(view: View) -> None:
     read_link()
     chosen = url_state.get(TranslateChoice.view)
     TranslateChoice.forget_stale(step=(view.checkpoint, view.sentence, url_state.get(STEP)))
-    missing = why_no_player(PAGE.trace(view)) or why_no_view(view)
+    missing = why_no_player(get_trace(view)) or why_no_view(view)
     if missing is not None:
         st.info(missing, icon=":material/translate:")
         link_to("attention")

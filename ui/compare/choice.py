@@ -23,7 +23,7 @@ from ui.core.view import MAX_CHARACTERS, View, current_entries
 from ui.export.download import source_of
 from ui.frame.beside import PAIRINGS, Setup
 from ui.frame.through_time import others_in_time
-from ui.work.cache import Plan
+from ui.work.cache import prepare
 from ui.work.languages import languages_of
 from ui.work.models import REFUSALS, fresh, load, load_for_visit, recorded_sentence
 
@@ -63,11 +63,11 @@ def with_left(setup: Setup, left: Trace) -> Setup:
     return setup.following(left.text) if follows else setup
 
 
-def opening(setup: Setup, left: Trace) -> Plan:
-    """Make B's trace in the job of A's; what keeps it from being made is said with B's controls."""
+def prepare_right(setup: Setup, left: Trace) -> None:
+    """Make B's trace before its controls are drawn, which say what kept it from being made."""
     with suppress(*REFUSALS):
         load_for_visit(setup.right.entry, setup.right.device)
-        yield with_left(setup, left).right.request
+        prepare(setup.left, [with_left(setup, left).right.request])
 
 
 def read_setup(view: View) -> Setup:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib import import_module
@@ -14,7 +14,6 @@ import streamlit as st
 from streamlit.navigation.page import StreamlitPage
 
 from figures.exhibit import Exhibit
-from transformer.trace.records import Trace
 from transformer.trace.tracer import Ability
 from transformer.types import AttentionKind
 from ui.core import url_state
@@ -22,9 +21,9 @@ from ui.core.choice import Choice
 from ui.core.glossary import Explanation
 from ui.core.side import Side
 from ui.core.url_state import Param
-from ui.core.view import View, current_view
+from ui.core.view import Request, View, current_view
 from ui.frame.beside import Beside
-from ui.work.cache import Plan, get_trace
+from ui.work.cache import Computation, get_trace, prepare
 from ui.work.progress import fragment
 
 #: The doors of the menu, from left to right.
@@ -69,8 +68,8 @@ class Page:
     help: Explanation | None = None
     notes: Callable[[], tuple[str, ...]] = tuple  # paragraphs that follow it
     figures: tuple[Callable[..., Exhibit], ...] = ()  # offered by `headlight`
-    #: returns what to compute with the trace, in the same job
-    first: Callable[[Side], Plan] = lambda side: (each for each in ())
+    #: returns what `draw` will ask for, to be computed in one job
+    first: Callable[[Side], Sequence[Computation[Any] | Request]] = lambda side: ()
     #: draws a page that is more than one view with a trace, in place of `draw`
     whole: Callable[[View], None] | None = None
     beside: tuple[Beside, ...] = ()  # its views in Compare
@@ -92,18 +91,12 @@ class Page:
         if self.whole is not None:
             self.whole(view)
         else:
-            self.trace(view)
             self.story(view)
 
-    def trace(self, view: View) -> Trace:
-        """Return the trace, with what the page needs first computed in the same job.
-
-        Not for fragments, so its progress and messages replace the page.
-        """
-        return get_trace(view, lambda trace: self.first(Side(view, trace)))
-
     def story(self, view: View) -> None:
-        """Call `draw` in a fragment: a choice in it reruns only that."""
+        """Compute what comes first, then draw in a fragment: a choice there reruns only that."""
+        # Outside the fragment, so its progress and messages replace the page.
+        prepare(view, self.first(Side(view, get_trace(view))))
         _draw(self, view, _steering())
 
     def enter(self, view: View) -> None:
