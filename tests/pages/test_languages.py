@@ -8,8 +8,6 @@ from streamlit.testing.v1 import AppTest
 
 pytest.importorskip("transformers")
 
-from ui.frame.twice import Setup
-
 from tests.pages.conftest import RunApp
 from tests.pages.links import trace_of
 from tests.test_calls import check_program
@@ -18,6 +16,7 @@ from tests.transformer.huggingface.models import make_folder
 from tests.views import make_view
 from transformer.importers.registry import FORMATS
 from ui.compare import matching, numbers
+from ui.frame.beside import Setup
 
 SENTENCE = "A dog runs."
 BOXES = ("src_lang_box", "tgt_lang_box")
