@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import streamlit as st
 
 from transformer.measures.words import WORD_RULE
@@ -10,25 +12,24 @@ from ui.attention import views
 from ui.attention.choice import (
     AttentionSettings,
     ensure_kind,
+    first_of_maps,
     get_maps,
-    plan_of,
     read_choice,
     toggle_find,
 )
 from ui.attention.editing import draw_hint, draw_texts
+from ui.attention.exhibits import attention, found_heads
 from ui.attention.find import draw_find
 from ui.attention.maps import kind_text_of, kinds_of
+from ui.compare.attention import MAPS
 from ui.core import url_state
+from ui.core.side import Side
 from ui.core.url_state import KIND
-from ui.core.view import View, current_view, said_next
-from ui.core.widgets import choose_one, draw_explained, units_control
-from ui.frame.changes import changes_plan
-from ui.frame.editing import out_of_date
-from ui.frame.pages import require_frame
-from ui.work.cache import Plan, get_trace, prepare
-from ui.work.progress import fragment
-
-require_frame()
+from ui.core.view import Request, said_next
+from ui.core.widgets import choose_one, units_control
+from ui.frame.changes import first_of_changes
+from ui.frame.page import Entry, Page
+from ui.work.cache import Computation, prepare
 
 VIEWS = {"grid": views.draw_grid, "heads": views.draw_heads, "matrix": views.draw_matrix}
 
@@ -39,20 +40,16 @@ def draw_kinds(trace: Trace) -> None:
     choose_one("Kind of attention", KIND, names, None, *AttentionSettings.of("tokens"))
 
 
-def opening(trace: Trace) -> Plan:
-    """Compute the page's first view in the same job as the trace, and what edits change."""
-    AttentionSettings.enter(trace)
-    ensure_kind(trace)
-    yield from plan_of(trace, read_choice(trace))
-    yield from changes_plan(current_view())
+def first(side: Side) -> list[Computation[Any] | Request]:
+    """Return the first view's maps, and what edits change."""
+    AttentionSettings.enter(side.trace)
+    ensure_kind(side.trace)
+    return [*first_of_maps(side.trace, read_choice(side.trace)), *first_of_changes(side.view)]
 
 
-@fragment
-def maps(view: View) -> None:
-    """Draw the controls and one of the views; a fragment, so a choice here reruns only this."""
-    if out_of_date(view):
-        st.rerun()
-    trace = get_trace(view)
+def draw(side: Side) -> None:
+    """Draw the controls and one of the views."""
+    view, trace = side.view, side.trace
     ensure_kind(trace)
     hint = st.empty()
     if view.kind == "checkpoint":
@@ -66,7 +63,7 @@ def maps(view: View) -> None:
         units_control()
         views.draw_dim()
     choice = read_choice(trace)
-    prepare(view, plan_of(trace, choice))
+    prepare(view, first_of_maps(trace, choice))
     chosen_maps = get_maps(view, trace, choice)
     if told := said_next(view.sentence):
         hint.markdown(told)
@@ -90,11 +87,17 @@ def maps(view: View) -> None:
         draw_kinds(trace)
         st.caption(views.about(chosen_maps))
     VIEWS[choice.display](view, choice, chosen_maps)
-    url_state.write_url()
 
 
-AttentionSettings.show()
-draw_explained("attention", f"**Whole words.** {WORD_RULE}")
-now = current_view()
-get_trace(now, opening)  # outside the fragment, so its progress and messages replace the page
-maps(now)
+PAGE = Page(
+    "attention", "Attention", ":material/grid_view:", draw, first=first,
+    entries=(
+        Entry("Attention", 1, "All heads", {"display": "grid"}),
+        Entry("Attention", 2, "Word links", {"display": "heads", "units": "words"}),
+        Entry("Attention", 3, "Matrix", {"display": "matrix"}),
+    ),
+    choice=(AttentionSettings,),
+    notes=lambda: (f"**Whole words.** {WORD_RULE}",),
+    figures=(attention, found_heads),
+    beside=(MAPS,),
+)  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from typing import Any
 
 import streamlit as st
 
@@ -10,32 +10,28 @@ from figures.labels import count, plain_token
 from figures.tokens import ADDED, neighbour_bars, plane
 from transformer.text.tokenizer import Tokenizer
 from transformer.trace.position_vectors import TextSide
-from transformer.trace.records import Trace
+from ui.compare.differences import PIECES
 from ui.core import url_state
 from ui.core.glossary import term
 from ui.core.layout import current_theme, draw_chart, section
 from ui.core.side import Side
-from ui.core.view import View, current_view
-from ui.core.widgets import bound, choose_one, draw_explained
+from ui.core.view import View
+from ui.core.widgets import bound, choose_one
 from ui.export.download import download_below
-from ui.frame.pages import require_frame
+from ui.frame.page import Entry, Page
 from ui.tokens import exhibits, words
 from ui.tokens.choice import (
     TokensChoice,
     get_reading,
     near_token,
     other_cuts_of,
-    reading_of,
     side_now,
     token_now,
     vectors,
 )
 from ui.tokens.panels import draw_cuts, draw_sentence, draw_texts, draw_vocabulary
 from ui.tokens.views import tokenizer_of
-from ui.work.cache import Plan, computed, drawn, get_trace, get_translator
-from ui.work.progress import fragment
-
-require_frame()
+from ui.work.cache import Computation, computed, drawn, get_translator
 
 _VECTORS = {"both": "Both", "without": "Embedding", "with": "With position"}
 
@@ -82,22 +78,28 @@ def draw_plane(view: View, tokenizer: Tokenizer, side: TextSide, token: int) -> 
     download_below(place, view, f"{side}-embeddings-in-a-plane", exhibits.embeddings, side=side)
 
 
-def opening(view: View, trace: Trace) -> Plan:
-    """Compute the page's first view in the same job as the trace."""
+def first(shown: Side) -> list[Computation[Any]]:
+    """Return the page's first view."""
+    view, side = shown.view, side_now()
     TokensChoice.enter(view)
-    side = side_now()
     tokenizer = tokenizer_of(get_translator(view), side)
-    reading = yield reading_of(view, side)
-    yield other_cuts_of(reading, tokenizer)
+    reading = get_reading(view, side)
     token = token_now(reading, tokenizer.vocab_size)
-    yield near_token(side, token, url_state.get(TokensChoice.count))
-    yield vectors(side, url_state.get(TokensChoice.background))
+    return [
+        other_cuts_of(reading, tokenizer),
+        near_token(side, token, url_state.get(TokensChoice.count)),
+        vectors(side, url_state.get(TokensChoice.background)),
+    ]
 
 
-@fragment
-def story(view: View) -> None:
-    """Draw the page; a fragment, so a choice here reruns only this."""
+def draw(shown: Side) -> None:
+    """Draw a sentence's way from letters to vectors with a place."""
+    st.markdown(
+        "The model never sees letters. **Choose a piece and follow it** to its number, its vector "
+        "and its position."
+    )
     draw_texts(st.container())
+    view = shown.view
     TokensChoice.enter(view)
     side = side_now()
     tokenizer, reading = tokenizer_of(get_translator(view), side), get_reading(view, side)
@@ -106,7 +108,7 @@ def story(view: View) -> None:
     with place:
         tokens = count(len(reading.ids), "token")
         label = f"The {reading.side} in {tokens}; press one to follow it"
-        draw_sentence(Side(view, get_trace(view)), reading, tokenizer, token, label)
+        draw_sentence(shown, reading, tokenizer, token, label)
     download_below(
         place, view, f"{reading.side}-pieces", exhibits.pieces, side=reading.side, token=token
     )
@@ -114,15 +116,16 @@ def story(view: View) -> None:
     draw_vocabulary(view, tokenizer, side, token)
     draw_neighbours(view, tokenizer, side, token)
     draw_plane(view, tokenizer, side, token)
-    url_state.write_url()
 
 
-TokensChoice.show()
-draw_explained("tokens")
-st.markdown(
-    "The model never sees letters. **Choose a piece and follow it** to its number, its vector and "
-    "its position."
-)
-now = current_view()
-get_trace(now, partial(opening, now))  # here, where its progress and messages replace the page
-story(now)
+PAGE = Page(
+    "tokens", "Tokens", ":material/segment:", draw, first=first,
+    entries=(Entry("The whole model", 2),),
+    needs=("vocabulary",),
+    choice=(TokensChoice,),
+    figures=(
+        exhibits.embeddings, exhibits.neighbours, exhibits.pieces, exhibits.traced_pieces,
+        exhibits.vocabulary,
+    ),
+    beside=(PIECES,),
+)  # fmt: skip

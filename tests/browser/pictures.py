@@ -12,7 +12,7 @@ from PIL.PngImagePlugin import PngInfo
 from tests.forks import ROOT
 from ui.components.files import script, style
 from ui.core.examples import examples_for
-from ui.frame.pages import PAGES
+from ui.frame.page import all_pages
 
 PICTURE = ROOT / "docs/translate.png"
 CHECKPOINT = "everyday-en-de"
@@ -29,7 +29,7 @@ _CHUNK = "headlight"
 
 def fingerprint() -> str:
     """Return a hash of what README's picture shows; comments and docstrings do not change it."""
-    parts = [repr([spec.title for spec in PAGES]), script("player"), style("player")]
+    parts = [repr([spec.title for spec in all_pages()]), script("player"), style("player")]
     for name in _SHOWN:
         text = (ROOT / name).read_text("utf-8")
         parts.append(_code(text) if name.endswith(".py") else text)

@@ -42,7 +42,7 @@ from ui.core.public import is_public
 from ui.core.url_state import HEAD, KIND, LAYER, Param
 from ui.core.view import View
 from ui.core.widgets import UNITS
-from ui.work.cache import Computation, Plan, computed
+from ui.work.cache import Computation, computed
 from ui.work.studies import Opened, study_of
 
 T = TypeVar("T")
@@ -345,16 +345,17 @@ def get_drawing(view: View, choice: AttentionChoice) -> Drawing:
     return computed(view, _drawing(choice))
 
 
-def plan_of(trace: Trace, choice: AttentionChoice) -> Plan:
-    """Everything one view of the page needs, to be computed in one job."""
+def first_of_maps(trace: Trace, choice: AttentionChoice) -> list[Computation[Any]]:
+    """Return all that one view of the page needs."""
+    first: list[Computation[Any]] = []
     if choice.units != "tokens":
-        for kind in kinds_of(trace) if choice.display == "grid" else (choice.kind,):
-            yield _by_words(kind, choice.units)
+        kinds = kinds_of(trace) if choice.display == "grid" else (choice.kind,)
+        first += [_by_words(kind, choice.units) for kind in kinds]
     if choice.display == "grid":
-        for kind in _at_once(trace, choice):
-            yield _sheet(replace(choice, kind=kind))
+        first += [_sheet(replace(choice, kind=kind)) for kind in _at_once(trace, choice)]
     elif choice.display == "heads":
-        yield _drawing(choice)
+        first.append(_drawing(choice))
+    return first
 
 
 def _at_once(trace: Trace, choice: AttentionChoice) -> list[AttentionKind]:

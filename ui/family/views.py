@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
-from typing import Any
 
 import numpy as np
 import streamlit as st
@@ -37,7 +35,7 @@ from ui.family.choice import (
 )
 from ui.family.exhibits import TOP, continued, expected_tokens, looks, looks_figure, next_tokens
 from ui.frame.steering import use_checkpoint
-from ui.work.cache import Plan, computed, get_trace
+from ui.work.cache import computed, get_trace
 from ui.work.results import Computation
 
 #: The guesses of a model that fills in, at each place.
@@ -75,7 +73,7 @@ def draw_expects(view: View, entries: Sequence[Entry]) -> None:
 
 
 def _draw_filled(view: View) -> None:
-    trace = get_trace(view, partial(_ahead, GUESSES))
+    trace = get_trace(view)
     guesses = computed(view, GUESSES)
     hidden = any(each.log_prob is None for each in guesses)
     words, more = st.columns([5, 2], vertical_alignment="center")
@@ -99,11 +97,6 @@ def _draw_filled(view: View) -> None:
     _draw_guesses(guesses, "what could stand here")
 
 
-def _ahead(wanted: Computation[Any], _: Trace) -> Plan:
-    """Compute in the same job as the trace."""
-    yield wanted
-
-
 def _with_a_gap(trace: Trace) -> str:
     """Return the sentence with its longest word hidden, "" if it has one word only."""
     words = trace.source.split()
@@ -119,7 +112,6 @@ def _draw_continued(view: View) -> None:
     wanted: Computation[Trace] = Computation(
         "continued", (n, seed), lambda model, trace: continued(model, trace, n, seed)
     )
-    get_trace(view, partial(_ahead, wanted))
     trace = computed(view, wanted)
     guesses = next_tokens(trace)
     words, more = st.columns([5, 2], vertical_alignment="center")

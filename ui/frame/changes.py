@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -11,40 +12,45 @@ from transformer.measures.compare import SideBySide, Word, side_by_side
 from transformer.search.request import excluded
 from transformer.trace.records import Trace
 from transformer.trace.removals import log_probs
+from transformer.translator import Translator
 from transformer.types import Floats
 from ui.components.mount import show
 from ui.components.strip import Column, beside_component
 from ui.core.glossary import linked
 from ui.core.loops import first_words
-from ui.core.view import View
-from ui.work.cache import Computation, Plan, computed
+from ui.core.view import Request, View
+from ui.work.cache import Computation, computed
+from ui.work.results import trace as trace_of
 
 #: Changes of a whole translation that are smaller, in nats, are none.
 _NONE = 0.005
 
 
-def changes_of(view: View, whole: Trace) -> Computation[Floats]:
+def changes_of(view: View) -> Computation[Floats]:
     """Return the computation of each token's change of log-probability, [T] in nats.
 
-    The edited model reads the original's translation `whole` in one pass (teacher forcing).
+    The edited model reads the original's translation in one pass (teacher forcing).
     """
-    return Computation(
-        "changes", view.original.request,
-        lambda translator, _: log_probs(
-            translator.model, whole, excluded=excluded(translator.config)
-        ) - whole.log_probs,
-    )  # fmt: skip
+    request = view.original.request
+
+    def make(translator: Translator, _: Trace) -> Floats:
+        whole = trace_of(request)
+        return (
+            log_probs(translator.model, whole, excluded=excluded(translator.config))
+            - whole.log_probs
+        )
+
+    return Computation("changes", request, make)
 
 
-def changes_plan(view: View) -> Plan:
-    """Compute the original's translation and the changes in the job of the edited model's trace."""
-    if view.entry.ref.edits and (whole := (yield view.original.request)) is not None:
-        yield changes_of(view, whole)
+def first_of_changes(view: View) -> list[Computation[Any] | Request]:
+    """Return what a page needs to show the changes: nothing without edits."""
+    return [view.original.request, changes_of(view)] if view.entry.ref.edits else []
 
 
 def draw_changes(view: View, trace: Trace, whole: Trace, *, one_line: bool = False) -> None:
     """Draw the original's translation, each token's change below it, and the edited translation."""
-    pair, changes = side_by_side(whole, trace), computed(view, changes_of(view, whole))
+    pair, changes = side_by_side(whole, trace), computed(view, changes_of(view))
     shown = [*_without_loops(pair, trace, whole)]
     columns = [
         Column(
@@ -77,7 +83,7 @@ def _without_loops(pair: SideBySide, trace: Trace, whole: Trace) -> Iterator[tup
 
 def said_of_changes(view: View, trace: Trace, whole: Trace) -> str:
     """Return what the edits changed, in a sentence or two of Markdown."""
-    total = float(computed(view, changes_of(view, whole)).sum(dtype=np.float64))
+    total = float(computed(view, changes_of(view)).sum(dtype=np.float64))
     return linked(in_words(side_by_side(whole, trace), total), "nats")
 
 

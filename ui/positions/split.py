@@ -26,7 +26,7 @@ from ui.positions.exhibits import (
     split_name,
     within_rows,
 )
-from ui.work.cache import Computation, Plan, computed, get_trace, get_translator
+from ui.work.cache import Computation, computed, get_trace, get_translator
 from ui.work.progress import fragment
 
 SIDES: dict[str, AttentionKind] = {"encoder": "encoder_self", "decoder": "decoder_self"}
@@ -41,13 +41,8 @@ def draw_split(view: View, config: ModelConfig) -> None:
         st.info(plain(reason), icon=":material/block:")
         return
     # Outside the fragment, so its progress and messages replace the section.
-    get_trace(view, _opening)
+    computed(view, _split(*_place_in(get_trace(view))))
     _maps(view)
-
-
-def _opening(trace: Trace) -> Plan:
-    """Compute the section's first split in the same job as the trace."""
-    yield _split(*_place_in(trace))
 
 
 def _place_in(trace: Trace) -> tuple[AttentionKind, int]:

@@ -7,8 +7,8 @@ jobs with a progress bar and a Stop button. An error is shown in one line and en
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Generator, Hashable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from hashlib import blake2b
 from operator import attrgetter
@@ -34,7 +34,6 @@ from ui.work.lru import Lru
 from ui.work.models import REFUSALS, load_for_visit, translator
 from ui.work.progress import (
     DECODING,
-    MEASURING,
     READING,
     Progress,
     attended,
@@ -44,7 +43,6 @@ from ui.work.progress import (
     unreported,
 )
 from ui.work.results import Computation as Computation
-from ui.work.results import trace
 from ui.work.roots import without_root
 
 P = ParamSpec("P")
@@ -72,10 +70,6 @@ def drawn(make: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
     return cast("T", PICTURES.once(key, ready))
 
 
-#: Yields what a page will ask for, and is sent the results: computations on the trace, and requests
-#: for other traces (None is sent for one that fails; the page shows why when it asks).
-Plan = Generator[Computation[Any] | Request, Any, None]
-
 _MISSING = object()
 
 
@@ -96,12 +90,8 @@ def get_tracer(view: View, where: str = "on the left") -> Tracer:
         return load_for_visit(view.entry, view.device)
 
 
-def get_trace(view: View, then: Callable[[Trace], Plan] | None = None) -> Trace:
+def get_trace(view: View) -> Trace:
     """Return the view's trace, showing progress and a way to stop.
-
-    Args:
-        then: what the page will ask for. It runs once, as soon as there is a trace, and is sent the
-            results of what it yields, computed under the same progress bar.
 
     If there is nothing to translate, the sentence is too long, the model cannot be loaded, or the
     user stopped, the page says so in one line and the run ends.
@@ -109,40 +99,13 @@ def get_trace(view: View, then: Callable[[Trace], Plan] | None = None) -> Trace:
     _end_where_blank(view)
     request = view.request
     end_where_stopped(request, "Translate this sentence")
-    progress = Progress(request, _doing(request))
-
-    def found(wanted: Computation[Any] | Request) -> Any:
-        key = wanted if isinstance(wanted, Request) else wanted.key(request)
-        result = results.CACHE.get(key, _MISSING)
-        if result is _MISSING:
-            get_tracer(view)
-            if isinstance(wanted, Request):
-                progress.turn_to(wanted, _doing(wanted))
-            else:
-                progress.turn_to(request, MEASURING)
-            with errors_on_page():
-                return attended(partial(_result, request, wanted), progress)
-        return result
-
-    made: Trace = found(request)
-    if then is not None:
-        plan, result = then(made), None
-        with suppress(StopIteration):
-            while True:
-                result = found(plan.send(result))
-    return made
-
-
-def _result(request: Request, wanted: Computation[Any] | Request, report: Report) -> Any:
-    """Return the trace of a request or the result of a computation on it; see `Plan`."""
-    try:
-        if isinstance(wanted, Request):
-            return trace(wanted, report)
-    except REFUSALS:
-        if wanted == request:
-            raise
-        return None
-    return results.result_of(request, wanted, report)
+    trace: Trace = results.CACHE.get(request, _MISSING)
+    if trace is _MISSING:
+        get_tracer(view)
+        with errors_on_page():
+            progress = Progress(request, _doing(request))
+            trace = attended(partial(results.trace, request), progress)
+    return trace
 
 
 def computed(view: View, wanted: Computation[T]) -> T:
@@ -155,23 +118,37 @@ def computed(view: View, wanted: Computation[T]) -> T:
     return result
 
 
-def prepare(view: View, wanted: Iterable[Computation[Any]]) -> list[Any]:
-    """Return several results, computing missing ones in one job. See `computed`."""
+def prepare(view: View, wanted: Iterable[Computation[Any] | Request]) -> list[Any]:
+    """Return several results, computing missing ones in one job. See `computed`.
+
+    Args:
+        wanted: computations on the view's trace, and requests for other traces. One that fails is
+            None here; the page shows why when it asks for that trace.
+    """
     wanted = list(wanted)
     request = view.request
-    work = tuple(each.key(request) for each in wanted)
+    work = tuple(item if isinstance(item, Request) else item.key(request) for item in wanted)
     end_where_stopped(work, "Continue")
-    found = [results.CACHE.get(key, _MISSING) for key in work]
-    if not any(each is _MISSING for each in found):
-        return found
+    ready = [results.CACHE.get(key, _MISSING) for key in work]
+    if not any(result is _MISSING for result in ready):
+        return ready
     _end_where_blank(view)
     get_tracer(view)
 
     def make(report: Report) -> list[Any]:
-        return [results.result_of(request, each, report) for each in wanted]
+        return [_result(request, item, report) for item in wanted]
 
     with errors_on_page():
         return attended(make, Progress(work, _doing(request)))
+
+
+def _result(request: Request, wanted: Computation[Any] | Request, report: Report) -> Any:
+    if isinstance(wanted, Computation):
+        return results.result_of(request, wanted, report)
+    try:
+        return results.trace(wanted, report)
+    except REFUSALS:
+        return None
 
 
 def made_in_turn(

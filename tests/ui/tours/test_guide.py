@@ -26,7 +26,7 @@ from transformer.trace.records import Needs, Trace
 from transformer.trace.removals import needs
 from transformer.translator import Translator
 from ui.core.examples import examples_for
-from ui.frame.pages import PAGES
+from ui.frame.page import all_pages
 from ui.removals.views import without
 from ui.tours.checkpoint_facts import length_of
 from ui.tours.guide import TOURS, sheet
@@ -84,7 +84,7 @@ def test_the_tours_follow_the_paper() -> None:
     ]  # fmt: skip
     assert [tour.name for tour in TOURS] == wanted
     assert all(len(tour.stops) >= 3 for tour in TOURS)
-    assert {stop.page for stop in STOPS} <= {spec.url_path for spec in PAGES}
+    assert {stop.page for stop in STOPS} <= {spec.path for spec in all_pages()}
     for stop in STOPS:
         assert re.match(r"\d(\.\d)*", stop.section)
         assert len(stop.text.split()) <= 50  # short enough to read while others wait

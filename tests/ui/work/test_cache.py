@@ -1,7 +1,6 @@
 """Results computed for pages, and their plans."""
 
 import dataclasses
-import threading
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -101,31 +100,13 @@ def test_a_result_is_computed_once_by_name_and_arguments(view: View) -> None:
     assert set(seen) == {("tiny", "A dog runs."), ("tiny", other.sentence)}
 
 
-def test_a_plan_runs_in_its_session_and_is_sent_results(view: View) -> None:
-    here, sent = threading.current_thread(), []
-
-    def plan(trace: Trace) -> cache.Plan:
-        first = yield cache.Computation("one", (), lambda model, trace: trace.source)
-        assert threading.current_thread() is here
-        sent.append((yield cache.Computation("two", first, lambda *_: first.upper())))
-
-    trace = cache.get_trace(view, plan)
-    assert sent == ["A DOG RUNS."]
-    assert cache.get_trace(view, plan) is trace and sent == ["A DOG RUNS."] * 2
-    assert (
-        cache.computed(view, cache.Computation("two", trace.source, lambda *_: "")) == "A DOG RUNS."
-    )
-
-
-def test_a_plan_is_sent_none_for_another_trace_that_fails(view: View) -> None:
-    sent = []
-
-    def plan(trace: Trace) -> cache.Plan:
-        for sentence in ("The cat sat.", "A dog runs. " * 300):
-            sent.append((yield dataclasses.replace(view, sentence=sentence).request))
-
-    cache.get_trace(view, plan)
-    assert sent[0].source == "The cat sat." and sent[1] is None
+def test_another_trace_that_fails_is_none(view: View) -> None:
+    requests = [
+        dataclasses.replace(view, sentence=sentence).request
+        for sentence in ("The cat sat.", "A dog runs. " * 300)
+    ]
+    other, failed = cache.prepare(view, requests)
+    assert other.source == "The cat sat." and failed is None
 
 
 def test_several_computations_are_one_job(view: View, monkeypatch: pytest.MonkeyPatch) -> None:
