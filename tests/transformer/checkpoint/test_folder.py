@@ -54,9 +54,7 @@ def test_what_is_saved_is_loaded(tiny_checkpoint: Path, tiny_model: Transformer)
 
 @pytest.mark.parametrize("tying", ["all", "decoder", "none"])
 @pytest.mark.parametrize("positions", ["sinusoidal", "learned", "stored"])
-def test_ties_survive(
-    tmp_path: Path, tiny_tokenizer: Tokenizer, tying: str, positions: str
-) -> None:
+def test_ties_stay(tmp_path: Path, tiny_tokenizer: Tokenizer, tying: str, positions: str) -> None:
     config = SMALL.replace(tie_embeddings=tying, positions=positions, norm="pre")
     model = random_model(config)
     save_checkpoint(tmp_path / "it", model, tiny_tokenizer)
@@ -105,9 +103,7 @@ def test_half_precision_is_computed_with_in_full(
 
 @pytest.mark.parametrize("archive", [False, True])
 @pytest.mark.parametrize("wrapped", [False, True])
-def test_a_torch_file_of_weights(
-    folder: Path, tiny_model: Transformer, archive: bool, wrapped: bool
-) -> None:
+def test_torch_weights(folder: Path, tiny_model: Transformer, archive: bool, wrapped: bool) -> None:
     (folder / "model.safetensors").unlink()
     state = tiny_model.state_dict()
     content = {"model": state} if wrapped else state

@@ -156,9 +156,7 @@ def test_what_is_made_under_load_is_not_stored(
         assert made.refusal == f"{said} allowed" and said in err.splitlines()[-1]
 
 
-def test_the_command_writes_what_it_prints(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command
-) -> None:
+def test_cli_writes_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command) -> None:
     file = tmp_path / "made.json"
     options = ["--quick", "--lengths", "8", "12", "--widths", "8", "16", "--json"]
     monkeypatch.setattr(records, "MOST_LOAD", 1e9)
