@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.tiny_models import SENTENCES, random_model
+from tests.tiny_models import SENTENCES, SMALL, random_model
 from tests.transformer.conftest import check_trace
 from transformer.config import ModelConfig
 from transformer.device import available_devices
@@ -60,11 +60,7 @@ def test_unknown_characters_are_reported(tiny_translator: Translator) -> None:
 
 
 def small_model(vocab_size: int, **changed: Any) -> Transformer:
-    config = ModelConfig(
-        vocab_size=vocab_size, d_model=12, n_heads=3, d_ff=8, n_encoder_layers=1,
-        n_decoder_layers=1, **changed,
-    )  # fmt: skip
-    return random_model(config)
+    return random_model(SMALL.replace(vocab_size=vocab_size, **changed))
 
 
 def test_too_much_text_is_refused(tiny_translator: Translator, tiny_tokenizer: Tokenizer) -> None:

@@ -137,15 +137,6 @@ def test_a_sample_goes_on_from_its_own_prefix_as_it_did(seed: int, drawn: int, c
     assert again.hypotheses[0].ids == ids
 
 
-@given(seed=st.integers(0, 3000), drawn=st.integers(0, 99))
-def test_a_batch_samples_each_sentence_as_if_alone(seed: int, drawn: int) -> None:
-    options = {"beam_size": 1, "sampling": Sampling(temperature=2, seed=drawn)}
-    together = run(Table(seed, vocab=7, sentences=range(3)), 6, **options)
-    for sentence in range(3):
-        (one,) = run(Table(seed, vocab=7, sentences=[sentence]), 6, **options)
-        assert one.hypotheses[0].ids == together[sentence].hypotheses[0].ids
-
-
 def test_a_sampled_trace_says_what_was_cut_off_and_has_no_beam(tiny_translator: Translator) -> None:
     sampling = Sampling(temperature=1.3, top_k=5, top_p=0.8, seed=3)
     trace = tiny_translator.trace(ANIMAL, beam_size=1, sampling=sampling, top_k=8)

@@ -10,6 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tiny_models import SMALL
 from transformer.config import ModelConfig
 from transformer.model import Transformer
 from transformer.text.files import read_tokenizer
@@ -219,10 +220,9 @@ def test_rules_that_are_none(change: dict[str, object]) -> None:
 def test_a_trace_marks_where_words_start() -> None:
     """Translations, their alternatives and the search all spell pieces as this project does."""
     torch.manual_seed(3)
-    config = ModelConfig(
-        vocab_size=BPE.vocab_size, d_model=12, n_heads=3, d_ff=8, n_encoder_layers=1,
-        n_decoder_layers=2, max_positions=40, tie_embeddings="none", **IDS,
-    )  # fmt: skip
+    config = SMALL.replace(
+        vocab_size=BPE.vocab_size, max_positions=40, tie_embeddings="none", **IDS
+    )
     model = Transformer(config)
     torch.nn.init.normal_(model.generator.weight, std=2.0)
     translator = Translator(model, BPE, device="cpu")
