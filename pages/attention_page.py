@@ -98,6 +98,6 @@ PAGE = Page(
     ),
     choice=(AttentionSettings,),
     notes=lambda: (f"**Whole words.** {WORD_RULE}",),
-    figures=(attention, found_heads),
+    others=(attention, found_heads),
     beside=(MAPS,),
 )  # fmt: skip

@@ -78,6 +78,6 @@ PAGE = Page(
     entries=(Entry("Translate", 4),),
     needs=("search",),
     choice=(BeamChoice,),
-    figures=(length_penalty, search_branches, search_node, search_tree),
+    others=(length_penalty, search_branches, search_node, search_tree),
     beside=(BESIDE,),
 )  # fmt: skip

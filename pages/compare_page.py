@@ -90,6 +90,6 @@ PAGE = Page(
     entries=(Entry("Experiments", 2),),
     choice=(CompareChoice,),
     notes=lambda: (f"**Whole words.** {WORD_RULE}", f"**Alike.** {SIMILARITY_RULE}"),
-    figures=(attention_differences, attention_evenness, compared_numbers, matched_heads),
+    others=(attention_differences, attention_evenness, compared_numbers, matched_heads),
     beside=(MATCHING, NUMBERS),
 )  # fmt: skip

@@ -35,5 +35,5 @@ PAGE = Page(
     entries=(Entry("Lessons", 3, "Table 1: cost"),),
     model="absent",
     choice=(VIEW,),
-    figures=(bytes_of_maps, layer_costs, path_lengths),
+    others=(bytes_of_maps, layer_costs, path_lengths),
 )  # fmt: skip

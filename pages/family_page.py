@@ -32,5 +32,5 @@ PAGE = Page(
     ),
     model="shown",
     choice=(PART,),
-    figures=(expected_tokens, one_stack_or_two),
+    others=(expected_tokens, one_stack_or_two),
 )  # fmt: skip

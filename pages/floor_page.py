@@ -35,5 +35,5 @@ PAGE = Page(
     entries=(Entry("The whole model", 1),),
     needs=("internals",),
     choice=(FloorChoice,),
-    figures=(feed_forward, residual_stream),
+    others=(feed_forward, residual_stream),
 )  # fmt: skip

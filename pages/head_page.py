@@ -94,6 +94,6 @@ PAGE = Page(
     entries=(Entry("Attention", 4),),
     needs=("heads",),
     choice=(HeadSettings,),
-    figures=(inside_head,),
+    others=(inside_head,),
     beside=(BESIDE,),
 )  # fmt: skip

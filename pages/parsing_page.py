@@ -31,5 +31,5 @@ PAGE = Page(
     entries=(Entry("Beyond translation", 4),),
     needs=("internals",),
     choice=(ParsingChoice,),
-    figures=(parse,),
+    others=(parse,),
 )  # fmt: skip

@@ -132,7 +132,7 @@ PAGE = Page(
     entries=(Entry("The whole model", 3),),
     model="shown",
     choice=(PART,),
-    figures=(
+    others=(
         added_positions, content_and_position, learned_positions, position_curves,
         position_products, position_shift, positions, positions_beyond, relative_positions,
         stored_positions, stored_positions_beyond,

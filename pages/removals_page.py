@@ -46,5 +46,5 @@ PAGE = Page(
     entries=(Entry("Experiments", 1),),
     needs=("internals",),
     choice=(STEP,),
-    figures=(needed_parts, pruning),
+    others=(needed_parts, pruning),
 )  # fmt: skip

@@ -123,7 +123,7 @@ PAGE = Page(
     entries=(Entry("The whole model", 2),),
     needs=("vocabulary",),
     choice=(TokensChoice,),
-    figures=(
+    others=(
         exhibits.embeddings, exhibits.neighbours, exhibits.pieces, exhibits.traced_pieces,
         exhibits.vocabulary,
     ),

@@ -53,5 +53,5 @@ PAGE = Page(
     entries=(Entry("Lessons", 1),),
     needs=("any_sentence", "search", "internals"),
     model="absent",
-    figures=(training,),
+    others=(training,),
 )  # fmt: skip

@@ -51,5 +51,5 @@ PAGE = Page(
     ),
     model="absent",
     choice=(VIEW,),
-    figures=(ablations,),
+    others=(ablations,),
 )  # fmt: skip

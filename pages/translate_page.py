@@ -23,7 +23,7 @@ from ui.frame.steering import draw_steer_form
 from ui.frame.through_time import draw_switch
 from ui.translate.choice import TranslateChoice, pair_now
 from ui.translate.exhibits import decoding, why_no_player
-from ui.translate.inside import from_encoder_layers, layer_by_layer, why_not
+from ui.translate.inside_exhibits import from_encoder_layers, layer_by_layer, why_not
 from ui.translate.opening import draw_opening, offer_opening, opening_plays
 from ui.translate.player import (
     BESIDE,
@@ -132,6 +132,6 @@ PAGE = Page(
     ),
     maps=("decoder_self", "cross"),
     choice=(*PLACE, TranslateChoice),
-    figures=(decoding, from_encoder_layers, layer_by_layer, why_not),
+    others=(decoding, from_encoder_layers, layer_by_layer, why_not),
     beside=(BESIDE,),
 )  # fmt: skip

@@ -22,8 +22,8 @@ from ui.frame.page import Page, all_pages
 
 SENTENCE = "The cat sat on <b>it</b> 'and' \"=1+1\"."
 
-#: Pages without a figure, or none before a run is started or without a study.
-WITHOUT = {"tours", "glossary", "models", "training", "heads"}
+#: Pages without a figure, or none before a run is started.
+WITHOUT = {"tours", "training", *(page.path for page in all_pages() if not page.figures)}
 
 #: Other views of a page than the one that it opens on, but those whose figures test_calls.py makes.
 VIEWS: dict[str, tuple[dict[str, str], ...]] = {

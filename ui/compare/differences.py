@@ -14,7 +14,7 @@ from figures.labels import code, plain
 from transformer.measures.words import group_labels, word_groups
 from transformer.trace.position_vectors import trained_positions
 from transformer.types import Floats
-from ui.compare.exhibits import with_difference
+from ui.compare.exhibits import difference_exhibit
 from ui.core import url_state
 from ui.core.glossary import term
 from ui.core.side import Side, other
@@ -166,7 +166,7 @@ def _figure(make: Maker, *, apart: bool) -> Exhibit:
     assert isinstance(first, Panel)
     found = both.arrays["positions_a"] - both.arrays["positions_b"]
     panel = replace(first, title="A − B", values=found, quantity="difference")
-    return with_difference(both, panel, "positions")
+    return difference_exhibit(both, panel, "positions")
 
 
 def _lacks(side: Side) -> str | None:

@@ -35,7 +35,7 @@ class Section(NamedTuple):
 @cache
 def sections() -> dict[str, Section]:
     """Return the views by their names in the URL."""
-    found = [Section(page, beside) for page in all_pages() for beside in page.beside]
+    found = [Section(page, beside) for page in all_pages() for beside in page.views]
     return {section.beside.name or section.page.path: section for section in found}
 
 

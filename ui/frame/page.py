@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
@@ -13,7 +13,7 @@ from typing import Any, Literal
 import streamlit as st
 from streamlit.navigation.page import StreamlitPage
 
-from figures.exhibit import Exhibit
+from figures.exhibit import Exhibit, file_stem
 from transformer.trace.tracer import Ability
 from transformer.types import AttentionKind
 from ui.core import url_state
@@ -22,6 +22,7 @@ from ui.core.glossary import Explanation
 from ui.core.side import Side
 from ui.core.url_state import Param
 from ui.core.view import Request, View, current_view
+from ui.export.download import download_below, figure_for
 from ui.frame.beside import Beside
 from ui.work.cache import Computation, get_trace, prepare
 from ui.work.progress import fragment
@@ -67,7 +68,10 @@ class Page:
     #: "What is this?"; by default the text of the page's path in explanations.toml
     help: Explanation | None = None
     notes: Callable[[], tuple[str, ...]] = tuple  # paragraphs that follow it
-    figures: tuple[Callable[..., Exhibit], ...] = ()  # offered by `headlight`
+    #: makes the picture that `draw` shows, of a trace or a model; below it stands its download,
+    #: and Compare shows it for A and for B
+    figure: Callable[..., Exhibit] | None = None
+    others: tuple[Callable[..., Exhibit], ...] = ()  # make other figures of the page
     #: returns what `draw` will ask for, to be computed in one job
     first: Callable[[Side], Sequence[Computation[Any] | Request]] = lambda side: ()
     #: draws a page that is more than one view with a trace, in place of `draw`
@@ -79,6 +83,19 @@ class Page:
         """All settings in the page's link."""
         groups = ((each,) if isinstance(each, Param) else each.params() for each in self.choice)
         return tuple(param for group in groups for param in group)
+
+    @property
+    def figures(self) -> tuple[Callable[..., Exhibit], ...]:
+        """The functions of `headlight` that make the page's figures."""
+        return (self.figure, *self.others) if self.figure else self.others
+
+    @property
+    def views(self) -> tuple[Beside, ...]:
+        """Its views in Compare."""
+        if self.beside or self.figure is None:
+            return self.beside
+        make = self.figure
+        return (Beside((self.draw,), lambda side: partial(figure_for, side.view, make)),)
 
     @property
     def file(self) -> str:
@@ -150,6 +167,8 @@ def _draw(page: Page, view: View, steering: list[str]) -> None:
     if leaves() or steering != _steering():
         st.rerun()
     page.draw(Side(view, get_trace(view)))
+    if page.figure is not None:
+        download_below(st.container(), view, file_stem(page.figure.__name__), page.figure)
     url_state.write_url()
 
 

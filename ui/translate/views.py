@@ -26,7 +26,7 @@ from ui.core.widgets import bound, fill, numbered
 from ui.export.download import download_below, download_button, figure_for
 from ui.frame.page import open_page
 from ui.translate.choice import Pair, TranslateChoice, pair_now
-from ui.translate.inside import (
+from ui.translate.inside_exhibits import (
     MEASURED,
     Share,
     earlier_layers,

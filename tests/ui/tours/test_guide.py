@@ -33,7 +33,7 @@ from ui.tours.guide import TOURS, sheet
 from ui.tours.stops import Question, Scene, Tour, counts, names, numbers, quarters, shown
 from ui.tours.study_facts import clearest
 from ui.tours.trace_facts import offset_shares, unscaled
-from ui.tours.training_exhibits import FIGURES, PAPER_SCORES, figure_of
+from ui.tours.training_exhibits import FIGURES, PAPER_SCORES, training_exhibit
 from ui.tours.training_facts import PAPER_UPDATES, training_facts, whose
 
 ATTENTION, HEADS, ROLES, MASKS, POSITIONS, DECODING, TRAINING, APART = TOURS
@@ -338,7 +338,7 @@ def test_figures_have_origins(
     assert (
         len(FIGURES) == len(next(each for each in TOURS if each.name == "training").stops) - 1
     )  # the first stop has numbers only
-    made = [figure_of(facts, name, "Mine", figure, 17) for figure in FIGURES]
+    made = [training_exhibit(facts, name, "Mine", figure, 17) for figure in FIGURES]
     for exhibit in made:
         check_program(exhibit)
         assert len(to_svg(exhibit)) > 100
