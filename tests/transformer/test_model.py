@@ -96,12 +96,10 @@ def test_equals_pytorch(norm: str, activation: str, dtype: torch.dtype, toleranc
     theirs = _as_torch(model)
 
     expected = theirs(
-        model.embed_source(SRC),
-        model.embed_target(TGT),
-        tgt_mask=torch.ones(5, 5, dtype=torch.bool).triu(1),
-        src_key_padding_mask=SRC == 0,
+        model.embed_source(SRC), model.embed_target(TGT),
+        tgt_mask=torch.ones(5, 5, dtype=torch.bool).triu(1), src_key_padding_mask=SRC == 0,
         memory_key_padding_mask=SRC == 0,
-    )
+    )  # fmt: skip
     found = model.decode(TGT, model.encode(SRC)).hidden
     explicit = everything(model, SRC, TGT)["hidden"]
     real = TGT != 0

@@ -134,11 +134,9 @@ def test_a_translation_is_that_of_generate(translating: Pair, beam_size: int) ->
         use_cache=False,  # with which FSMT's decoder is not causal
     )  # fmt: skip
     assert_maps(
-        trace,
-        encoder_self=output.encoder_attentions,
-        decoder_self=output.decoder_attentions,
+        trace, encoder_self=output.encoder_attentions, decoder_self=output.decoder_attentions,
         cross=output.cross_attentions,
-    )
+    )  # fmt: skip
     assert_predictions(trace, output.logits[0])
     assert trace.src_ids == tuple(source["input_ids"][0].tolist())
     assert not trace.forced and trace.search is None
