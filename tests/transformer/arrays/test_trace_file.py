@@ -136,7 +136,6 @@ def test_words_begin_where_other_tokenizers_say(
 
 
 def test_the_other_side_says_how_few_tokens_are_marked() -> None:
-    """Alternatives too, each by the token before it."""
     given = {
         "cross": rows((1, 1, 3, 4)), "src_tokens": np.array(["Ġa", "Ġdo", "gs", "Ġ."]),
         "tgt_tokens": np.array(["<s>", "CafÃ©", "."]),
@@ -269,7 +268,6 @@ def test_headers_alone_say_what_a_file_holds(tmp_path: Path) -> None:
 
 
 def test_one_sentence_of_a_batch_is_chosen() -> None:
-    """Of arrays and of a file, for every kind."""
     rng = np.random.default_rng(0)
     shapes = {"encoder_self": (2, 3, 4, 5, 5), "cross": (1, 3, 2, 4, 5)}
     both = {kind: rng.dirichlet(np.ones(shape[-1]), shape[:-1]) for kind, shape in shapes.items()}
