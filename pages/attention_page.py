@@ -28,8 +28,8 @@ from ui.core.widgets import choose_one, draw_explained, units_control
 from ui.frame.changes import first_of_changes
 from ui.frame.editing import out_of_date
 from ui.frame.pages import require_frame
-from ui.work.cache import Computation, get_trace, prepare
-from ui.work.progress import fragment
+from ui.work.desk import fragment, get_trace, prepare
+from ui.work.results import Computation
 
 require_frame()
 

@@ -12,8 +12,7 @@ from ui.core.loops import cut_notice, headline
 from ui.core.view import View, current_view
 from ui.core.widgets import choose_one, draw_explained
 from ui.frame.pages import require_frame
-from ui.work.cache import computed, get_trace
-from ui.work.progress import fragment
+from ui.work.desk import computed, fragment, get_trace
 
 require_frame()
 

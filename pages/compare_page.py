@@ -18,8 +18,7 @@ from ui.export.download import download_button
 from ui.frame.pages import require_frame
 from ui.frame.twice import Setup
 from ui.translate.player import TWICE, read_link
-from ui.work.cache import get_trace
-from ui.work.progress import fragment
+from ui.work.desk import fragment, get_trace
 
 require_frame()
 

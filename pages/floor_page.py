@@ -11,8 +11,8 @@ from ui.core.widgets import draw_explained, draw_hint
 from ui.floor.choice import STREAM, FloorChoice, choice_now, network_at
 from ui.floor.views import draw_below, draw_plan
 from ui.frame.pages import require_frame
-from ui.work.cache import Computation, computed, get_trace, prepare
-from ui.work.progress import fragment
+from ui.work.desk import computed, fragment, get_trace, prepare
+from ui.work.results import Computation
 
 require_frame()
 

@@ -28,8 +28,8 @@ from ui.head.exhibits import (
     names_of,
 )
 from ui.head.views import draw_kinds, draw_stages, stages_at
-from ui.work.cache import Computation, get_trace, prepare
-from ui.work.progress import fragment
+from ui.work.desk import fragment, get_trace, prepare
+from ui.work.results import Computation
 
 require_frame()
 

@@ -8,7 +8,7 @@ from ui.core.widgets import draw_explained, draw_hint
 from ui.frame.pages import require_frame
 from ui.parsing.choice import ParsingChoice, as_words, through_parser
 from ui.parsing.views import draw_borrowed, draw_parse, offer_parsers, reading_of
-from ui.work.cache import computed, get_trace, get_translator
+from ui.work.desk import computed, get_trace, get_translator
 
 require_frame()
 

@@ -24,7 +24,7 @@ from ui.positions.views import (
     draw_table,
     say_nothing_learned,
 )
-from ui.work.cache import get_translator
+from ui.work.desk import get_translator
 
 require_frame()
 

@@ -22,7 +22,8 @@ from ui.removals.views import (
     draw_reasons,
     draw_together,
 )
-from ui.work.cache import Computation, get_trace, prepare
+from ui.work.desk import get_trace, prepare
+from ui.work.results import Computation
 
 require_frame()
 

@@ -30,8 +30,8 @@ from ui.tokens.choice import (
 )
 from ui.tokens.panels import draw_cuts, draw_sentence, draw_texts, draw_vocabulary
 from ui.tokens.views import tokenizer_of
-from ui.work.cache import Computation, computed, drawn, get_trace, get_translator, prepare
-from ui.work.progress import fragment
+from ui.work.desk import computed, drawn, fragment, get_trace, get_translator, prepare
+from ui.work.results import Computation
 
 require_frame()
 

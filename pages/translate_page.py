@@ -37,8 +37,8 @@ from ui.translate.player import (
 )
 from ui.translate.views import LAYERS, apart, draw_layers, draw_why
 from ui.translate.words import draw_warnings, missing_search_note
-from ui.work.cache import Computation, get_trace, get_tracer, prepare
-from ui.work.progress import fragment
+from ui.work.desk import fragment, get_trace, get_tracer, prepare
+from ui.work.results import Computation
 
 require_frame()
 

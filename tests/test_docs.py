@@ -9,8 +9,9 @@ from tests.forks import ROOT
 from transformer.catalogue import list_entries
 from transformer.evaluation.summary import summary_table
 from transformer.worker import limits
+from ui.core import public
 from ui.hosting import start, visitors
-from ui.work import budget, cache, models, results
+from ui.work import desk, models, results
 
 DECISIONS = ROOT / "docs" / "decisions"
 TOP = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")]
@@ -58,9 +59,9 @@ def test_modules_that_documents_name_exist() -> None:
 
 def test_limits_in_security_are_those_of_the_code(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEADLIGHT_PUBLIC", "1")
-    memory = results.CACHE.limit // 2**20, cache.PICTURES.limit // 2**20
+    memory = results.CACHE.limit // 2**20, desk.PICTURES.limit // 2**20
     rows = (
-        f"| {budget.limit():.0f} s of work in ten minutes: ",
+        f"| {public.quota():.0f} s of work in ten minutes: ",
         f"| {visitors.most_visitors()} at once; {visitors.IDLE} minutes without a message end ",
         f"| {memory[0]} MB, and {memory[1]} MB of pictures |",
         f"| {visitors.MOST_BYTES // 1000} kB a message, {visitors.RATE:.0f} frames a second; ",
@@ -69,7 +70,7 @@ def test_limits_in_security_are_those_of_the_code(monkeypatch: pytest.MonkeyPatc
     )
     text = (ROOT / "SECURITY.md").read_text("utf-8")
     assert [row for row in rows if row not in text] == []
-    assert (budget.WINDOW, start.WINDOW) == (600, 60)
+    assert (desk.WINDOW, start.WINDOW) == (600, 60)
     monkeypatch.setattr(limits, "_memory", lambda: iter([(2**40, 2**40)]))
     whole, each = (share // 2**30 for share in limits.shares()[1:])
     assert f"| {whole} GiB, and {each} GiB in each process that traces; " in text

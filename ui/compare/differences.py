@@ -25,7 +25,7 @@ from ui.positions.views import PositionsChoice, draw_positions
 from ui.tokens import panels
 from ui.tokens.panels import reading_of_side
 from ui.tokens.views import Reading
-from ui.work.cache import get_translator
+from ui.work.desk import get_translator
 
 #: Words that are cut differently are named up to here.
 _MOST_WORDS = 6

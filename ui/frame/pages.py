@@ -33,7 +33,7 @@ from ui.core.view import View, current_entries
 from ui.core.widgets import filled, keep_aside
 from ui.frame.steering import use_checkpoint
 from ui.frame.through_time import draw_switch
-from ui.work.cache import get_tracer
+from ui.work.desk import get_tracer
 
 
 def why_not(view: View, spec: PageSpec) -> str | None:
