@@ -10,16 +10,14 @@ from starlette.middleware import Middleware
 
 from transformer.worker.scheduler import offer_turn
 from ui.core import url_state
+from ui.frame.page import all_pages, asked_for_page
 from ui.frame.pages import (
-    PAGES,
-    asked_for_page,
     draw_door,
-    frame,
+    draw_not_offered,
     menu,
-    opened_by_file_names,
     other_addresses,
     picture,
-    start_again,
+    why_not,
 )
 from ui.frame.serving import begin
 from ui.hosting.gate import Gate
@@ -38,19 +36,16 @@ def main() -> None:
     st.html(HERE / "ui/frame/style.css")
     url_state.read_url()  # before anything that takes time: a link clicked meanwhile ends this run
 
-    home = PAGES[0]
+    home = all_pages()[0]
     pages, others = menu(home), other_addresses()
-    guessed = opened_by_file_names()
     hidden = [alias for alias, _ in others.values()]
     page = st.navigation([*pages.values(), *hidden], position="top")
-    if guessed and page is not pages[home.url_path]:
-        start_again()
     for alias, meant in others.values():
         if page is alias:
-            st.switch_page(pages[meant.url_path], query_params=st.query_params.to_dict())
-    spec = next(spec for spec in PAGES if pages[spec.url_path] is page)
+            st.switch_page(pages[meant.path], query_params=st.query_params.to_dict())
+    here = next(each for each in all_pages() if pages[each.path] is page)
     if page.visibility == "hidden":  # again, now that it is known which door to mark
-        pages = menu(spec)
+        pages = menu(here)
         page = st.navigation([*pages.values(), *hidden], position="top")
 
     corner = st.container(key="keys")
@@ -61,37 +56,37 @@ def main() -> None:
     # PyTorch takes seconds to import; by now the page's head is on screen.
     from ui.core import presenter
     from ui.frame import editing, through_time
-    from ui.frame.pages import draw_not_offered, why_not
     from ui.frame.sidebar import draw_sidebar
     from ui.tours import guide
     from ui.work.roots import checkpoints_root
 
     libraries.set()
-    url_state.enter("" if spec is home else spec.url_path)
+    url_state.enter("" if here is home else here.path)
     if url_state.entered():
         fall_back()
     (asked, values), turned = asked_for_page(), presenter.wanted_step("page")
     if turned:
-        asked = PAGES[(PAGES.index(spec) + turned) % len(PAGES)].url_path
-    if asked and asked != spec.url_path:
+        every = all_pages()
+        asked = every[(every.index(here) + turned) % len(every)].path
+    if asked and asked != here.path:
         st.switch_page(pages[asked], query_params=values)  # as a link, so all of it counts
-    view = draw_sidebar(asks=spec.model != "absent" or guide.current_stop() is not None)
-    draw_door(spec, view)
+    view = draw_sidebar(asks=here.model != "absent" or guide.current_stop() is not None)
+    draw_door(here, view)
     guided = guide.fits(view)  # tours ask the model what others cannot tell
     stop_page = guide.follow(view, presenter.wanted_step("stop")) if guided else None
     if stop_page is not None:
-        st.switch_page(pages[stop_page.url_path])
+        st.switch_page(pages[stop_page.path])
     with corner:
-        presenter.draw_presenter(spec.title, touring=guided and guide.current_stop() is not None)
+        presenter.draw_presenter(here.title, touring=guided and guide.current_stop() is not None)
     if guided:
-        guide.draw_bar(view, spec)
+        guide.draw_bar(view, here)
     elif view.checkpoint and guide.current_stop() is not None:
         guide.draw_unfit(view)
-    if spec.model != "absent":
+    if here.model != "absent":
         through_time.draw_bar(view)
         editing.draw_bar(view)
-    why = why_not(view, spec)
-    if spec.model == "needed" and not view.checkpoint:
+    why = why_not(view, here)
+    if here.model == "needed" and not view.checkpoint:
         st.header("No model to look into")
         st.text(
             f"Nothing in {checkpoints_root().name}/ can be loaded.\n"
@@ -99,11 +94,11 @@ def main() -> None:
             "or set HEADLIGHT_CHECKPOINTS to a folder of checkpoints."
         )
     elif why is not None:
-        draw_not_offered(view, spec, why)
+        draw_not_offered(view, here, why)
     else:
         offer_turn()
-        with frame():
-            page.run()
+        here.enter(view)
+        page.run()
     url_state.write_url()
 
 

@@ -5,7 +5,7 @@
 
 `show` takes a path, a `transformer.trace.records.Trace`, arrays by name (docs/arrays.md), or a
 figure, and returns a view that a notebook displays without a server, a network or Streamlit. Every
-figure of the app is a function of this module, see `FIGURES`; downloaded programs call the same:
+figure of the app is a function of this module, see `figures`; downloaded programs call the same:
 
     headlight.attention(trace, kind="cross", layer=2, head=1).save("attention.pdf")
 """
@@ -13,53 +13,61 @@ figure of the app is a function of this module, see `FIGURES`; downloaded progra
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import wraps
+from functools import cache, wraps
 from html import escape
 from importlib import import_module
+from inspect import getmembers, isfunction
 from pathlib import Path
+from pkgutil import walk_packages
 from typing import Any
 
 from figures.exhibit import Exhibit
 from transformer.arrays.trace_file import load_arrays, trace_of
 from transformer.measures.registered import register_measure
 from transformer.trace.records import Trace
+from ui import __name__ as _UI
+from ui import __path__ as _PATH
 
-__all__ = ["FIGURES", "Page", "page_of", "register_measure", "show"]
+__all__ = ["Page", "figures", "page_of", "register_measure", "show"]
 
-#: Modules, and their functions that this one offers; imported when one is first used.
-FIGURES = {
-    "ui.attention.exhibits": ("attention", "found_heads"),
-    "ui.beam.exhibits": ("length_penalty", "search_branches", "search_node", "search_tree"),
-    "ui.compare.exhibits": (
-        "attention_differences", "attention_evenness", "compared_numbers", "matched_heads",
-    ),
-    "ui.complexity.exhibits": ("bytes_of_maps", "layer_costs", "path_lengths"),
-    "ui.export.html": ("save",),
-    "ui.family.exhibits": ("expected_tokens", "one_stack_or_two"),
-    "ui.floor.exhibits": ("feed_forward", "residual_stream"),
-    "ui.head.exhibits": ("inside_head",),
-    "ui.parsing.exhibits": ("parse",),
-    "ui.positions.exhibits": (
-        "added_positions", "content_and_position", "learned_positions", "position_curves",
-        "position_products", "position_shift", "positions", "positions_beyond",
-        "relative_positions", "stored_positions", "stored_positions_beyond",
-    ),
-    "ui.removals.exhibits": ("needed_parts", "pruning"),
-    "ui.tokens.exhibits": ("embeddings", "neighbours", "pieces", "traced_pieces", "vocabulary"),
-    "ui.tours.training_exhibits": ("training",),
-    "ui.training.exhibits": ("ablations",),
-    "ui.translate.exhibits": ("decoding",),
-    "ui.translate.inside": ("from_encoder_layers", "layer_by_layer", "why_not"),
-}  # fmt: skip
+
+@cache
+def figures() -> Mapping[str, Callable[..., Exhibit]]:
+    """Return every function that makes a figure, by name.
+
+    They are the functions of modules named `exhibits` that return an `Exhibit`, except for those
+    with that word in their own name, which the app alone calls.
+    """
+    names = (each.name for each in walk_packages(_PATH, f"{_UI}."))
+    modules = [import_module(name) for name in names if name.endswith("exhibits")]
+    return {
+        name: function
+        for module in modules for name, function in getmembers(module, isfunction)
+        if function.__module__ == module.__name__ and name[0] != "_" and "exhibit" not in name
+        and function.__annotations__.get("return") == "Exhibit"
+    }  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
-    """Return a function of `FIGURES`."""
-    for module, names in FIGURES.items():
-        if name in names:
-            found = getattr(import_module(module), name)
-            return found if name == "save" else _saving(found)
+    """Return a function that makes a figure, or saves one."""
+    if name == "save":
+        from ui.export.html import save
+
+        return save
+    if name[:1] != "_":
+        function = figures().get(name) or _of_pages().get(name)
+        if function is not None:
+            return _saving(function)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _of_pages() -> Mapping[str, Callable[..., Exhibit]]:
+    """Return functions that stand in pages, of which an installed package has none."""
+    if not Path(__file__).parents[1].joinpath("pages").is_dir():
+        return {}
+    from ui.frame.page import all_pages
+
+    return {function.__name__: function for page in all_pages() for function in page.figures}
 
 
 class Figure(Exhibit):

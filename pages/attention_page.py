@@ -18,20 +18,19 @@ from ui.attention.choice import (
     toggle_find,
 )
 from ui.attention.editing import draw_hint, draw_texts
+from ui.attention.exhibits import attention, found_heads
 from ui.attention.find import draw_find
 from ui.attention.maps import kind_text_of, kinds_of
+from ui.compare.attention import MAPS
 from ui.core import url_state
 from ui.core.side import Side
 from ui.core.url_state import KIND
-from ui.core.view import Request, View, current_view, said_next
-from ui.core.widgets import choose_one, draw_explained, units_control
+from ui.core.view import Request, said_next
+from ui.core.widgets import choose_one, units_control
 from ui.frame.changes import first_of_changes
-from ui.frame.editing import out_of_date
-from ui.frame.pages import require_frame
-from ui.work.desk import fragment, get_trace, prepare
+from ui.frame.page import Entry, Page
+from ui.work.desk import prepare
 from ui.work.results import Computation
-
-require_frame()
 
 VIEWS = {"grid": views.draw_grid, "heads": views.draw_heads, "matrix": views.draw_matrix}
 
@@ -43,18 +42,15 @@ def draw_kinds(trace: Trace) -> None:
 
 
 def first(side: Side) -> list[Computation[Any] | Request]:
-    """Return what the page shows first, and what edits change."""
+    """Return the first view's maps, and what edits change."""
     AttentionSettings.enter(side.trace)
     ensure_kind(side.trace)
     return [*first_of_maps(side.trace, read_choice(side.trace)), *first_of_changes(side.view)]
 
 
-@fragment
-def maps(view: View) -> None:
-    """Draw the controls and one of the views; a fragment, so a choice here reruns only this."""
-    if out_of_date(view):
-        st.rerun()
-    trace = get_trace(view)
+def draw(side: Side) -> None:
+    """Draw the controls and one of the views."""
+    view, trace = side.view, side.trace
     ensure_kind(trace)
     hint = st.empty()
     if view.kind == "checkpoint":
@@ -92,12 +88,17 @@ def maps(view: View) -> None:
         draw_kinds(trace)
         st.caption(views.about(chosen_maps))
     VIEWS[choice.display](view, choice, chosen_maps)
-    url_state.write_url()
 
 
-AttentionSettings.show()
-draw_explained("attention", f"**Whole words.** {WORD_RULE}")
-now = current_view()
-# Outside the fragment, so its progress and messages replace the page.
-prepare(now, first(Side(now, get_trace(now))))
-maps(now)
+PAGE = Page(
+    "attention", "Attention", ":material/grid_view:", draw, first=first,
+    entries=(
+        Entry("Attention", 1, "All heads", {"display": "grid"}),
+        Entry("Attention", 2, "Word links", {"display": "heads", "units": "words"}),
+        Entry("Attention", 3, "Matrix", {"display": "matrix"}),
+    ),
+    choice=(AttentionSettings,),
+    notes=lambda: (f"**Whole words.** {WORD_RULE}",),
+    others=(attention, found_heads),
+    beside=(MAPS,),
+)  # fmt: skip

@@ -6,15 +6,16 @@ import streamlit as st
 
 from transformer.trace.records import Trace
 from ui.beam import panels
+from ui.beam.beside import BESIDE
 from ui.beam.choice import PANELS, BeamChoice, follow, pair_up, prepare_tree
+from ui.beam.exhibits import length_penalty, search_branches, search_node, search_tree
 from ui.core import url_state
 from ui.core.loops import cut_notice, headline
-from ui.core.view import View, current_view
-from ui.core.widgets import choose_one, draw_explained
-from ui.frame.pages import require_frame
-from ui.work.desk import computed, fragment, get_trace
-
-require_frame()
+from ui.core.side import Side
+from ui.core.view import View
+from ui.core.widgets import choose_one
+from ui.frame.page import Entry, Page
+from ui.work.desk import computed
 
 
 def explain_missing_tree(view: View, trace: Trace) -> None:
@@ -36,10 +37,16 @@ def explain_missing_tree(view: View, trace: Trace) -> None:
     )
 
 
-@fragment
-def body(view: View) -> None:
-    """Draw the page; a fragment, so a choice here reruns only this."""
-    trace = get_trace(view)
+def first(side: Side) -> tuple[()]:
+    """Compute the tree, and choose its nodes."""
+    if side.trace.search is not None:
+        prepare_tree(side.view, computed(side.view, panels.TREE))
+    return ()
+
+
+def draw(side: Side) -> None:
+    """Draw the sentence, why the winner won, the tree, and a panel below it."""
+    view, trace = side.view, side.trace
     words, asides = st.columns([2, 1], vertical_alignment="center")
     with words.container(key="headline_long"):
         st.text(headline(trace) or "(an empty translation)")
@@ -59,17 +66,18 @@ def body(view: View) -> None:
     left, right = st.columns([3, 1], vertical_alignment="center")
     panel = choose_one("Panel", BeamChoice.panel, PANELS, left)
     download = right.container(horizontal=True, horizontal_alignment="right")
-    draw = {"node": panels.node_panel, "compare": panels.compare_panel}
-    draw.get(panel, panels.finished_panel)(search)
+    drawn = {"node": panels.node_panel, "compare": panels.compare_panel}
+    drawn.get(panel, panels.finished_panel)(search)
     with download:
         panels.offer_panel(search)
-    url_state.write_url()
 
 
-BeamChoice.show()
-draw_explained("beam")
-now = current_view()
-# Outside the fragment, so its progress and messages replace the page.
-if get_trace(now).search is not None:
-    prepare_tree(now, computed(now, panels.TREE))
-body(now)
+PAGE = Page(
+    "beam", "How it chose", ":material/account_tree:", draw, first=first,
+    aliases=("beam-search",),
+    entries=(Entry("Translate", 4),),
+    needs=("search",),
+    choice=(BeamChoice,),
+    others=(length_penalty, search_branches, search_node, search_tree),
+    beside=(BESIDE,),
+)  # fmt: skip

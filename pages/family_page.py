@@ -3,24 +3,34 @@
 from __future__ import annotations
 
 from ui.core import url_state
-from ui.core.view import current_entries, current_view
-from ui.core.widgets import draw_explained
+from ui.core.view import View, current_entries
 from ui.family.choice import PART, ExpectsChoice, StacksChoice
+from ui.family.exhibits import expected_tokens, one_stack_or_two
 from ui.family.views import draw_changes, draw_expects, draw_stacks
-from ui.frame.pages import require_frame
-
-require_frame()
+from ui.frame.page import Entry, Page
 
 
-url_state.show(PART)
-part = url_state.get(PART)
-draw_explained("family")
-view, entries = current_view(), current_entries()
-if part == "expects":
-    ExpectsChoice.show()
-    draw_expects(view, entries)
-elif part == "stacks":
-    StacksChoice.show()
-    draw_stacks(view, entries)
-else:
-    draw_changes(view, entries)
+def whole(view: View) -> None:
+    """Draw one of the parts."""
+    part, entries = url_state.get(PART), current_entries()
+    if part == "expects":
+        ExpectsChoice.show()
+        draw_expects(view, entries)
+    elif part == "stacks":
+        StacksChoice.show()
+        draw_stacks(view, entries)
+    else:
+        draw_changes(view, entries)
+
+
+PAGE = Page(
+    "family", "Family", ":material/family_history:", whole=whole,
+    entries=(
+        Entry("Beyond translation", 1, "GPT and BERT", {"part": "expects"}),
+        Entry("Beyond translation", 2, "One stack or two", {"part": "stacks"}),
+        Entry("Beyond translation", 3, "T5, and what changed", {"part": "changes"}),
+    ),
+    model="shown",
+    choice=(PART,),
+    others=(expected_tokens, one_stack_or_two),
+)  # fmt: skip

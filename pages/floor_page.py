@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from ui.core import url_state
 from ui.core.side import Side
-from ui.core.view import View, current_view
-from ui.core.widgets import draw_explained, draw_hint
+from ui.core.widgets import draw_hint
 from ui.floor.choice import STREAM, FloorChoice, choice_now, network_at
+from ui.floor.exhibits import feed_forward, residual_stream
 from ui.floor.views import draw_below, draw_plan
-from ui.frame.pages import require_frame
-from ui.work.desk import computed, fragment, get_trace, prepare
+from ui.frame.page import Entry, Page
+from ui.work.desk import computed
 from ui.work.results import Computation
-
-require_frame()
 
 
 def first(side: Side) -> list[Computation[Any]]:
@@ -23,22 +20,21 @@ def first(side: Side) -> list[Computation[Any]]:
     return [network_at(choice_now(side.view, side.trace, stream), stream)]
 
 
-@fragment
-def body(view: View) -> None:
-    """Draw the model and what is below it; a fragment, so a choice here reruns only this."""
-    trace = get_trace(view)
-    stream = computed(view, STREAM)
+def draw(side: Side) -> None:
+    """Draw the model and what is below it."""
+    draw_hint("floor")
+    view, trace, stream = side.view, side.trace, computed(side.view, STREAM)
     config = view.entry.config
     assert config is not None  # a checkpoint of this project has one
     chosen = choice_now(view, trace, stream)
     draw_plan(stream, trace, config, chosen)
     draw_below(view, trace, stream, chosen)
-    url_state.write_url()
 
 
-FloorChoice.show()
-draw_explained("floor")
-draw_hint("floor")
-now = current_view()
-prepare(now, first(Side(now, get_trace(now))))
-body(now)
+PAGE = Page(
+    "floor", "Floor plan", ":material/floor:", draw, first=first,
+    entries=(Entry("The whole model", 1),),
+    needs=("internals",),
+    choice=(FloorChoice,),
+    others=(feed_forward, residual_stream),
+)  # fmt: skip

@@ -10,14 +10,11 @@ from figures.labels import code
 from ui.core import url_state
 from ui.core.glossary import QUESTIONS, TERMS, Term, named_term, search_terms
 from ui.core.url_state import Param
+from ui.core.view import View
 from ui.core.widgets import bound
-from ui.frame.pages import PAGES, require_frame
-
-require_frame()
-
+from ui.frame.page import Entry, Page, link_to, page_at
 
 SEARCH: Param[str] = Param("word", url_state.text(80), "")
-SPEC_OF = {spec.url_path: spec for spec in PAGES}
 #: The first term of each letter.
 FIRST = {entry.name[0].upper(): entry for entry in reversed(TERMS)}
 
@@ -32,9 +29,8 @@ def draw_term(entry: Term) -> None:
         st.markdown(entry.text)
         if entry.equation:
             st.latex(entry.equation)
-        spec = SPEC_OF.get(entry.page)
-        if spec is not None:
-            st.page_link(spec.file, label=f"See it: {spec.title}", icon=spec.icon)
+        if entry.page:
+            link_to(entry.page, f"See it: {page_at(entry.page).title}")
 
 
 def draw_terms(entries: Sequence[Term]) -> None:
@@ -46,31 +42,42 @@ def draw_terms(entries: Sequence[Term]) -> None:
                 draw_term(entry)
 
 
-url_state.show(SEARCH)
-words, box = st.columns([5, 3], vertical_alignment="center")
-words.markdown(
-    "The words of this app in plain English, with the section of the paper that introduces "
-    "them. **Type part of a word to find it.**"
-)
-query = box.text_input(
-    "Find a word", max_chars=80, placeholder="softmax, 3.2.1, beam …",
-    label_visibility="collapsed", icon=":material/search:", **bound(SEARCH),
+def whole(view: View) -> None:
+    """Draw the search box and the entries."""
+    words, box = st.columns([5, 3], vertical_alignment="center")
+    words.markdown(
+        "The words of this app in plain English, with the section of the paper that introduces "
+        "them. **Type part of a word to find it.**"
+    )
+    query = box.text_input(
+        "Find a word", max_chars=80, placeholder="softmax, 3.2.1, beam …",
+        label_visibility="collapsed", icon=":material/search:", **bound(SEARCH),
+    )  # fmt: skip
+    named = named_term(query)
+    found, questions = (
+        [entry for entry in search_terms(query, entries) if entry is not named]
+        for entries in (TERMS, QUESTIONS)
+    )
+    if named is not None:
+        draw_term(named)
+    elif not found and not questions:
+        st.info(
+            f"No entry has {code(query)} in it. Try a shorter word.", icon=":material/search_off:"
+        )
+    if not query:
+        with st.container(key="letters"):
+            st.markdown(" ".join(f"[{letter}](#{letter})" for letter in sorted(FIRST)))
+    if questions:
+        st.markdown("#### Questions")
+        draw_terms(questions)
+    if found and questions:
+        st.markdown("#### Words")
+    draw_terms(found)
+
+
+PAGE = Page(
+    "glossary", "Glossary", ":material/menu_book:", whole=whole,
+    entries=(Entry("Lessons", 2),),
+    model="absent",
+    choice=(SEARCH,),
 )  # fmt: skip
-named = named_term(query)
-found, questions = (
-    [entry for entry in search_terms(query, entries) if entry is not named]
-    for entries in (TERMS, QUESTIONS)
-)
-if named is not None:
-    draw_term(named)
-elif not found and not questions:
-    st.info(f"No entry has {code(query)} in it. Try a shorter word.", icon=":material/search_off:")
-if not query:
-    with st.container(key="letters"):
-        st.markdown(" ".join(f"[{letter}](#{letter})" for letter in sorted(FIRST)))
-if questions:
-    st.markdown("#### Questions")
-    draw_terms(questions)
-if found and questions:
-    st.markdown("#### Words")
-draw_terms(found)

@@ -10,15 +10,13 @@ import streamlit as st
 from figures.labels import code, name_of_kind, plain_token, query_labels
 from transformer.trace.records import Trace
 from ui.attention.choice import AttentionSettings
-from ui.core import url_state
 from ui.core.glossary import term, word_start
 from ui.core.side import Side
 from ui.core.url_state import HEAD, KIND, LAYER
-from ui.core.view import View, current_view
-from ui.core.widgets import draw_explained, numbered
+from ui.core.widgets import numbered
 from ui.export.download import download_button, figure_for
 from ui.frame.editing import offer_switch
-from ui.frame.pages import require_frame
+from ui.frame.page import Entry, Page, link_to
 from ui.head.choice import HeadSettings, chosen_now, keep, keep_chosen, place_now
 from ui.head.exhibits import (
     HeadChoice,
@@ -27,11 +25,8 @@ from ui.head.exhibits import (
     inside_head,
     names_of,
 )
-from ui.head.views import draw_kinds, draw_stages, stages_at
-from ui.work.desk import fragment, get_trace, prepare
+from ui.head.views import BESIDE, draw_kinds, draw_stages, stages_at
 from ui.work.results import Computation
-
-require_frame()
 
 
 def draw_controls(shown: Trace, place: HeadChoice) -> None:
@@ -52,14 +47,17 @@ def draw_controls(shown: Trace, place: HeadChoice) -> None:
 
 
 def first(side: Side) -> list[Computation[Any]]:
-    """Return the page's first stages."""
+    """Return the first stages."""
     return [stages_at(place_now(side.view, side.trace))]
 
 
-@fragment
-def body(view: View) -> None:
-    """Draw the controls and stages; a fragment, so a choice here reruns only this."""
-    shown = get_trace(view)
+def draw(side: Side) -> None:
+    """Draw the controls and stages."""
+    st.markdown(
+        "One token looks at the others: **follow it from its vector to what the head adds.** "
+        "Choose a key to follow it instead."
+    )
+    view, shown = side.view, side.trace
     kinds, more = st.columns([3, 2], vertical_alignment="center")
     draw_kinds(kinds, shown)
     place = place_now(view, shown)
@@ -79,27 +77,23 @@ def body(view: View) -> None:
             f":small[{word_start(shown.src_tokens or shown.tgt_tokens)}]",
             width="content",
         )
-        st.page_link(
-            "pages/attention_page.py", label="Among all heads", icon=":material/grid_view:",
-            help="This head's map on the Attention page.",
-            query_params=url_state.query({
+        link_to(
+            "attention", "Among all heads",
+            values={
                 KIND: place.kind, LAYER: place.layer + 1, HEAD: place.head + 1,
                 AttentionSettings.map: "cell",
-            }),
+            },
+            help="This head's map on the Attention page.",
         )  # fmt: skip
         offer_switch(view, shown, place.kind, place.layer, place.head)
-    draw_stages(Side(view, shown), place, chosen, keep_chosen)
-    url_state.write_url()
+    draw_stages(side, place, chosen, keep_chosen)
 
 
-HeadSettings.show()
-draw_explained("head")
-st.markdown(
-    "One token looks at the others: **follow it from its vector to what the head adds.** "
-    "Choose a key to follow it instead."
-)
-now = current_view()
-HeadSettings.forget_stale(request=now.request)
-# Outside the fragment, so its progress and messages replace the page.
-prepare(now, first(Side(now, get_trace(now))))
-body(now)
+PAGE = Page(
+    "head", "Inside a head", ":material/center_focus_strong:", draw, first=first,
+    entries=(Entry("Attention", 4),),
+    needs=("heads",),
+    choice=(HeadSettings,),
+    others=(inside_head,),
+    beside=(BESIDE,),
+)  # fmt: skip

@@ -5,16 +5,13 @@ from __future__ import annotations
 import streamlit as st
 
 from ui.core import url_state
-from ui.core.view import View, current_view
-from ui.core.widgets import draw_explained
-from ui.frame.pages import require_frame
+from ui.core.view import View
+from ui.frame.page import Entry, Page
 from ui.heads import views
 from ui.heads.choice import HeadsChoice, head_of
 from ui.heads.setup import chosen_study, draw_choice, draw_own, draw_setup
 from ui.work.desk import fragment, get_tracer
 from ui.work.studies import Opened
-
-require_frame()
 
 
 @fragment
@@ -38,13 +35,19 @@ def draw(view: View, opened: Opened) -> None:
     url_state.write_url()
 
 
-HeadsChoice.show()
-draw_explained("heads")
-now = current_view()
-found = chosen_study(now)
-if found is None:
-    draw_setup(now)
-else:
-    get_tracer(now)  # outside the fragment, so that its progress and messages replace the page
-    draw(now, found)
-draw_own()
+def whole(view: View) -> None:
+    """Draw the study, or how to make one, and the visitor's own sentences."""
+    found = chosen_study(view)
+    if found is None:
+        draw_setup(view)
+    else:
+        get_tracer(view)  # outside the fragment, so its progress and messages replace the page
+        draw(view, found)
+    draw_own()
+
+
+PAGE = Page(
+    "heads", "What heads do", ":material/query_stats:", whole=whole,
+    entries=(Entry("Attention", 5),),
+    choice=(HeadsChoice,),
+)  # fmt: skip

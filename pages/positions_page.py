@@ -6,12 +6,26 @@ import streamlit as st
 
 from transformer.config import ModelConfig, PositionLayout
 from transformer.trace import position_vectors
+from ui.compare.differences import POSITIONS
 from ui.core import url_state
 from ui.core.glossary import term
 from ui.core.url_state import HEAD, KIND, LAYER, Param
-from ui.core.view import View, current_view
+from ui.core.view import View
 from ui.core.widgets import bound, choose_one
-from ui.frame.pages import require_frame
+from ui.frame.page import Entry, Page
+from ui.positions.exhibits import (
+    added_positions,
+    content_and_position,
+    learned_positions,
+    position_curves,
+    position_products,
+    position_shift,
+    positions,
+    positions_beyond,
+    relative_positions,
+    stored_positions,
+    stored_positions_beyond,
+)
 from ui.positions.split import SPLIT, draw_split
 from ui.positions.views import (
     PositionsChoice,
@@ -25,8 +39,6 @@ from ui.positions.views import (
     say_nothing_learned,
 )
 from ui.work.desk import get_translator
-
-require_frame()
 
 LAYOUTS: tuple[PositionLayout, ...] = ("interleaved", "concatenated")
 PARTS = {"encoding": "The encoding", "model": "In layer 1 of this model"}
@@ -92,24 +104,38 @@ def draw_encoding(view: View, config: ModelConfig | None, trained: int | None) -
         draw_learned(view, tables)
 
 
-view = current_view()
-entry = view.entry if view.checkpoint else None
-config = entry.config if entry else None
-url_state.show(PART)
-st.markdown(
-    "How does a model that reads all tokens at once know their order? By a pattern added to each "
-    "of them. **Change the size or the layout and see what stays;** then see what the first layer "
-    "makes of it."
-)
-if choose_one("Part", PART, PARTS) == "encoding":
-    trained = position_vectors.trained_positions(entry.metrics) if entry else None
-    draw_encoding(view, config, trained)
-elif config is None:
-    st.info(
-        "Position vectors need a Headlight model."
-        if view.checkpoint
-        else "No model is loaded, so there is no layer to look into."
+def whole(view: View) -> None:
+    """Draw one of the parts."""
+    entry = view.entry if view.checkpoint else None
+    config = entry.config if entry else None
+    st.markdown(
+        "How does a model that reads all tokens at once know their order? By a pattern added to "
+        "each of them. **Change the size or the layout and see what stays;** then see what the "
+        "first layer makes of it."
     )
-else:
-    url_state.show(SPLIT, KIND, LAYER, HEAD)
-    draw_split(view, config)
+    if choose_one("Part", PART, PARTS) == "encoding":
+        trained = position_vectors.trained_positions(entry.metrics) if entry else None
+        draw_encoding(view, config, trained)
+    elif config is None:
+        st.info(
+            "Position vectors need a Headlight model."
+            if view.checkpoint
+            else "No model is loaded, so there is no layer to look into."
+        )
+    else:
+        url_state.show(SPLIT, KIND, LAYER, HEAD)
+        draw_split(view, config)
+
+
+PAGE = Page(
+    "positions", "Positions", ":material/waves:", whole=whole,
+    entries=(Entry("The whole model", 3),),
+    model="shown",
+    choice=(PART,),
+    others=(
+        added_positions, content_and_position, learned_positions, position_curves,
+        position_products, position_shift, positions, positions_beyond, relative_positions,
+        stored_positions, stored_positions_beyond,
+    ),
+    beside=(POSITIONS,),
+)  # fmt: skip

@@ -10,14 +10,15 @@ from figures.labels import count, plain_token
 from figures.tokens import ADDED, neighbour_bars, plane
 from transformer.text.tokenizer import Tokenizer
 from transformer.trace.position_vectors import TextSide
+from ui.compare.differences import PIECES
 from ui.core import url_state
 from ui.core.glossary import term
 from ui.core.layout import current_theme, draw_chart, section
 from ui.core.side import Side
-from ui.core.view import View, current_view
-from ui.core.widgets import bound, choose_one, draw_explained
+from ui.core.view import View
+from ui.core.widgets import bound, choose_one
 from ui.export.download import download_below
-from ui.frame.pages import require_frame
+from ui.frame.page import Entry, Page
 from ui.tokens import exhibits, words
 from ui.tokens.choice import (
     TokensChoice,
@@ -30,10 +31,8 @@ from ui.tokens.choice import (
 )
 from ui.tokens.panels import draw_cuts, draw_sentence, draw_texts, draw_vocabulary
 from ui.tokens.views import tokenizer_of
-from ui.work.desk import computed, drawn, fragment, get_trace, get_translator, prepare
+from ui.work.desk import computed, drawn, get_translator
 from ui.work.results import Computation
-
-require_frame()
 
 _VECTORS = {"both": "Both", "without": "Embedding", "with": "With position"}
 
@@ -80,25 +79,28 @@ def draw_plane(view: View, tokenizer: Tokenizer, side: TextSide, token: int) -> 
     download_below(place, view, f"{side}-embeddings-in-a-plane", exhibits.embeddings, side=side)
 
 
-def first(view: View) -> list[Computation[Any]]:
-    """Return what the page shows first, of the chosen text."""
+def first(shown: Side) -> list[Computation[Any]]:
+    """Return the page's first view."""
+    view, side = shown.view, side_now()
     TokensChoice.enter(view)
-    side = side_now()
     tokenizer = tokenizer_of(get_translator(view), side)
     reading = get_reading(view, side)
+    token = token_now(reading, tokenizer.vocab_size)
     return [
         other_cuts_of(reading, tokenizer),
-        near_token(
-            side, token_now(reading, tokenizer.vocab_size), url_state.get(TokensChoice.count)
-        ),
+        near_token(side, token, url_state.get(TokensChoice.count)),
         vectors(side, url_state.get(TokensChoice.background)),
     ]
 
 
-@fragment
-def story(view: View) -> None:
-    """Draw the page; a fragment, so a choice here reruns only this."""
+def draw(shown: Side) -> None:
+    """Draw a sentence's way from letters to vectors with a place."""
+    st.markdown(
+        "The model never sees letters. **Choose a piece and follow it** to its number, its vector "
+        "and its position."
+    )
     draw_texts(st.container())
+    view = shown.view
     TokensChoice.enter(view)
     side = side_now()
     tokenizer, reading = tokenizer_of(get_translator(view), side), get_reading(view, side)
@@ -107,7 +109,7 @@ def story(view: View) -> None:
     with place:
         tokens = count(len(reading.ids), "token")
         label = f"The {reading.side} in {tokens}; press one to follow it"
-        draw_sentence(Side(view, get_trace(view)), reading, tokenizer, token, label)
+        draw_sentence(shown, reading, tokenizer, token, label)
     download_below(
         place, view, f"{reading.side}-pieces", exhibits.pieces, side=reading.side, token=token
     )
@@ -115,16 +117,16 @@ def story(view: View) -> None:
     draw_vocabulary(view, tokenizer, side, token)
     draw_neighbours(view, tokenizer, side, token)
     draw_plane(view, tokenizer, side, token)
-    url_state.write_url()
 
 
-TokensChoice.show()
-draw_explained("tokens")
-st.markdown(
-    "The model never sees letters. **Choose a piece and follow it** to its number, its vector and "
-    "its position."
-)
-now = current_view()
-get_trace(now)  # here, where its progress and messages replace the page
-prepare(now, first(now))
-story(now)
+PAGE = Page(
+    "tokens", "Tokens", ":material/segment:", draw, first=first,
+    entries=(Entry("The whole model", 2),),
+    needs=("vocabulary",),
+    choice=(TokensChoice,),
+    others=(
+        exhibits.embeddings, exhibits.neighbours, exhibits.pieces, exhibits.traced_pieces,
+        exhibits.vocabulary,
+    ),
+    beside=(PIECES,),
+)  # fmt: skip

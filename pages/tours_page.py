@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import streamlit as st
 
-from ui.core.view import current_view
-from ui.frame.pages import require_frame
+from ui.core.view import View
+from ui.frame.page import Entry, Page
 from ui.tours import guide
 from ui.tours.stops import Tour
+from ui.tours.training_exhibits import training
 from ui.tours.training_views import draw_training
-
-require_frame()
 
 
 def draw_tours() -> None:
@@ -40,9 +39,19 @@ def draw_tour(tour: Tour, now: bool) -> None:
         st.caption("\n".join(f"1. {stop.title}" for stop in tour.stops))
 
 
-now = guide.current_stop()
-view = current_view()
-if now is not None and now.tour.name == "training" and view.checkpoint:
-    draw_training(view, guide.scene_of(view), now.number)
-else:
-    draw_tours()
+def whole(view: View) -> None:
+    """Draw the tours, or the stop of the tour of training."""
+    now = guide.current_stop()
+    if now is not None and now.tour.name == "training" and view.checkpoint:
+        draw_training(view, guide.scene_of(view), now.number)
+    else:
+        draw_tours()
+
+
+PAGE = Page(
+    "tours", "Tours", ":material/tour:", whole=whole,
+    entries=(Entry("Lessons", 1),),
+    needs=("any_sentence", "search", "internals"),
+    model="absent",
+    others=(training,),
+)  # fmt: skip

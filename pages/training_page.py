@@ -6,16 +6,15 @@ import streamlit as st
 
 from figures.labels import plain
 from ui.core import url_state
-from ui.core.widgets import draw_explained
-from ui.frame.pages import require_frame
+from ui.core.view import View
+from ui.frame.page import Entry, Page
 from ui.frame.steering import use_checkpoint
 from ui.training.choice import RUN, VIEW
+from ui.training.exhibits import ablations
 from ui.training.jobs import find, refusal
 from ui.training.table3 import draw_table3
 from ui.training.views import draw_form, draw_run
 from ui.training.watch import draw_watch
-
-require_frame()
 
 
 def draw_toy() -> None:
@@ -38,7 +37,19 @@ def draw_toy() -> None:
     draw_form()
 
 
-url_state.show(VIEW)
-shown = url_state.get(VIEW)
-draw_explained(shown)
-{"toy": draw_toy, "watch": draw_watch, "table3": draw_table3}[shown]()
+def whole(view: View) -> None:
+    """Draw one of the views."""
+    {"toy": draw_toy, "watch": draw_watch, "table3": draw_table3}[url_state.get(VIEW)]()
+
+
+PAGE = Page(
+    "training", "Train a toy", ":material/model_training:", whole=whole,
+    entries=(
+        Entry("Experiments", 3, "Train a toy", {"training_view": "toy"}, "toy"),
+        Entry("Experiments", 4, "Watch a run", {"training_view": "watch"}, "watch"),
+        Entry("Lessons", 4, "Table 3: variations", {"training_view": "table3"}, "table3"),
+    ),
+    model="absent",
+    choice=(VIEW,),
+    others=(ablations,),
+)  # fmt: skip

@@ -14,17 +14,19 @@ from ui.core.glossary import word_start
 from ui.core.loops import headline
 from ui.core.side import Side
 from ui.core.url_state import STEP
-from ui.core.view import View, current_view, said_next
-from ui.core.widgets import UNITS, draw_explained, units_control
+from ui.core.view import View, said_next
+from ui.core.widgets import UNITS, units_control
 from ui.frame.decoding import decoded_text
 from ui.frame.editing import offer_switch
-from ui.frame.pages import leaves, require_frame
-from ui.frame.steering import draw_steer_form, out_of_date
+from ui.frame.page import Entry, Page, link_to
+from ui.frame.steering import draw_steer_form
 from ui.frame.through_time import draw_switch
 from ui.translate.choice import TranslateChoice, pair_now
-from ui.translate.exhibits import why_no_player
+from ui.translate.exhibits import decoding, why_no_player
+from ui.translate.inside_exhibits import from_encoder_layers, layer_by_layer, why_not
 from ui.translate.opening import draw_opening, offer_opening, opening_plays
 from ui.translate.player import (
+    BESIDE,
     PLACE,
     draw_player,
     ensure_step,
@@ -37,19 +39,14 @@ from ui.translate.player import (
 )
 from ui.translate.views import LAYERS, apart, draw_layers, draw_why
 from ui.translate.words import draw_warnings, missing_search_note
-from ui.work.desk import fragment, get_trace, get_tracer, prepare
+from ui.work.desk import get_trace, get_tracer
 from ui.work.results import Computation
 
-require_frame()
 
-
-@fragment
-def body(view: View) -> None:
-    """Draw the page; a fragment, which the player reruns without being moved itself."""
-    if out_of_date(view) or leaves():
-        st.rerun()
-    trace, shown = get_trace(view), url_state.get(TranslateChoice.view)
-    place = within(place_now(Side(view, trace)), trace)
+def draw(side: Side) -> None:
+    """Draw the chosen view; the player reruns it without being moved itself."""
+    view, trace, shown = side.view, side.trace, url_state.get(TranslateChoice.view)
+    place = within(place_now(side), trace)
     sentence, asides = st.columns([5, 4], vertical_alignment="center")
     with sentence.container(key="source"):
         st.text(shorten(" ".join(trace.source.split()), 140))
@@ -71,7 +68,6 @@ def body(view: View) -> None:
             offer(view, trace, place, words=url_state.get(UNITS) == "words")
     else:
         (draw_layers if shown == "layers" else draw_why)(view, trace)
-    url_state.write_url()
 
 
 def draw_steps(view: View, trace: Trace) -> None:
@@ -107,26 +103,36 @@ def why_no_view(view: View) -> str | None:
     return None if steps else get_tracer(view).lacks("internals")
 
 
-url_state.show(*PLACE)
-TranslateChoice.show()
-read_link()
-chosen = url_state.get(TranslateChoice.view)
-draw_explained("translate" if chosen == "steps" else chosen)
-view = current_view()
-TranslateChoice.forget_stale(step=(view.checkpoint, view.sentence, url_state.get(STEP)))
-trace = get_trace(view)
-missing = why_no_player(trace) or why_no_view(view)
-if missing is None:
-    prepare(view, first(Side(view, trace)))
+def whole(view: View) -> None:
+    """Draw the opening or the view, or say why the model can show none."""
+    read_link()
+    chosen = url_state.get(TranslateChoice.view)
+    TranslateChoice.forget_stale(step=(view.checkpoint, view.sentence, url_state.get(STEP)))
+    missing = why_no_player(get_trace(view)) or why_no_view(view)
+    if missing is not None:
+        st.info(missing, icon=":material/translate:")
+        link_to("attention")
+        return
     with st.container(key="opening"):
         waits = chosen == "steps" and opening_plays(view) and draw_opening(view)
     if not waits:
         with st.container(key="translate_page"):
-            body(view)
+            PAGE.story(view)
             with st.container(horizontal=True, gap="small"):
                 if chosen == "steps":
                     offer_opening(view)
                 draw_switch(view.entry, "translate_time")
-else:
-    st.info(missing, icon=":material/translate:")
-    st.page_link("pages/attention_page.py", label="Attention", icon=":material/grid_view:")
+
+
+PAGE = Page(
+    "translate", "Translate", ":material/translate:", draw, first=first, whole=whole,
+    entries=(
+        Entry("Translate", 1, "Step by step", {"view": "steps"}),
+        Entry("Translate", 2, "Layer by layer", {"view": "layers"}, "layers"),
+        Entry("Translate", 3, "Why X, not Y", {"view": "why"}, "why"),
+    ),
+    maps=("decoder_self", "cross"),
+    choice=(*PLACE, TranslateChoice),
+    others=(decoding, from_encoder_layers, layer_by_layer, why_not),
+    beside=(BESIDE,),
+)  # fmt: skip

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import gc
 import random
-from collections import defaultdict
+from collections.abc import Generator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,23 +42,39 @@ def pytest_report_header(config: pytest.Config) -> str | None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Shuffle files, then tests within each file, alike in all processes of a run.
 
-    Tests on one value of a fixture that a file shares stay together, so it is made once.
+    A run of some files has them in the order that they have in a run of all. Tests on one value of
+    a fixture that a file shares stay together, so it is made once.
     """
     seed = config.getoption("--order-seed")
     if seed is None:
         return
-    by_file: dict[Path, dict[Any, list[pytest.Item]]] = defaultdict(lambda: defaultdict(list))
-    for item in items:
-        by_file[item.path][_shared(item)].append(item)
-    rng = random.Random(seed)
-    files = sorted(by_file)
-    rng.shuffle(files)
-    files.sort(key=lambda file: "browser" not in file.parts)  # the longest share comes first
-    items.clear()
-    for file in files:
-        groups = list(by_file[file].values())
-        for group in rng.sample(groups, len(groups)):
-            items += rng.sample(group, len(group))
+
+    def position(item: pytest.Item) -> list[float]:
+        file = item.nodeid.partition("::")[0]
+        first = "tests/browser/" in file  # the longest share
+        parts = file, (file, _shared(item)), item.nodeid
+        return [not first, *(random.Random(f"{seed} {part}").random() for part in parts)]
+
+    items.sort(key=position)
+
+
+#: Tests that ran in this process, in order.
+_RAN: list[str] = []
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
+    """Add to the report of a failure the order of the tests before it."""
+    report = yield
+    seed, file = item.config.getoption("--order-seed"), item.nodeid.partition("::")[0]
+    if report.failed and seed is not None:
+        files = dict.fromkeys(name.partition("::")[0] for name in _RAN)
+        names = [name.removeprefix(f"{file}::") for name in _RAN if name.startswith(f"{file}::")]
+        order = f"Files in this process: {' '.join(files)}\nTests of this file: {', '.join(names)}"
+        report.sections.append((f"Before it, by --order-seed {seed}", order))
+    if report.when == "teardown":
+        _RAN.append(item.nodeid)
+    return report
 
 
 def _shared(item: pytest.Item) -> tuple[tuple[str, int], ...]:

@@ -1,16 +1,18 @@
 """Servers for tests: the app, or a page of its own."""
 
+import json
 import os
 import signal
 import socket
 import subprocess
 import sys
 import threading
+import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tests import forks
 from tests.forks import ROOT
@@ -64,6 +66,24 @@ def serving(
         yield Server(address, pid)
     finally:
         _end(pid)
+
+
+def readiness(address: str) -> dict[str, Any]:
+    """Return what a server reports to balancers."""
+    try:
+        answer = urllib.request.urlopen(f"{address}/_headlight/ready", timeout=PATIENCE)
+    except urllib.error.HTTPError as error:  # it is not ready
+        answer = error
+    with answer:
+        return dict(json.load(answer))
+
+
+def wait_for_empty(address: str, tabs: int = 0) -> None:
+    """Wait until the visitors of earlier tests have left, but for `tabs` that stay open.
+
+    A server notices that a connection has ended some time after the client that ended it.
+    """
+    assert wait_until(lambda: readiness(address)["visitors"] <= tabs), readiness(address)
 
 
 def free_port() -> int:

@@ -17,6 +17,7 @@ from transformer.trace.records import Trace
 from transformer.translator import Translator
 from ui.export.html import to_html
 from ui.export.programs import Source, called
+from ui.frame.page import all_pages
 
 SENTENCE = "The <b>cat</b> sat on 'it'."
 SIZE = {"n": 9, "d_model": 6}
@@ -80,6 +81,16 @@ ELSEWHERE = {
     "learned_positions", "matched_heads", "one_stack_or_two", "parse", "relative_positions",
     "stored_positions", "stored_positions_beyond", "training",
 }  # fmt: skip
+#: Figures that need a trace or a model only, such as those of a new page.
+CASES += [
+    (function.__name__, {})
+    for page in all_pages() for function in page.figures
+    if function.__name__ not in {*ELSEWHERE, *(name for name, _ in CASES)}
+]  # fmt: skip
+
+
+#: A name alone is that of a call without a choice.
+named = [f"{at}-{name}" if choice else name for at, (name, choice) in enumerate(CASES)]
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +125,9 @@ def figure(
 
 
 @pytest.mark.parametrize(
-    ("name", "choice"), CASES, ids=[f"{at}-{name}" for at, (name, _) in enumerate(CASES)]
+    ("name", "choice"),
+    CASES,
+    ids=named,
 )
 def test_the_program_of_a_figure_is_its_call(
     name: str,
@@ -139,12 +152,14 @@ def test_the_program_of_a_figure_is_its_call(
     assert choice.get("display") != "grid" or where.startswith("all layers and heads")
     assert to_csv(made) and to_npz(made)
     assert all(view.message for view in made.views)
-    assert to_html(made) == headlight.show(made).html if made.views else True
+    page = to_html(made)
+    assert (b"<img " in page) is not bool(made.views)  # a drawing only in place of views
+    assert page == headlight.show(made).html
 
 
 def test_every_call_is_documented_and_tried() -> None:
-    names = {name for some in headlight.FIGURES.values() for name in some}
-    assert names - {"save"} == {name for name, _ in CASES} | ELSEWHERE
+    names = {function.__name__ for page in all_pages() for function in page.figures}
+    assert headlight.figures().keys() <= names == {name for name, _ in CASES} | ELSEWHERE
     for name in names:
         assert getdoc(getattr(headlight, name))
     with pytest.raises(AttributeError, match="nothing"):

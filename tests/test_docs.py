@@ -10,7 +10,8 @@ from transformer.catalogue import list_entries
 from transformer.evaluation.summary import summary_table
 from transformer.worker import limits
 from ui.core import public
-from ui.hosting import start, visitors
+from ui.core.public import Pace
+from ui.hosting import gate, start, visitors
 from ui.work import desk, models, results
 
 DECISIONS = ROOT / "docs" / "decisions"
@@ -59,23 +60,34 @@ def test_modules_that_documents_name_exist() -> None:
 
 def test_limits_in_security_are_those_of_the_code(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEADLIGHT_PUBLIC", "1")
-    memory = results.CACHE.limit // 2**20, desk.PICTURES.limit // 2**20
-    rows = (
-        f"| {public.quota():.0f} s of work in ten minutes: ",
-        f"| {visitors.most_visitors()} at once; {visitors.IDLE} minutes without a message end ",
-        f"| {memory[0]} MB, and {memory[1]} MB of pictures |",
-        f"| {visitors.MOST_BYTES // 1000} kB a message, {visitors.RATE:.0f} frames a second; ",
-        f"| {start.MOST} lines a minute from one place in the code, each of {start.LONGEST:,} ",
-        f"; {models._LEFT_FREE // 2**20} MB stay free; ",
-    )
-    text = (ROOT / "SECURITY.md").read_text("utf-8")
-    assert [row for row in rows if row not in text] == []
-    assert (desk.WINDOW, start.WINDOW) == (600, 60)
     monkeypatch.setattr(limits, "_memory", lambda: iter([(2**40, 2**40)]))
-    whole, each = (share // 2**30 for share in limits.shares()[1:])
-    assert f"| {whole} GiB, and {each} GiB in each process that traces; " in text
-    sockets = re.findall(r"limit_conn \w+ (\d+);", (ROOT / "deploy/nginx.conf").read_text("utf-8"))
-    assert [f"gives an address {number}, " in text for number in sockets] == [True]
+    text = (ROOT / "SECURITY.md").read_text("utf-8")
+    numbers = {
+        name: [int(number.replace(",", "")) for number in re.findall(r"\d[\d,]*", limit)]
+        for name, limit in re.findall(r"^\| (.+?) \| (.+) \|$", text, re.MULTILINE)
+    }
+
+    def bounds(pace: Pace) -> list[float]:
+        return [pace._rate, pace._most * pace._rate, pace._latest]
+
+    expected = {
+        "Connections": bounds(visitors.ARRIVALS),
+        "Requests": bounds(gate.REQUESTS),
+        "A visit, on a public server": [public.quota()],
+        "Visitors, on a public server": [visitors.most_visitors(), visitors.IDLE],
+        "Results in memory": [results.CACHE.limit >> 20, desk.PICTURES.limit >> 20],
+        "Models in memory": [
+            *(share >> 30 for share in limits.shares()[1:]), models._LEFT_FREE >> 20,
+        ],
+        "What a browser sends": [visitors.MOST_BYTES // 1000, visitors.RATE],
+        "The log": [start.MOST, start.LONGEST],
+    }  # fmt: skip
+    assert {name: numbers[name] for name in expected} == expected
+    assert (desk.WINDOW, start.WINDOW) == (600, 60)  # ten minutes, and a minute
+    (sockets,) = re.findall(
+        r"limit_conn \w+ (\d+);", (ROOT / "deploy/nginx.conf").read_text("utf-8")
+    )
+    assert f"`deploy/nginx.conf` gives an address {sockets}," in text
 
 
 def test_the_picture_in_the_readme_is_of_todays_app() -> None:

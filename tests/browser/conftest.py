@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, BrowserContext, Error, Page, Request, s
 from tests.browser.chromium import FLAGS, find_or_install
 from tests.browser.waiting import PATIENCE_MS, SENTENCE, be_patient, follow
 from tests.browser.wire import Wire
-from tests.servers import free_port, serving
+from tests.servers import free_port, serving, wait_for_empty
 from tests.tiny_models import SENTENCES, random_model, uneven_model
 from transformer.checkpoint.folder import save_checkpoint
 from transformer.config import ModelConfig
@@ -61,10 +61,16 @@ def window(browser: Browser) -> Iterator[BrowserContext]:
 
 
 @pytest.fixture(scope="session")
-def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def shared_app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Address of the app on the shipped checkpoints, one server for all tests."""
     with serving(tmp_path_factory.mktemp("server") / "log.txt") as (address, _):
         yield address
+
+
+@pytest.fixture
+def app(shared_app: str, window: BrowserContext) -> str:
+    """Address of the app on the shipped checkpoints, with only the open tabs on it."""
+    return _with_open_tabs_only(shared_app, window)
 
 
 @pytest.fixture(scope="session")
@@ -89,11 +95,22 @@ def root(
 
 
 @pytest.fixture(scope="session")
-def address(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Iterator[str]:
+def shared_address(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Iterator[str]:
     """Address of the app on `root`, one server for all tests."""
     log = tmp_path_factory.mktemp("server") / "log.txt"
     with serving(log, checkpoints=root) as (url, _):
         yield url
+
+
+@pytest.fixture
+def address(shared_address: str, window: BrowserContext) -> str:
+    """Address of the app on `root`, with only the open tabs on it."""
+    return _with_open_tabs_only(shared_address, window)
+
+
+def _with_open_tabs_only(server: str, window: BrowserContext) -> str:
+    wait_for_empty(server, sum(page.url.startswith(server) for page in window.pages))
+    return server
 
 
 @pytest.fixture(scope="session")

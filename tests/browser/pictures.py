@@ -12,7 +12,7 @@ from PIL.PngImagePlugin import PngInfo
 from tests.forks import ROOT
 from ui.components.files import script, style
 from ui.core.examples import examples_for
-from ui.frame.pages import PAGES
+from ui.frame.page import DOORS, entries_of
 
 PICTURE = ROOT / "docs/translate.png"
 CHECKPOINT = "everyday-en-de"
@@ -20,7 +20,7 @@ CHECKPOINT = "everyday-en-de"
 #: Most bytes of README's picture.
 LARGEST = 300_000
 
-#: What a picture of Translate shows, besides the menu and the player: Python and styles.
+#: What a picture of Translate shows, besides its place in the menu and the player.
 _SHOWN = ("app.py", "pages/translate_page.py", "ui/frame/style.css", ".streamlit/config.toml")
 
 #: The PNG's text chunk that holds the fingerprint.
@@ -29,7 +29,8 @@ _CHUNK = "headlight"
 
 def fingerprint() -> str:
     """Return a hash of what README's picture shows; comments and docstrings do not change it."""
-    parts = [repr([spec.title for spec in PAGES]), script("player"), style("player")]
+    menu = repr((DOORS, [*entries_of("Translate")]))
+    parts = [menu, script("player"), style("player")]
     for name in _SHOWN:
         text = (ROOT / name).read_text("utf-8")
         parts.append(_code(text) if name.endswith(".py") else text)

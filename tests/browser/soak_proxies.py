@@ -1,6 +1,5 @@
 """Two public servers behind a real nginx and a real Caddy, with what `deploy/` ships for them."""
 
-import json
 import os
 import shutil
 import signal
@@ -20,7 +19,7 @@ from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 from websockets.typing import Subprotocol
 
-from tests.servers import APP, ROOT, Server, free_port, serving
+from tests.servers import APP, ROOT, Server, free_port, readiness, serving
 from tests.waiting import wait_until
 
 NAME = "headlight.example.org"
@@ -135,8 +134,7 @@ def status(url: str) -> int:
 
 
 def visitors(server: Server) -> int:
-    with urllib.request.urlopen(f"{server.address}/_headlight/ready") as answer:
-        return int(json.load(answer)["visitors"])
+    return int(readiness(server.address)["visitors"])
 
 
 def test_a_class_at_two_servers(browser: Browser, site: Site) -> None:

@@ -11,7 +11,8 @@ from typing import Literal
 from playwright.sync_api import BrowserContext, Page, expect
 
 from tests.browser.waiting import eventually, until_at, until_passes, until_settled
-from ui.frame.pages import DOORS, PAGES, PageSpec
+from ui.frame.page import DOORS, all_pages, entries_of
+from ui.frame.page import Page as AppPage
 
 QUERY = "checkpoint=everyday-en-de&beam=2&sentence=She was reading a book when I came home."
 
@@ -152,20 +153,20 @@ def check_links(page: Page) -> None:
     assert max(box["right"] for box in boxes) <= 1280 - 60
 
 
-def by_menu(page: Page, spec: PageSpec) -> None:
+def by_menu(page: Page, spec: AppPage) -> None:
     """Go on to the next page: through its door if that one opens on it, else from beside it."""
     found = [
-        (door if path == next(iter(entries.values()))[0] else "", entry)
-        for door, entries in DOORS.items()
-        for entry, (path, _) in entries.items()
-        if path == spec.url_path
+        (door if order == 0 else "", name)
+        for door in DOORS
+        for order, (name, (page, _)) in enumerate(entries_of(door).items())
+        if page is spec
     ]
     link, entry = found[0] if found else ("All models, and your own", "")
     if link:
         page.get_by_role("link", name=link, exact=True).first.dispatch_event("click")
     else:
         page.get_by_role("radio", name=entry, exact=True).click()
-    until_at(page, f"/{spec.url_path}")
+    until_at(page, f"/{spec.path}")
 
 
 def test_no_page_says_anything_wrong_or_is_too_wide(app: str, window: BrowserContext) -> None:
@@ -187,15 +188,15 @@ def test_no_page_says_anything_wrong_or_is_too_wide(app: str, window: BrowserCon
     page.on("console", lambda said: said.type == "error" and note(f"{said.text} {said.location}"))
     page.on("response", lambda got: got.status >= 400 and note(f"{got.status} {got.url}"))
     page.on("requestfailed", lambda asked: note(f"{asked.failure} {asked.url}"))
-    for spec in PAGES:
-        where = spec.url_path
+    for spec in all_pages():
+        where = spec.path
         look_at(*looks[0])
-        if spec is PAGES[0]:
-            page.goto(f"{app}/{spec.url_path}?{QUERY}")
+        if spec is all_pages()[0]:
+            page.goto(f"{app}/{spec.path}?{QUERY}")
         else:  # by the menu, which a phone hides: the browser keeps the scripts
             by_menu(page, spec)
         settled(page)
-        if spec is PAGES[0]:
+        if spec is all_pages()[0]:
             until_passes(page, lambda: check_links(page))
             page.evaluate(AXE)
         eventually(page, lambda: page.evaluate(UNNAMED), [])
@@ -208,7 +209,11 @@ def test_no_page_says_anything_wrong_or_is_too_wide(app: str, window: BrowserCon
             wrong += [f"{where}, {look}: {each}" for each in page.evaluate(SPOILT)]
         page.keyboard.press("Tab")  # makes what scrolls reachable
         # What stands around every page is looked at once in each theme.
-        part = "document" if spec in PAGES[:2] else "document.querySelector('[data-testid=stMain]')"
+        part = (
+            "document"
+            if spec in all_pages()[:2]
+            else "document.querySelector('[data-testid=stMain]')"
+        )
         wrong += [f"{where}, {looks[1]}: {each}" for each in page.evaluate(SERIOUS % part)]
         for width, height in SIZES:
             page.set_viewport_size({"width": width, "height": height})

@@ -31,13 +31,13 @@ TO_TRY = {"attention": ("svg", "html", "csv"), "translate": ("svg", "html")}
 
 @pytest.fixture(scope="module")
 def files(
-    window: BrowserContext, address: str, tmp_path_factory: pytest.TempPathFactory
+    window: BrowserContext, shared_address: str, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, dict[str, Path]]:
     """Files of the first figure of the pages, by page and ending."""
     folder = tmp_path_factory.mktemp("files")
     taken: dict[str, dict[str, Path]] = {}
     page = window.new_page()
-    page.goto(f"{address}/translate?sentence={quote(SENTENCE)}&layer=2&head=1")
+    page.goto(f"{shared_address}/translate?sentence={quote(SENTENCE)}&layer=2&head=1")
     for name in ("translate", "attention"):
         if name == "attention":
             page.get_by_role("link", name="Attention").first.click()

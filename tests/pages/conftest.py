@@ -102,16 +102,18 @@ def kinds(tmp_path_factory: pytest.TempPathFactory, random_checkpoints: Path, fa
     return root
 
 
-@pytest.fixture(scope="session", autouse=True)
+#: Compiled scripts and components; one search for each process, as in a server.
+_SCRIPTS = ScriptCache()
+_components = functools.cache(manifest_scanner.scan_component_manifests)
+
+
+@pytest.fixture(scope="module", autouse=True)
 def _started_once() -> Iterator[None]:
     """Find components, load libraries and compile each script once, as a server does.
 
     A traceback in any run fails the test.
     """
-    models._TIMES = 0  # a run may follow in no time on a change of files
     libraries.set()  # else the first run of a process says that they are being loaded
-    scripts = ScriptCache()
-    found = functools.cache(manifest_scanner.scan_component_manifests)
     ask, run = local_script_runner.require_widgets_deltas, AppTest._run
 
     def ended(runner: LocalScriptRunner, timeout: float) -> None:
@@ -128,9 +130,10 @@ def _started_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(AppTest, "_run", checked)
         patch.setattr(local_script_runner, "require_widgets_deltas", ended)
-        patch.setattr(manifest_scanner, "scan_component_manifests", found)
+        patch.setattr(manifest_scanner, "scan_component_manifests", _components)
+        patch.setattr(models, "_TIMES", 0)  # a run may follow in no time on a change of files
         for module in ("app_test", "local_script_runner"):
-            patch.setattr(f"streamlit.testing.v1.{module}.ScriptCache", lambda: scripts)
+            patch.setattr(f"streamlit.testing.v1.{module}.ScriptCache", lambda: _SCRIPTS)
         yield
 
 

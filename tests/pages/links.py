@@ -5,6 +5,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from streamlit.testing.v1 import AppTest
+from streamlit.util import calc_hash
 
 from tests.messages import unpack
 from transformer.trace.records import Trace
@@ -46,6 +47,12 @@ def trace_of(app: AppTest) -> Trace:
 def ask(app: AppTest, sentence: str) -> AppTest:
     app.sidebar.text_area(key="sentence_box").set_value(sentence)
     return app.sidebar.button[0].click().run()
+
+
+def go_to(app: AppTest, page: str) -> AppTest:
+    """Open another page of the session by its address, as by the browser's history."""
+    app._page_hash = calc_hash(page)
+    return app.run()
 
 
 def press(app: AppTest, label: str) -> AppTest:

@@ -9,14 +9,14 @@ import pytest
 import safetensors.torch
 
 from tests.pages.conftest import RunApp
-from tests.pages.links import ask, view_of
+from tests.pages.links import ask, go_to, view_of
 from ui.frame import sidebar
 
 
 def test_no_checkpoint_at_all_is_a_state_of_its_own(run_app: RunApp, tmp_path: Path) -> None:
     app = run_app(root=tmp_path / "none")
     assert "No model" in app.header[0].value
-    app.switch_page("pages/positions_page.py").run()
+    go_to(app, "positions")
     assert not app.header and app.number_input(key="d_widget").value == 512
     app.segmented_control(key="part_widget").set_value("model").run()
     assert len(app.info) == 1

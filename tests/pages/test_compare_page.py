@@ -21,7 +21,7 @@ from transformer.translator import Translator
 from ui.attention import views
 from ui.compare import matching
 from ui.compare.attention import DISPLAYS
-from ui.compare.sections import SECTIONS
+from ui.compare.sections import sections
 from ui.components.packing import Component
 
 SHORT = "A dog runs."
@@ -29,7 +29,7 @@ EXAMPLE = "The animal didn't cross the street because it was too tired."
 HOSTILE = "<script>x</script> **b** :red[x] שלום"
 SHIPPED = ROOT / "checkpoints"
 EN_DE, EN_FR, CAPTIONS = "everyday-en-de", "everyday-en-fr", "multi30k-en-de"
-TOPICS = [section.name for section in SECTIONS]
+TOPICS = [*sections()]
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -295,10 +295,10 @@ def numbers(message: tuple[dict[str, Any], bytes]) -> tuple[dict[str, Any], byte
 @pytest.mark.parametrize("page", SAME)
 def test_a_side_shows_the_numbers_of_its_own_page(open_shipped: RunApp, page: str) -> None:
     component, settings = SAME[page]
-    section = next(section for section in SECTIONS if section.page == page)
+    topic = next(name for name, section in sections().items() if section.page.path == page)
     # Both sides of Compare decode alike; alone, each checkpoint has defaults of its own.
     shared = {"alpha": "0.6", **settings}
-    beside = open_shipped(other=CAPTIONS, topic=section.name, **shared)
+    beside = open_shipped(other=CAPTIONS, topic=topic, **shared)
     sides = messages(beside, component)
     for letter, name, shown in zip("AB", (EN_DE, CAPTIONS), sides, strict=True):
         more = {}

@@ -62,7 +62,7 @@ def test_a_block_opens_its_page(
     monkeypatch.setattr(views, "show", real)
     monkeypatch.setattr(views.st, "switch_page", gone.append)
     app.run()
-    assert gone == [f"pages/{page}_page.py"]
+    assert [each.url_path for each in gone] == [page if page != "translate" else ""]
     store = app.session_state["headlight_store"]
     assert (store["kind"], store["layer"], store["head"]) == (kind, "2", "3")
     assert page == "attention" or store["query"] == "2"

@@ -16,7 +16,7 @@ from tests.transformer.huggingface.models import make_folder
 from tests.views import make_view
 from transformer.importers.registry import FORMATS
 from ui.compare import matching, numbers
-from ui.frame.twice import Setup
+from ui.frame.beside import Setup
 
 SENTENCE = "A dog runs."
 BOXES = ("src_lang_box", "tgt_lang_box")

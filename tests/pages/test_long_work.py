@@ -11,7 +11,7 @@ import pytest
 from tests.pages.conftest import RunApp
 from tests.pages.links import ask
 from tests.pages.session import Session
-from tests.servers import serving
+from tests.servers import serving, wait_for_empty
 from tests.tiny_models import random_model, sentence_of
 from transformer import catalogue
 from transformer.checkpoint import folder
@@ -35,7 +35,7 @@ PAGES: dict[str, tuple[str, dict[str, str]]] = {
 
 
 @pytest.fixture(scope="module")
-def app(tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer) -> Iterator[str]:
+def shared(tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer) -> Iterator[str]:
     """The app on a deep model that never ends a sentence: minutes of slow steps."""
     folder = tmp_path_factory.mktemp("long")
     config = ModelConfig(
@@ -48,6 +48,13 @@ def app(tmp_path_factory: pytest.TempPathFactory, tiny_tokenizer: Tokenizer) -> 
     save_checkpoint(folder / "root" / "endless", model, tiny_tokenizer, metrics={})
     with serving(folder / "log.txt", checkpoints=folder / "root") as (address, _):
         yield address
+
+
+@pytest.fixture
+def app(shared: str) -> str:
+    """Address of the app, with no visitor left from another test."""
+    wait_for_empty(shared)
+    return shared
 
 
 def stopped(session: Session) -> bool:

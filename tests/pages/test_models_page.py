@@ -9,7 +9,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.conftest import RunApp
-from tests.pages.links import messages_in, press
+from tests.pages.links import go_to, messages_in, press
 from tests.transformer.damage import content
 from tests.transformer.huggingface.models import make_folder
 from tests.transformer.importers.foreign import fairseq, joeynmt
@@ -108,9 +108,9 @@ def test_a_folder_is_imported_and_used(run_app: RunApp, root: Path) -> None:
     app.button(key="use_import").click().run()
     assert app.query_params["checkpoint"] == "mine"
     assert app.button_group(key="door_entry").value == "Step by step"
-    app.switch_page("pages/models_page.py").run()
+    go_to(app, "models")
     assert "imported from foreign/fairseq" in messages_in(app)
-    app.switch_page("pages/head_page.py").run()
+    go_to(app, "head")
     assert not app.error
 
 

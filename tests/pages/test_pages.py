@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import streamlit
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.conftest import ROOT, RunApp
-from tests.pages.links import entries, unlinked
+from tests.pages.links import entries, go_to, unlinked
 from tests.shipped import SHAPES, STACKS, TRANSLATORS
 from tests.ui.core.test_choice import CHOICES
 from transformer.catalogue import inspect_entry
@@ -20,7 +19,7 @@ from ui.core import layout, url_state
 from ui.core.examples import examples_for
 from ui.core.glossary import named_term, term
 from ui.core.presenter import SCALE
-from ui.frame.pages import DOORS, PAGES, PageSpec
+from ui.frame.page import DOORS, Page, all_pages, entries_of
 from ui.work import models
 
 CAT = "The cat sat on the mat."
@@ -28,7 +27,7 @@ HOSTILE = (
     "<script>alert(1)</script> **b** $x$ `c` :red[y] שלום 😀 \u202ee\u0301\x1b 日本 w" + "w" * 99
 )
 
-ALWAYS = {spec.url_path for spec in PAGES if not spec.needs and not spec.maps}
+ALWAYS = {spec.path for spec in all_pages() if not spec.needs and not spec.maps}
 #: Kinds of models: the pages that work beside those that always do.
 KINDS: dict[str, set[str]] = {
     "both.npz": {"translate"}, "text.npz": set(), "read.npz": set(),
@@ -49,34 +48,33 @@ def test_a_page_shows_a_model_or_says_where_to_go(run_app: RunApp, kinds: Path, 
         run_app(kinds, at="glossary", checkpoint=name, sentence=CAT),
         KINDS[name] | ALWAYS,
     )
-    for spec in PAGES:
-        if spec.url_path in ELSEWHERE:
+    for spec in all_pages():
+        if spec.path in ELSEWHERE:
             continue
-        app.switch_page(spec.file).run()
+        go_to(app, spec.path)
         assert not app.error, spec.title
         assert app.sidebar.selectbox(key="checkpoint_box").value == name
         refused = bool(app.header) and app.header[0].value == spec.title
-        assert refused == (spec.url_path not in offered), spec.title
+        assert refused == (spec.path not in offered), spec.title
         if refused:
             assert len(app.info) == 1 and "\n" not in app.info[0].value
             links = {each.proto.label for each in app.main.get("page_link")}
-            assert links == {each.title for each in PAGES if each.url_path in offered}
+            assert links == {each.title for each in all_pages() if each.path in offered}
 
 
 def test_a_door_opens_what_is_behind_it_and_the_sentence_stands_where_it_does_something(
     run_app: RunApp,
 ) -> None:
     """Through all entries, each from the one before; what a link brings counts as a choice."""
-    paths = {path for behind in DOORS.values() for path, _ in behind.values()}
-    assert paths == {spec.url_path for spec in PAGES} - {"models"}
-    specs = {spec.url_path: spec for spec in PAGES}
-    for door, behind in DOORS.items():
-        app = run_app(at=next(iter(behind.values()))[0], checkpoint="alpha", sentence=CAT)
-        for entry, (path, settings) in reversed(behind.items()):
-            app.button_group(key="door_entry").set_value(entry).run()
-            assert app.button_group(key="door_entry").value == entry, door
-            assert settings.items() <= {**app.query_params}.items(), entry
-            assert bool(app.sidebar.text_area) == (specs[path].model != "absent"), entry
+    for door in DOORS:
+        behind = entries_of(door)
+        first = next(iter(behind.values()))[0]
+        app = run_app(at=first.path, checkpoint="alpha", sentence=CAT)
+        for name, (page, entry) in reversed(behind.items()):
+            app.button_group(key="door_entry").set_value(name).run()
+            assert app.button_group(key="door_entry").value == name, door
+            assert entry.settings.items() <= {**app.query_params}.items(), name
+            assert bool(app.sidebar.text_area) == (page.model != "absent"), name
     app = run_app(at="attention", checkpoint="alpha", sentence=CAT, display="matrix")
     assert app.button_group(key="door_entry").value == "Matrix"
     app = run_app(at="models", checkpoint="alpha")
@@ -101,9 +99,9 @@ def test_every_shipped_checkpoint_knows_its_examples_and_opens(run_app: RunApp, 
         assert not app.error and not app.header, page
 
 
-@pytest.mark.parametrize("spec", PAGES, ids=lambda spec: spec.url_path)
-def test_text_is_never_code_and_nonsense_is_dropped(run_app: RunApp, spec: PageSpec) -> None:
-    at = "" if spec is PAGES[0] else spec.url_path
+@pytest.mark.parametrize("spec", all_pages(), ids=lambda spec: spec.path)
+def test_text_is_never_code_and_nonsense_is_dropped(run_app: RunApp, spec: Page) -> None:
+    at = "" if spec is all_pages()[0] else spec.path
     plain = run_app(at=at, checkpoint="alpha", sentence=HOSTILE, opening="0")
     assert not plain.error and not plain.header
     params = {param for cls in CHOICES for param in cls.params()}
@@ -129,32 +127,19 @@ def refuses(param: url_state.Param[Any], raw: str) -> bool:
 def test_a_blank_sentence_asks_for_one_on_every_page(run_app: RunApp) -> None:
     app = run_app(checkpoint="alpha", sentence=" \u200b ")
     for page in ("translate", "attention", "beam", "head", "floor", "tokens", "compare"):
-        app.switch_page(f"pages/{page}_page.py").run()
+        go_to(app, page)
         assert len(app.info) == 1, page
         assert any(str(each.key).startswith("example ") for each in app.main.button)
 
 
-@pytest.mark.parametrize("spec", PAGES, ids=lambda spec: spec.url_path)
-def test_a_page_run_by_itself_leads_to_the_app(
-    monkeypatch: pytest.MonkeyPatch, random_checkpoints: Path, spec: PageSpec
-) -> None:
-    monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(random_checkpoints))
-    gone: list[str] = []
-
-    def switch(page: str, **options: Any) -> None:
-        gone.append(page)
-        streamlit.stop()
-
-    monkeypatch.setattr("streamlit.switch_page", switch)
-    app = AppTest.from_file(str(ROOT / spec.file), default_timeout=60).run()
-    assert gone == ["app.py"] and not app.exception and not app.main.children
-
-
-def test_every_page_file_is_in_the_frame_under_an_address_of_its_own() -> None:
+def test_every_page_has_an_address_of_its_own_and_a_place() -> None:
     files = {f"pages/{path.name}" for path in (ROOT / "pages").glob("*.py")}
-    assert {spec.file for spec in PAGES} == files
-    assert len({spec.url_path for spec in PAGES}) == len(PAGES)
-    assert all(spec.url_path != Path(spec.file).stem for spec in PAGES)
+    assert {spec.file for spec in all_pages()} == files
+    assert len({spec.path for spec in all_pages()}) == len(all_pages())
+    assert all(spec.draw is not Page.draw or spec.whole for spec in all_pages())
+    behind = [page for door in DOORS for page, _ in entries_of(door).values()]
+    assert {*behind} == {page for page in all_pages() if page.entries}
+    assert len(behind) == sum(len(page.entries) for page in all_pages())  # names are unique
 
 
 DRAWING = ("plotly_chart", "altair_chart", "vega_lite_chart", "pyplot", "graphviz_chart", "image")

@@ -13,7 +13,7 @@ from streamlit.proto.WidgetStates_pb2 import WidgetState
 from websockets.exceptions import InvalidStatus
 
 from tests.pages.session import Session
-from tests.servers import APP, children, serving
+from tests.servers import APP, children, readiness, serving, wait_for_empty
 from tests.waiting import wait_until
 from ui.frame import import_access
 from ui.hosting.start import MOST
@@ -37,7 +37,7 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def public(random_checkpoints: Path, log: Path) -> Iterator[str]:
+def shared(random_checkpoints: Path, log: Path) -> Iterator[str]:
     """Address of a public server with two places, and a budget of a second a visit."""
     environment = {
         "HEADLIGHT_PUBLIC": "1", "HEADLIGHT_SESSIONS": "2", "HEADLIGHT_BUDGET_SECONDS": "1",
@@ -46,10 +46,17 @@ def public(random_checkpoints: Path, log: Path) -> Iterator[str]:
     command = [*APP, "--server.allowedHosts", "127.0.0.1"]
     started = serving(log, command, checkpoints=random_checkpoints, environment=environment)
     with started as (address, pid):
-        assert wait_until(lambda: ask(f"{address}/_headlight/ready")[0] == 200)
+        assert wait_until(lambda: readiness(address)["ready"])
         assert wait_until(lambda: children(pid))  # one traces sentences before they wait
         assert "uvloop" in Path(f"/proc/{pid}/maps").read_text()
         yield address
+
+
+@pytest.fixture
+def public(shared: str) -> str:
+    """Address of the public server, with both places free."""
+    wait_for_empty(shared)
+    return shared
 
 
 def test_who_asks_by_another_name_gets_no_session(public: str) -> None:

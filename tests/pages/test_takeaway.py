@@ -18,12 +18,12 @@ from transformer.checkpoint.folder import save_checkpoint
 from transformer.config import ModelConfig
 from transformer.text.tokenizer import Tokenizer
 from ui.export import download
-from ui.frame.pages import PAGES, PageSpec
+from ui.frame.page import Page, all_pages
 
 SENTENCE = "The cat sat on <b>it</b> 'and' \"=1+1\"."
 
-#: Pages without a figure, or none before a run is started or without a study.
-WITHOUT = {"tours", "glossary", "models", "training", "heads"}
+#: Pages without a figure, or none before a run is started.
+WITHOUT = {"tours", "training", *(page.path for page in all_pages() if not page.figures)}
 
 #: Other views of a page than the one that it opens on, but those whose figures test_calls.py makes.
 VIEWS: dict[str, tuple[dict[str, str], ...]] = {
@@ -56,21 +56,21 @@ VIEWS: dict[str, tuple[dict[str, str], ...]] = {
     ),
 }
 CASES = [
-    pytest.param(spec, query, id=f"{spec.url_path}{index}")
-    for spec in PAGES
-    if spec.url_path not in WITHOUT
-    for index, query in enumerate(({}, *VIEWS.get(spec.url_path, ())))
+    pytest.param(spec, query, id=f"{spec.path}{index}")
+    for spec in all_pages()
+    if spec.path not in WITHOUT
+    for index, query in enumerate(({}, *VIEWS.get(spec.path, ())))
 ]
 
 #: Figures that only models of other kinds have.
 KINDS = [
-    pytest.param(spec, {**query, "checkpoint": name}, id=f"{spec.url_path}-{name}")
-    for spec in PAGES
+    pytest.param(spec, {**query, "checkpoint": name}, id=f"{spec.path}-{name}")
+    for spec in all_pages()
     for page, name, query in (
         ("family", "one", {"part": "stacks"}), ("positions", "learned", {}),
         ("positions", "relative", {}), ("positions", "stored", {}),
     )
-    if spec.url_path == page
+    if spec.path == page
 ]  # fmt: skip
 #: Cases without a figure of the model on screen.
 NOT_OF_IT = {"complexity0", "complexity1", "complexity2", "positions0", "family3"}
@@ -122,11 +122,11 @@ def test_every_figure_can_be_taken_away_at_a_moment_of_training(
     tiny_parser: Path,
     monkeypatch: pytest.MonkeyPatch,
     request: pytest.FixtureRequest,
-    spec: PageSpec,
+    spec: Page,
     query: dict[str, str],
 ) -> None:
-    at = "" if spec is PAGES[0] else spec.url_path
-    whole = {"parsing": tiny_parser.name, "family": "reader"}.get(spec.url_path, "alpha")
+    at = "" if spec is all_pages()[0] else spec.path
+    whole = {"parsing": tiny_parser.name, "family": "reader"}.get(spec.path, "alpha")
     name = f"{query.get('checkpoint', whole)}@{UPDATES[1]}"
     # A small beam: the tree of a large one takes long to draw.
     start = {"sentence": SENTENCE, "beam": "2", "other": f"two@{UPDATES[-1]}"}

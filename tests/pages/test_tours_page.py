@@ -7,7 +7,7 @@ from streamlit.testing.v1 import AppTest
 
 from tests.forks import ROOT
 from tests.pages.conftest import RunApp
-from tests.pages.links import ask, messages_in, unlinked
+from tests.pages.links import ask, go_to, messages_in, unlinked
 from ui.core.glossary import TERMS
 from ui.tours.guide import TOURS
 from ui.tours.stops import Stop
@@ -79,7 +79,7 @@ def test_a_stop_may_be_linked_with_a_view_of_its_own(run_app: RunApp) -> None:
 def test_a_reader_may_change_what_a_stop_has_set_and_come_back(run_app: RunApp) -> None:
     app = run_app(tour="masks", stop="2")
     assert app.query_params["kind"] == "decoder_self"
-    app.switch_page("pages/glossary_page.py").run()
+    go_to(app, "glossary")
     assert "This stop is on the page **Attention**" in messages_in(app)
     app.button(key="tour_there").click().run()
     assert page(app) == "attention"

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from transformer.measures.registered import register_measure
 from transformer.types import Bools, Floats
 
 #: The definition of `evenness` in one sentence, for the screen.
@@ -85,3 +86,6 @@ def divided(dots: Floats, mask: Bools, divisor: float) -> Floats:
     powers = np.exp(logits - logits.max())
     weights: Floats = powers / powers.sum()
     return weights
+
+
+register_measure("evenness", evenness)

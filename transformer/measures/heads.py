@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transformer.measures.entropy import entropy_bits
+from transformer.measures.registered import register_measure
 from transformer.types import Bools, Floats
 
 #: How several heads become one map. A row of a maximum may sum to more than 1.
@@ -235,3 +236,7 @@ def rank_correlation(one: Floats, other: Floats) -> float:
     a, b = (each - each.mean() for each in (ranks(one), ranks(other)))
     scale = math.sqrt(float(a @ a) * float(b @ b))
     return float(a @ b) / scale if scale else math.nan
+
+
+register_measure("mutual information", mutual_information)
+register_measure("largest weight", largest_weights)

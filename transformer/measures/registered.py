@@ -1,9 +1,14 @@
-"""Measures of heads from outside this project: functions of maps, by name."""
+"""Measures of heads by name, this project's and others: functions of maps.
+
+The modules of this package register their own.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
 from typing import Any
 
 import numpy as np
@@ -39,12 +44,24 @@ def register_measure(name: str, measure: Measure) -> None:
     MEASURES[name] = measure
 
 
+def all_measures() -> dict[str, Measure]:
+    """Return the registered measures by name, after those of this package."""
+    for module in iter_modules([str(Path(__file__).parent)]):
+        import_module(f"{__package__}.{module.name}")
+    return MEASURES
+
+
+def is_built_in(name: str) -> bool:
+    """Return True if a registered measure is one of this package."""
+    return str(MEASURES[name].__module__).startswith(f"{__package__}.")
+
+
 def measured(name: str, maps: Floats) -> Floats:
     """Return a registered measure of maps [L, H, n, m] as [L, H].
 
     Raises: `InputError`, one line: the measure is not there, fails, or returns something else.
     """
-    if name not in MEASURES:
+    if name not in all_measures():
         raise InputError(f"measure “{name}” is not registered; there are: {', '.join(MEASURES)}")
     try:
         found = np.asarray(MEASURES[name](maps), dtype=np.float32)

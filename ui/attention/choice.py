@@ -15,7 +15,7 @@ import numpy as np
 
 from transformer.errors import InputError
 from transformer.measures.heads import HOWS, PATTERNS, Head
-from transformer.measures.registered import MEASURES, load_measures
+from transformer.measures.registered import all_measures, is_built_in, load_measures
 from transformer.study.records import Study
 from transformer.trace.records import Trace
 from transformer.types import ATTENTION_KINDS, AttentionKind, Floats
@@ -242,16 +242,17 @@ def ask_pair(choice: AttentionChoice, maps: Maps, query: int, key: int) -> None:
 
 
 def measures() -> dict[str, str]:
-    """Return the labels of registered measures by name; a public server has none.
+    """Return the labels of registered measures by name; a public server has ours only.
 
     Modules that `HEADLIGHT_MEASURES` names are imported first.
 
     Raises: `InputError`, one line, for a module that cannot be imported.
     """
-    if is_public():
-        return {}
-    load_measures(os.environ.get("HEADLIGHT_MEASURES", ""))
-    return {name: f"{name} (your measure)" for name in MEASURES}
+    every = all_measures()
+    if not is_public():
+        load_measures(os.environ.get("HEADLIGHT_MEASURES", ""))
+    labels = {name: name if is_built_in(name) else f"{name} (your measure)" for name in every}
+    return {name: label for name, label in labels.items() if name == label or not is_public()}
 
 
 def toggle_find() -> None:
@@ -284,7 +285,7 @@ def as_units(pair: tuple[int, int]) -> tuple[tuple[int], tuple[int]]:
 def heads_do(view: View, trace: Trace) -> dict[str, dict[Head, tuple[str, str]]]:
     """Return what heads do by kind, from the study of the model: a word, and a sentence.
 
-    While the finder shows a measure from outside, its value instead.
+    While the finder shows a measure, its value instead.
 
     An edited model's heads bear the roles of the whole model, unless it was studied itself.
     """
@@ -294,7 +295,8 @@ def heads_do(view: View, trace: Trace) -> dict[str, dict[Head, tuple[str, str]]]
         if kind in found and tag.finding.named:
             found[kind][layer, head] = tag.word, tag.text
     name = url_state.get(AttentionSettings.find)
-    if url_state.stored(AttentionSettings.find) and name in MEASURES and not is_public():
+    ours = name in all_measures() and (is_built_in(name) or not is_public())
+    if url_state.stored(AttentionSettings.find) and ours:
         for kind in kinds_of(trace):
             values = computed(view, found_values(kind, url_state.get(UNITS), name))
             if values is not None and not isinstance(values, str):

@@ -12,7 +12,7 @@ from figures.attention import is_share
 from figures.exhibit import Exhibit, Offline, Panel, file_stem
 from transformer.errors import InputError
 from transformer.measures.heads import PATTERNS, Head, How, kept_lines
-from transformer.measures.registered import MEASURES
+from transformer.measures.registered import MEASURES, is_built_in
 from transformer.measures.words import WORD_RULE
 from transformer.search.inputs import checked_whole
 from transformer.trace.records import Trace
@@ -128,25 +128,29 @@ def found_heads(
     if values is None:
         raise InputError(f"no row of {kind} has the pattern {find!r}")
     layers, heads = (tuple(str(i + 1) for i in range(size)) for size in values.shape)
-    share, own = is_share(values), find not in PATTERNS
-    title = find if own else f"Weight on {NAMES[find].replace('`', '')}"  # type: ignore[index]
+    share, weight = is_share(values), find in PATTERNS
+    title = f"Weight on {NAMES[find].replace('`', '')}" if weight else find  # type: ignore[index]
+    caption = "Weight on these keys, averaged over the rows that have one."
+    if not weight:
+        whose = "" if is_built_in(find) else " from outside Headlight"
+        caption = f"A measure{whose}, for each head."
     part = Panel(
         title, values, layers, heads, "layer", "head", "attention" if share else "diverging",
         "" if share else find,
     )  # fmt: skip
     return Exhibit(
         name=file_stem(maps.kind_text.name, find), title=f"{maps.kind_text.name}: {title.lower()}",
-        caption="A measure from outside Headlight, for each head." if own else
-        "Weight on these keys, averaged over the rows that have one.",
-        parts=(part,), arrays={"values": values}, facts=facts_of(trace, "every head"),
+        caption=caption, parts=(part,), arrays={"values": values},
+        facts=facts_of(trace, "every head"),
     )  # fmt: skip
 
 
 def found_exhibit(trace: Trace, source: Source, find: str, **choice: Any) -> Exhibit:
     """Return `found_heads` with its origin; its program imports the module of a measure."""
     made = source.of(found_heads, trace, find=find, **choice)
-    module = getattr(MEASURES.get(find), "__module__", None)
-    return replace(made, snippet=f"import {module}\n{made.snippet}") if module else made
+    if find in PATTERNS or is_built_in(find):
+        return made
+    return replace(made, snippet=f"import {MEASURES[find].__module__}\n{made.snippet}")
 
 
 def attention_exhibit(trace: Trace, choice: AttentionChoice, source: Source) -> Exhibit:

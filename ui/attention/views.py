@@ -53,6 +53,7 @@ from ui.core.view import View
 from ui.core.widgets import bound, choose_one, fill, layer_and_head
 from ui.export.download import download_button, source_of, trace_for
 from ui.frame.editing import offer_switch
+from ui.frame.page import link_to
 from ui.work.desk import drawn, get_trace, get_tracer
 
 #: Width shared by grid and lens in a 1280 px window, and the widths their parts need, all in px.
@@ -320,12 +321,10 @@ def _draw_way_inside(view: View, choice: AttentionChoice) -> None:
     if layer is not None and head is not None:
         label, which = f"Open layer {layer + 1}, head {head + 1}", "this head"
     layer, head, query = (None if at is None else at + 1 for at in (layer, head, query))
-    st.page_link(
-        "pages/head_page.py", label=label, icon=":material/center_focus_strong:",
+    link_to(
+        "head", label,
+        values={KIND: choice.kind, LAYER: layer, HEAD: head, url_state.position("query"): query},
         help=f"Follow one query through every stage of {which}, with the real numbers.",
-        query_params=url_state.query({
-            KIND: choice.kind, LAYER: layer, HEAD: head, url_state.position("query"): query,
-        }),
     )  # fmt: skip
 
 

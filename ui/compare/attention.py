@@ -39,7 +39,7 @@ from ui.core.side import OTHER_HEAD, OTHER_LAYER, Side
 from ui.core.url_state import HEAD, KIND, LAYER, Param
 from ui.core.widgets import UNITS, bound, choose_one, units_control
 from ui.export.download import trace_for
-from ui.frame.twice import Changes, Download, Pair, Setup, Twice, draw_cell
+from ui.frame.beside import Beside, Changes, Download, Pair, Setup, draw_cell
 from ui.head.choice import kind_now, shared_kinds
 from ui.work.results import once
 
@@ -147,20 +147,24 @@ def open_maps(pair: Pair, display: str, *, displays: bool = True) -> Both | None
     return both
 
 
-def draw_twice(pair: Pair) -> Download | None:
+def _draw(pair: Pair) -> Download | None:
     """Draw the maps, their difference, all of them, or lines."""
     display = url_state.get(BESIDE)
     both = open_maps(pair, display)
     if both is None:
         return None
     _DRAW[display](both)
-
-    def settings(side: Side) -> Changes:
-        layer, head = (None if at is None else at + 1 for at in both.of(side)[0].cell)
-        return {KIND: both.kind, LAYER: layer, HEAD: head}
-
-    pair.links(settings)
     return _download(both, display)
+
+
+def _settings(side: Side) -> Changes:
+    traces = [each.trace for each in side.beside]
+    if not shared_kinds(traces):
+        return {}
+    kind = kind_now(*traces)
+    counts = side.trace.attention(kind).shape
+    cell = [None if at is None else at + 1 for at in url_state.indices(side.cell_now(), counts)]
+    return dict(zip((KIND, LAYER, HEAD), (kind, *cell), strict=True))
 
 
 def _download(both: Both, display: str) -> Download | None:
@@ -329,4 +333,4 @@ _DRAW = {
     "differences": _differences, "lines": _lines,
 }  # fmt: skip
 
-TWICE = Twice("maps", draw_twice, page="attention", params=(BESIDE, *PARAMS))
+MAPS = Beside(name="maps", below=_draw, settings=_settings, params=(BESIDE, *PARAMS))

@@ -6,12 +6,10 @@ would be meaningless there: the token ids of a prefix belong to one checkpoint.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
-
-import streamlit as st
 
 from transformer.catalogue import Entry, find
 from transformer.trace.records import Trace
@@ -23,13 +21,11 @@ from ui.core.languages import Languages
 from ui.core.url_state import Param
 from ui.core.view import MAX_CHARACTERS, View, current_entries
 from ui.export.download import source_of
+from ui.frame.beside import PAIRINGS, Setup
 from ui.frame.through_time import others_in_time
-from ui.frame.twice import PAIRINGS, Setup, Twice
 from ui.work.desk import load_for_visit, prepare, recorded_sentence
 from ui.work.languages import languages_of
 from ui.work.models import REFUSALS, fresh, load
-
-_OPENED = "compare_opened"
 
 
 @dataclass(frozen=True)
@@ -145,23 +141,3 @@ def second_sentence(view: View) -> str:
         return url_state.get(CompareChoice.second).strip()
     found = view.examples.find(view.sentence)
     return found.beside if found is not None and found.beside else view.sentence
-
-
-def begin(shown: Sequence[Param[Any]], sections: Sequence[Twice], setup: Setup) -> None:
-    """Open views anew if a link or another page came before; forget tokens of other sentences.
-
-    Called by a run of the whole page; see `opened`.
-
-    Args: shown: all settings in the link.
-    """
-    if url_state.entered() or url_state.arrived(*shown):
-        st.session_state.pop(_OPENED, None)
-    tokens = [param for each in sections for param in each.tokens]
-    url_state.forget_stale("compare_read", [view.request for view in setup.views], *tokens)
-
-
-def opened(topic: str) -> bool:
-    """Return True in the first run that shows a view; what moves by itself then starts anew."""
-    before = st.session_state.get(_OPENED)
-    st.session_state[_OPENED] = topic
-    return bool(before != topic)

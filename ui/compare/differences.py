@@ -14,15 +14,17 @@ from figures.labels import code, plain
 from transformer.measures.words import group_labels, word_groups
 from transformer.trace.position_vectors import trained_positions
 from transformer.types import Floats
-from ui.compare.exhibits import with_difference
+from ui.compare.exhibits import difference_exhibit
+from ui.core import url_state
 from ui.core.glossary import term
-from ui.core.side import Side
+from ui.core.side import Side, other
 from ui.core.widgets import bound, choose_one
 from ui.export.download import figure_for
-from ui.frame.twice import Download, Maker, Pair, Twice
-from ui.positions.exhibits import STACKS, added_positions, own_positions
+from ui.frame.beside import Beside, Download, Maker, Pair, both_of
+from ui.positions.exhibits import STACKS, OwnPositions, added_positions, own_positions
 from ui.positions.views import PositionsChoice, draw_positions
 from ui.tokens import panels
+from ui.tokens.choice import TokensChoice, side_now
 from ui.tokens.panels import reading_of_side
 from ui.tokens.views import Reading
 from ui.work.desk import get_translator
@@ -31,8 +33,8 @@ from ui.work.desk import get_translator
 _MOST_WORDS = 6
 
 
-def _pieces(pair: Pair) -> Download | None:
-    download = panels.draw_twice(pair)
+def _compare_pieces(pair: Pair) -> Download | None:
+    download = both_of(pair, _pieces_figure, "Tokens")
     if len(pair.shown) < 2:
         return download
     table: dict[str, Sequence[str]] = {
@@ -86,38 +88,47 @@ def _cut(pieces: Sequence[str]) -> str:
     return code("·".join(piece.replace("\u2581", "") or "\u2581" for piece in pieces), 40)
 
 
-def _positions(pair: Pair) -> Download | None:
-    """Draw the tables that both add, and below them their difference if they have the same size."""
-    n = pair.controls.slider(
+def _pieces_figure(side: Side) -> Maker:
+    return partial(panels.pieces_figure, side.view, side_now())
+
+
+def _draw_controls(pair: Pair) -> None:
+    pair.controls.slider(
         "Positions", 8, 512, help=term("positional encoding"), width=220,
         **bound(PositionsChoice.length),
     )  # fmt: skip
-    stack = choose_one("Stack", PositionsChoice.side, list(STACKS), pair.controls)
-    found = {
-        side.letter: own_positions(get_translator(side.view), STACKS[stack], n)
-        for side in pair.shown
-    }
+    choose_one("Stack", PositionsChoice.side, list(STACKS), pair.controls)
 
-    def table(side: Side) -> None:
-        own = found[side.letter]
-        st.markdown(f"{side.lead}{plain(own.about)}")
-        count, width = own.table.shape
-        draw_positions(
-            st.container(), own.table, side.key("positions"),
-            f"{side.letter}: what is added at {count} positions in {width} dimensions.",
-            height=330, trained=trained_positions(side.view.entry.metrics),
-        )  # fmt: skip
 
-    pair.rows(table)
-    pair.links()
-    download = pair.download(
-        lambda side: partial(figure_for, side.view, added_positions, stack=stack, n=n),
-        f"{stack} positions",
-        2 * sum(own.table.size for own in found.values()),
-    )
-    if download is None or len(pair.shown) < 2:
+def _own(side: Side) -> OwnPositions:
+    stack = STACKS[url_state.get(PositionsChoice.side)]
+    return own_positions(get_translator(side.view), stack, url_state.get(PositionsChoice.length))
+
+
+def _draw_table(side: Side) -> None:
+    own = _own(side)
+    st.markdown(f"{side.lead}{plain(own.about)}")
+    count, width = own.table.shape
+    draw_positions(
+        st.container(), own.table, side.key("positions"),
+        f"{side.letter}: what is added at {count} positions in {width} dimensions.",
+        height=330, trained=trained_positions(side.view.entry.metrics),
+    )  # fmt: skip
+
+
+def _positions_figure(side: Side) -> Maker:
+    chosen = PositionsChoice.read()
+    return partial(figure_for, side.view, added_positions, stack=chosen.side, n=chosen.length)
+
+
+def _compare_positions(pair: Pair) -> Download | None:
+    """Draw the difference of the tables if they have the same size, else say why there is none."""
+    tables = [_own(side).table for side in pair.shown]
+    title = f"{url_state.get(PositionsChoice.side)} positions"
+    download = both_of(pair, _positions_figure, title, 2 * sum(table.size for table in tables))
+    if download is None or len(tables) < 2:
         return download
-    one, two = (own.table for own in found.values())
+    one, two = tables
     why = why_not_subtracted(one, two)
     download = replace(download, make=partial(_figure, download.make, apart=not why))
     if why:
@@ -155,7 +166,7 @@ def _figure(make: Maker, *, apart: bool) -> Exhibit:
     assert isinstance(first, Panel)
     found = both.arrays["positions_a"] - both.arrays["positions_b"]
     panel = replace(first, title="A − B", values=found, quantity="difference")
-    return with_difference(both, panel, "positions")
+    return difference_exhibit(both, panel, "positions")
 
 
 def _lacks(side: Side) -> str | None:
@@ -164,8 +175,12 @@ def _lacks(side: Side) -> str | None:
     return f"Position vectors need a Headlight model; {side.view.title} is none."
 
 
-PIECES: Twice = replace(panels.TWICE, draw=_pieces)
-POSITIONS = Twice(
-    "positions", _positions, page="positions", lacks=_lacks,
-    params=(PositionsChoice.length, PositionsChoice.side),
+PIECES = Beside(
+    (panels.draw_pieces,), _pieces_figure, above=lambda pair: panels.draw_texts(pair.controls),
+    below=_compare_pieces, settings=panels.pieces_settings, lacks=panels.lacks_text,
+    everywhere=True, params=(TokensChoice.side, TokensChoice.token, other(TokensChoice.token)),
+)  # fmt: skip
+POSITIONS = Beside(
+    (_draw_table,), _positions_figure, above=_draw_controls, below=_compare_positions,
+    lacks=_lacks, params=(PositionsChoice.length, PositionsChoice.side),
 )  # fmt: skip

@@ -116,10 +116,10 @@ def maps_exhibit(traces: Traces, shown: MapsChoice, compared: Compared) -> Exhib
         return both
     maps = [maps_of(trace, shown.kind, shown.choices[0].units) for trace in traces]
     apart = difference_map(maps[0], maps[1], shown.choices)
-    return with_difference(both, apart.panel(), "weights", apart.lens().offline())
+    return difference_exhibit(both, apart.panel(), "weights", apart.lens().offline())
 
 
-def with_difference(both: Exhibit, panel: Panel, array: str, *views: Offline) -> Exhibit:
+def difference_exhibit(both: Exhibit, panel: Panel, array: str, *views: Offline) -> Exhibit:
     """Add the difference of an array of A and B to the figure of both."""
     return replace(
         both,

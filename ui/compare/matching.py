@@ -37,7 +37,7 @@ from ui.core.url_state import HEAD, LAYER
 from ui.core.view import SearchChoice, View
 from ui.core.widgets import filled
 from ui.export.download import source_of
-from ui.frame.twice import Download, Pair, Setup, Twice, following
+from ui.frame.beside import Beside, Download, Pair, Setup, following
 from ui.work.desk import Progress, attend, end_where_stopped, errors_on_page, get_tracer
 from ui.work.results import once, trace
 
@@ -193,4 +193,7 @@ def _pair_box(found: Matching, pair: HeadPair) -> None:
     )  # fmt: skip
 
 
-TWICE = Twice("heads", _draw, title="Heads matched", params=PARAMS, follows=True)
+MATCHING = Beside(
+    name="heads", title="Heads matched", below=_draw, settings=None, params=PARAMS,
+    everywhere=True, follows=True,
+)  # fmt: skip

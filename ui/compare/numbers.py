@@ -23,7 +23,7 @@ from ui.compare.texts import text_of
 from ui.core.glossary import linked
 from ui.core.view import View
 from ui.export.download import trace_for
-from ui.frame.twice import Download, Pair, Setup, Twice, following
+from ui.frame.beside import Beside, Download, Pair, Setup, following
 from ui.head.choice import shared_kinds
 from ui.work.desk import WORKING, get_trace, run
 
@@ -163,4 +163,6 @@ def published(metrics: Mapping[str, Any]) -> dict[tuple[str, str], str]:
     return found
 
 
-TWICE = Twice("numbers", _draw, follows=True)
+NUMBERS = Beside(
+    name="numbers", title="Numbers", below=_draw, settings=None, everywhere=True, follows=True
+)

@@ -8,17 +8,15 @@ import streamlit as st
 
 from figures.labels import code, plain, shorten
 from transformer.catalogue import find
-from transformer.measures.compare import SIMILARITY_RULE
-from transformer.measures.words import WORD_RULE
 from transformer.trace.records import Trace
 from ui.compare.choice import CompareChoice, can_follow, with_left
 from ui.core import url_state
 from ui.core.examples import by_title, languages_of_training, title_of
 from ui.core.languages import name_of
 from ui.core.view import MAX_CHARACTERS, View, current_entries, is_blank
-from ui.core.widgets import bound, choose_one, draw_explained, fill
+from ui.core.widgets import bound, choose_one, fill
+from ui.frame.beside import Setup
 from ui.frame.through_time import finished_in_words
-from ui.frame.twice import Setup
 from ui.work.desk import get_tracer
 
 _PAIRINGS = {
@@ -58,7 +56,6 @@ def draw_choice(setup: Setup) -> None:
             "Second sentence", max_chars=MAX_CHARACTERS, label_visibility="collapsed", **binding,
             placeholder="Type a second sentence, such as the first with one word changed",
         )  # fmt: skip
-    draw_explained("compare", f"**Whole words.** {WORD_RULE}", f"**Alike.** {SIMILARITY_RULE}")
     if setup.refused:
         st.warning(
             f"The model {code(url_state.get(CompareChoice.other))} {setup.refused}; B is "

@@ -20,9 +20,9 @@ from ui.core.glossary import linked
 from ui.core.loops import cut_in_short, first_words, headline
 from ui.core.side import Side
 from ui.core.widgets import bound
+from ui.frame.beside import Setup
 from ui.frame.changes import draw_changes, said_of_changes
 from ui.frame.steering import draw_why_link
-from ui.frame.twice import Setup
 
 
 @dataclass(frozen=True)

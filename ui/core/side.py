@@ -6,7 +6,7 @@ with keys and settings that do not collide.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from transformer.trace.records import Trace
@@ -39,6 +39,12 @@ class Side:
     trace: Trace  # of its sentence
     letter: str = ""  # "A" or "B" on Compare; "" on a page of one view
     follows: bool = False  # whether this is B and reads A's translation
+    beside: list[Side] = field(default_factory=list)  # the sides on screen, of Compare only
+
+    @property
+    def first(self) -> Side | None:
+        """A, if this is B and both are on screen."""
+        return self.beside[0] if self.letter == "B" and len(self.beside) > 1 else None
 
     @property
     def lead(self) -> str:

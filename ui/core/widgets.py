@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextvars import ContextVar
 from typing import Any, TypeVar
 
 import streamlit as st
@@ -13,12 +12,10 @@ from streamlit.runtime.state.session_state_proxy import get_session_state
 from transformer.measures.words import WORD_RULE
 from ui.components.grid import Cell
 from ui.core import url_state
-from ui.core.glossary import EXPLANATIONS, HINTS, linked, term
+from ui.core.glossary import HINTS, Explanation, linked, term
 from ui.core.url_state import HEAD, KIND, LAYER, Param
 
 T = TypeVar("T")
-
-_aside: ContextVar[DeltaGenerator] = ContextVar("headlight_aside")
 
 #: The unit of a map's rows and columns.
 UNITS: Param[str] = Param("units", url_state.one_of(("tokens", "words")), "tokens")
@@ -202,26 +199,8 @@ def draw_hint(name: str) -> None:
             st.markdown(text)
 
 
-def keep_aside(place: DeltaGenerator) -> None:
-    """Keep the place beside the menu's entries for the page's explanation."""
-    _aside.set(place)
-
-
-def draw_explained(page: str, *more: str) -> None:
-    """Draw a page's explanation beside the menu's entries, folded up; see `draw_explanation`.
-
-    Not available in fragments.
-    """
-    with _aside.get():
-        draw_explanation(page, *more)
-
-
-def draw_explanation(page: str, *more: str) -> None:
-    """Draw a page's explanation, folded up: its text, `more`, terms and questions of the glossary.
-
-    Args: page: as in explanations.toml.
-    """
-    said = EXPLANATIONS[page]
+def draw_explanation(said: Explanation, *more: str) -> None:
+    """Draw an explanation, folded up: its text, `more`, terms and questions of the glossary."""
     with st.popover("What is this?", type="tertiary"):
         for text in filter(None, (linked(said.text, *said.links), *more)):
             st.markdown(text)

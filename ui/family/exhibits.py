@@ -125,7 +125,7 @@ def one_stack_or_two(
     )
 
 
-def looks_figure(
+def looks_exhibit(
     sources: tuple[Source, Source], traces: tuple[Trace, Trace], heads: tuple[Head, Head]
 ) -> Exhibit:
     """Return `one_stack_or_two` with its program."""

@@ -33,7 +33,7 @@ from ui.family.choice import (
     pair_of,
     view_of,
 )
-from ui.family.exhibits import TOP, continued, expected_tokens, looks, looks_figure, next_tokens
+from ui.family.exhibits import TOP, continued, expected_tokens, looks, looks_exhibit, next_tokens
 from ui.frame.steering import use_checkpoint
 from ui.work.desk import computed, get_trace
 from ui.work.results import Computation
@@ -306,7 +306,7 @@ def draw_stacks(view: View, entries: Sequence[Entry]) -> None:
     chosen = heads[0], heads[1]
     with st.container(horizontal=True, horizontal_alignment="right"):
         download_button(
-            lambda: looks_figure(
+            lambda: looks_exhibit(
                 (source_of(two), source_of(one)), (trace_for(two), trace_for(one)), chosen
             ),
             key="family_stacks", name="one-stack-or-two",

@@ -22,6 +22,7 @@ from ui.core.widgets import choose_one
 from ui.export.download import download_button, figure_for
 from ui.floor.choice import FloorChoice, keep, network_at, place_of
 from ui.floor.exhibits import feed_forward, feed_forward_name, residual_stream, stream_name
+from ui.frame.page import page_at, streamlit_page
 from ui.head.choice import HeadSettings
 from ui.work.desk import computed
 
@@ -34,9 +35,6 @@ NAMES = {
     "encoder_stream": "Encoder's stream",
 }
 assert tuple(NAMES) == BLOCKS
-
-PAGES = {name: f"pages/{name}_page.py" for name in
-         ("attention", "head", "tokens", "positions", "translate")}  # fmt: skip
 
 
 def draw_plan(stream: Stream, trace: Trace, config: ModelConfig, chosen: PlanChoice) -> None:
@@ -60,7 +58,7 @@ def draw_plan(stream: Stream, trace: Trace, config: ModelConfig, chosen: PlanCho
 
     target = st.session_state.pop(_OPEN, None)
     if target is not None:
-        st.switch_page(PAGES[target])
+        st.switch_page(streamlit_page(page_at(target)))
     plan = plan_component(stream, trace, config, chosen)
     show(plan, key="plan", on_choose=keep, on_open_change=opened)
 

@@ -37,6 +37,7 @@ from transformer.types import AttentionKind, Bools
 from ui.core import url_state
 from ui.core.url_state import HEAD, KIND, LAYER, Param
 from ui.core.view import View
+from ui.frame.page import link_to
 from ui.frame.steering import drop_ids
 
 EDITS: Param[str] = Param("edit", url_state.text(MAX_EDITS * MAX_LENGTH), "")
@@ -92,14 +93,6 @@ def _taken(text: str, entry: Entry) -> Edit:
     return edit
 
 
-def out_of_date(view: View) -> bool:
-    """Return whether edits have changed since the view was drawn, so the page must rerun."""
-    try:
-        return text_of(parse_edits(_chosen())) != view.entry.ref.edits
-    except InputError:  # too many, which the next run says
-        return True
-
-
 def draw_bar(view: View) -> None:
     """Draw the bar above the page, if the model is edited."""
     if not view.entry.ref.edits:
@@ -109,9 +102,9 @@ def draw_bar(view: View) -> None:
         st.markdown(f"**Edited:** {plain(said)}")
         st.button("Undo", key="undo_edit", type="tertiary", icon=":material/undo:",
                   on_click=_put, args=(steps[:-1],))  # fmt: skip
-        st.page_link(
-            "pages/compare_page.py", label="Compare with the original",
-            icon=":material/compare_arrows:", query_params=url_state.query({PAIRING: "edits"}),
+        link_to(
+            "compare", "Compare with the original", ":material/compare_arrows:",
+            {PAIRING: "edits"},
         )  # fmt: skip
         st.button("Clear", key="clear_edits", type="tertiary", icon=":material/close:",
                   on_click=_put, args=((),))  # fmt: skip

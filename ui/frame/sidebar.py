@@ -38,6 +38,7 @@ from ui.core.view import (
 from ui.core.widgets import bound, fill, filled
 from ui.frame.decoding import draw_decoding, restart
 from ui.frame.editing import draw_box, edited
+from ui.frame.page import link_to
 from ui.frame.steering import (
     PREFIX,
     TARGET,
@@ -246,10 +247,7 @@ def model_caption(entry: Entry, config: ModelConfig) -> str:
 
 
 def _draw_models_link() -> None:
-    st.page_link(
-        "pages/models_page.py", label="All models, and your own",
-        icon=":material/deployed_code:",
-    )  # fmt: skip
+    link_to("models", "All models, and your own")
 
 
 def _draw_device(available: tuple[str, ...]) -> str:

@@ -8,6 +8,7 @@ steer of the session can be undone.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import streamlit as st
 
@@ -19,6 +20,7 @@ from ui.core.glossary import linked
 from ui.core.url_state import STEP, VIEW, WHY, Param
 from ui.core.view import CHECKPOINT, View
 from ui.frame.decoding import restart
+from ui.frame.page import link_to
 from ui.work.desk import get_translator, translator
 
 #: Limit of the text field; a model's own limit is counted in tokens.
@@ -192,11 +194,6 @@ def _take(view: View) -> None:
         follow_target(text)
 
 
-def out_of_date(view: View) -> bool:
-    """Return whether steering has changed since the view was drawn, so the page must rerun."""
-    return (url_state.get(PREFIX), url_state.get(TARGET)) != (view.prefix, view.target)
-
-
 def draw_why_link(
     trace: Trace, prefix: Sequence[int], one: tuple[int, str], other: tuple[int, str]
 ) -> None:
@@ -207,16 +204,14 @@ def draw_why_link(
             steers it there.
         one, other: id and piece.
     """
-    step, changes = len(prefix), {}
+    step = len(prefix)
+    changes: dict[Param[Any], Any] = {}
     if trace.predicted_ids[:step] != tuple(prefix) or step >= len(trace.predicted_ids):
         changes[PREFIX] = tuple(prefix)
     names = [code(plain_token(piece)) for _, piece in (one, other)]
-    st.page_link(
-        "pages/translate_page.py", label=f"Why {names[0]}, not {names[1]}?",
-        icon=":material/balance:",
-        query_params=url_state.query(
-            {VIEW: "why", STEP: step + 1, WHY: (one[0], other[0]), **changes}
-        ),
+    link_to(
+        "translate", f"Why {names[0]}, not {names[1]}?", ":material/balance:",
+        {VIEW: "why", STEP: step + 1, WHY: (one[0], other[0]), **changes},
     )  # fmt: skip
 
 

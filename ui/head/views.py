@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 
 import streamlit as st
@@ -18,11 +18,11 @@ from ui.components.stages import Chosen, stages_component
 from ui.core import url_state
 from ui.core.glossary import term
 from ui.core.side import OTHER_HEAD, OTHER_LAYER, Side, other
-from ui.core.url_state import HEAD, KIND, LAYER
+from ui.core.url_state import HEAD, KIND, LAYER, Param
 from ui.core.view import View
 from ui.core.widgets import choose_one, raw_box
 from ui.export.download import figure_for
-from ui.frame.twice import Changes, Download, Pair, Twice, draw_cell
+from ui.frame.beside import Beside, Changes, Maker, Pair, draw_cell
 from ui.head.choice import HeadSettings, chosen_now, keep_chosen, kind_now, place_of, shared_kinds
 from ui.head.exhibits import (
     HeadChoice,
@@ -66,78 +66,71 @@ def draw_stages(
     show(shown, key=side.key("stages"), on_choose=on_choose)
 
 
-def draw_twice(pair: Pair) -> Download | None:
-    """Draw the stages of both sides, under each one's layer, head and query.
-
-    Where both have the same queries or keys, one choice holds for both.
-    """
+def _draw_kinds(pair: Pair) -> bool:
+    """Draw the kinds of attention that both have, and store one; False if there are none."""
     traces = [side.trace for side in pair.shown]
     if not traces:
-        pair.rows(lambda side: None)
-        return None
+        return True
     if not shared_kinds(traces):
         st.info("One model reads and the other writes: they have no kind of attention in common.")
-        return None
+        return False
     draw_kinds(pair.controls, *traces)
-    kind = kind_now(*traces)
-    axes = [(query_labels(trace, kind), trace.axis_tokens(kind)[1]) for trace in traces]
-    same_queries, same_keys = (
-        len(traces) > 1 and len(set(map(tuple, axis))) == 1 for axis in zip(*axes, strict=True)
-    )
-    places = _places(pair, kind, same_queries=same_queries)
-    keys = {
-        side.letter: HeadSettings.key if same_keys else side.own(HeadSettings.key)
-        for side in pair.shown
-    }
-    chosen = {
-        side.letter: chosen_now(side.trace, places[side.letter], keys[side.letter])
-        for side in pair.shown
-    }
-
-    def stages(side: Side) -> None:
-        place, at = places[side.letter], chosen[side.letter]
-        query = names_of(place, side.trace)[0]
-        st.markdown(f"{side.lead}{_in_numbers(get_stages(side.view, place), at, query)}")
-        draw_stages(side, place, at, partial(keep_chosen, param=keys[side.letter]))
-
-    def settings(side: Side) -> Changes:
-        place, at = places[side.letter], chosen[side.letter]
-        return {
-            KIND: kind, LAYER: place.layer + 1, HEAD: place.head + 1,
-            HeadSettings.query: place.query + 1, HeadSettings.key: at.key + 1,
-        }  # fmt: skip
-
-    pair.rows(partial(_draw_boxes, places=places, same_queries=same_queries), stages)
-    pair.links(settings)
-    return pair.download(
-        lambda side: partial(
-            figure_for,
-            side.view,
-            inside_head,
-            **arguments(places[side.letter], chosen[side.letter]),
-        )
-    )
+    url_state.put(KIND, kind_now(*traces))
+    return True
 
 
-def _places(pair: Pair, kind: AttentionKind, *, same_queries: bool) -> dict[str, HeadChoice]:
-    """Return the place of each side; B follows A unless it has a choice of its own."""
-    found: dict[str, HeadChoice] = {}
-    for side in pair.shown:
-        counts, first = side.trace.attention(kind).shape, found.get("A")
-        query, wanted = url_state.get(side.own(HeadSettings.query)), side.cell_now()
-        if first is not None:
-            wanted = side.cell_now((first.layer + 1, first.head + 1))
-            query = first.query + 1 if same_queries else query
-        at = url_state.indices((*wanted, query), counts)
-        found[side.letter] = place_of(side.view, side.trace, kind, *at)
-    return found
+def _queries_as_a(side: Side, kind: AttentionKind) -> bool:
+    """Return True if side B has the queries of A, so that one choice holds for both."""
+    first = side.first
+    return first is not None and query_labels(first.trace, kind) == query_labels(side.trace, kind)
 
 
-def _draw_boxes(side: Side, places: Mapping[str, HeadChoice], *, same_queries: bool) -> None:
-    place = places[side.letter]
+def _place(side: Side) -> HeadChoice:
+    """Return the place of a side; B follows A unless it has a choice of its own."""
+    kind = kind_now(side.trace)
+    first = _place(side.first) if side.first else None
+    query, wanted = url_state.get(side.own(HeadSettings.query)), side.cell_now()
+    if first is not None:
+        wanted = side.cell_now((first.layer + 1, first.head + 1))
+        query = first.query + 1 if _queries_as_a(side, kind) else query
+    at = url_state.indices((*wanted, query), side.trace.attention(kind).shape)
+    return place_of(side.view, side.trace, kind, *at)
+
+
+def _key_of(side: Side) -> Param[int | None]:
+    """Return the setting of a side's key: that of A, where both have the same keys."""
+    first, kind = side.first, kind_now(side.trace)
+    same = first and first.trace.axis_tokens(kind)[1] == side.trace.axis_tokens(kind)[1]
+    return HeadSettings.key if same else side.own(HeadSettings.key)
+
+
+def _draw_side(side: Side) -> None:
+    place, key = _place(side), _key_of(side)
+    at, query = chosen_now(side.trace, place, key), names_of(place, side.trace)[0]
+    st.markdown(f"{side.lead}{_in_numbers(get_stages(side.view, place), at, query)}")
+    draw_stages(side, place, at, partial(keep_chosen, param=key))
+
+
+def _settings(side: Side) -> Changes:
+    place = _place(side)
+    return {
+        KIND: place.kind, LAYER: place.layer + 1, HEAD: place.head + 1,
+        HeadSettings.query: place.query + 1,
+        HeadSettings.key: chosen_now(side.trace, place, _key_of(side)).key + 1,
+    }  # fmt: skip
+
+
+def _figure(side: Side) -> Maker:
+    place = _place(side)
+    choice = arguments(place, chosen_now(side.trace, place, _key_of(side)))
+    return partial(figure_for, side.view, inside_head, **choice)
+
+
+def _draw_boxes(side: Side) -> None:
+    place = _place(side)
     counts = side.trace.attention(place.kind).shape
     queries = query_labels(side.trace, place.kind)
-    first = places.get("A") if side.letter == "B" else None
+    first = _place(side.first) if side.first else None
     boxes = st.columns([5, 5, 6], gap="small")
     at = [(place.layer, first and first.layer), (place.head, first and first.head)]
     raws = [
@@ -145,7 +138,7 @@ def _draw_boxes(side: Side, places: Mapping[str, HeadChoice], *, same_queries: b
         for param, (own, others) in zip(side.cell_params, at, strict=True)
     ]
     draw_cell(side, boxes[:2], counts, raws, same=first is not None)
-    if first is not None and same_queries:
+    if _queries_as_a(side, place.kind):
         boxes[2].caption(f"Query {code(plain_token(queries[place.query]))}, as A")
         return
     raw_box(
@@ -177,7 +170,7 @@ def _in_numbers(stages: HeadStages, chosen: Chosen, query: str) -> str:
 
 _TOKENS = (HeadSettings.query, HeadSettings.key, other(HeadSettings.query), other(HeadSettings.key))
 
-TWICE = Twice(
-    "head", draw_twice, page="head", tokens=_TOKENS,
+BESIDE = Beside(
+    (_draw_boxes, _draw_side), _figure, above=_draw_kinds, settings=_settings, tokens=_TOKENS,
     params=(KIND, LAYER, HEAD, OTHER_LAYER, OTHER_HEAD, *_TOKENS, HeadSettings.scaling),
 )  # fmt: skip

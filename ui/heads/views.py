@@ -32,7 +32,7 @@ from ui.core.layout import current_theme, draw_chart, sized
 from ui.core.view import View
 from ui.core.widgets import filled
 from ui.export.download import download_button, source_of
-from ui.frame.pages import open_page
+from ui.frame.page import open_page
 from ui.heads.choice import OWN, HeadsChoice, choose_head, term_of
 from ui.heads.exhibits import name_of, role_exhibit
 from ui.work.desk import drawn

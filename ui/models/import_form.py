@@ -19,6 +19,7 @@ from ui.core.public import is_public
 from ui.core.url_state import Param, one_of
 from ui.core.widgets import bound, fill
 from ui.frame.import_access import admit, refusal, take_token, wants_token
+from ui.frame.page import page_at, streamlit_page
 from ui.models import import_plan
 from ui.models.import_plan import Import, Plan, begin, plan_folder, plan_hub
 from ui.work.desk import Progress, attend
@@ -229,7 +230,7 @@ def _draw_end(job: Import, use: Callable[[str], None]) -> None:
             if taken:
                 use(job.plan.name)
                 _clear()
-                st.switch_page("pages/translate_page.py")
+                st.switch_page(streamlit_page(page_at("translate")))
         st.button("Import another", key="again_import", on_click=_clear)
 
 

@@ -42,12 +42,12 @@ def needed_parts(model: Translator, trace: Trace, step: int | None = None) -> Ex
 
     Args: step: of one token, from 0; None is the whole translation.
     """
-    return figure_of_needs(
+    return needs_exhibit(
         needs(model.model, trace, excluded=excluded(model.config)), trace, step
     )  # fmt: skip
 
 
-def figure_of_needs(found: Needs, trace: Trace, step: int | None) -> Exhibit:
+def needs_exhibit(found: Needs, trace: Trace, step: int | None) -> Exhibit:
     """Return the figure of `needed_parts`."""
     panels, sharp = [], looks(trace, step)
     for kind, name in KIND_NAMES.items():
@@ -90,10 +90,10 @@ def pruning(
     for now in prune(model, text):
         if len(now.steps) == heads:
             break
-    return figure_of_pruning(now, languages is not None)
+    return pruning_exhibit(now, languages is not None)
 
 
-def figure_of_pruning(now: Pruning, on_typed: bool) -> Exhibit:
+def pruning_exhibit(now: Pruning, on_typed: bool) -> Exhibit:
     """Return the figure of `pruning`."""
     n, places = len(now.heads), np.arange(len(now.steps) + 1)
     marks = np.array(now.marks[: len(now.bleu)])

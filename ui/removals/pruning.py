@@ -25,7 +25,7 @@ from ui.core.view import Request, View
 from ui.core.widgets import choose_one
 from ui.export.download import download_button, source_of
 from ui.frame.editing import take_out
-from ui.removals.exhibits import figure_of_pruning, pruning
+from ui.removals.exhibits import pruning, pruning_exhibit
 from ui.work import results
 from ui.work.desk import Progress, attend, errors_on_page, resume, stopped
 from ui.work.models import load
@@ -163,7 +163,7 @@ def _draw_result(view: View, now: Pruning, languages: Languages) -> None:
 
 def _figure(view: View, now: Pruning, languages: Languages) -> Exhibit:
     heads = None if now.done else len(now.steps)
-    made = figure_of_pruning(now, languages is not None)
+    made = pruning_exhibit(now, languages is not None)
     return source_of(view).figure(made, pruning, languages=languages, heads=heads)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -20,11 +19,11 @@ from ui.components.mount import show
 from ui.core import url_state
 from ui.core.glossary import linked, term
 from ui.core.layout import current_theme, draw_chart, section
-from ui.core.side import Side, other
+from ui.core.side import Side
 from ui.core.view import View
 from ui.core.widgets import bound, choose_one
 from ui.export.download import download_below, figure_for
-from ui.frame.twice import Changes, Download, Pair, Twice
+from ui.frame.beside import Changes
 from ui.tokens import words
 from ui.tokens.choice import TokensChoice, get_kinds, get_reading, other_cuts_of, side_now
 from ui.tokens.exhibits import pieces as in_pieces
@@ -135,41 +134,29 @@ def reading_of_side(side: Side) -> tuple[Reading, Tokenizer | None]:
     return read_trace(side.trace, text), None
 
 
-def draw_twice(pair: Pair) -> Download | None:
-    """Draw the pieces of both sides."""
-    draw_texts(pair.controls)
-    text = side_now()
-
-    def pieces(side: Side) -> None:
-        reading, tokenizer = reading_of_side(side)
-        n = count(reading.n_pieces, "piece")
-        st.markdown(f"{side.lead}{n} for {count(reading.n_words, 'word')}")
-        token = url_state.get(side.own(TokensChoice.token))
-        label = f"{side.letter}: the {text} in {n}"
-        draw_sentence(side, reading, tokenizer, -2 if token is None else token, label)
-
-    def settings(side: Side) -> Changes:
-        token = url_state.get(side.own(TokensChoice.token))
-        return {TokensChoice.side: text, TokensChoice.token: token}
-
-    pair.rows(pieces)
-    pair.links(settings)
-    return pair.download(lambda side: partial(_figure, side.view, text))
+def draw_pieces(side: Side) -> None:
+    """Draw the pieces of one side of Compare."""
+    reading, tokenizer = reading_of_side(side)
+    n, token = count(reading.n_pieces, "piece"), url_state.get(side.own(TokensChoice.token))
+    st.markdown(f"{side.lead}{n} for {count(reading.n_words, 'word')}")
+    label = f"{side.letter}: the {side_now()} in {n}"
+    draw_sentence(side, reading, tokenizer, -2 if token is None else token, label)
 
 
-def _figure(view: View, text: TextSide) -> Exhibit:
+def pieces_settings(side: Side) -> Changes:
+    """Return the settings of a link to the pieces of one side."""
+    token = side.own(TokensChoice.token)
+    return {TokensChoice.side: side_now(), TokensChoice.token: url_state.get(token)}
+
+
+def pieces_figure(view: View, text: TextSide) -> Exhibit:
     """Return the figure of one side; needs no session."""
     if view.kind == "checkpoint":
         return figure_for(view, in_pieces, side=text, token=-2)
     return figure_for(view, traced_pieces, side=text)
 
 
-def _lacks(side: Side) -> str | None:
+def lacks_text(side: Side) -> str | None:
+    """Return why a side has no pieces, or None."""
     text = side_now()
     return None if read_trace(side.trace, text).pieces else f"This model has no {text}."
-
-
-TWICE = Twice(
-    "tokens", draw_twice, page="tokens", lacks=_lacks, everywhere=True,
-    params=(TokensChoice.side, TokensChoice.token, other(TokensChoice.token)),
-)  # fmt: skip

@@ -25,7 +25,7 @@ from ui.core.glossary import linked
 from ui.core.presenter import PRESENT
 from ui.core.url_state import Param
 from ui.core.view import CHECKPOINT, DEVICE, SENTENCE, View
-from ui.frame.pages import PAGES, PageSpec
+from ui.frame.page import Page, page_at
 from ui.removals.views import NEEDS, without
 from ui.tours import checkpoint_facts, removal_facts, study_facts, trace_facts
 from ui.tours.stops import Question, Scene, Stop, Tour
@@ -99,11 +99,6 @@ def current_stop() -> TourStop | None:
     return TourStop(tour, min(url_state.get(STOP), len(tour.stops)))
 
 
-def page_of(stop: Stop) -> PageSpec:
-    """Return the page of a stop."""
-    return next((spec for spec in PAGES if spec.url_path == stop.page), PAGES[0])
-
-
 def go_to(tour: str, number: int) -> None:
     """Go to a stop; the next run enters it. A callback."""
     url_state.put(TOUR, tour)
@@ -147,7 +142,7 @@ def beside(here: TourStop, step: int) -> TourStop | None:
     return there if there is None or step > 0 or there.tour is here.tour else None
 
 
-def follow(view: View, step: int = 0) -> PageSpec | None:
+def follow(view: View, step: int = 0) -> Page | None:
     """Enter the stored stop, or the one `step` stops on; return its page unless it was entered."""
     here = current_stop()
     if here is not None and step:
@@ -171,17 +166,17 @@ def follow(view: View, step: int = 0) -> PageSpec | None:
         {name: value for name, value in wanted.items() if name not in given}, keep=_KEEP | given
     )
     url_state.put(STOP, here.number)
-    return page_of(here.stop)
+    return page_at(here.stop.page)
 
 
-def draw_bar(view: View, on: PageSpec) -> None:
+def draw_bar(view: View, on: Page) -> None:
     """Draw the bar above the page `on`, which stays hidden until the question is answered."""
     here = current_stop()
     if here is None or not view.checkpoint:
         return
     url_state.show(TOUR, STOP, GUESS)
     stop = here.stop
-    elsewhere = page_of(stop)
+    elsewhere = page_at(stop.page)
     away = elsewhere is not on
     waiting = not away and url_state.get(GUESS) is None
     # The same container before and after the answer, so that the browser changes it in place.

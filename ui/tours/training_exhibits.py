@@ -39,7 +39,7 @@ def training(checkpoint: str | Path, figure: str, length: int = 20) -> Exhibit:
     return FIGURES[figure](facts_of(entry.config, entry.metrics), entry.name, length)
 
 
-def figure_of(
+def training_exhibit(
     facts: TrainingFacts, checkpoint: str, title: str, figure: str, length: int
 ) -> Exhibit:
     """Return `training` of known facts, with its program; `title` names the model in text."""

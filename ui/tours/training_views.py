@@ -13,7 +13,7 @@ from ui.core.view import View
 from ui.export.download import download_button
 from ui.tours.checkpoint_facts import length_of
 from ui.tours.stops import Scene
-from ui.tours.training_exhibits import FIGURES, PAPER_AVERAGES, figure_of
+from ui.tours.training_exhibits import FIGURES, PAPER_AVERAGES, training_exhibit
 from ui.tours.training_facts import Part, TrainingFacts, how_long, training_facts, whose
 
 _GLOSSES = {
@@ -30,7 +30,7 @@ def draw_training(view: View, scene: Scene, number: int) -> None:
     if number == 1:
         _draw_read(facts)
         return
-    exhibit = figure_of(facts, view.checkpoint, view.title, [*FIGURES][number - 2], length)
+    exhibit = training_exhibit(facts, view.checkpoint, view.title, [*FIGURES][number - 2], length)
     if exhibit.name == "learning-rate":
         _draw_rate(facts)
     else:

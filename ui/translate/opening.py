@@ -25,7 +25,7 @@ from ui.core.examples import Act, Riddle, languages_of_training
 from ui.core.languages import name_of
 from ui.core.url_state import Param
 from ui.core.view import View, say_next, times_asked
-from ui.frame.pages import open_page
+from ui.frame.page import open_page
 from ui.work.desk import get_trace
 
 #: In a link: 1 plays the opening, 0 leaves it out, as does any other setting.

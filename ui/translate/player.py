@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, astuple, replace
 from functools import partial
 from typing import Any
@@ -23,10 +24,10 @@ from ui.core.url_state import HEAD, KIND, LAYER, SHIFTED, STEP, VIEW, Param
 from ui.core.view import View
 from ui.core.widgets import UNITS, units_control
 from ui.export.download import download_button, source_of, trace_for
+from ui.frame.beside import Beside, Maker, Pair
 from ui.frame.decoding import decoded_text
-from ui.frame.pages import open_page
+from ui.frame.page import open_page
 from ui.frame.steering import begin_with, undo
-from ui.frame.twice import Download, Pair, Twice
 from ui.translate.exhibits import origin_of, player_exhibit, stem, why_no_player
 from ui.work.desk import computed
 from ui.work.results import Computation
@@ -179,28 +180,33 @@ def figure_of(view: View, place: PlayerPlace, *, words: bool) -> Exhibit:
     return player_exhibit(trace, within(place, trace), source_of(view), words=words)
 
 
-def draw_twice(pair: Pair) -> Download | None:
-    """Draw two players that move together; the one with more steps has the buttons."""
+def _leader(sides: Sequence[Side]) -> Side:
+    """Return the side with more steps, which has the buttons."""
+    return max(sides, key=lambda side: len(side.trace.predicted_tokens))
+
+
+def _draw_controls(pair: Pair) -> None:
     with pair.controls:
-        words = units_control() == "words"
-    leader = max(pair.shown, key=lambda side: len(side.trace.predicted_tokens), default=None)
-    if leader is not None:
-        ensure_step(pair.shown[0], len(leader.trace.predicted_tokens))
-
-    def draw(side: Side) -> None:
-        st.caption(f"{side.lead}{decoded_text(side.view, side.trace)}")
-        draw_player(side, words=words, follows=side is not leader)
-
-    pair.rows(draw)
-    pair.links(lambda side: {VIEW: "steps"})
-    place = place_now()
-    return pair.download(
-        lambda side: partial(figure_of, side.view, place, words=words), "Step by step"
-    )
+        units_control()
+    if pair.shown:
+        steps = len(_leader(pair.shown).trace.predicted_tokens)
+        ensure_step(pair.shown[0], steps)
 
 
-TWICE = Twice(
-    "steps", draw_twice, page="translate", params=(*PLACE, UNITS),
+def _draw_side(side: Side) -> None:
+    st.caption(f"{side.lead}{decoded_text(side.view, side.trace)}")
+    words = url_state.get(UNITS) == "words"
+    draw_player(side, words=words, follows=side is not _leader(side.beside))
+
+
+def _figure(side: Side) -> Maker:
+    return partial(figure_of, side.view, place_now(), words=url_state.get(UNITS) == "words")
+
+
+#: Two players that move together.
+BESIDE = Beside(
+    (_draw_side,), _figure, "steps", "Step by step", above=_draw_controls,
+    settings=lambda side: {VIEW: "steps"}, params=(*PLACE, UNITS),
     lacks=lambda side: why_no_player(side.trace),
 )  # fmt: skip
 

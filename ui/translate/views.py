@@ -24,9 +24,9 @@ from ui.core.url_state import STEP, WHY
 from ui.core.view import View
 from ui.core.widgets import bound, fill, numbered
 from ui.export.download import download_below, download_button, figure_for
-from ui.frame.pages import open_page
+from ui.frame.page import open_page
 from ui.translate.choice import Pair, TranslateChoice, pair_now
-from ui.translate.inside import (
+from ui.translate.inside_exhibits import (
     MEASURED,
     Share,
     earlier_layers,

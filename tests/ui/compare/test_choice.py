@@ -35,7 +35,7 @@ from ui.compare.setup import target_language, warning
 from ui.compare.texts import Text, text_of, where_they_differ
 from ui.core.examples import examples_for
 from ui.core.view import View
-from ui.frame.twice import Setup
+from ui.frame.beside import Setup
 from ui.positions.exhibits import own_positions
 from ui.tokens.views import pieces_shown, read_trace
 from ui.work.lru import Lru

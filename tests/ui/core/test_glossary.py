@@ -13,7 +13,7 @@ from tests.pages.links import entries, unlinked
 from ui.components.files import COMPONENTS, script
 from ui.core import glossary
 from ui.core.glossary import QUESTIONS, TERMS, find_term, linked, search_terms, term
-from ui.frame.pages import PAGES
+from ui.frame.page import all_pages
 
 OF_A_MOUSE = re.compile(r"\b(?:click|hover|point at)", re.IGNORECASE)
 
@@ -25,7 +25,7 @@ def test_entries_are_short_ordered_and_lead_to_pages() -> None:
     assert not {entry.name for entry in QUESTIONS} & set(names)
     for entry in (*TERMS, *QUESTIONS):
         assert 1 <= len(re.findall(r"[.!?](?=\s|$)", entry.text)) <= 4, entry.name
-        assert entry.page in {"", *(spec.url_path for spec in PAGES)}, entry.name
+        assert entry.page in {"", *(spec.path for spec in all_pages())}, entry.name
         assert re.fullmatch(r"(\d(\.\d){0,2})?", entry.section)
         assert entry.equation.count("{") == entry.equation.count("}")
         assert "$" not in entry.text + entry.equation
@@ -42,7 +42,7 @@ def test_hints_are_for_a_mouse_and_for_touch() -> None:
 
 def test_explanations_link_to_entries_and_show_them() -> None:
     assert glossary.EXPLANATIONS.keys() - {"toy", "watch", "table3", "layers", "why"} <= {
-        spec.url_path for spec in PAGES
+        spec.path for spec in all_pages()
     }
     for said in glossary.EXPLANATIONS.values():
         assert said.text or said.terms

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from figures.labels import KIND_NAMES, percent, query_labels, signed
+from figures.labels import KIND_NAMES, percent, query_labels
 from figures.paper import to_svg
 from tests.factories import make_trace
 from tests.forks import ROOT
@@ -26,15 +26,15 @@ from transformer.trace.records import Needs, Trace
 from transformer.trace.removals import needs
 from transformer.translator import Translator
 from ui.core.examples import examples_for
-from ui.frame.pages import PAGES
+from ui.frame.page import all_pages
 from ui.removals.views import without
-from ui.tours.checkpoint_facts import AGE, length_of
+from ui.tours.checkpoint_facts import length_of
 from ui.tours.guide import TOURS, sheet
 from ui.tours.stops import Question, Scene, Tour, counts, names, numbers, quarters, shown
 from ui.tours.study_facts import clearest
 from ui.tours.trace_facts import offset_shares, unscaled
-from ui.tours.training_exhibits import FIGURES, PAPER_SCORES, figure_of
-from ui.tours.training_facts import PAPER_UPDATES, how_long, training_facts, whose
+from ui.tours.training_exhibits import FIGURES, PAPER_SCORES, training_exhibit
+from ui.tours.training_facts import PAPER_UPDATES, training_facts, whose
 
 ATTENTION, HEADS, ROLES, MASKS, POSITIONS, DECODING, TRAINING, APART = TOURS
 STOPS = [stop for tour in TOURS for stop in tour.stops]
@@ -84,7 +84,7 @@ def test_the_tours_follow_the_paper() -> None:
     ]  # fmt: skip
     assert [tour.name for tour in TOURS] == wanted
     assert all(len(tour.stops) >= 3 for tour in TOURS)
-    assert {stop.page for stop in STOPS} <= {spec.url_path for spec in PAGES}
+    assert {stop.page for stop in STOPS} <= {spec.path for spec in all_pages()}
     for stop in STOPS:
         assert re.match(r"\d(\.\d)*", stop.section)
         assert len(stop.text.split()) <= 50  # short enough to read while others wait
@@ -125,13 +125,13 @@ def test_every_question_can_be_asked_of_any_trace(s: int, t: int, n_heads: int, 
         assert 0 <= asked.answer < len(asked.options)
 
 
-def test_where_the_decoder_looks_is_the_largest_mean_weight(shipped: Scene) -> None:
-    trace = shipped.trace
-    asked = question(ATTENTION, 1, shipped)
-    step = int(ATTENTION.stops[0].facts(shipped).settings["step"]) - 1
-    row = trace.cross.mean(axis=(0, 1))[step]
-    assert asked.options[asked.answer] == names(trace.src_tokens)[int(row.argmax())]
-    assert f"{row.max():.2f}" in asked.because
+def test_the_decoder_looks_at_the_token_with_the_largest_weight() -> None:
+    cross = np.full((2, 3, 5, 7), 0.1, dtype=np.float32)
+    cross[:, :, 2, 4] = 0.4
+    scene = Scene(replace(make_trace(), cross=cross), CONFIG)
+    assert ATTENTION.stops[0].facts(scene).settings["step"] == "3"
+    assert right(ATTENTION, 1, scene) == names(scene.trace.src_tokens)[4]
+    assert "0.40" in question(ATTENTION, 1, scene).because
 
 
 @given(seed=st.integers(0, 200), d_k=st.integers(1, 64))
@@ -166,20 +166,29 @@ def test_masks_scores_and_positions_are_counted_in_the_model_itself(shipped: Sce
     assert [right(POSITIONS, number, shipped) for number in (3, 4)] == ["40 and 43", "172°"]
 
 
-def test_parts_are_taken_out_of_the_model_itself(shipped: Scene) -> None:
-    found = shipped.needs()
-    every = np.concatenate([each.sum(-1).ravel() for each in found.heads.values()])
-    assert f"{(abs(every) < 0.05).sum()} of {every.size}." in question(APART, 1, shipped).because
-    kind = min(found.heads, key=lambda kind: found.heads[kind].sum(-1).min())
-    assert right(APART, 3, shipped) == KIND_NAMES[kind]
-    word = int(found.words.sum(-1).argmin())
-    assert right(APART, 4, shipped) == names(shipped.trace.src_tokens)[word]
-    edits = APART.stops[4].facts(shipped).settings["edit"]
-    both, text = shipped.without(edits)
-    assert right(APART, 5, shipped) == signed(both)
-    assert text in question(APART, 5, shipped).because.replace("\\", "")
+def test_answers_about_removed_parts_are_those_of_the_measured_changes() -> None:
+    trace, taken = make_trace(), []
+    heads = {kind: np.full((*trace.attention(kind).shape[:2], 5), -0.2) for kind in KIND_NAMES}
+    heads["cross"][1, 2] = -0.4
+    heads["decoder_self"][0, 1:] = 0.001  # two of 21 heads change little
+    words = -np.eye(7, 5)
+    words[3] = -0.9
+    measured = Needs(trace.log_probs, heads, words, {}, {})
+
+    def without(edits: str) -> tuple[float, str]:
+        taken.append(edits)
+        return -1.25, "ein_satz"
+
+    scene = Scene(trace, CONFIG, needs=lambda: measured, without=without)
+    assert question(APART, 1, scene).because.startswith("2 of 21.")
+    assert right(APART, 3, scene) == KIND_NAMES["cross"]
+    assert right(APART, 4, scene) == names(trace.src_tokens)[3]
+    assert right(APART, 5, scene) == "−1.25"
+    assert "ein_satz" in question(APART, 5, scene).because.replace("\\", "")
+    edits = APART.stops[4].facts(scene).settings["edit"]
+    assert set(taken) == {edits} == {"off decoder.1.2; off decoder.1.3"}
     with pytest.raises(ValueError, match="no model"):
-        question(APART, 1, Scene(shipped.trace, CONFIG))
+        question(APART, 1, Scene(trace, CONFIG))
 
 
 def test_the_decoder_reads_the_token_written_before(shipped: Scene) -> None:
@@ -188,33 +197,6 @@ def test_the_decoder_reads_the_token_written_before(shipped: Scene) -> None:
     expected = shown(trace.predicted_tokens[step - 1]) if step else "<s>"
     assert asked.options[asked.answer].startswith(expected)
     assert query_labels(trace, "cross")[step].replace("▁", "_") in asked.because.replace("\\", "")
-
-
-def test_training_is_asked_about_in_the_checkpoints_own_numbers(shipped: Scene) -> None:
-    training = shipped.metrics["training"]
-    recipe, said = training["recipe"], training["recipe"]["training"]
-    assert f"{training['target_tokens']:,}" in question(TRAINING, 1, shipped).because
-    length = length_of(shipped)
-    assert length == max(len(shipped.trace.src_tokens), len(shipped.trace.predicted_tokens))
-    parts = [*shipped.metrics["earlier_parts"], training]
-    dropout = recipe["model"]["dropout"] or 0.1  # the paper's, if the model has none
-    tried = {
-        row["averaged_epochs"]: row["val_bleu"]
-        for row in shipped.metrics["tried_on_val"]
-        if row["beam_size"] == 1 and row["val_bleu"] and not row.get("mixed_share")
-    }
-    best = max(tried, key=tried.__getitem__, default=0)
-    for number, answer in {
-        2: f"{said['batch_tokens'] // length:,}",
-        3: how_long(sum(part["hours"] for part in parts)),
-        4: f"{100 * said['beta2'] ** AGE:.2g}%",
-        5: f"update {said['warmup']:,}",
-        6: f"{dropout * recipe['model']['d_model']:.0f}",
-        8: f"{best} epochs" if len(tried) > 1 else "5",
-    }.items():
-        assert right(TRAINING, number, shipped) == answer
-    updates, rates = training_facts(shipped).rates
-    assert abs(int(updates[rates.argmax()]) - said["warmup"]) <= training["updates"] / 300
 
 
 @pytest.mark.parametrize("init", ["", "runs/before"])
@@ -324,6 +306,21 @@ METRICS = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize(("metrics", "answers"), [
+    (METRICS, ("10 thousand", "64", "45 minutes", "7.7%", "update 100", "6", "80.18%", "2 epochs",
+               "beam 4, alpha 0.6")),
+    ({}, ("2.5 billion", "3,125", "12.0 hours", "36%", "update 4,000", "51", "90%", "5", "big")),
+], ids=["its own", "the paper's"])  # fmt: skip
+def test_questions_about_training_are_answered_by_the_metrics_or_the_paper(
+    metrics: dict[str, Any], answers: tuple[str, ...]
+) -> None:
+    scene = Scene(make_trace(S=8), CONFIG, metrics)
+    assert tuple(right(TRAINING, place, scene) for place in range(1, 10)) == answers
+    assert length_of(scene) == 8 == length_of(Scene(make_trace(S=2, T=8), CONFIG))
+    updates, rates = training_facts(scene).rates
+    assert updates[rates.argmax()] == pytest.approx(100 if metrics else 4000, rel=0.04)
+
+
 TOY = ROOT / "checkpoints/reverse-toy"
 
 
@@ -341,7 +338,7 @@ def test_figures_have_origins(
     assert (
         len(FIGURES) == len(next(each for each in TOURS if each.name == "training").stops) - 1
     )  # the first stop has numbers only
-    made = [figure_of(facts, name, "Mine", figure, 17) for figure in FIGURES]
+    made = [training_exhibit(facts, name, "Mine", figure, 17) for figure in FIGURES]
     for exhibit in made:
         check_program(exhibit)
         assert len(to_svg(exhibit)) > 100

@@ -1,4 +1,4 @@
-"""Pages that Compare draws twice: a page says so with a `Twice`, and draws both sides of a `Pair`.
+"""A page's place in Compare: it draws one side, and Compare draws it for A and for B.
 
 The sides stand in columns, row by row. One whose model lacks what the page needs says so there.
 """
@@ -16,15 +16,11 @@ from streamlit.delta_generator import DeltaGenerator
 from figures.compare import beside
 from figures.exhibit import Exhibit, file_stem
 from figures.labels import plain
-from ui.core import url_state
 from ui.core.glossary import term
 from ui.core.side import Side
 from ui.core.url_state import Param
-from ui.core.view import CHECKPOINT, SENTENCE, View
+from ui.core.view import View
 from ui.core.widgets import raw_box
-from ui.frame.editing import EDITS
-from ui.frame.pages import PAGES, PageSpec, why_not
-from ui.frame.steering import PREFIX, TARGET
 
 PAIRINGS = ("models", "sentences", "edits")
 
@@ -110,14 +106,13 @@ class Download:
 
 @dataclass(frozen=True, eq=False)
 class Pair:
-    """Both sides of a page on screen."""
+    """Both sides on screen."""
 
-    page: Twice  # the page
     setup: Setup  # what is compared
     sides: tuple[Side, Side]  # A and B
     reasons: Mapping[str, str]  # by letter, why a side is not shown
+    icon: str  # of the page that is drawn twice
     controls: DeltaGenerator  # the place above both sides
-    anew: bool  # whether another page was on screen before this run
 
     @property
     def shown(self) -> tuple[Side, ...]:
@@ -127,11 +122,12 @@ class Pair:
     def rows(self, *draws: Callable[[Side], object]) -> None:
         """Draw rows of two columns; the first row says why a side is not shown."""
         for number, draw in enumerate(draws):
-            self._row(draw, self._say_why if number == 0 else None)
+            self.every(draw, self._say_why if number == 0 else None)
 
-    def _row(
+    def every(
         self, draw: Callable[[Side], object], absent: Callable[[Side], object] | None = None
     ) -> None:
+        """Draw one row; `absent` is for a side that is not shown."""
         for side, column in zip(self.sides, st.columns(2, gap="large"), strict=True):
             with column.container():
                 if side.letter not in self.reasons:
@@ -140,80 +136,45 @@ class Pair:
                     absent(side)
 
     def _say_why(self, side: Side) -> None:
-        spec = self.page.spec
-        reason = plain(self.reasons[side.letter])
-        st.info(f"{side.lead}{reason}", icon=spec.icon if spec else None)
-
-    def links(self, settings: Callable[[Side], Changes] = lambda side: {}) -> None:
-        """Draw links to the whole page of each side, with its settings."""
-        self._row(lambda side: self._link(side, settings(side)))
-
-    def _link(self, side: Side, settings: Changes) -> None:
-        spec, view = self.page.spec, side.view
-        assert spec is not None
-        reason = why_not(view, spec)
-        if reason is not None:
-            st.caption(plain(reason))
-            return
-        changes = {CHECKPOINT: view.checkpoint, SENTENCE: view.sentence, **settings}
-        changes[EDITS] = url_state.get(EDITS) if view.entry.ref.edits else ""
-        if side.letter == "B":
-            changes |= {PREFIX: (), TARGET: view.target}
-        st.page_link(
-            spec.file, label=f"{side.letter} on {spec.title}", icon=spec.icon,
-            query_params=url_state.query(changes),
-        )  # fmt: skip
-
-    def download(
-        self, maker: Callable[[Side], Maker], title: str = "", n_numbers: int = 0
-    ) -> Download | None:
-        """Return the figures of the sides that are shown as one; None if there are none."""
-        if not self.shown:
-            return None
-        title = title or self.page.label
-        makers = {side.letter: maker(side) for side in self.shown}
-        name = file_stem("compare", title)
-        return Download(partial(both_exhibit, self.setup, title, name, makers), name, n_numbers)
+        st.info(f"{side.lead}{plain(self.reasons[side.letter])}", icon=self.icon)
 
 
-@dataclass(frozen=True)
-class Twice:
-    """A page, or a view of Compare's own, that draws two sides."""
+@dataclass(frozen=True, eq=False)
+class Beside:
+    """A page's place in Compare: the page, or a part of it, drawn for A and for B.
 
-    name: str  # in the URL
-    draw: Callable[[Pair], Download | None]  # draws both sides; returns their download
-    #: url_path of the page, "" for a view of Compare's own. A side is shown, with a link to the
-    #: page, if the page works with its model.
-    page: str = ""
-    title: str = ""  # on the control; the page's own by default
+    Above the two stand controls, below them what is about both, and links to the page.
+    """
+
+    #: draw one side each, the first one row above the second; () is the page's own `draw`
+    rows: tuple[Callable[[Side], object], ...] = ()
+    #: makes the figure of one side; both become one download
+    figure: Callable[[Side], Maker] | None = None
+    name: str = ""  # in the URL; "" is the page's path
+    title: str = ""  # on the control; "" is the page's
+    above: Callable[[Pair], object] = lambda pair: None  # draws controls; False ends the view
+    #: draws what is about both sides, and returns the download in place of the sides' figures
+    below: Callable[[Pair], Download | None] | None = None
+    #: settings of the link to the page of one side; None draws no links
+    settings: Callable[[Side], Changes] | None = lambda side: {}
     params: tuple[Param[Any], ...] = ()  # its URL parameters
     #: those that name tokens, which are forgotten with the sentence
     tokens: tuple[Param[Any], ...] = ()
-    #: returns what else a side lacks, in a sentence, or None
+    #: returns what a side lacks, in a sentence, or None
     lacks: Callable[[Side], str | None] = lambda side: None
     #: whether a side is shown even if the page does not work with its model
     everywhere: bool = False
     follows: bool = False  # whether B follows A's translation even if that is not switched on
 
-    @property
-    def spec(self) -> PageSpec | None:
-        """The page that is drawn twice."""
-        return next((spec for spec in PAGES if spec.url_path == self.page), None)
 
-    @property
-    def label(self) -> str:
-        """The name on the control."""
-        return self.title or (self.spec.title if self.spec else self.name.capitalize())
-
-    def open(
-        self, setup: Setup, sides: tuple[Side, Side], controls: DeltaGenerator, *, anew: bool
-    ) -> Pair:
-        """Return both sides, with the reasons why one of them is not shown."""
-        spec, reasons = None if self.everywhere else self.spec, {}
-        for side in sides:
-            if reason := (spec and why_not(side.view, spec)) or self.lacks(side):
-                reasons[side.letter] = reason
-        return Pair(self, setup, sides, reasons, controls, anew)
+def both_of(
+    pair: Pair, figure: Callable[[Side], Maker], title: str, n_numbers: int = 0
+) -> Download | None:
+    """Return the figures of the sides that are shown as one; None if there are none."""
+    makers = {side.letter: figure(side) for side in pair.shown}
+    name = file_stem("compare", title)
+    make = partial(both_exhibit, pair.setup, title, name, makers)
+    return Download(make, name, n_numbers) if makers else None
 
 
 def draw_cell(

@@ -1,0 +1,24 @@
+"""The whole suite stays green with every recipe of CONTRIBUTING.md applied to a copy."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.test_recipes import cooked
+
+#: As many processes as those of `make test`.
+WORKERS = ("-n", "auto", "--maxprocesses", "4")
+
+
+@pytest.mark.timeout(7_200)
+def test_nothing_turns_red_in_a_copy_with_all_recipes(tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    cooked(copy)
+    command = [sys.executable, "-m", "pytest", "-q", *WORKERS, "-p", "no:cacheprovider"]
+    environment = {name: value for name, value in os.environ.items() if "PYTEST" not in name}
+    environment |= {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(copy)}
+    ran = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stdout[-20_000:]

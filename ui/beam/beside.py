@@ -1,0 +1,81 @@
+"""The search trees of both sides of Compare, why each winner won, and one node of each."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from functools import partial
+
+import streamlit as st
+
+from figures.compare import LETTERS
+from ui.beam.choice import BeamChoice, Slot, choice, chosen, ensure_node, keep, mark, mark_of
+from ui.beam.exhibits import search_tree
+from ui.beam.panels import Search, draw_node, draw_tree, draw_why, search_of
+from ui.core.side import Side
+from ui.export.download import figure_for
+from ui.frame.beside import Beside, Changes, Maker
+from ui.frame.decoding import decoded_text
+
+#: The parameter of each side's node, whose numbers stand below its tree.
+_NODES = {letter: mark(f"node_{letter.lower()}") for letter in LETTERS}
+_SLOTS = {letter: Slot(f"beam_tree_{letter}", node) for letter, node in _NODES.items()}
+
+
+def _search(side: Side) -> Search:
+    return search_of(side.view, side.trace)
+
+
+def _draw_decoded(side: Side) -> None:
+    st.caption(f"{side.lead}{decoded_text(side.view, side.trace)}")
+
+
+def _draw_tree(side: Side) -> None:
+    search, slot = _search(side), _SLOTS[side.letter]
+    ensure_node(search.tree, slot.a)
+    draw_tree(search, partial(keep, slot=slot), slot)
+
+
+def _draw_why(side: Side) -> None:
+    draw_why(_search(side), side.lead)
+
+
+def _draw_node(side: Side) -> None:
+    search = _search(side)
+    at = chosen(search.tree, _NODES[side.letter])
+    if at is None:
+        st.caption("Choose a node in the tree to see its numbers and its attention.")
+    else:
+        draw_node(search, at, side.letter)
+
+
+def _settings(side: Side) -> Changes:
+    at = chosen(_search(side).tree, _NODES[side.letter])
+    return {} if at is None else {BeamChoice.a: mark_of(at)}
+
+
+def _figure(side: Side) -> Maker:
+    shown = choice(_search(side).tree, _SLOTS[side.letter])
+    return partial(figure_for, side.view, search_tree, **asdict(shown))
+
+
+def _lacks(side: Side) -> str | None:
+    """Return why a model that can search shows no tree of this sentence."""
+    if side.trace.search is not None:
+        return None
+    if not side.trace.forced:
+        return (
+            "This search was not recorded: the record would be too large. Choose a smaller beam "
+            "under Decoding on the left, or a shorter sentence."
+        )
+    if side.follows:
+        return (
+            "No search to show: B follows A’s translation. Switch that off, and B will search for "
+            "its own translation."
+        )
+    return "No search to show: the whole translation was given (teacher forcing)."
+
+
+BESIDE = Beside(
+    (_draw_decoded, _draw_tree, _draw_why, _draw_node), _figure, settings=_settings, lacks=_lacks,
+    params=(*_NODES.values(), BeamChoice.dropped),
+)  # fmt: skip
