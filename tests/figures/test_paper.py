@@ -245,7 +245,7 @@ MISSING = ("ภาษา中文", "हिन्दी日本語", "한국어\U0001
 @pytest.mark.usefixtures("bundled")
 @pytest.mark.parametrize("token", MISSING)
 @pytest.mark.parametrize(("write", "kind"), [(to_png, "PNG"), (to_pdf, "PDF")])
-def test_characters_without_a_font_are_named(
+def test_missing_characters_are_named(
     write: Callable[[Exhibit], bytes], kind: str, token: str
 ) -> None:
     dejavu = FT2Font(f"{get_data_path()}/fonts/ttf/DejaVuSans.ttf")

@@ -23,13 +23,10 @@ def everything(model: Transformer, src: Tensor, tgt: Tensor) -> dict[str, Tensor
     encoded = model.encode(src, need_weights=True)
     decoded = model.decode(tgt, encoded, need_weights=True)
     return {
-        "memory": encoded.memory,
-        "encoder": encoded.attention,
-        "hidden": decoded.hidden,
-        "self": decoded.self_attention,
-        "cross": decoded.cross_attention,
+        "memory": encoded.memory, "encoder": encoded.attention, "hidden": decoded.hidden,
+        "self": decoded.self_attention, "cross": decoded.cross_attention,
         "logits": model.logits(decoded.hidden),
-    }
+    }  # fmt: skip
 
 
 def test_a_future_token_changes_nothing(model: Transformer) -> None:
@@ -86,9 +83,7 @@ def test_dropout_only_while_training() -> None:
 @pytest.mark.parametrize("norm", ["post", "pre"])
 @pytest.mark.parametrize("activation", ["relu", "gelu"])
 @pytest.mark.filterwarnings("ignore:enable_nested_tensor is True")
-def test_equals_torch_nn_transformer(
-    norm: str, activation: str, dtype: torch.dtype, tolerance: float
-) -> None:
+def test_equals_pytorch(norm: str, activation: str, dtype: torch.dtype, tolerance: float) -> None:
     config = ModelConfig(
         vocab_size=30, d_model=24, n_heads=3, d_ff=40, n_encoder_layers=2, n_decoder_layers=3,
         norm=norm, activation=activation, attention_bias=True,

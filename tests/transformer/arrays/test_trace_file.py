@@ -122,15 +122,12 @@ def test_one_stack_is_causal_where_nothing_looks_ahead() -> None:
     assert trace.src_tokens == ("▁a", "▁dog", "gy", ".") and trace.tgt_tokens == ()
 
 
-@pytest.mark.parametrize(
-    ("tokens", "expected", "special"),
-    [
-        (("[CLS]", "play", "##ing", "[SEP]"), ("[CLS]", "▁play", "ing", "[SEP]"), (0, 3)),
-        (("<|endoftext|>", "A", "Ġdog"), ("<|endoftext|>", "A", "▁dog"), (0,)),
-        (("__de__", "play@@", "ing", "dogs"), ("__de__", "▁play", "ing", "▁dogs"), (0,)),
-        (("play", "ing</w>", "dogs</w>", "</s>"), ("▁play", "ing", "▁dogs", "</s>"), (3,)),
-    ],
-)
+@pytest.mark.parametrize(("tokens", "expected", "special"), [
+    (("[CLS]", "play", "##ing", "[SEP]"), ("[CLS]", "▁play", "ing", "[SEP]"), (0, 3)),
+    (("<|endoftext|>", "A", "Ġdog"), ("<|endoftext|>", "A", "▁dog"), (0,)),
+    (("__de__", "play@@", "ing", "dogs"), ("__de__", "▁play", "ing", "▁dogs"), (0,)),
+    (("play", "ing</w>", "dogs</w>", "</s>"), ("▁play", "ing", "▁dogs", "</s>"), (3,)),
+])  # fmt: skip
 def test_words_begin_where_other_tokenizers_say(
     tokens: tuple[str, ...], expected: tuple[str, ...], special: tuple[int, ...]
 ) -> None:

@@ -195,18 +195,15 @@ def test_joeynmts_own_arithmetic_makes_no_stored_table(tmp_path: Path) -> None:
     assert config is not None and config.positions == "sinusoidal"
 
 
-@pytest.mark.parametrize(
-    ("testing", "decoding", "unused"),
-    [
-        ({"beam_size": 7, "beam_alpha": 1.3}, Decoding(7, 1.3), ()),
-        ({"beam_size": 1}, Decoding(1, 0.0), ()),
-        ({"beam_size": 5, "alpha": 0.0, "max_output_length": 31}, Decoding(5, 0.0),
-         ("max_output_length=31",)),
-        ({"beam_size": 5, "beam_alpha": -1, "generate_unk": False, "repetition_penalty": 2.5},
-         Decoding(5, 0.0), ("repetition_penalty=2.5",)),
-        ({"batch_size": 4}, Decoding(1, 0.0), ()),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("testing", "decoding", "unused"), [
+    ({"beam_size": 7, "beam_alpha": 1.3}, Decoding(7, 1.3), ()),
+    ({"beam_size": 1}, Decoding(1, 0.0), ()),
+    ({"beam_size": 5, "alpha": 0.0, "max_output_length": 31}, Decoding(5, 0.0),
+     ("max_output_length=31",)),
+    ({"beam_size": 5, "beam_alpha": -1, "generate_unk": False, "repetition_penalty": 2.5},
+     Decoding(5, 0.0), ("repetition_penalty=2.5",)),
+    ({"batch_size": 4}, Decoding(1, 0.0), ()),
+])  # fmt: skip
 def test_decoding_of_joeynmt_is_kept(
     testing: dict[str, Any], decoding: Decoding, unused: tuple[str, ...], tmp_path: Path
 ) -> None:

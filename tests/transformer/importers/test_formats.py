@@ -159,22 +159,17 @@ def test_only_ordinary_pieces_outside_the_vocabulary_become_unused() -> None:
     assert data == model.SerializeToString() + unknown_field
 
 
-@pytest.mark.parametrize(
-    ("files", "reason"),
-    [
-        (("adapter_config.json", "adapter_model.safetensors"), "merge_and_unload"),
-        (("config.json", "adapter_config.json", "adapter_model.bin"), "merge_and_unload"),
-        (("model.npz", "decoder.yml", "vocab.spm"), "convert_marian_to_pytorch"),
-        (("m.npz", "m.npz.decoder.yml"), "convert_marian_to_pytorch --src DIR"),
-        (("model.bin", "config.json", "shared_vocabulary.json"), "CTranslate2"),
-        (("config.json", "tf_model.h5"), "from_tf=True"),
-        (("q4.gguf",), "llama.cpp"),
-        (("config.json", "encoder_model.onnx"), "ONNX"),
-    ],
-)
-def test_files_that_are_no_model_yet_say_how_to_make_one(
-    tmp_path: Path, files: tuple[str, ...], reason: str
-) -> None:
+@pytest.mark.parametrize(("files", "reason"), [
+    (("adapter_config.json", "adapter_model.safetensors"), "merge_and_unload"),
+    (("config.json", "adapter_config.json", "adapter_model.bin"), "merge_and_unload"),
+    (("model.npz", "decoder.yml", "vocab.spm"), "convert_marian_to_pytorch"),
+    (("m.npz", "m.npz.decoder.yml"), "convert_marian_to_pytorch --src DIR"),
+    (("model.bin", "config.json", "shared_vocabulary.json"), "CTranslate2"),
+    (("config.json", "tf_model.h5"), "from_tf=True"),
+    (("q4.gguf",), "llama.cpp"),
+    (("config.json", "encoder_model.onnx"), "ONNX"),
+])  # fmt: skip
+def test_files_to_convert_say_how(tmp_path: Path, files: tuple[str, ...], reason: str) -> None:
     for name in files:
         (tmp_path / name).write_text("{}")
     for path in (tmp_path, *tmp_path.glob("*.npz")):

@@ -67,7 +67,7 @@ def test_a_run_leaves_a_checkpoint_the_mean_of_its_last_epochs(finished: Path) -
     assert torch.equal(state["src_embedding.weight"], third["src_embedding.weight"])
 
 
-def test_tensorboard_on_request(
+def test_tensorboard(
     finished: Path, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     event_accumulator = pytest.importorskip(
@@ -292,7 +292,7 @@ def test_resuming_gives_the_same_bits_and_log_lines_once(
     assert_same_bits(tmp_path / "whole", tmp_path / "cut")
 
 
-def test_a_line_is_the_mean_since_the_line_before(
+def test_lines_are_means_since_the_last(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where an epoch ends between the two."""

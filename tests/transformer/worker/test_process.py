@@ -46,7 +46,7 @@ def traced(
 
 
 @pytest.mark.parametrize("arguments", [{}, {"beam_size": 1, "prefix": [7, 8]}, {"target": "a b"}])
-def test_a_trace_from_there_is_that_of_here(
+def test_traces_equal_local_ones(
     worker: Process, tiny_checkpoint: Path, arguments: dict[str, Any]
 ) -> None:
     found = traced(worker, tiny_checkpoint, **arguments)
