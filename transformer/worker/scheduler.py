@@ -31,8 +31,8 @@ _here = threading.local()  # the turn of each thread
 class Scheduler:
     """Runs one piece of work at a time. Thread-safe.
 
-    A thread holds one turn. While it waits for one of another scheduler and holds that, it gives its
-    own up.
+    A thread holds one turn. While it waits for one of another scheduler and holds that, it gives
+    its own up.
     """
 
     def __init__(self, patience: float = math.inf) -> None:
