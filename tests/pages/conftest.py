@@ -149,7 +149,7 @@ class Caches(NamedTuple):
     def used(self) -> Iterator[None]:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("ui.work.results.CACHE", self.results)
-            patch.setattr("ui.work.cache.PICTURES", self.pictures)
+            patch.setattr("ui.work.desk.PICTURES", self.pictures)
             yield
 
 

@@ -19,7 +19,7 @@ from transformer.translator import Translator
 from ui.attention.exhibits import found_exhibit
 from ui.core.examples import examples_for
 from ui.export.download import source_of, trace_for
-from ui.work import progress
+from ui.work import desk
 
 
 @pytest.fixture(scope="module")
@@ -200,8 +200,8 @@ def test_the_head_on_screen_can_be_opened(
 def test_stopped_work_waits_until_something_else_is_asked_for(
     open_page: RunApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(progress, "_PATIENCE", -1)
-    monkeypatch.setattr(progress, "_MOVING", 0)
+    monkeypatch.setattr(desk, "_PATIENCE", -1)
+    monkeypatch.setattr(desk, "_MOVING", 0)
     app = open_page(sentence="A dog ran and a dog sat.")
     app.button(key="stop_work").click().run()
     for _ in range(2):

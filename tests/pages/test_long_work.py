@@ -126,7 +126,7 @@ def test_a_rerun_does_no_more_than_it_must(
             jobs = sum(each["self"].name == "headlight-job" for each in started)
             drawn = new and page != "positions"
             assert (jobs > 0) == (forward_passes() > 0) == drawn and jobs <= 5, page
-            assert len(keys) == {"positions": 0, "compare": 2}.get(page, 1), page
+            assert len(keys) == (2 if page == "compare" else 1), page
             # The root, and every checkpoint for its links and for its files' marks, unless a run
             # did so a moment ago. The models on screen are looked at in any case.
             places = [str(each.get("path")) for calls in listed for each in calls]

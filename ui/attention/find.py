@@ -43,7 +43,7 @@ from ui.core.layout import current_theme, draw_chart
 from ui.core.view import View
 from ui.core.widgets import fill, filled
 from ui.export.download import download_button, source_of, trace_for
-from ui.work.cache import computed, drawn
+from ui.work.desk import computed, drawn
 
 _MOST = 10  # heads listed
 

@@ -12,7 +12,7 @@ import pytest
 
 from tests.waiting import run
 from transformer.catalogue import inspect_entry
-from ui.core.runs import Pace
+from ui.core.public import Pace
 from ui.frame import serving
 from ui.hosting import gate, state
 from ui.hosting.gate import Gate
