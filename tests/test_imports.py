@@ -74,14 +74,10 @@ ABSENT_FROM_FILES = {
 
 #: What figures may import of the model: records and measures, none of which needs PyTorch.
 PURE = (
-    "transformer.types",
-    "transformer.measures",
-    "transformer.search.records",
-    "transformer.search.rules",
-    "transformer.trace.records",
-    "transformer.trees",
+    "transformer.types", "transformer.measures", "transformer.search.records",
+    "transformer.search.rules", "transformer.trace.records", "transformer.trees",
     "transformer.parsing.reading",
-)
+)  # fmt: skip
 
 #: Imports each row "MODULES without NAMES" while the names cannot be imported; a top package with
 #: all in it.

@@ -42,7 +42,8 @@ from ui.core.public import is_public
 from ui.core.url_state import HEAD, KIND, LAYER, Param
 from ui.core.view import View
 from ui.core.widgets import UNITS
-from ui.work.cache import Computation, computed
+from ui.work.desk import computed
+from ui.work.results import Computation
 from ui.work.studies import Opened, study_of
 
 T = TypeVar("T")

@@ -41,7 +41,7 @@ from ui.core.url_state import KIND
 from ui.core.view import View
 from ui.core.widgets import bound, fill
 from ui.export.download import download_button, source_of, trace_for
-from ui.work.cache import computed, drawn
+from ui.work.desk import computed, drawn
 
 _MOST = 10  # heads listed
 

@@ -53,7 +53,7 @@ from ui.core.widgets import bound, choose_one, fill, layer_and_head
 from ui.export.download import download_button, source_of, trace_for
 from ui.frame.editing import offer_switch
 from ui.frame.page import link_to
-from ui.work.cache import drawn, get_trace, get_tracer
+from ui.work.desk import drawn, get_trace, get_tracer
 
 #: Width shared by grid and lens in a 1280 px window, and the widths their parts need, all in px.
 _ROOM, _GRID_LABELS, _GRID_CELL, _LENS_LABELS, _LENS_CELL = 860, 65, 60, 95, 3.5

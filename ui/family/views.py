@@ -35,7 +35,7 @@ from ui.family.choice import (
 )
 from ui.family.exhibits import TOP, continued, expected_tokens, looks, looks_exhibit, next_tokens
 from ui.frame.steering import use_checkpoint
-from ui.work.cache import computed, get_trace
+from ui.work.desk import computed, get_trace
 from ui.work.results import Computation
 
 #: The guesses of a model that fills in, at each place.

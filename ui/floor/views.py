@@ -23,7 +23,7 @@ from ui.floor.choice import FloorChoice, keep, network_at, place_of
 from ui.floor.exhibits import feed_forward, feed_forward_name, residual_stream, stream_name
 from ui.frame.page import page_at, streamlit_page
 from ui.head.choice import HeadSettings
-from ui.work.cache import computed
+from ui.work.desk import computed
 
 _OPEN = "floor_open"
 

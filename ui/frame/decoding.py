@@ -19,11 +19,10 @@ from transformer.search.decoding import Decoding
 from transformer.trace.records import Trace
 from ui.core import url_state
 from ui.core.glossary import linked, term
-from ui.core.runs import fall_back
 from ui.core.url_state import Param
 from ui.core.view import MAX_ALPHA, MAX_BEAM, SearchChoice, View
 from ui.core.widgets import bound, filled
-from ui.work.progress import resume
+from ui.work.desk import fall_back, resume
 
 _HOW = ("Beam", "Greedy", "Sample")
 

@@ -24,8 +24,8 @@ from ui.core.url_state import Param
 from ui.core.view import Request, View, current_view
 from ui.export.download import download_below, figure_for
 from ui.frame.beside import Beside
-from ui.work.cache import Computation, get_trace, prepare
-from ui.work.progress import fragment
+from ui.work.desk import fragment, get_trace, prepare
+from ui.work.results import Computation
 
 #: The doors of the menu, from left to right.
 DOORS = (

@@ -21,8 +21,7 @@ from ui.core.url_state import STEP, VIEW, WHY, Param
 from ui.core.view import CHECKPOINT, View
 from ui.frame.decoding import restart
 from ui.frame.page import link_to
-from ui.work.cache import get_translator
-from ui.work.models import translator
+from ui.work.desk import get_translator, translator
 
 #: Limit of the text field; a model's own limit is counted in tokens.
 MAX_TARGET_CHARACTERS = 10_000

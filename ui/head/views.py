@@ -32,7 +32,8 @@ from ui.head.exhibits import (
     names_of,
     stages_of,
 )
-from ui.work.cache import Computation, computed
+from ui.work.desk import computed
+from ui.work.results import Computation
 
 
 def draw_kinds(where: DeltaGenerator, *traces: Trace) -> None:

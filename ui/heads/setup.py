@@ -13,7 +13,7 @@ from ui.core.view import View
 from ui.core.widgets import bound, fill
 from ui.heads import jobs
 from ui.heads.choice import MOST_OWN, OWN, HeadsChoice, own_lines
-from ui.work.cache import get_tracer, made_in_turn
+from ui.work.desk import get_tracer, run
 from ui.work.studies import STUDY, Opened, studies, study_of
 
 _BEGUN = "headlight_study"
@@ -26,7 +26,7 @@ def chosen_study(view: View) -> Opened | None:
         get_tracer(view)
         work = view.entry.ref, view.device, "study", lines
         make = partial(jobs.study_own, view.entry.ref, view.device, lines)
-        return made_in_turn(work, make, "Studying: step {step} of {most}", "Study these sentences")
+        return run(work, make, "Studying: step {step} of {most}", "Study these sentences")
     return study_of(view.entry.ref, url_state.get(STUDY))
 
 

@@ -35,9 +35,9 @@ from ui.export.download import download_button, source_of
 from ui.frame.page import open_page
 from ui.heads.choice import OWN, HeadsChoice, term_of
 from ui.heads.exhibits import name_of, role_exhibit
-from ui.work.cache import drawn
+from ui.work.desk import drawn
 from ui.work.models import load
-from ui.work.results import OTHERS
+from ui.work.results import LONG
 from ui.work.studies import Opened, Tag, best_rule, in_words, rules, studies, study_of
 
 
@@ -279,7 +279,7 @@ def _open(view: View, sentence: Sentence, head: Head, query: int, key: int) -> N
     }  # fmt: skip
     if target:
         values["target"] = target
-    with suppress(InputError), OTHERS.turn():
+    with suppress(InputError), LONG.turn():
         trace = load(view.request).trace(sentence.text, target or None)
         words = words_of(sentence, trace, head.kind)
         for name, places, at in (("queries", words.rows, query), ("keys", words.columns, key)):

@@ -22,7 +22,7 @@ from ui.frame.import_access import admit, refusal, take_token, wants_token
 from ui.frame.page import page_at, streamlit_page
 from ui.models import import_plan
 from ui.models.import_plan import Import, Plan, begin, plan_folder, plan_hub
-from ui.work.progress import Progress, attended
+from ui.work.desk import Progress, attend
 from ui.work.roots import checkpoint_roots, without_root
 
 _JOB, _FOUND, _TOKEN_BOX = "headlight_import", "headlight_hub_model", "import_token"
@@ -150,9 +150,7 @@ def _draw_hub(kind: Format) -> HubModel | None:
         st.caption("Model names on the hub have the form owner/name.")
     if asked:
         try:
-            looked_up = attended(
-                lambda report: look_up(name, kind.files), Progress(("look up", name))
-            )
+            looked_up = attend(lambda: look_up(name, kind.files), Progress(("look up", name)))
             found[kind.name, name] = looked_up
         except CheckpointError as error:
             _say(error)

@@ -29,7 +29,7 @@ from ui.frame.page import Page, page_at
 from ui.removals.views import NEEDS, without
 from ui.tours import checkpoint_facts, removal_facts, study_facts, trace_facts
 from ui.tours.stops import Question, Scene, Stop, Tour
-from ui.work.cache import computed, get_trace
+from ui.work.desk import computed, get_trace
 from ui.work.studies import study_of
 
 _MODULES = {

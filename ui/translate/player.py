@@ -29,7 +29,8 @@ from ui.frame.decoding import decoded_text
 from ui.frame.page import open_page
 from ui.frame.steering import begin_with, undo
 from ui.translate.exhibits import origin_of, player_exhibit, stem, why_no_player
-from ui.work.cache import Computation, computed
+from ui.work.desk import computed
+from ui.work.results import Computation
 
 #: The settings of where the player is, in the order of a `PlayerPlace`.
 PLACE: tuple[Param[Any], ...] = (STEP, LAYER, HEAD, SHIFTED, KIND)

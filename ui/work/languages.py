@@ -10,7 +10,8 @@ from transformer.files.safe import is_there, parse_json, read_small
 from transformer.text.layout import TABLE_FILE
 from transformer.text.table import tags_among
 from ui.core.languages import Languages, label_of, name_of
-from ui.work.models import REFUSALS, load_for_visit
+from ui.work.desk import load_for_visit
+from ui.work.models import REFUSALS
 
 #: Default languages in order of preference, if neither a link nor the model sets one.
 _SOURCES, _TARGETS = ("English",), ("German", "French", "English")

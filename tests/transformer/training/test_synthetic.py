@@ -41,16 +41,13 @@ def test_every_line_fills_without_a_brace_left_or_a_gap() -> None:
                     assert not re.search(r"\b(de le|à le|1 heures)\b", text), phrase
 
 
-@pytest.mark.parametrize(
-    ("line", "fault"),
-    [
-        ("a\tb", "2 columns"), ("a\tb\tc\td", "4 columns"), ("a \tb\tc", "stray spaces"),
-        ("a {n}\tb {n\tc {n}", "damaged slot"), ("a {n}\tb {n2}\tc {n}", "slots differ"),
-        ("a {the:cheese}\tb {the:cheese}\tc {the:cheese}", "unknown slot"),
-        ("a {height}\tb {height}\tc {height}", "unknown slot"),
-        ("a {adj}\tb {adj}\tc {adj}", "no noun"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("line", "fault"), [
+    ("a\tb", "2 columns"), ("a\tb\tc\td", "4 columns"), ("a \tb\tc", "stray spaces"),
+    ("a {n}\tb {n\tc {n}", "damaged slot"), ("a {n}\tb {n2}\tc {n}", "slots differ"),
+    ("a {the:cheese}\tb {the:cheese}\tc {the:cheese}", "unknown slot"),
+    ("a {height}\tb {height}\tc {height}", "unknown slot"),
+    ("a {adj}\tb {adj}\tc {adj}", "no noun"),
+])  # fmt: skip
 def test_a_faulty_line_is_refused(line: str, fault: str) -> None:
     with pytest.raises(DataError, match=fault):
         parse(line)
@@ -74,14 +71,11 @@ def test_a_seed_makes_the_same_pairs_both_ways_and_some_as_people_type_them() ->
     assert not any(each.startswith("tom") for each, _ in made)
 
 
-@pytest.mark.parametrize(
-    ("name", "article", "forms"),
-    [
-        ("bear", "the", "der Bär, den Bären, dem Bären, des Bären"),
-        ("cat", "a", "eine Katze, eine Katze, einer Katze, einer Katze"),
-        ("child", "my", "mein Kind, mein Kind, meinem Kind, meines Kindes"),
-    ],
-)
+@pytest.mark.parametrize(("name", "article", "forms"), [
+    ("bear", "the", "der Bär, den Bären, dem Bären, des Bären"),
+    ("cat", "a", "eine Katze, eine Katze, einer Katze, einer Katze"),
+    ("child", "my", "mein Kind, mein Kind, meinem Kind, meines Kindes"),
+])  # fmt: skip
 def test_german_articles_follow_gender_and_case(name: str, article: str, forms: str) -> None:
     noun = next(noun for noun in EVERY_NOUN if noun.en == name)
     assert ", ".join(noun.german(article, case) for case in ("nom", "acc", "dat", "gen")) == forms
@@ -199,7 +193,7 @@ def test_the_phrasebook_holds_nothing_out_and_needs_files_and_languages(tmp_path
         read_phrases(tmp_path)
 
 
-def test_pairs_are_shown_for_proofreading(
+def test_pairs_are_printed(
     tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(corpus, "read_phrases", lambda: PLAIN)
