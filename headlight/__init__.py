@@ -21,8 +21,9 @@ from pathlib import Path
 from pkgutil import walk_packages
 from typing import Any
 
+from transformer.models.arrays.trace_file import load_arrays, trace_of
+
 from figures.exhibit import Exhibit
-from transformer.arrays.trace_file import load_arrays, trace_of
 from transformer.measures.registered import register_measure
 from transformer.trace.records import Trace
 from ui import __name__ as _UI
@@ -158,7 +159,7 @@ def page_of(
     return to_html(trace_exhibit(trace, name or called, snippet))
 
 
-_PROGRAM = """from transformer.arrays.trace_file import load_arrays
+_PROGRAM = """from transformer.models.arrays.trace_file import load_arrays
 
 trace = load_arrays({path!r})
 for kind in ("encoder_self", "decoder_self", "cross"):

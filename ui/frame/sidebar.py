@@ -11,9 +11,9 @@ from pathlib import Path
 
 import streamlit as st
 import torch
+from transformer.models.catalogue import Entry, ModelRef, find
 
 from figures.labels import code, parameters, plain, shorten
-from transformer.catalogue import Entry, ModelRef, find
 from transformer.checkpoint.folder import training_text
 from transformer.config import ModelConfig
 from transformer.device import available_devices

@@ -11,9 +11,9 @@ import time
 from collections.abc import Callable, Sequence
 
 import streamlit as st
+from transformer.models.catalogue import Entry
 
 from figures.labels import code, probability
-from transformer.catalogue import Entry
 from transformer.checkpoint.reference import at, split_name
 from transformer.trace.records import Trace
 from ui.core import url_state

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import streamlit as st
+from transformer.models.catalogue import Entry
 
 from figures.labels import JOINER, code, in_bytes, parameters, plain, shorten
-from transformer.catalogue import Entry
 from transformer.config import ModelConfig
 from transformer.errors import CheckpointError
 from transformer.evaluation.card import meanings
