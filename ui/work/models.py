@@ -16,10 +16,10 @@ from functools import partial
 import torch
 
 from figures.labels import in_bytes
-from transformer.catalogue import Entry, ModelRef, describe, inspect_entry, list_entries
 from transformer.errors import CheckpointError, InputError
 from transformer.files.safe import modified
-from transformer.models.arrays import ArchivedTrace
+from transformer.models.arrays.kind import ArchivedTrace
+from transformer.models.catalogue import Entry, ModelRef, describe, inspect_entry, list_entries
 from transformer.trace.tracer import Tracer
 from transformer.translator import Translator
 from transformer.types import Report

@@ -10,7 +10,7 @@ import pytest
 
 from figures.positions import encoding_heatmap
 from tests.factories import make_trace
-from transformer.catalogue import ModelRef
+from transformer.models.catalogue import ModelRef
 from ui.core.view import Request
 from ui.work.lru import ENTRY_BYTES, Lru
 
