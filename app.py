@@ -8,8 +8,8 @@ from pathlib import Path
 import streamlit as st
 from starlette.middleware import Middleware
 
+from transformer.worker.scheduler import offer_turn
 from ui.core import url_state
-from ui.core.runs import fall_back, in_turn, offer_turn
 from ui.frame.page import all_pages, asked_for_page
 from ui.frame.pages import (
     draw_door,
@@ -23,7 +23,7 @@ from ui.frame.serving import begin
 from ui.hosting.gate import Gate
 from ui.hosting.start import problems
 from ui.hosting.state import libraries
-from ui.work.progress import place_for_progress
+from ui.work.desk import fall_back, place_for_progress, run_in_turn
 
 HERE = Path(__file__).parent
 STARTING = "Starting: PyTorch and the model are being loaded. Only the first visit waits for this."
@@ -103,7 +103,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    with in_turn():
+    with run_in_turn():
         main()
 else:
     # `streamlit run` finds this by its name and serves it; the app then runs this file as above.

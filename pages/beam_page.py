@@ -15,7 +15,7 @@ from ui.core.side import Side
 from ui.core.view import View
 from ui.core.widgets import choose_one
 from ui.frame.page import Entry, Page
-from ui.work.cache import computed
+from ui.work.desk import computed
 
 
 def explain_missing_tree(view: View, trace: Trace) -> None:

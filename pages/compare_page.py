@@ -28,8 +28,7 @@ from ui.export.download import download_button
 from ui.frame.beside import Setup
 from ui.frame.page import Entry, Page
 from ui.translate.player import read_link
-from ui.work.cache import get_trace
-from ui.work.progress import fragment
+from ui.work.desk import fragment, get_trace
 
 
 def sides_of(setup: Setup) -> tuple[Side, Side]:

@@ -10,7 +10,8 @@ from ui.floor.choice import STREAM, FloorChoice, choice_now, network_at
 from ui.floor.exhibits import feed_forward, residual_stream
 from ui.floor.views import draw_below, draw_plan
 from ui.frame.page import Entry, Page
-from ui.work.cache import Computation, computed
+from ui.work.desk import computed
+from ui.work.results import Computation
 
 
 def first(side: Side) -> list[Computation[Any]]:

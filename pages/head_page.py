@@ -26,7 +26,7 @@ from ui.head.exhibits import (
     names_of,
 )
 from ui.head.views import BESIDE, draw_kinds, draw_stages, stages_at
-from ui.work.cache import Computation
+from ui.work.results import Computation
 
 
 def draw_controls(shown: Trace, place: HeadChoice) -> None:

@@ -10,8 +10,7 @@ from ui.frame.page import Entry, Page
 from ui.heads import views
 from ui.heads.choice import HeadsChoice, head_of
 from ui.heads.setup import chosen_study, draw_choice, draw_own, draw_setup
-from ui.work.cache import get_tracer
-from ui.work.progress import fragment
+from ui.work.desk import fragment, get_tracer
 from ui.work.studies import Opened
 
 

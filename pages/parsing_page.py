@@ -9,7 +9,7 @@ from ui.frame.page import Entry, Page
 from ui.parsing.choice import ParsingChoice, as_words, through_parser
 from ui.parsing.exhibits import parse
 from ui.parsing.views import draw_borrowed, draw_parse, offer_parsers, reading_of
-from ui.work.cache import computed, get_trace, get_translator
+from ui.work.desk import computed, get_trace, get_translator
 
 
 def whole(now: View) -> None:

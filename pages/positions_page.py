@@ -38,7 +38,7 @@ from ui.positions.views import (
     draw_table,
     say_nothing_learned,
 )
-from ui.work.cache import get_translator
+from ui.work.desk import get_translator
 
 LAYOUTS: tuple[PositionLayout, ...] = ("interleaved", "concatenated")
 PARTS = {"encoding": "The encoding", "model": "In layer 1 of this model"}

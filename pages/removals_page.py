@@ -18,7 +18,7 @@ from ui.removals.views import (
     draw_reasons,
     draw_together,
 )
-from ui.work.cache import get_trace, prepare
+from ui.work.desk import get_trace, prepare
 
 
 def whole(view: View) -> None:

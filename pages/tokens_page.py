@@ -31,7 +31,8 @@ from ui.tokens.choice import (
 )
 from ui.tokens.panels import draw_cuts, draw_sentence, draw_texts, draw_vocabulary
 from ui.tokens.views import tokenizer_of
-from ui.work.cache import Computation, computed, drawn, get_translator
+from ui.work.desk import computed, drawn, get_translator
+from ui.work.results import Computation
 
 _VECTORS = {"both": "Both", "without": "Embedding", "with": "With position"}
 

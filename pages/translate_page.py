@@ -39,7 +39,8 @@ from ui.translate.player import (
 )
 from ui.translate.views import LAYERS, apart, draw_layers, draw_why
 from ui.translate.words import draw_warnings, missing_search_note
-from ui.work.cache import Computation, get_trace, get_tracer
+from ui.work.desk import get_trace, get_tracer
+from ui.work.results import Computation
 
 
 def draw(side: Side) -> None:

@@ -9,9 +9,10 @@ from tests.forks import ROOT
 from transformer.evaluation.summary import summary_table
 from transformer.models.catalogue import list_entries
 from transformer.worker import limits
-from ui.core.runs import Pace
+from ui.core import public
+from ui.core.public import Pace
 from ui.hosting import gate, start, visitors
-from ui.work import budget, cache, models, results
+from ui.work import desk, models, results
 
 DECISIONS = ROOT / "docs" / "decisions"
 TOP = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")]
@@ -72,9 +73,9 @@ def test_limits_in_security_are_those_of_the_code(monkeypatch: pytest.MonkeyPatc
     expected = {
         "Connections": bounds(visitors.ARRIVALS),
         "Requests": bounds(gate.REQUESTS),
-        "A visit, on a public server": [budget.limit()],
+        "A visit, on a public server": [public.quota()],
         "Visitors, on a public server": [visitors.most_visitors(), visitors.IDLE],
-        "Results in memory": [results.CACHE.limit >> 20, cache.PICTURES.limit >> 20],
+        "Results in memory": [results.CACHE.limit >> 20, desk.PICTURES.limit >> 20],
         "Models in memory": [
             *(share >> 30 for share in limits.shares()[1:]), models._LEFT_FREE >> 20,
         ],
@@ -82,7 +83,7 @@ def test_limits_in_security_are_those_of_the_code(monkeypatch: pytest.MonkeyPatc
         "The log": [start.MOST, start.LONGEST],
     }  # fmt: skip
     assert {name: numbers[name] for name in expected} == expected
-    assert (budget.WINDOW, start.WINDOW) == (600, 60)  # ten minutes, and a minute
+    assert (desk.WINDOW, start.WINDOW) == (600, 60)  # ten minutes, and a minute
     (sockets,) = re.findall(
         r"limit_conn \w+ (\d+);", (ROOT / "deploy/nginx.conf").read_text("utf-8")
     )

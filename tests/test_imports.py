@@ -46,20 +46,12 @@ FLOORS: tuple[tuple[str, ...], ...] = (
 #: Libraries that a package must not load, even indirectly.
 ABSENT = {
     "transformer": {
-        "streamlit",
-        "plotly",
-        "altair",
-        "figures",
-        "ui",
-        "pages",
-        "app",
-        "headlight",
-        "recipes",
+        "streamlit", "plotly", "altair", "figures", "ui", "pages", "app", "headlight", "recipes",
     },
     "figures": {"torch", "streamlit", "ui", "pages", "app", "headlight", "recipes"},
     "ui": {"pages", "app", "headlight", "recipes"},
     "headlight": {"pages", "app", "recipes"},
-}
+}  # fmt: skip
 
 #: The same for scripts. Pages tell a story and draw nothing themselves.
 ABSENT_FROM_FILES = {
@@ -71,13 +63,9 @@ ABSENT_FROM_FILES = {
 
 #: What figures may import of the model: records and measures, none of which needs PyTorch.
 PURE = (
-    "transformer.types",
-    "transformer.measures",
-    "transformer.search.records",
-    "transformer.search.rules",
-    "transformer.trace.records",
-    "transformer.trees",
-)
+    "transformer.types", "transformer.measures", "transformer.search.records",
+    "transformer.search.rules", "transformer.trace.records", "transformer.trees",
+)  # fmt: skip
 
 #: Imports each row "MODULES without NAMES" while the names cannot be imported; a top package with
 #: all in it.

@@ -50,6 +50,11 @@ CONFIGS = {
     ),
 }  # fmt: skip
 
+#: As small as a model gets, with a decoder deeper than its encoder.
+SMALL = ModelConfig(
+    vocab_size=110, d_model=12, n_heads=3, d_ff=8, n_encoder_layers=1, n_decoder_layers=2
+)
+
 #: Sources of 6 and 4 tokens, targets of 5 and 3, padded with 0.
 SRC = torch.tensor([[5, 9, 7, 12, 21, 2], [14, 8, 8, 2, 0, 0]])
 TGT = torch.tensor([[1, 6, 11, 28, 9], [1, 17, 4, 0, 0]])

@@ -18,20 +18,11 @@ NAMES = (
 #: which with extensions and their like takes a sixth of the time of opening a page. One process for
 #: all pages of a server, whose code it has compiled, takes a tenth.
 FLAGS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-gpu-compositing",
-    "--disable-gpu-rasterization",
-    "--disable-software-rasterizer",
-    "--process-per-site",
-    "--disable-extensions",
-    "--disable-default-apps",
-    "--disable-dev-shm-usage",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-)
+    "--no-sandbox", "--disable-gpu", "--disable-gpu-compositing", "--disable-gpu-rasterization",
+    "--disable-software-rasterizer", "--process-per-site", "--disable-extensions",
+    "--disable-default-apps", "--disable-dev-shm-usage", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync", "--no-first-run",
+)  # fmt: skip
 
 HOW = (
     "The browser tests need Chromium and none could be installed. Do one of these:\n"

@@ -151,9 +151,7 @@ def test_hover_reads_the_exact_weight_tokens_are_text_and_dimmed_columns_are_gre
     expect(page.locator("button[aria-pressed=true].column-label")).to_have_count(1)
 
 
-def test_clicks_and_keys_choose_and_shift_marks_several(
-    open_page: OpenPage, address: str, trace: Trace
-) -> None:
+def test_clicks_and_keys_choose_several(open_page: OpenPage, address: str, trace: Trace) -> None:
     page = opened(open_page, address, kind="cross", layer="1", head="1")
 
     def named(heading: str, chosen: int = 1) -> None:

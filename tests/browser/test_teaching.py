@@ -178,9 +178,7 @@ def test_keys_turn_switches(open_page: OpenPage, address: str) -> None:
     edited(page, "off encoder.1.2")
 
 
-def test_a_word_is_hidden_and_an_edge_is_cut(
-    open_page: OpenPage, address: str, trace: Trace
-) -> None:
+def test_a_word_is_hidden_an_edge_is_cut(open_page: OpenPage, address: str, trace: Trace) -> None:
     page = opened(open_page, address, kind="cross", layer="2", head="1")
     words = page.get_by_role("list", name=waiting.starting_with("Sentence"))
     words.get_by_role("button").nth(0).focus()

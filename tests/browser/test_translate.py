@@ -283,9 +283,7 @@ def test_each_step_shows_both_attentions_and_candidates(app: str, open_page: Ope
     expect(page.locator(".player .undo")).not_to_be_visible()
 
 
-def test_a_cell_of_the_layers_is_read_and_a_heads_bar_opens_it(
-    app: str, open_page: OpenPage
-) -> None:
+def test_a_cell_of_the_layers_is_read_and_a_bar_opens_it(app: str, open_page: OpenPage) -> None:
     page = open_page(f"{app}/?checkpoint={REVERSE}&sentence=abcd&view=layers")
     cells, said = page.locator(".layers td"), page.locator(".layers .readout")
     expect(page.get_by_text("What it writes from each encoder layer")).to_be_visible()

@@ -136,7 +136,6 @@ def test_a_tall_matrix_beside_plots_keeps_its_size(preset: Preset) -> None:
 
 
 def test_cells_have_the_colours_of_the_scale() -> None:
-    """A shape for every cell, coloured by weight on the scale from 0 to 1."""
     values = panel(3, 4).values.copy()
     values[0, 1] = np.nan
     table = attention_table("light")[weight_levels(values.ravel())].tolist()
@@ -245,7 +244,7 @@ MISSING = ("ภาษา中文", "हिन्दी日本語", "한국어\U0001
 @pytest.mark.usefixtures("bundled")
 @pytest.mark.parametrize("token", MISSING)
 @pytest.mark.parametrize(("write", "kind"), [(to_png, "PNG"), (to_pdf, "PDF")])
-def test_characters_without_a_font_are_named(
+def test_missing_characters_are_named(
     write: Callable[[Exhibit], bytes], kind: str, token: str
 ) -> None:
     dejavu = FT2Font(f"{get_data_path()}/fonts/ttf/DejaVuSans.ttf")

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from hypothesis import strategies as st
 
-from tests.tiny_models import SENTENCES, random_model
+from tests.tiny_models import SENTENCES, SMALL, random_model
 from tests.transformer.damage import torch_file
 from tests.transformer.models.huggingface import models as huggingface
 from tests.transformer.models.importers import foreign
@@ -23,7 +23,6 @@ from transformer.checkpoint.folder import load_checkpoint, save_checkpoint
 from transformer.checkpoint.snapshots import FILE as SNAPSHOTS
 from transformer.checkpoint.snapshots import pack, read_history
 from transformer.checkpoint.weights import layout_of
-from transformer.config import ModelConfig
 from transformer.errors import CheckpointError
 from transformer.evaluation.summary import summary_table
 from transformer.models.catalogue import inspect_entry
@@ -120,10 +119,7 @@ class Bench(dict[str, Target]):
     def translator(self) -> Translator:
         """A small model with random weights."""
         tokenizer = train_tokenizer(SENTENCES, 110)
-        config = ModelConfig(
-            vocab_size=tokenizer.vocab_size, d_model=12, n_heads=3, d_ff=16,
-            n_encoder_layers=1, n_decoder_layers=2, max_positions=60,
-        )  # fmt: skip
+        config = SMALL.replace(vocab_size=tokenizer.vocab_size, max_positions=60)
         return Translator(random_model(config), tokenizer, device="cpu", name="fuzzed")
 
     @cached_property

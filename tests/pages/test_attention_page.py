@@ -19,7 +19,7 @@ from transformer.translator import Translator
 from ui.attention.exhibits import found_exhibit
 from ui.core.examples import examples_for
 from ui.export.download import source_of, trace_for
-from ui.work import progress
+from ui.work import desk
 
 
 @pytest.fixture(scope="module")
@@ -180,15 +180,12 @@ def test_words_are_sums_over_keys_and_means_over_queries(open_page: RunApp, trac
     assert app.query_params["units"] == "tokens"
 
 
-@pytest.mark.parametrize(
-    ("query", "label", "asks"),
-    [
-        ({"layer": "2", "head": "3"}, "Open layer 2, head 3", {"layer": "2", "head": "3"}),
-        ({"map": "heads", "heads": "3.1-1.2"}, "Open layer 3, head 1", {"layer": "3", "head": "1"}),
-        ({"display": "matrix", "layer": "1", "head": "1", "queries": "3-5"},
-         "Open layer 1, head 1", {"query": "3"}),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("query", "label", "asks"), [
+    ({"layer": "2", "head": "3"}, "Open layer 2, head 3", {"layer": "2", "head": "3"}),
+    ({"map": "heads", "heads": "3.1-1.2"}, "Open layer 3, head 1", {"layer": "3", "head": "1"}),
+    ({"display": "matrix", "layer": "1", "head": "1", "queries": "3-5"},
+     "Open layer 1, head 1", {"query": "3"}),
+])  # fmt: skip
 def test_the_head_on_screen_can_be_opened(
     open_page: RunApp, query: dict[str, str], label: str, asks: dict[str, str]
 ) -> None:
@@ -203,8 +200,8 @@ def test_the_head_on_screen_can_be_opened(
 def test_stopped_work_waits_until_something_else_is_asked_for(
     open_page: RunApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(progress, "_PATIENCE", -1)
-    monkeypatch.setattr(progress, "_MOVING", 0)
+    monkeypatch.setattr(desk, "_PATIENCE", -1)
+    monkeypatch.setattr(desk, "_MOVING", 0)
     app = open_page(sentence="A dog ran and a dog sat.")
     app.button(key="stop_work").click().run()
     for _ in range(2):

@@ -108,12 +108,9 @@ def test_long_sentences_take_turns_short_ones_go_on(app: str, tiny_tokenizer: To
 
 
 def test_a_rerun_does_no_more_than_it_must(
-    run_app: RunApp,
-    random_checkpoints: Path,
-    nothing_cached: None,
-    recorded: Any,
+    run_app: RunApp, random_checkpoints: Path, nothing_cached: None, recorded: Any,
     forward_passes: Callable[[], int],
-) -> None:
+) -> None:  # fmt: skip
     """With nothing new it computes nothing; a new sentence is its trace and what is drawn of it."""
     started, keys = recorded(threading.Thread, "start"), recorded(Request, "__init__")
     listed = [recorded(os, name) for name in ("scandir", "listdir")]
@@ -129,7 +126,7 @@ def test_a_rerun_does_no_more_than_it_must(
             jobs = sum(each["self"].name == "headlight-job" for each in started)
             drawn = new and page != "positions"
             assert (jobs > 0) == (forward_passes() > 0) == drawn and jobs <= 5, page
-            assert len(keys) == {"positions": 0, "compare": 2}.get(page, 1), page
+            assert len(keys) == (2 if page == "compare" else 1), page
             # The root, and every checkpoint for its links and for its files' marks, unless a run
             # did so a moment ago. The models on screen are looked at in any case.
             places = [str(each.get("path")) for calls in listed for each in calls]

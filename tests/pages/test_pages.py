@@ -200,13 +200,10 @@ SAMPLE = {"Temperature": "temperature", "Top k": "top-k", "Top p": "top-p", "See
 
 #: Technical terms as texts have them, and the entry that explains each.
 ART = {
-    r"\bnats\b": "log-probability",
-    r"\blog [pP]\b": "log-probability",
-    r"\balpha [\d=]|α": "length penalty",
-    r"\bscore\b": "score",
-    r"`_": "piece",
+    r"\bnats\b": "log-probability", r"\blog [pP]\b": "log-probability",
+    r"\balpha [\d=]|α": "length penalty", r"\bscore\b": "score", r"`_": "piece",
     r"\bprefix\b": "prefix",
-}
+}  # fmt: skip
 
 
 def texts_of(app: AppTest) -> str:

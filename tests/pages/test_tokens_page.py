@@ -15,12 +15,9 @@ from transformer.models.importers.registry import FORMATS
 from transformer.text.tokenizer import train_tokenizer
 
 STORY = [
-    "A sentence is cut into pieces",
-    "Other ways to split this text",
-    "A piece is a number",
-    "A number becomes a vector",
-    "Its position is added",
-]
+    "A sentence is cut into pieces", "Other ways to split this text", "A piece is a number",
+    "A number becomes a vector", "Its position is added",
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -3,18 +3,20 @@
 import random
 import re
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recipes.tools import phrasebook
 from recipes.tools.agreement import agreement_pairs
 from recipes.tools.grammar import Noun, adjectives, elides, nouns
 from recipes.tools.phrasebook import fill, parse, phrasebook_pairs, read_phrases
 from recipes.tools.values import spelled
 from recipes.tools.wiktionary import wiktionary_pairs
-from tests.transformer.conftest import Command
+from transformer.__main__ import main
 from transformer.training import corpus
 from transformer.training.corpus import (
     HELD_OUT,
@@ -47,16 +49,13 @@ def test_every_line_fills_without_a_brace_left_or_a_gap() -> None:
                     assert not re.search(r"\b(de le|à le|1 heures)\b", text), phrase
 
 
-@pytest.mark.parametrize(
-    ("line", "fault"),
-    [
-        ("a\tb", "2 columns"), ("a\tb\tc\td", "4 columns"), ("a \tb\tc", "stray spaces"),
-        ("a {n}\tb {n\tc {n}", "damaged slot"), ("a {n}\tb {n2}\tc {n}", "slots differ"),
-        ("a {the:cheese}\tb {the:cheese}\tc {the:cheese}", "unknown slot"),
-        ("a {height}\tb {height}\tc {height}", "unknown slot"),
-        ("a {adj}\tb {adj}\tc {adj}", "no noun"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("line", "fault"), [
+    ("a\tb", "2 columns"), ("a\tb\tc\td", "4 columns"), ("a \tb\tc", "stray spaces"),
+    ("a {n}\tb {n\tc {n}", "damaged slot"), ("a {n}\tb {n2}\tc {n}", "slots differ"),
+    ("a {the:cheese}\tb {the:cheese}\tc {the:cheese}", "unknown slot"),
+    ("a {height}\tb {height}\tc {height}", "unknown slot"),
+    ("a {adj}\tb {adj}\tc {adj}", "no noun"),
+])  # fmt: skip
 def test_a_faulty_line_is_refused(line: str, fault: str) -> None:
     with pytest.raises(DataError, match=fault):
         parse(line)
@@ -80,14 +79,11 @@ def test_a_seed_makes_the_same_pairs_both_ways_and_some_as_people_type_them() ->
     assert not any(each.startswith("tom") for each, _ in made)
 
 
-@pytest.mark.parametrize(
-    ("name", "article", "forms"),
-    [
-        ("bear", "the", "der Bär, den Bären, dem Bären, des Bären"),
-        ("cat", "a", "eine Katze, eine Katze, einer Katze, einer Katze"),
-        ("child", "my", "mein Kind, mein Kind, meinem Kind, meines Kindes"),
-    ],
-)
+@pytest.mark.parametrize(("name", "article", "forms"), [
+    ("bear", "the", "der Bär, den Bären, dem Bären, des Bären"),
+    ("cat", "a", "eine Katze, eine Katze, einer Katze, einer Katze"),
+    ("child", "my", "mein Kind, mein Kind, meinem Kind, meines Kindes"),
+])  # fmt: skip
 def test_german_articles_follow_gender_and_case(name: str, article: str, forms: str) -> None:
     noun = next(noun for noun in EVERY_NOUN if noun.en == name)
     assert ", ".join(noun.german(article, case) for case in ("nom", "acc", "dat", "gen")) == forms
@@ -172,7 +168,7 @@ def test_sources_are_excluded(src: str, tmp_path: Path, monkeypatch: pytest.Monk
     typed = tmp_path / "typed.tsv"
     cells = (each.upper().replace(" ", " [x|] ") for each in PLAIN[0])
     typed.write_text("\t".join(["topic\n0", *cells]) + "\n", "utf-8")
-    monkeypatch.setattr(corpus, "read_phrases", lambda: PLAIN)
+    monkeypatch.setattr(phrasebook, "read_phrases", lambda: PLAIN)
     first, recipe = PLAIN[0][("en", "de").index(src)], DataRecipe(("phrasebook",), src, "fr")
     for excluded in (excluded_sources(typed), frozenset()):
         monkeypatch.setattr(corpus, "excluded_sources", lambda found=excluded: found)
@@ -184,7 +180,7 @@ def test_sources_are_excluded(src: str, tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_a_repeated_phrasebook_fills_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     line = parse("{name} sleeps.\t{name} schläft.\t{name} dort.")
-    monkeypatch.setattr(corpus, "read_phrases", lambda: [line])
+    monkeypatch.setattr(phrasebook, "read_phrases", lambda: [line])
     once = load_corpus(DataRecipe(("phrasebook",)), tmp_path).train
     twice = load_corpus(DataRecipe(("phrasebook", "phrasebook")), tmp_path).train
     assert twice[: len(once)] == once and set(twice) > set(once)
@@ -205,14 +201,22 @@ def test_the_phrasebook_holds_nothing_out_and_needs_files_and_languages(tmp_path
         read_phrases(tmp_path)
 
 
-def test_pairs_are_shown_for_proofreading(
-    tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+def test_pairs_are_printed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(corpus, "read_phrases", lambda: PLAIN)
-    ran = command("data", "phrasebook", "--out", tmp_path, "--sample", 3, "--tgt", "fr")
-    lines = ran.out.splitlines()
+    monkeypatch.setattr(phrasebook, "read_phrases", lambda: PLAIN)
+    assert main(["data", "phrasebook", f"--out={tmp_path}", "--sample=3", "--tgt=fr"]) == 0
+    lines = capsys.readouterr().out.splitlines()
     known = set(load_corpus(DataRecipe(("phrasebook",), "en", "fr"), tmp_path).train)
     assert len(lines) == 3 and {tuple(line.split("\t")) for line in lines} <= known
+
+
+def test_an_installation_without_the_tools_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "recipes.tools.phrasebook", None)
+    with pytest.raises(DataError, match="phrasebook: only the repository makes it"):
+        load_corpus(DataRecipe(("phrasebook",)), tmp_path)
 
 
 @given(seeds)

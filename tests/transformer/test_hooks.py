@@ -195,8 +195,6 @@ class Shifted(Hooks):
 
 @pytest.mark.parametrize("explicit", [False, True])
 def test_hooks_work_step_by_step_with_a_cache(model: Transformer, explicit: bool) -> None:
-    """As in one pass, both for values changed and for values seen."""
-
     def hooks() -> tuple[Hooks, Record]:
         record = Record(matching(stack="decoder", name="weights" if explicit else "hidden"))
         gates = HeadGates.of(model.config, {("decoder_self", 0, 0): 0.5, ("cross", 0, 0): 0.0})
@@ -224,28 +222,25 @@ class Nowhere(Hooks):
         return site.layer == 9
 
 
-@pytest.mark.parametrize(
-    ("hooks", "said"),
-    [
-        (Replace({Site("encoder", 2, "self", "q"): lambda x: x}), "layer is one of None, 0, 1 "),
-        (Replace({Site("decoder", -1, "cross", "q"): lambda x: x}), "layer=-1.* None, 0 there"),
-        (Record([Site("encoder", 0, "cross", "q")]), "block is one of 'self', 'feed_forward' "),
-        (Record([Site("decoder", 0, "feed_forward", "weights")]), "name is one of 'input', 'inner"),
-        (Record([Site("middle", 0, "self", "q")]), "stack is one of 'encoder', 'decoder'"),
-        (Record([Site("decoder", None, "self", "q")]), "block is one of 'embedding', 'final'"),
-        (
-            Record(matching(layer=7)),
-            "Record wants none .*, which has encoder layers 0 to 1, decoder layers 0 to 0",
-        ),
-        (Chain(lambda site, value: None, Nowhere()), "Nowhere wants none"),
-        (HeadGates(cross=torch.ones(3, 2)), r"cross gates \[3, 2\]: the model has 1 such layers"),
-        (HeadGates(cross=torch.ones(1, 5, 2)), r"or \[1, 2, heads\] for 2 rows"),
-        (HeadGates(encoder_self=torch.ones(2, 1)), "gates of 1 heads; the model has 5"),
-        (Replace({Site("encoder", 0, "self", "q"): torch.ones(3, 3, 6, 2)}), "for 2 rows"),
-        ({}, "a function of"),
-        (Record, "a function of"),
-    ],
-)
+@pytest.mark.parametrize(("hooks", "said"), [
+    (Replace({Site("encoder", 2, "self", "q"): lambda x: x}), "layer is one of None, 0, 1 "),
+    (Replace({Site("decoder", -1, "cross", "q"): lambda x: x}), "layer=-1.* None, 0 there"),
+    (Record([Site("encoder", 0, "cross", "q")]), "block is one of 'self', 'feed_forward' "),
+    (Record([Site("decoder", 0, "feed_forward", "weights")]), "name is one of 'input', 'inner"),
+    (Record([Site("middle", 0, "self", "q")]), "stack is one of 'encoder', 'decoder'"),
+    (Record([Site("decoder", None, "self", "q")]), "block is one of 'embedding', 'final'"),
+    (
+        Record(matching(layer=7)),
+        "Record wants none .*, which has encoder layers 0 to 1, decoder layers 0 to 0",
+    ),
+    (Chain(lambda site, value: None, Nowhere()), "Nowhere wants none"),
+    (HeadGates(cross=torch.ones(3, 2)), r"cross gates \[3, 2\]: the model has 1 such layers"),
+    (HeadGates(cross=torch.ones(1, 5, 2)), r"or \[1, 2, heads\] for 2 rows"),
+    (HeadGates(encoder_self=torch.ones(2, 1)), "gates of 1 heads; the model has 5"),
+    (Replace({Site("encoder", 0, "self", "q"): torch.ones(3, 3, 6, 2)}), "for 2 rows"),
+    ({}, "a function of"),
+    (Record, "a function of"),
+])  # fmt: skip
 def test_hooks_on_what_the_model_does_not_have_are_refused(hooks: Hook, said: str) -> None:
     model = random_model(CONFIGS["a decoder of its own shape"])
     with pytest.raises(InputError, match=said):

@@ -60,9 +60,7 @@ def translated(
     return run
 
 
-def test_sentences_as_arguments(
-    tiny_checkpoint: Path, tiny_translator: Translator, command: Command
-) -> None:
+def test_arguments(tiny_checkpoint: Path, tiny_translator: Translator, command: Command) -> None:
     sentences = [SENTENCES[0], "", SENTENCES[4]]
     expected = "".join(f"{each.text}\n" for each in tiny_translator.translate(sentences))
     assert command("translate", "--checkpoint", tiny_checkpoint, *sentences) == (0, expected, "")
@@ -73,9 +71,7 @@ def test_sentences_as_arguments(
 
 
 @pytest.mark.parametrize("end", [b"\n", b"", b"\r\n"])
-def test_lines_in_lines_out(
-    tiny_translator: Translator, translated: Callable[[bytes], Ran], end: bytes
-) -> None:
+def test_lines(tiny_translator: Translator, translated: Callable[[bytes], Ran], end: bytes) -> None:
     lines = [SENTENCES[6], "", "  ", SENTENCES[0], "A \x0c\u2028\x85 dog", "\x00", SENTENCES[4]]
     data = (b"\r\n" if end == b"\r\n" else b"\n").join(line.encode() for line in lines) + end
     expected = [each.text for each in tiny_translator.translate(lines, beam_size=2)]
@@ -83,15 +79,11 @@ def test_lines_in_lines_out(
     assert expected[1] == expected[2] == expected[5] == ""
 
 
-@pytest.mark.parametrize(
-    ("data", "status", "lines", "said"),
-    [
-        (b"", 0, 0, ""), (b"\xff\xfe\n\n", 0, 2, ""),
-        (b"A dog.\n\n" + b"dog " * 1000 + b"\nA cat.\n", 2, 2, r".*: line 3: .* at most 512.*\n"),
-        ("A dog.\n漢 Ж\n\n漢\n".encode(), 0, 4, "lines 2, 4: the model does not know '漢', 'Ж'\n"),
-    ],
-    ids=["none", "not UTF-8", "too long", "unknown"],
-)  # fmt: skip
+@pytest.mark.parametrize(("data", "status", "lines", "said"), [
+    (b"", 0, 0, ""), (b"\xff\xfe\n\n", 0, 2, ""),
+    (b"A dog.\n\n" + b"dog " * 1000 + b"\nA cat.\n", 2, 2, r".*: line 3: .* at most 512.*\n"),
+    ("A dog.\n漢 Ж\n\n漢\n".encode(), 0, 4, "lines 2, 4: the model does not know '漢', 'Ж'\n"),
+], ids=["none", "not UTF-8", "too long", "unknown"])  # fmt: skip
 def test_what_is_wrong_with_a_line_is_said_beside_the_answers(
     translated: Callable[[bytes], Ran], data: bytes, status: int, lines: int, said: str
 ) -> None:
@@ -165,7 +157,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", BAD, ids=lambda case: case[:40])
-def test_bad_input_is_one_line_and_status_2(
+def test_bad_input_has_status_2(
     tiny_checkpoint: Path, tmp_path: Path, command: Command, case: str
 ) -> None:
     bad = shutil.copytree(tiny_checkpoint, tmp_path / "bad")
@@ -215,7 +207,6 @@ def test_a_command_opens_a_moment_of_training(
     name: str, tiny_checkpoint: Path, tiny_parser: Path, tiny_config: ModelConfig,
     tiny_tokenizer: Tokenizer, tmp_path: Path, command: Command,
 ) -> None:  # fmt: skip
-    """And gives what the checkpoint with the weights of that moment does."""
     folder, ours = tmp_path / "it", name == "complete"
     if ours:
         save_stack(folder, *random_stack("continue", tiny_config, tiny_tokenizer))

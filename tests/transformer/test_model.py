@@ -23,13 +23,10 @@ def everything(model: Transformer, src: Tensor, tgt: Tensor) -> dict[str, Tensor
     encoded = model.encode(src, need_weights=True)
     decoded = model.decode(tgt, encoded, need_weights=True)
     return {
-        "memory": encoded.memory,
-        "encoder": encoded.attention,
-        "hidden": decoded.hidden,
-        "self": decoded.self_attention,
-        "cross": decoded.cross_attention,
+        "memory": encoded.memory, "encoder": encoded.attention, "hidden": decoded.hidden,
+        "self": decoded.self_attention, "cross": decoded.cross_attention,
         "logits": model.logits(decoded.hidden),
-    }
+    }  # fmt: skip
 
 
 def test_a_future_token_changes_nothing(model: Transformer) -> None:
@@ -54,7 +51,6 @@ def test_padding_changes_nothing(model: Transformer) -> None:
 @given(cuts=st.sets(st.integers(1, 4)))
 @settings(max_examples=16)
 def test_a_cache_changes_nothing(model: Transformer, cuts: set[int]) -> None:
-    """Reading the target in pieces of any size gives the hidden states and maps of one pass."""
     encoded = model.encode(SRC)
     whole = model.decode(TGT, encoded, need_weights=True)
     cache, edges = KVCache(), [0, *sorted(cuts), 5]
@@ -86,9 +82,7 @@ def test_dropout_only_while_training() -> None:
 @pytest.mark.parametrize("norm", ["post", "pre"])
 @pytest.mark.parametrize("activation", ["relu", "gelu"])
 @pytest.mark.filterwarnings("ignore:enable_nested_tensor is True")
-def test_equals_torch_nn_transformer(
-    norm: str, activation: str, dtype: torch.dtype, tolerance: float
-) -> None:
+def test_equals_pytorch(norm: str, activation: str, dtype: torch.dtype, tolerance: float) -> None:
     config = ModelConfig(
         vocab_size=30, d_model=24, n_heads=3, d_ff=40, n_encoder_layers=2, n_decoder_layers=3,
         norm=norm, activation=activation, attention_bias=True,
@@ -101,12 +95,10 @@ def test_equals_torch_nn_transformer(
     theirs = _as_torch(model)
 
     expected = theirs(
-        model.embed_source(SRC),
-        model.embed_target(TGT),
-        tgt_mask=torch.ones(5, 5, dtype=torch.bool).triu(1),
-        src_key_padding_mask=SRC == 0,
+        model.embed_source(SRC), model.embed_target(TGT),
+        tgt_mask=torch.ones(5, 5, dtype=torch.bool).triu(1), src_key_padding_mask=SRC == 0,
         memory_key_padding_mask=SRC == 0,
-    )
+    )  # fmt: skip
     found = model.decode(TGT, model.encode(SRC)).hidden
     explicit = everything(model, SRC, TGT)["hidden"]
     real = TGT != 0
@@ -197,7 +189,6 @@ def test_rows_sum_to_one_where_seen(n_queries: int, n_keys: int, seed: int, scal
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("n_queries", [1, T, S])
 def test_explicit_and_fused_paths_are_equal(masked: bool, causal: bool, n_queries: int) -> None:
-    """Outputs and gradients, with and without a mask, also where both masks apply."""
     mask = random_mask(n_queries, S, 3) if masked else None
     results = []
     for run in (attend, lambda *inputs, **options: attend_explicitly(*inputs, **options)[0]):

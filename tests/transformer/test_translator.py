@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.tiny_models import SENTENCES, random_model
+from tests.tiny_models import SENTENCES, SMALL, random_model
 from tests.transformer.conftest import check_trace
 from transformer.config import ModelConfig
 from transformer.device import available_devices
@@ -60,11 +60,7 @@ def test_unknown_characters_are_reported(tiny_translator: Translator) -> None:
 
 
 def small_model(vocab_size: int, **changed: Any) -> Transformer:
-    config = ModelConfig(
-        vocab_size=vocab_size, d_model=12, n_heads=3, d_ff=8, n_encoder_layers=1,
-        n_decoder_layers=1, **changed,
-    )  # fmt: skip
-    return random_model(config)
+    return random_model(SMALL.replace(vocab_size=vocab_size, **changed))
 
 
 def test_too_much_text_is_refused(tiny_translator: Translator, tiny_tokenizer: Tokenizer) -> None:
@@ -87,23 +83,20 @@ def test_too_much_text_is_refused(tiny_translator: Translator, tiny_tokenizer: T
         translator.translate(["dog " * 20])
 
 
-@pytest.mark.parametrize(
-    ("text", "options", "message"),
-    [
-        (ANIMAL, {"beam_size": 0}, "beam size 0 .* from 1 to 64"),
-        (ANIMAL, {"alpha": -0.1}, "alpha -0.1 .* from 0 to 10"),
-        (ANIMAL, {"max_length": 0}, "max_length 0"),
-        (ANIMAL, {"prefix": [0]}, "prefix token 0 .* 0 to 109 without 0, 1, 2"),
-        (ANIMAL, {"prefix": [5, 5], "max_length": 2}, "prefix has 2 tokens"),
-        ([5, 0], {}, "source token 0 cannot be used; allowed are 0 to 109"),
-        ([5, "x"], {}, "source token 'x' is not a whole number"),
-        ([5] * 512, {}, "the sentence has 513 tokens"),
-        (b"A dog.", {}, "ids, not bytes"),
-        (np.array([4.0, 5.0]), {}, "source token .*4.0.* is not a whole number"),
-        (torch.tensor([True, False]), {}, "is not a whole number"),
-        (np.array([[4, 5]]), {}, "ids, not ndarray"),
-    ],
-)
+@pytest.mark.parametrize(("text", "options", "message"), [
+    (ANIMAL, {"beam_size": 0}, "beam size 0 .* from 1 to 64"),
+    (ANIMAL, {"alpha": -0.1}, "alpha -0.1 .* from 0 to 10"),
+    (ANIMAL, {"max_length": 0}, "max_length 0"),
+    (ANIMAL, {"prefix": [0]}, "prefix token 0 .* 0 to 109 without 0, 1, 2"),
+    (ANIMAL, {"prefix": [5, 5], "max_length": 2}, "prefix has 2 tokens"),
+    ([5, 0], {}, "source token 0 cannot be used; allowed are 0 to 109"),
+    ([5, "x"], {}, "source token 'x' is not a whole number"),
+    ([5] * 512, {}, "the sentence has 513 tokens"),
+    (b"A dog.", {}, "ids, not bytes"),
+    (np.array([4.0, 5.0]), {}, "source token .*4.0.* is not a whole number"),
+    (torch.tensor([True, False]), {}, "is not a whole number"),
+    (np.array([[4, 5]]), {}, "ids, not ndarray"),
+])  # fmt: skip
 def test_bad_input_is_named_and_what_is_allowed(
     tiny_translator: Translator, text: Any, options: dict[str, Any], message: str
 ) -> None:
@@ -272,9 +265,7 @@ def test_ids_may_be_arrays_and_those_of_a_trace(tiny_translator: Translator, how
     assert forced.n_forced == 3 and forced.predicted_ids[:3] == plain.predicted_ids[:3]
 
 
-def test_a_module_and_a_tokenizer_make_a_translator(
-    tiny_translator: Translator, tiny_config: ModelConfig
-) -> None:
+def test_a_translator_of_a_module(tiny_translator: Translator, tiny_config: ModelConfig) -> None:
     tokenizer = tiny_translator.tokenizer
     made = Translator.from_module(tiny_translator.model, tokenizer, device="cpu", name="mine")
     assert made.name == "mine" and made.translate([ANIMAL]) == tiny_translator.translate([ANIMAL])

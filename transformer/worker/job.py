@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Generic, Literal, Self, TypeVar
 
 from transformer.types import Report
+from transformer.worker.scheduler import Scheduler, Turn, offer_turn
 
 T = TypeVar("T")
 
@@ -24,6 +26,9 @@ STOP = "stop"
 EVERY = 0.1
 
 
+_here = threading.local()  # the job of each thread
+
+
 class StoppedError(Exception):
     """Raised by a report of a job that was asked to stop."""
 
@@ -37,11 +42,15 @@ class Job(Generic[T]):
         future: the outcome.
         progress: the last (step, maximum) reported.
         request: the latest request to the work, None without one.
+        late: seconds by which its turns come late.
+        meter: called with the maximum of each report; may raise to end the work.
     """
 
-    def __init__(self, forward: Callable[[Any], None] | None = None) -> None:
+    def __init__(self, forward: Callable[[Any], None] | None = None, late: float = 0.0) -> None:
         """Create a job. Args: forward: called with each request, if the work is elsewhere."""
         self.future: Future[T] = Future()
+        self.late, self._part = late, UNKNOWN
+        self.meter: Callable[[int], None] = lambda most: None
         self._forward = forward
         self.progress: tuple[int, int] = UNKNOWN
         self.request: Any = None
@@ -50,7 +59,17 @@ class Job(Generic[T]):
         """Report progress. Raises: `StoppedError` if the job was asked to stop."""
         if self.request == STOP:
             raise StoppedError
-        self.progress = step, most
+        self.progress = self._part if most and self._part != UNKNOWN else (step, most)
+        self.meter(most)
+
+    @contextmanager
+    def part(self, number: int, count: int) -> Iterator[None]:
+        """Report a part's number in place of the progress within it."""
+        self._part = number, count
+        try:
+            yield
+        finally:
+            self._part = UNKNOWN
 
     def ask(self, request: Any) -> None:
         """Replace the request that the work reads."""
@@ -68,6 +87,7 @@ class Job(Generic[T]):
         return self
 
     def _run(self, work: Callable[[Job[T]], T]) -> None:
+        _here.job = self
         try:
             result = work(self)
         except BaseException as error:  # noqa: BLE001 - raised where the outcome is read
@@ -116,3 +136,33 @@ class Job(Generic[T]):
             self.stop()
             raise
         return self.future.result()
+
+
+def this_job() -> Job[Any] | None:
+    """Return the job whose work this thread does."""
+    return getattr(_here, "job", None)
+
+
+def report(step: int, most: int) -> None:
+    """Report the progress of this thread's job, and yield its turn to work of higher priority.
+
+    Raises: `StoppedError` if the job was asked to stop, and what its `meter` raises.
+    """
+    if (job := this_job()) is not None:
+        job(step, most)
+    if most:
+        offer_turn()
+
+
+def part(number: int, count: int) -> AbstractContextManager[None]:
+    """Report a part's number in place of the progress of this thread's job within it."""
+    return nullcontext() if (job := this_job()) is None else job.part(number, count)
+
+
+def in_turn(scheduler: Scheduler, behind: float = 0.0) -> AbstractContextManager[Turn]:
+    """Wait for a turn of this thread's job and hold it within; `report` offers it to others.
+
+    Args: behind: seconds of `Turn.fall_back`.
+    """
+    late = 0.0 if (job := this_job()) is None else job.late
+    return scheduler.turn(lambda ahead: report(ahead, 0), behind, late)

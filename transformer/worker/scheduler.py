@@ -25,9 +25,15 @@ _EVERY = 0.2
 #: Called while work waits, with the number of jobs ahead of it; may raise to leave the queue.
 Waiting = Callable[[int], None]
 
+_here = threading.local()  # the turn of each thread
+
 
 class Scheduler:
-    """Runs one piece of work at a time. Thread-safe."""
+    """Runs one piece of work at a time. Thread-safe.
+
+    A thread holds one turn. While it waits for one of another scheduler and holds that, it gives
+    its own up.
+    """
 
     def __init__(self, patience: float = math.inf) -> None:
         """Create a scheduler.
@@ -50,17 +56,24 @@ class Scheduler:
     def turn(
         self, waiting: Waiting = lambda ahead: None, behind: float = 0.0, late: float = 0.0
     ) -> Iterator[Turn]:
-        """Wait for a turn and hold it within; offer it to others between steps.
+        """Wait for a turn and hold it within; no effect inside a turn of this scheduler.
 
         Args: behind: seconds of `Turn.fall_back`.  late: seconds added to the time of arrival.
         """
+        outer = this_turn()
+        if outer is not None and outer.scheduler is self:
+            yield outer
+            return
         turn = Turn(self, waiting, late)
         turn.fall_back(behind)
-        self.acquire(turn)
-        try:
-            yield turn
-        finally:
-            self.release(turn)
+        with paused():
+            self.acquire(turn)
+            _here.turn = turn
+            try:
+                yield turn
+            finally:
+                _here.turn = outer
+                self.release(turn)
 
     def acquire(self, turn: Turn) -> None:
         """Wait until it is this turn's time to run."""
@@ -119,6 +132,7 @@ class Turn:
     """One thread's place in the schedule.
 
     Attributes:
+        scheduler: whose turn it is.
         runs: set while the work may compute.
         late: seconds added to the time of arrival.
         rank: key of the queue's order.
@@ -128,27 +142,13 @@ class Turn:
         self.runs = threading.Event()
         self.waiting, self.late = waiting, late
         self.rank = self._arrived = time.monotonic() + late
-        self._scheduler = scheduler
+        self.scheduler = scheduler
         self._seconds = self._since = self._behind = 0.0
-
-    def offer(self) -> None:
-        """Yield to waiting work of higher priority."""
-        self._scheduler.offer(self)
 
     def fall_back(self, seconds: float) -> None:
         """Put long work behind what arrives up to some seconds later."""
         self._behind = max(self._behind, seconds)
         self.rank = self._arrived + self._behind + _PENALTY * max(0.0, self._seconds - _SHORT)
-
-    @contextmanager
-    def paused(self) -> Iterator[None]:
-        """Release the turn while this work waits for something within.
-
-        An exception within ends the turn.
-        """
-        self._scheduler.release(self)
-        yield
-        self._scheduler.acquire(self)
 
     def start_clock(self) -> None:
         """Start counting this thread's processor time."""
@@ -160,3 +160,31 @@ class Turn:
         self._seconds += now - self._since
         self._since = now
         self.fall_back(0.0)
+
+
+def this_turn() -> Turn | None:
+    """Return this thread's turn."""
+    return getattr(_here, "turn", None)
+
+
+def offer_turn() -> None:
+    """Yield this thread's turn, if it has one, to waiting work of higher priority."""
+    if (turn := this_turn()) is not None:
+        turn.scheduler.offer(turn)
+
+
+@contextmanager
+def paused(behind: float = 0.0) -> Iterator[None]:
+    """Release this thread's turn while it waits for something within.
+
+    An exception within ends the turn.
+
+    Args: behind: seconds of `Turn.fall_back` afterwards.
+    """
+    turn = this_turn()
+    if turn is not None:
+        turn.scheduler.release(turn)
+    yield
+    if turn is not None:
+        turn.fall_back(behind)
+        turn.scheduler.acquire(turn)

@@ -18,8 +18,7 @@ from transformer.models.one_stack.tracer import StackModel
 from transformer.trace.records import Trace
 from transformer.trace.tracer import Tracer
 from transformer.translator import Translator
-from transformer.types import Report
-from transformer.worker.job import UNKNOWN
+from transformer.worker.job import UNKNOWN, Job, in_turn, report
 from transformer.worker.limits import shares
 from transformer.worker.scheduler import Scheduler
 
@@ -37,8 +36,12 @@ COPIES = 4
 #: Limit in bytes for the models of a process; the least recently used are dropped first.
 MODEL_BYTES = shares().worker
 
+#: Schedule of sentences. Two small models that alternate every few microseconds would slow each
+#: other down.
+SENTENCES = Scheduler()
+
 _models: OrderedDict[tuple[ModelRef, str], Tracer] = OrderedDict()
-_opening, _schedule = threading.Lock(), Scheduler()
+_opening = threading.Lock()
 
 
 def model_bytes(model: Tracer) -> int:
@@ -72,55 +75,44 @@ def is_small(model: Tracer) -> bool:
     return model.config.n_parameters <= ONE_THREAD_PARAMETERS
 
 
-def trace_in_turn(
-    model: Tracer, sentence: str, arguments: Mapping[str, Any], scheduler: Scheduler,
-    report: Report, late: float = 0.0,
-) -> Trace:  # fmt: skip
-    """Trace a sentence in its turn, and check the recorded maps.
+def trace_in_turn(model: Tracer, sentence: str, arguments: Mapping[str, Any]) -> Trace:
+    """Trace a sentence in its turn, and check the recorded maps; progress goes to `report`.
 
-    Args:
-        arguments: keyword arguments of `Tracer.trace`.
-        report: progress callback; it may raise, which stops the work.
-        late: as `Scheduler.turn` takes it.
+    Args: arguments: keyword arguments of `Tracer.trace`.
 
     Raises: what `Tracer.trace` raises.
     """
-    behind = max(0, len(sentence) - _SHORT) / _LONGER
-    with scheduler.turn(lambda ahead: report(ahead, 0), behind, late) as turn:
+    with in_turn(SENTENCES, behind=max(0, len(sentence) - _SHORT) / _LONGER):
         report(*UNKNOWN)  # whoever has left meanwhile costs nothing
-
-        def step(step: int, most: int) -> None:
-            report(step, most)
-            turn.offer()
-
-        return checked(model, model.trace(sentence, **arguments, progress=step), step)
+        return checked(model, model.trace(sentence, **arguments, progress=report))
 
 
-def checked(model: Tracer, trace: Trace, step: Report) -> Trace:
+def checked(model: Tracer, trace: Trace) -> Trace:
     """Return a trace with the gap between its maps and those of a second pass, if it has one."""
     if trace.search is None or not isinstance(model, Translator):
         return trace
     n_steps = len(trace.predicted_tokens)
-    gap = model.forcing_gap(trace, progress=lambda *_: step(n_steps, n_steps))
+    gap = model.forcing_gap(trace, progress=lambda *_: report(n_steps, n_steps))
     return dataclasses.replace(trace, forcing_gap=gap)
 
 
-def warm_up(report: Report) -> None:
+def warm_up(_: Job[None]) -> None:
     """Do nothing; importing this module is what takes time in a new process."""
 
 
 def trace_by_reference(
     ref: ModelRef, device: str, sentence: str, arguments: Mapping[str, Any], late: float,
-    report: Report,
+    job: Job[Trace],
 ) -> Trace:  # fmt: skip
     """Trace a sentence in this process; see `open_unchanged` and `trace_in_turn`."""
+    job.late = late
     model = _models.get((ref, device))
     if model is None:  # sentences of others do not wait for this opening
         with _opening:
             model = _opened(ref, device)
     with suppress(KeyError):  # it may have gone meanwhile
         _models.move_to_end((ref, device))
-    return trace_in_turn(model, sentence, arguments, _schedule, report, late)
+    return trace_in_turn(model, sentence, arguments)
 
 
 def _opened(ref: ModelRef, device: str) -> Tracer:

@@ -23,7 +23,7 @@ from ui.core.loops import headline
 from ui.core.view import View
 from ui.frame.changes import draw_changes, said_of_changes
 from ui.frame.editing import offer, restore_heads, switch
-from ui.work.cache import get_trace
+from ui.work.desk import get_trace
 
 
 def draw_hint(view: View, trace: Trace, name: str) -> None:

@@ -39,7 +39,8 @@ from ui.core.view import View
 from ui.core.widgets import UNITS, choose_one, fill, layer_and_head, units_control
 from ui.export.download import download_button, figure_for
 from ui.frame.steering import begin_with, draw_why_link
-from ui.work.cache import Computation, computed, drawn, get_translator
+from ui.work.desk import computed, drawn, get_translator
+from ui.work.results import Computation
 
 #: The tree of a search.
 TREE: Computation[Tree] = Computation("beam-tree", (), lambda _, trace: beam_tree(trace))

@@ -27,7 +27,7 @@ from ui.tokens import panels
 from ui.tokens.choice import TokensChoice, side_now
 from ui.tokens.panels import reading_of_side
 from ui.tokens.views import Reading
-from ui.work.cache import get_translator
+from ui.work.desk import get_translator
 
 #: Words that are cut differently are named up to here.
 _MOST_WORDS = 6

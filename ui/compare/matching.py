@@ -23,8 +23,8 @@ from transformer.measures.compare import (
     head_agreements,
     match,
 )
-from transformer.types import AttentionKind, Report
-from transformer.worker.job import UNKNOWN
+from transformer.types import AttentionKind
+from transformer.worker.job import UNKNOWN, part, report
 from ui.compare.attention import PARAMS, Both, choose, draw_lens, open_maps
 from ui.compare.choice import can_follow, compared
 from ui.compare.exhibits import likeness, matched_heads, matching_exhibit
@@ -38,8 +38,7 @@ from ui.core.view import SearchChoice, View
 from ui.core.widgets import filled
 from ui.export.download import source_of
 from ui.frame.beside import Beside, Download, Pair, Setup, following
-from ui.work.cache import end_where_stopped, errors_on_page, get_tracer
-from ui.work.progress import Progress, attended, unreported
+from ui.work.desk import Progress, attend, end_where_stopped, errors_on_page, get_tracer
 from ui.work.results import once, trace
 
 
@@ -55,40 +54,35 @@ def sentences_for(setup: Setup) -> tuple[str, ...]:
     return tuple(dict.fromkeys(every))
 
 
-def matching(setup: Setup, kind: AttentionKind, report: Report = unreported) -> Matching | None:
+def matching(setup: Setup, kind: AttentionKind) -> Matching | None:
     """Match the heads of two models; None if no sentence can be compared. Needs no session.
 
-    Args: report: called with (sentence, sentences) while it works; may raise to stop.
+    It reports (sentence, sentences).
     """
     sentences = sentences_for(setup)
     found = []
     for number, sentence in enumerate(sentences, start=1):
-
-        def at(step: int, most: int, number: int = number) -> None:
-            report(number, len(sentences))
-
-        found.append(_alike(setup, sentence, at).get(kind))
+        with part(number, len(sentences)):
+            found.append(_alike(setup, sentence).get(kind))
     return match(found)
 
 
-def _alike(setup: Setup, sentence: str, report: Report) -> Agreements:
+def _alike(setup: Setup, sentence: str) -> Agreements:
     """Return the similarities of all heads on one sentence, of each kind that can be compared."""
     one, other = (_greedy(view, sentence) for view in setup.views)
 
     def make() -> Agreements:
         try:
-            first = trace(one.request, report)
-            report(*UNKNOWN)
+            first = trace(one.request)
             follows = first.text.strip() and can_follow(other)
             followed = following(other, first.text) if follows else other
-            second = trace(followed.request, report)
+            second = trace(followed.request)
         except InputError:
             return MappingProxyType({})  # a sentence that one of them does not take
-        report(*UNKNOWN)
         found = head_agreements(first, second, report=lambda: report(*UNKNOWN))
         return MappingProxyType(found)
 
-    return once(("alike", one.request, other.request), make, report)
+    return once(("alike", one.request, other.request), make)
 
 
 def _greedy(view: View, sentence: str) -> View:
@@ -106,7 +100,7 @@ def _get_matching(setup: Setup, kind: AttentionKind) -> Matching | None:
         get_tracer(view)
     progress = Progress(work, "Comparing sentence {step} of {most}")
     with errors_on_page():
-        found = attended(lambda report: matching(setup, kind, report), progress)
+        found = attend(lambda: matching(setup, kind), progress)
     if found is None:
         st.info("The models read no sentence as the same words, so their heads cannot be compared.")
     return found

@@ -25,8 +25,7 @@ from ui.core.view import View
 from ui.export.download import trace_for
 from ui.frame.beside import Beside, Download, Pair, Setup, following
 from ui.head.choice import shared_kinds
-from ui.work.cache import get_trace, made_in_turn
-from ui.work.progress import WORKING
+from ui.work.desk import WORKING, get_trace, run
 
 Agreements = Mapping[AttentionKind, HeadAgreement]
 
@@ -79,7 +78,7 @@ def _get_agreements(setup: Setup, left: Trace, right: Trace) -> Agreements:
     def make(report: Report) -> Agreements:
         return head_agreements(left, right, by_place=by_place, report=lambda: report(*UNKNOWN))
 
-    return made_in_turn(work, make, WORKING)
+    return run(work, make, WORKING)
 
 
 def _following_views(setup: Setup, left: Trace, right: Trace) -> list[View | None]:

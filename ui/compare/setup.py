@@ -17,7 +17,7 @@ from ui.core.view import MAX_CHARACTERS, View, current_entries, is_blank
 from ui.core.widgets import bound, choose_one, fill
 from ui.frame.beside import Setup
 from ui.frame.through_time import finished_in_words
-from ui.work.cache import get_tracer
+from ui.work.desk import get_tracer
 
 _PAIRINGS = {
     "models": "Two models", "sentences": "Two sentences", "edits": "Original and edited",

@@ -48,7 +48,7 @@ from ui.core.layout import current_theme, draw_chart, section
 from ui.core.view import View
 from ui.core.widgets import bound, choose_one
 from ui.export.download import download_below
-from ui.work.cache import drawn, get_translator, made_in_turn
+from ui.work.desk import drawn, get_translator, run
 from ui.work.results import CACHE, once
 
 _WHAT = "Measuring in the app"
@@ -365,7 +365,7 @@ def _draw_times(view: View, config: ModelConfig) -> None:
             return
         model = get_translator(view).model
         st.session_state[_ASKED] = True  # so that a rerun for another reason goes on with it
-        found = made_in_turn(
+        found = run(
             key, lambda report: time_maps(model, _reached(config), report=report),
             "Timing: pass {step} of {most}", "Time this model",
         )  # fmt: skip

@@ -15,10 +15,10 @@ from streamlit.elements.vega_charts import _convert_altair_to_vega_lite_spec
 from figures.attention import describe, heatmap
 from figures.charts import grow
 from figures.palette import Theme
+from transformer.worker.scheduler import offer_turn
 from ui.components.lens import MOST_TOKENS, Map, Selection
 from ui.components.mount import show
 from ui.core.presenter import SCALE, presenting
-from ui.core.runs import offer_turn
 
 T = TypeVar("T")
 

@@ -5,12 +5,20 @@
 
 from __future__ import annotations
 
+import math
 import os
+import threading
+import time
+from collections.abc import Callable
 
 VARIABLE = "HEADLIGHT_PUBLIC"
 
 #: Whether visitors may start jobs of minutes: train toy models, measure layers.
 TRAIN = "HEADLIGHT_TRAIN"
+
+#: Compute quota of a session, for sentences, loading of models, computations and files together; by
+#: default of a public server. A sentence of 10 tokens takes 0.1 s.
+QUOTA, SECONDS = "HEADLIGHT_BUDGET_SECONDS", 60
 
 ON = ("1", "on", "true", "yes")
 OFF = ("", "0", "off", "false", "no")
@@ -54,3 +62,37 @@ def refused_by(variable: str, what: str) -> str:
     """Return the sentence that says which variable switches something off."""
     shown = setting(variable)[:20]
     return f"{what} is switched off on this server ({variable}={shown})."
+
+
+class Pace:
+    """Token buckets, one for each name. Thread-safe.
+
+    Args: rate: tokens a second.  most: tokens at once.  latest: bound of the wait, in seconds.
+    """
+
+    def __init__(
+        self, rate: float, most: float, latest: float = math.inf,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:  # fmt: skip
+        self._rate, self._most, self._latest, self._clock = rate, most / rate, latest, clock
+        self._full: dict[str | None, float] = {}  # times at which buckets are full again
+        self._lock = threading.Lock()
+
+    def take(self, count: float, name: str | None = None) -> float:
+        """Take tokens. Returns: seconds after which there are as many."""
+        now = self._clock()
+        with self._lock:
+            for each in [each for each, full in self._full.items() if full <= now]:
+                del self._full[each]
+            late = self._full.get(name, now) - now + count / self._rate - self._most
+            late = min(late, self._latest)
+            self._full[name] = now + late + self._most
+        return max(0.0, late)
+
+
+def quota() -> float:
+    """Return a session's seconds of work in ten minutes, years for no limit.
+
+    Raises: `ValueError`, as `whole_number`.
+    """
+    return whole_number(QUOTA, 0, SECONDS) or 1e9

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from inspect import signature
-from typing import Any
+from typing import Any, TypeVar
 
 import streamlit as st
 from streamlit import runtime
@@ -30,17 +30,20 @@ from figures.labels import plain
 from figures.paper import DEFAULT, PRESETS, Preset, Say, to_pdf, to_png, to_python, to_svg
 from figures.tables import MOST_ROWS, to_csv, to_npz
 from transformer.trace.records import Trace
-from transformer.worker.job import UNKNOWN
-from transformer.worker.scheduler import Scheduler
+from transformer.worker.job import UNKNOWN, Job, StoppedError, in_turn, report
 from ui.core.view import View
 from ui.core.widgets import filled
 from ui.export.html import to_html
 from ui.export.programs import Source, called
-from ui.work.budget import Budget, budget_of_visit
+from ui.work.desk import Budget, budget_of_visit
 from ui.work.models import REFUSALS, load
-from ui.work.progress import REPORT
-from ui.work.results import DRAWINGS, FILES, Computation, result_of, trace
+from ui.work.results import LONG, PICTURES, Computation, result_of, trace
 from ui.work.roots import without_root
+
+T = TypeVar("T")
+
+#: Seconds by which a table comes late among computations, for which a page waits.
+_BEHIND = 2.0
 
 __all__ = ["download_below", "download_button", "figure_for", "source_of", "trace_for"]
 
@@ -146,8 +149,7 @@ def _button(
     budget = budget_of_visit()
 
     def data() -> bytes:
-        with _turn(DRAWINGS if each.sized else FILES, context, budget, say):
-            content = each.write(make())
+        content = _made(lambda: each.write(make()), each.sized, context, budget, say)
         if context is not None:
             _keep(context, content, each.mime, f"{key}_{each.ending}", file_name)
         return content
@@ -168,28 +170,30 @@ def _button(
     )
 
 
-@contextmanager
-def _turn(
-    schedule: Scheduler, context: ScriptRunContext | None, budget: Budget, say: Say
-) -> Iterator[None]:
-    """Make a file within, in its turn and on a session's budget; errors are shown on its page.
+def _made(
+    make: Callable[[], T], drawn: bool, context: ScriptRunContext | None, budget: Budget, say: Say
+) -> T:
+    """Make a file in its turn and on a session's budget; errors are shown on its page.
+
+    Args: drawn: whether it is a picture.
 
     Raises: `StoppedError` once the visitor has left or asked for another file.
     """
-    job = budget.file()
 
-    def report(step: int, most: int) -> None:
+    def in_lane() -> T:
+        report(0, 0)
+        with in_turn(PICTURES) if drawn else in_turn(LONG, behind=_BEHIND):
+            report(*UNKNOWN)
+            return make()
+
+    def stay(*_: int) -> None:
         if context and not runtime.get_instance().is_active_session(context.session_id):
-            job.stop()
-        job(step, most)
+            raise StoppedError
 
+    job: Job[T] = Job()
+    budget.file(job)
     try:
-        with budget.metered(report) as metered:
-            metered(0, 0)
-            REPORT.set(metered)
-            with schedule.turn(lambda ahead: metered(ahead, 0)):
-                metered(*UNKNOWN)
-                yield
+        return budget.start(in_lane, job).result(stay)
     except REFUSALS as error:
         text = without_root(str(error)) or "There is not enough memory for this file"
         say(f"{text[:1].upper()}{text[1:]}.")

@@ -19,7 +19,8 @@ from ui.components.strip import Column, beside_component
 from ui.core.glossary import linked
 from ui.core.loops import first_words
 from ui.core.view import Request, View
-from ui.work.cache import Computation, computed
+from ui.work.desk import computed
+from ui.work.results import Computation
 from ui.work.results import trace as trace_of
 
 #: Changes of a whole translation that are smaller, in nats, are none.

@@ -24,8 +24,8 @@ from ui.core.url_state import Param
 from ui.core.view import Request, View, current_view
 from ui.export.download import download_below, figure_for
 from ui.frame.beside import Beside
-from ui.work.cache import Computation, get_trace, prepare
-from ui.work.progress import fragment
+from ui.work.desk import fragment, get_trace, prepare
+from ui.work.results import Computation
 
 #: The doors of the menu, from left to right.
 DOORS = (
@@ -121,7 +121,7 @@ class Page:
         url_state.show(*self.params)
         now = {"model": view.checkpoint, "sentence": view.sentence, "request": view.request}
         for of, value in now.items() if view.checkpoint else ():
-            owned = [param for param in self.params if param.of == of]
+            owned = [param for param in self.params if of in param.of.split()]
             url_state.forget_stale(f"headlight_{self.path}_{of}", value, *owned)
 
 

@@ -30,7 +30,7 @@ from ui.frame.page import (
 )
 from ui.frame.steering import use_checkpoint
 from ui.frame.through_time import draw_switch
-from ui.work.cache import get_tracer
+from ui.work.desk import get_tracer
 
 _LOGO = Path(__file__).parent / "logo"
 
@@ -39,7 +39,7 @@ def why_not(view: View, page: Page) -> str | None:
     """Return the reason why a page cannot show the view's model; None if it can.
 
     If the model cannot be loaded, the page says so and the run ends: see
-    `ui.work.cache.get_tracer`.
+    `ui.work.desk.get_tracer`.
     """
     if view.kind == "checkpoint" or not (page.needs or page.maps):
         return None

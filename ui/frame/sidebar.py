@@ -49,8 +49,9 @@ from ui.frame.steering import (
     use_checkpoint,
 )
 from ui.frame.through_time import draw_switch
+from ui.work.desk import recorded_sentence, writes
 from ui.work.languages import languages_of
-from ui.work.models import default_name, entries, fresh, recorded_sentence, writes
+from ui.work.models import default_name, entries, fresh
 
 #: Largest number of parameters of a "small model": half of the paper's base.
 SMALL = 30_000_000

@@ -21,8 +21,7 @@ from ui.core.url_state import STEP, VIEW, WHY, Param
 from ui.core.view import CHECKPOINT, View
 from ui.frame.decoding import restart
 from ui.frame.page import link_to
-from ui.work.cache import get_translator
-from ui.work.models import translator
+from ui.work.desk import get_translator, translator
 
 #: Limit of the text field; a model's own limit is counted in tokens.
 MAX_TARGET_CHARACTERS = 10_000
@@ -56,16 +55,14 @@ TARGET: Param[str | None] = Param(
 def begin_with(ids: Sequence[int]) -> None:
     """Set the prefix, as token ids."""
     _remember()
-    url_state.forget(TARGET)
-    url_state.put(PREFIX, tuple(ids))
+    url_state.store({PREFIX: tuple(ids), TARGET: None})
     _restart_here()
 
 
 def follow_target(text: str) -> None:
     """Set the whole translation, as text."""
     _remember()
-    url_state.forget(PREFIX)
-    url_state.put(TARGET, text)
+    url_state.store({PREFIX: (), TARGET: text})
     restart()
 
 
@@ -73,8 +70,7 @@ def undo() -> None:
     """Undo the last steer; steering from a link is undone at once."""
     steers = st.session_state.get(_STEERS, [])
     prefix, target = steers.pop() if steers else ((), None)
-    url_state.put(PREFIX, prefix)
-    url_state.put(TARGET, target)
+    url_state.store({PREFIX: prefix, TARGET: target})
     _restart_here()
 
 

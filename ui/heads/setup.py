@@ -10,10 +10,10 @@ from figures.labels import plain
 from transformer.study.corpus import DEFAULT
 from ui.core import url_state
 from ui.core.view import View
-from ui.core.widgets import fill, filled
+from ui.core.widgets import bound, fill
 from ui.heads import jobs
 from ui.heads.choice import MOST_OWN, OWN, HeadsChoice, own_lines
-from ui.work.cache import get_tracer, made_in_turn
+from ui.work.desk import get_tracer, run
 from ui.work.studies import STUDY, Opened, studies, study_of
 
 _BEGUN = "headlight_study"
@@ -26,7 +26,7 @@ def chosen_study(view: View) -> Opened | None:
         get_tracer(view)
         work = view.entry.ref, view.device, "study", lines
         make = partial(jobs.study_own, view.entry.ref, view.device, lines)
-        return made_in_turn(work, make, "Studying: step {step} of {most}", "Study these sentences")
+        return run(work, make, "Studying: step {step} of {most}", "Study these sentences")
     return study_of(view.entry.ref, url_state.get(STUDY))
 
 
@@ -37,7 +37,7 @@ def draw_choice(view: View, opened: Opened) -> None:
         st.selectbox(
             "Study", names, width=170,
             format_func=lambda name: "your sentences" if name == OWN else name,
-            **filled("study_box", opened.name, partial(url_state.put, STUDY)),
+            **bound(STUDY, key="study_box", shown=opened.name),
         )  # fmt: skip
 
 

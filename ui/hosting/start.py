@@ -16,9 +16,9 @@ from streamlit import config, net_util
 from transformer.files.leftovers import RUNS, clear_away, remove_stages
 from transformer.worker.limits import processors, shares
 from ui.core import public
+from ui.core.public import quota
 from ui.hosting.headers import frames
 from ui.hosting.visitors import VISITORS, most_visitors
-from ui.work.budget import limit
 from ui.work.roots import checkpoint_roots
 
 log = logging.getLogger(__name__)
@@ -30,7 +30,7 @@ MOST, WINDOW, LONGEST = 5, 60.0, 4000
 def problems() -> list[str]:
     """Return the errors in this server's settings, one line each."""
     found = []
-    checks: list[Callable[[], object]] = [most_visitors, frames, shares, limit]
+    checks: list[Callable[[], object]] = [most_visitors, frames, shares, quota]
     for check in checks:
         try:
             check()
@@ -58,7 +58,7 @@ def prepare() -> None:
     with suppress(ImportError, ValueError, OSError):
         import resource
 
-        # Files and sockets: the soft limit is raised, as each visitor needs three.
+        # Files and sockets: the soft quota is raised, as each visitor needs three.
         _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     lines = clear_away(checkpoint_roots())
@@ -108,7 +108,7 @@ def _plain(text: str) -> str:
     return "".join(each if each.isprintable() else " " for each in text)
 
 
-#: One limit for all lines of this server.
+#: One quota for all lines of this server.
 _LINES = Sparse()
 
 

@@ -18,8 +18,8 @@ missing = ["the first model is being loaded"]
 def state() -> dict[str, Any]:
     """Return whether this server can answer a first page, and why not if it is not `ready`.
 
-    `models` are those in memory, `waiting` counts sentences, computations, files and models in the
-    queues, and `most_visitors` is the limit, 0 for none.
+    `models` are those in memory, `waiting` counts sentences, computations and files in the queues,
+    and `most_visitors` is the limit, 0 for none.
     """
     loaded = waiting = 0
     why = "" if libraries.is_set() else "libraries are being loaded"
@@ -27,7 +27,7 @@ def state() -> dict[str, Any]:
         from ui.work import models, results
 
         loaded = len(models.MODELS)
-        waiting = models.LOADS.waiting + sum(each.waiting for each in results.SCHEDULES)
+        waiting = results.waiting()
         why = missing[0] if missing and is_public() else ""
     return {
         "ready": not why, "why": why, "models": loaded, "waiting": waiting,

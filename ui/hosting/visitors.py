@@ -19,8 +19,7 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
-from ui.core.public import whole_number
-from ui.core.runs import Pace
+from ui.core.public import Pace, whole_number
 
 VARIABLE = "HEADLIGHT_SESSIONS"
 

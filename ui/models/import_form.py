@@ -22,7 +22,7 @@ from ui.frame.import_access import admit, refusal, take_token, wants_token
 from ui.frame.page import page_at, streamlit_page
 from ui.models import import_plan
 from ui.models.import_plan import Import, Plan, begin, plan_folder, plan_hub
-from ui.work.progress import Progress, attended
+from ui.work.desk import Progress, attend
 from ui.work.roots import checkpoint_roots, without_root
 
 _JOB, _FOUND, _TOKEN_BOX = "headlight_import", "headlight_hub_model", "import_token"
@@ -37,13 +37,12 @@ NEW_NAME: Param[str] = Param("as", url_state.text(200), "")
 
 def bring(entry: Entry) -> None:
     """Fill the form with a local folder that is not imported yet."""
-    kind = format_of(entry.ref)
-    if kind is not None:
-        url_state.put(FORMAT, kind.name)
-    url_state.put(FROM, "folder")
-    url_state.put(FOLDER, without_root(str(entry.path)))
-    if not url_state.get(NEW_NAME):
-        url_state.put(NEW_NAME, import_plan.free_name(entry.name))
+    kind, name = format_of(entry.ref), url_state.get(NEW_NAME)
+    url_state.store({
+        FORMAT: kind.name if kind else url_state.get(FORMAT), FROM: "folder",
+        FOLDER: without_root(str(entry.path)),
+        NEW_NAME: name or import_plan.free_name(entry.name),
+    })  # fmt: skip
 
 
 def draw_import(use: Callable[[str], None]) -> None:
@@ -151,9 +150,7 @@ def _draw_hub(kind: Format) -> HubModel | None:
         st.caption("Model names on the hub have the form owner/name.")
     if asked:
         try:
-            looked_up = attended(
-                lambda report: look_up(name, kind.files), Progress(("look up", name))
-            )
+            looked_up = attend(lambda: look_up(name, kind.files), Progress(("look up", name)))
             found[kind.name, name] = looked_up
         except CheckpointError as error:
             _say(error)

@@ -26,8 +26,8 @@ from ui.positions.exhibits import (
     split_name,
     within_rows,
 )
-from ui.work.cache import Computation, computed, get_trace, get_translator
-from ui.work.progress import fragment
+from ui.work.desk import computed, fragment, get_trace, get_translator
+from ui.work.results import Computation
 
 SIDES: dict[str, AttentionKind] = {"encoder": "encoder_self", "decoder": "decoder_self"}
 SPLIT: Param[str] = Param("split", url_state.one_of(SIDES), "encoder")
@@ -112,8 +112,7 @@ def _maps(view: View) -> None:
 
 
 def _of_layer_1(kind: AttentionKind) -> None:
-    url_state.put(KIND, kind)
-    url_state.put_index(LAYER, 0)
+    url_state.store({KIND: kind, LAYER: 1})
 
 
 def _split(kind: AttentionKind, head: int) -> Computation[LogitSplit]:

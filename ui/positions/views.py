@@ -35,7 +35,7 @@ from ui.core.view import View
 from ui.core.widgets import bound, choose_one
 from ui.export.download import download_below
 from ui.positions import exhibits
-from ui.work.cache import drawn
+from ui.work.desk import drawn
 
 
 @dataclass(frozen=True)

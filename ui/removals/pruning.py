@@ -16,7 +16,7 @@ from transformer.evaluation.pruning import Pruning, own_translation, prune, type
 from transformer.trace.removals import edits_off
 from transformer.training.typed import has_languages
 from transformer.translator import Translator
-from transformer.types import Report
+from transformer.worker.job import in_turn, report
 from ui.core import url_state
 from ui.core.examples import languages_of_training
 from ui.core.layout import current_theme, draw_chart, sized
@@ -27,9 +27,8 @@ from ui.export.download import download_button, source_of
 from ui.frame.editing import take_out
 from ui.removals.exhibits import pruning, pruning_exhibit
 from ui.work import results
-from ui.work.cache import errors_on_page
+from ui.work.desk import Progress, attend, errors_on_page, resume, stopped
 from ui.work.models import load
-from ui.work.progress import Progress, attended, resume, stopped
 
 #: The text on which heads are pruned.
 OVER: Param[str] = Param("prune", url_state.one_of(("sentence", "typed")), "sentence")
@@ -82,7 +81,7 @@ def draw_pruning(view: View) -> None:
             _draw_curves(now, slot)
         growing = _Growing(work, partial(_draw_curves, where=slot))
         with errors_on_page():
-            now = attended(partial(_prune, asked, languages, work), growing)
+            now = attend(partial(_prune, asked, languages, work), growing)
     if now is not None and len(now.bleu) > 1:
         with slot.container():
             _draw_result(edited, now, languages)
@@ -93,15 +92,15 @@ def _start(work: Hashable) -> None:
     resume()
 
 
-def _prune(asked: Request, languages: Languages, work: Hashable, report: Report) -> Pruning:
+def _prune(asked: Request, languages: Languages, work: Hashable) -> Pruning:
     """Prune from where it stands to the end, in turn with other computations."""
-    recorded, model = results.trace(asked, report), load(asked, report=report)
+    recorded, model = results.trace(asked), load(asked)
     assert isinstance(model, Translator)  # the page needs its internals
     text = typed(model, *languages) if languages else own_translation(model, recorded)
     now: Pruning | None = results.CACHE.get(work)
     steps = prune(model, text, now, report)
     while now is None or not now.done:
-        with results.OTHERS.turn(lambda ahead: report(ahead, 0)):
+        with in_turn(results.LONG):
             now = next(steps)
         results.CACHE.put(work, now)
     return now

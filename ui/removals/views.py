@@ -17,6 +17,7 @@ from transformer.trace.records import Needs, Trace
 from transformer.trace.removals import Head, needs, with_edits
 from transformer.translator import Translator
 from transformer.types import AttentionKind, Floats
+from transformer.worker.job import report
 from ui.core import url_state
 from ui.core.glossary import linked
 from ui.core.layout import current_theme, draw_chart, sized
@@ -26,8 +27,7 @@ from ui.core.widgets import filled
 from ui.export.download import download_below
 from ui.frame.editing import head_of, switch, toggle
 from ui.removals.exhibits import bars, looks, needed_parts
-from ui.work.cache import computed
-from ui.work.progress import unreported
+from ui.work.desk import computed
 from ui.work.results import Computation
 
 #: A head whose removal changes less is said to change nothing, in nats.
@@ -42,7 +42,7 @@ MOST = 5
 NEEDS: Computation[Needs] = Computation(
     "needs", (),
     lambda translator, trace: needs(
-        translator.model, trace, excluded=excluded(translator.config), progress=unreported
+        translator.model, trace, excluded=excluded(translator.config), progress=report
     ),
 )  # fmt: skip
 
@@ -134,7 +134,7 @@ def together(edits: Sequence[Edit]) -> Computation[Floats]:
         "together", text_of(edits),
         lambda translator, trace: with_edits(
             translator.model, trace, sets, means=translator.edited(*edits).means,
-            excluded=excluded(translator.config), progress=unreported,
+            excluded=excluded(translator.config), progress=report,
         ).sum(1),
     )  # fmt: skip
 

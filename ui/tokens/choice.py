@@ -14,8 +14,8 @@ from ui.core.url_state import Param
 from ui.core.view import View
 from ui.tokens import views
 from ui.tokens.views import MOST_CUTS, Plane, Reading, Segmentation
-from ui.work.cache import Computation, computed
-from ui.work.results import once
+from ui.work.desk import computed
+from ui.work.results import Computation, once
 
 SIDES = ("source", "translation")
 

@@ -35,7 +35,8 @@ from ui.tokens.views import (
     read_trace,
     tokenizer_of,
 )
-from ui.work.cache import Computation, computed, drawn, get_tracer
+from ui.work.desk import computed, drawn, get_tracer
+from ui.work.results import Computation
 
 #: Maximum number of rows in the list of pieces.
 _MOST_ROWS = 500

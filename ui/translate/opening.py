@@ -26,7 +26,7 @@ from ui.core.languages import name_of
 from ui.core.url_state import Param
 from ui.core.view import View, say_next, times_asked
 from ui.frame.page import open_page
-from ui.work.cache import get_trace
+from ui.work.desk import get_trace
 
 #: In a link: 1 plays the opening, 0 leaves it out, as does any other setting.
 OPENING: Param[str] = Param("opening", url_state.one_of(("0", "1")), "")

@@ -29,7 +29,8 @@ from ui.frame.decoding import decoded_text
 from ui.frame.page import open_page
 from ui.frame.steering import begin_with, undo
 from ui.translate.exhibits import origin_of, player_exhibit, stem, why_no_player
-from ui.work.cache import Computation, computed
+from ui.work.desk import computed
+from ui.work.results import Computation
 
 #: The settings of where the player is, in the order of a `PlayerPlace`.
 PLACE: tuple[Param[Any], ...] = (STEP, LAYER, HEAD, SHIFTED, KIND)
@@ -61,9 +62,8 @@ def remember(place: PlayerPlace, side: Side | None = None) -> None:
     A head that nobody chose is not stored.
     """
     chosen = place != replace(place_now(side), step=place.step, shifted=place.shifted)
-    for param, value in zip(PLACE, astuple(place), strict=True):
-        if chosen or param in (STEP, SHIFTED):
-            url_state.put(param, value)
+    values = dict(zip(PLACE, astuple(place), strict=True))
+    url_state.store(values if chosen else {param: values[param] for param in (STEP, SHIFTED)})
 
 
 def read_link() -> None:

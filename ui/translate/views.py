@@ -36,8 +36,8 @@ from ui.translate.inside_exhibits import (
     shares_of,
     why_not,
 )
-from ui.work.cache import Computation, computed, get_translator, made_in_turn
-from ui.work.progress import DECODING
+from ui.work.desk import DECODING, computed, get_translator, run
+from ui.work.results import Computation
 
 #: Parts shown before all are asked for.
 SHOWN = 10
@@ -72,7 +72,7 @@ def draw_layers(view: View, trace: Trace) -> None:
         "of the finished translation are bold."
     )
     work, model = ("from encoder layers", view.request), get_translator(view)
-    found = made_in_turn(work, lambda report: earlier_layers(model, trace, report), DECODING)
+    found = run(work, lambda report: earlier_layers(model, trace, report), DECODING)
     lines = (f"{n}. {_marked(each, found[-1])}" for n, each in enumerate(found, 1))
     st.markdown("\n".join(lines))
     download_below(st.container(), view, "from-encoder-layers", from_encoder_layers)
@@ -165,7 +165,7 @@ def _draw_candidates(view: View, trace: Trace, pair: Pair) -> None:
 
     boxes = st.columns(3, vertical_alignment="bottom")
     with boxes[0]:
-        numbered("why", STEP, "Step", steps, pair.step, lambda: url_state.forget(WHY))
+        numbered("why", STEP, "Step", steps, pair.step)
     for box, key, label, token in (
         (boxes[1], "why_one", "Why", pair.one), (boxes[2], "why_other", "and not", pair.other),
     ):  # fmt: skip

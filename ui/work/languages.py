@@ -11,7 +11,8 @@ from transformer.models.catalogue import Entry, ModelRef
 from transformer.text.layout import TABLE_FILE
 from transformer.text.table import tags_among
 from ui.core.languages import Languages, label_of, name_of
-from ui.work.models import REFUSALS, load_for_visit
+from ui.work.desk import load_for_visit
+from ui.work.models import REFUSALS
 
 #: Default languages in order of preference, if neither a link nor the model sets one.
 _SOURCES, _TARGETS = ("English",), ("German", "French", "English")

@@ -13,25 +13,31 @@ import numpy as np
 from plotly.graph_objects import Figure
 
 from transformer.search.records import Compact
+from transformer.worker.job import report
+from transformer.worker.scheduler import paused
 
 T = TypeVar("T")
 
 #: Counted for each result on top of its arrays, so that small ones are bounded too.
 ENTRY_BYTES = 4096
 
-#: Seconds between two calls of `waiting`.
+#: Seconds between two reports of a thread that waits for another's result.
 _EVERY = 0.2
 
 
 class Lru:
     """Results of any type under hashable keys; the least recently used go first. Thread-safe."""
 
-    def __init__(self, limit: int, measure: Callable[[Any], int] | None = None) -> None:
+    def __init__(
+        self, limit: int, measure: Callable[[Any], int] | None = None, *, alone: bool = False
+    ) -> None:
         """Create a cache of up to `limit` bytes; the newest result always stays.
 
-        Args: measure: returns the bytes of a result; default: `seal`.
+        Args:
+            measure: returns the bytes of a result; default: `seal`.
+            alone: whether `once` computes one result at a time.
         """
-        self.limit = limit
+        self.limit, self._alone = limit, alone
         self._measure = measure or seal
         self._results: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
         self._bytes = 0
@@ -57,26 +63,26 @@ class Lru:
             while self._bytes > self.limit and len(self._results) > 1:
                 self._bytes -= self._results.popitem(last=False)[1][1]
 
-    def once(
-        self, key: Hashable, make: Callable[[], T], waiting: Callable[[], object] = lambda: None
-    ) -> T:
+    def once(self, key: Hashable, make: Callable[[], T]) -> T:
         """Return the result; if it is missing, one thread computes it and the others wait.
 
-        Args:
-            make: its result is stored; if it raises, the next thread tries.
-            waiting: called several times a second while another thread computes; may raise.
+        A thread that waits reports so, and gives its turn up.
+
+        Args: make: its result is stored; if it raises, the next thread tries.
         """
+        name = None if self._alone else key
         while True:
             with self._lock:
                 if key in self._results:
                     self._results.move_to_end(key)
                     found: T = self._results[key][0]
                     return found
-                mine = key not in self._making
-                ended = self._making.setdefault(key, threading.Event())
+                mine = name not in self._making
+                ended = self._making.setdefault(name, threading.Event())
             if not mine:
-                while not ended.wait(_EVERY):
-                    waiting()
+                with paused():
+                    while not ended.wait(_EVERY):
+                        report(0, 0)
                 continue
             try:
                 result = make()
@@ -84,7 +90,7 @@ class Lru:
                 return result
             finally:
                 with self._lock:
-                    del self._making[key]
+                    del self._making[name]
                 ended.set()
 
     def __contains__(self, key: Hashable) -> bool:

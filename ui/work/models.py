@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
+from typing import cast
 
 import torch
 
@@ -21,15 +21,12 @@ from transformer.files.safe import modified
 from transformer.models.arrays.kind import ArchivedTrace
 from transformer.models.catalogue import Entry, ModelRef, describe, inspect_entry, list_entries
 from transformer.trace.tracer import Tracer
-from transformer.translator import Translator
-from transformer.types import Report
 from transformer.worker import tracing
+from transformer.worker.job import report
 from transformer.worker.limits import free_memory, shares
-from transformer.worker.scheduler import Scheduler
 from transformer.worker.tracing import COPIES, open_unchanged
-from ui.core.view import Request, View
+from ui.core.view import Request
 from ui.work.lru import Lru, seal
-from ui.work.progress import LOADING, Progress, attended, stopped, unreported
 from ui.work.roots import checkpoint_roots, within_roots
 
 #: Opened first, if it exists.
@@ -40,9 +37,6 @@ _LEFT_FREE = 256 * 2**20
 
 #: Copies of the weights of other kinds of models than the project's translators, while one loads.
 _READ = 2
-
-#: Schedule of loading. One at a time, since each one looks for free memory first.
-LOADS = Scheduler()
 
 #: Errors of loading a model or reading a sentence; a page shows one line.
 REFUSALS = (InputError, CheckpointError, MemoryError, torch.OutOfMemoryError)
@@ -80,73 +74,33 @@ def fresh(entry: Entry) -> Entry:
     return replace(inspect_entry(entry.ref), name=entry.name)
 
 
-def load(what: Entry | Request, device: str = "", report: Report = unreported) -> Tracer:
+def load(what: Entry | Request, device: str = "") -> Tracer:
     """Load an entry on a device, or a request's model on its device; shared by all sessions.
 
-    Args: report: progress callback; it may raise before the model is read.
-
-    Raises: what `open_tracer` raises, and `CheckpointError` if the files have changed since they
-        were listed.
+    Raises: what `open_tracer` raises, `CheckpointError` if the files have changed since they were
+        listed, and what `report` raises, before the model is read.
     """
     ref, device = (what.model, what.device) if isinstance(what, Request) else (what.ref, device)
-    return _load(ref, device, report)
+    return _load(ref, device)
 
 
-def _load(ref: ModelRef, device: str, report: Report) -> Tracer:
+def _load(ref: ModelRef, device: str) -> Tracer:
+    if (loaded := MODELS.get((ref, device))) is not None:
+        return cast("Tracer", loaded)
+    stored = _load(ref.edited(""), device) if ref.edits else None
+
     def make() -> Tracer:
-        stored = _load(ref.edited(""), device, report) if ref.edits else None
-        with LOADS.turn(lambda ahead: report(ahead, 0)):
-            report(0, 1)
-            _make_room(describe(ref))
-            loaded = open_unchanged(ref, device, stored)
-            # A collection takes 74 ms with PyTorch, and Streamlit runs one after every answer.
-            if not _frozen.is_set():
-                _frozen.set()
-                gc.collect()
-                gc.freeze()
-            return loaded
+        report(0, 1)
+        _make_room(describe(ref))
+        loaded = open_unchanged(ref, device, stored)
+        # A collection takes 74 ms with PyTorch, and Streamlit runs one after every answer.
+        if not _frozen.is_set():
+            _frozen.set()
+            gc.collect()
+            gc.freeze()
+        return loaded
 
-    return MODELS.once((ref, device), make, lambda: report(0, 0))
-
-
-def load_for_visit(entry: Entry, device: str) -> Tracer:
-    """Load an entry for this session, on its budget, with a bar and a way to stop.
-
-    Raises: what `load` raises, and `InputError` without budget or if the user has stopped it.
-    """
-    found: Tracer | None = MODELS.get(work := (entry.ref, device))
-    if found is not None:
-        return found
-    if stopped(work):
-        raise InputError("loading was stopped")
-    return attended(partial(load, entry, device), Progress(work, LOADING))
-
-
-def translator(view: View) -> Translator:
-    """Load the view's checkpoint. Raises `CheckpointError` for any other kind of model."""
-    loaded = load_for_visit(view.entry, view.device)
-    if not isinstance(loaded, Translator):
-        raise CheckpointError(f"{view.path}: not a checkpoint of this project")
-    return loaded
-
-
-def recorded_sentence(entry: Entry) -> str | None:
-    """Return the sentence of a file of arrays, None if it cannot be read."""
-    try:
-        archive = load_for_visit(entry, "cpu")
-    except REFUSALS:
-        return None
-    return archive.sentence if isinstance(archive, ArchivedTrace) else None
-
-
-def writes(entry: Entry, device: str) -> bool:
-    """Load an entry's model; return whether it translates, False if it cannot be loaded."""
-    if entry.stack is not None:
-        return entry.stack.task == "translate"
-    try:
-        return "cross" in load_for_visit(entry, device).kinds
-    except REFUSALS:
-        return False
+    return MODELS.once((ref, device), make)
 
 
 def _make_room(entry: Entry) -> None:
@@ -172,8 +126,9 @@ def model_bytes(loaded: Tracer) -> int:
     return seal(loaded.record) if isinstance(loaded, ArchivedTrace) else tracing.model_bytes(loaded)
 
 
-#: The models in memory, by reference and device; the least recently used go first.
-MODELS = Lru(shares().server, model_bytes)
+#: The models in memory, by reference and device; the least recently used go first. One at a time is
+#: loaded, since each one looks for free memory first.
+MODELS = Lru(shares().server, model_bytes, alone=True)
 
 
 _frozen = threading.Event()

@@ -13,11 +13,10 @@ import pytest
 import safetensors.torch
 import torch
 
-from tests.tiny_models import random_model
+from tests.tiny_models import SMALL, random_model
 from tests.transformer.damage import edit
 from transformer.checkpoint.folder import load_checkpoint, save_checkpoint
 from transformer.checkpoint.weights import digest, outline, weights_digest
-from transformer.config import ModelConfig
 from transformer.errors import CheckpointError
 from transformer.files import folders, leftovers
 from transformer.files.atomic import write_atomic
@@ -25,10 +24,6 @@ from transformer.files.leftovers import own_prefix
 from transformer.model import Transformer
 from transformer.models.catalogue import list_entries
 from transformer.text.tokenizer import Tokenizer
-
-SMALL = ModelConfig(
-    vocab_size=110, d_model=12, n_heads=3, d_ff=8, n_encoder_layers=1, n_decoder_layers=2
-)
 
 
 @pytest.fixture
@@ -54,9 +49,7 @@ def test_what_is_saved_is_loaded(tiny_checkpoint: Path, tiny_model: Transformer)
 
 @pytest.mark.parametrize("tying", ["all", "decoder", "none"])
 @pytest.mark.parametrize("positions", ["sinusoidal", "learned", "stored"])
-def test_ties_survive(
-    tmp_path: Path, tiny_tokenizer: Tokenizer, tying: str, positions: str
-) -> None:
+def test_ties_stay(tmp_path: Path, tiny_tokenizer: Tokenizer, tying: str, positions: str) -> None:
     config = SMALL.replace(tie_embeddings=tying, positions=positions, norm="pre")
     model = random_model(config)
     save_checkpoint(tmp_path / "it", model, tiny_tokenizer)
@@ -71,7 +64,6 @@ def test_ties_survive(
 
 
 def test_a_stored_table_is_kept_as_it_is(tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
-    """Neither recomputed nor rounded, in half precision or through a torch file."""
     model = random_model(SMALL.replace(positions="stored", max_positions=9))
     model.src_positions.table.normal_()
     save_checkpoint(tmp_path / "it", model, tiny_tokenizer, dtype="bfloat16")
@@ -105,9 +97,7 @@ def test_half_precision_is_computed_with_in_full(
 
 @pytest.mark.parametrize("archive", [False, True])
 @pytest.mark.parametrize("wrapped", [False, True])
-def test_a_torch_file_of_weights(
-    folder: Path, tiny_model: Transformer, archive: bool, wrapped: bool
-) -> None:
+def test_torch_weights(folder: Path, tiny_model: Transformer, archive: bool, wrapped: bool) -> None:
     (folder / "model.safetensors").unlink()
     state = tiny_model.state_dict()
     content = {"model": state} if wrapped else state
@@ -173,10 +163,7 @@ assert "torch" in sys.modules and not slow & sys.modules.keys()
 @pytest.mark.parametrize("positions", ["sinusoidal", "learned", "stored"])
 @pytest.mark.parametrize("norm", ["post", "pre"])
 def test_shapes_are_the_models_and_take_no_memory(positions: Any, norm: Any) -> None:
-    config = ModelConfig(
-        vocab_size=17, d_model=12, n_heads=3, d_ff=20, n_encoder_layers=2, n_decoder_layers=1,
-        positions=positions, norm=norm, max_positions=9,
-    )  # fmt: skip
+    config = SMALL.replace(n_encoder_layers=2, positions=positions, norm=norm, max_positions=9)
     model, empty = Transformer(config), outline(config)
     assert {name: each.shape for name, each in empty.state_dict().items()} == {
         name: each.shape for name, each in model.state_dict().items()
@@ -187,17 +174,12 @@ def test_shapes_are_the_models_and_take_no_memory(positions: Any, norm: Any) -> 
 
 
 def test_a_first_translation_does_without_slow_libraries() -> None:
-    """Neither PyTorch's compiler nor the `transformers` library is imported."""
     subprocess.run([sys.executable, "-c", FIRST_TRANSLATION], cwd=ROOT, check=True, timeout=250)
 
 
 def write(path: Path, tokenizer: Tokenizer, d_ff: int) -> Path:
     """Write a checkpoint whose first number identifies it."""
-    config = ModelConfig(
-        vocab_size=tokenizer.vocab_size, d_model=12, n_heads=3, d_ff=d_ff, n_encoder_layers=1,
-        n_decoder_layers=2,
-    )  # fmt: skip
-    model = random_model(config)
+    model = random_model(SMALL.replace(vocab_size=tokenizer.vocab_size, d_ff=d_ff))
     model.generator.weight[0, 0] = d_ff
     return save_checkpoint(path, model, tokenizer, metrics={"bleu": 1.0})
 

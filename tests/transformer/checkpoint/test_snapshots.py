@@ -66,7 +66,6 @@ def test_each_is_as_near_as_the_grid_and_errors_do_not_add_up(folder: Path) -> N
     end=st.sampled_from([0.0, 1e-6, 1.0]),
 )
 def test_every_moment_holds_its_largest_weights(values: list[float], end: float) -> None:
-    """However far one number is from all others, from zero and from the moment before."""
     rest = torch.full((63,), end)
     states = [{"w": torch.cat([torch.tensor([each]), rest])[None]} for each in [*values, end]]
     with TemporaryDirectory() as place:
@@ -174,9 +173,7 @@ def test_a_folder_with_the_sign_in_its_name_is_itself(folder: Path) -> None:
         assert torch.equal(whole.model.state_dict()[name], tensor)
 
 
-def test_weights_are_hashed_once_for_each_version(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_version_of_weights_is_hashed_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And not at all to list models: the app looks at every folder on each run."""
     calls: list[object] = []
     real = weights._digest_of
@@ -214,26 +211,23 @@ def test_names_are_split_as_they_are_written(name: str, updates: int) -> None:
         assert split_name(other) == (other, None)
 
 
-@pytest.mark.parametrize(
-    ("changed", "line"),
-    [
-        ({"updates": np.array([0, 3, 3])}, "must ascend"),
-        ({"updates": np.array([-1, 3, 4])}, "must ascend"),
-        ({"updates": np.array([0, 3, 10**10])}, "must ascend"),
-        ({"updates": np.array([0.0, 3, 20])}, "lists of equal length"),
-        ({"val_nll": None}, "lists of equal length"),
-        ({"updates": np.arange(65), "val_nll": np.zeros(65, np.float32)}, "1 to 64"),
-        ({"change_1": np.zeros(5, np.int8)}, "'change_1' should be"),
-        ({"steps": np.zeros(2, np.float32)}, "'steps' should be"),
-        ({"rest_2": None}, "'rest_2' should be"),
-        ({"far_2": np.zeros((3, 4), np.int32)}, "'far_2' should be"),
-        ({"far_2": np.zeros((2, 4), np.int8)}, "'far_2' should be"),
-        ({"far_2": np.full((2, 1), 10**9, np.int32)}, "places of 'far_2' must be"),
-        ({"far_2": np.full((2, 1), -1, np.int32)}, "places of 'far_2' must be"),
-        ({"about": np.array("{")}, "'about' must be a JSON object"),
-        ({"about": np.array('{"cosine": "<b>"}')}, "'about' must be a JSON object"),
-    ],
-)
+@pytest.mark.parametrize(("changed", "line"), [
+    ({"updates": np.array([0, 3, 3])}, "must ascend"),
+    ({"updates": np.array([-1, 3, 4])}, "must ascend"),
+    ({"updates": np.array([0, 3, 10**10])}, "must ascend"),
+    ({"updates": np.array([0.0, 3, 20])}, "lists of equal length"),
+    ({"val_nll": None}, "lists of equal length"),
+    ({"updates": np.arange(65), "val_nll": np.zeros(65, np.float32)}, "1 to 64"),
+    ({"change_1": np.zeros(5, np.int8)}, "'change_1' should be"),
+    ({"steps": np.zeros(2, np.float32)}, "'steps' should be"),
+    ({"rest_2": None}, "'rest_2' should be"),
+    ({"far_2": np.zeros((3, 4), np.int32)}, "'far_2' should be"),
+    ({"far_2": np.zeros((2, 4), np.int8)}, "'far_2' should be"),
+    ({"far_2": np.full((2, 1), 10**9, np.int32)}, "places of 'far_2' must be"),
+    ({"far_2": np.full((2, 1), -1, np.int32)}, "places of 'far_2' must be"),
+    ({"about": np.array("{")}, "'about' must be a JSON object"),
+    ({"about": np.array('{"cosine": "<b>"}')}, "'about' must be a JSON object"),
+])  # fmt: skip
 def test_damage_leaves_the_model_usable(changed: dict[str, Any], line: str, folder: Path) -> None:
     write_snapshots(folder, **changed)
     with pytest.raises(CheckpointError, match=line):
@@ -298,9 +292,7 @@ def uneven(tmp_path: Path, tiny_tokenizer: Tokenizer) -> Path:
     return save_checkpoint(tmp_path / "uneven", uneven_model(tiny_tokenizer), tiny_tokenizer)
 
 
-def test_the_command_writes_what_the_edit_takes(
-    uneven: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_cli_writes_means(uneven: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     src, ref = tmp_path / "text.en", tmp_path / "text.de"
     src.write_text("\n".join([*SENTENCES[:4], ""]), "utf-8")
     ref.write_text("\n".join([*SENTENCES[4:8], ""]), "utf-8")

@@ -317,9 +317,7 @@ def check(original: Translator, edits: Sequence[Edit], sources: list[list[int]],
 
 
 @given(data=st.data())
-def test_an_edited_model_is_the_original_under_hooks(
-    tiny_tokenizer: Tokenizer, data: st.DataObject
-) -> None:
+def test_edited_models_are_hooked_ones(tiny_tokenizer: Tokenizer, data: st.DataObject) -> None:
     shape = CONFIGS[data.draw(st.sampled_from(list(CONFIGS)))]
     config = shape.replace(vocab_size=110, tgt_vocab_size=None, max_positions=40)
     if shape.positions == "sinusoidal" and data.draw(st.booleans()):  # as imported models have it
@@ -356,7 +354,6 @@ def test_factors_of_one_change_no_bit(tiny_tokenizer: Tokenizer, norm: Any) -> N
 
 
 def test_edits_of_an_edited_model_add_up(tiny_tokenizer: Tokenizer) -> None:
-    """Also without a translator, as measures of an edited model take more parts out."""
     from transformer.edits.model import edited
 
     config = CONFIGS["relative positions"].replace(vocab_size=110)

@@ -201,7 +201,7 @@ def whole(translator: Translator, text: PrunedText) -> list[Pruning]:
     return list(prune(translator, text))
 
 
-def test_values_are_those_of_the_edited_models(
+def test_values_equal_edited_models(
     translator: Translator, text: PrunedText, whole: list[Pruning]
 ) -> None:
     last = whole[-1]
@@ -245,9 +245,7 @@ def test_bleu_is_that_of_sacrebleu(translator: Translator) -> None:
         assert corpus_bleu([one], [other]) == pytest.approx(expected, abs=1e-6)
 
 
-def test_it_goes_on_after_a_stop(
-    translator: Translator, text: PrunedText, whole: list[Pruning]
-) -> None:
+def test_pruning_resumes(translator: Translator, text: PrunedText, whole: list[Pruning]) -> None:
     for n in (1, 6):
         rest = list(prune(translator, text, whole[n - 1]))
         assert len(rest) == len(whole) - n

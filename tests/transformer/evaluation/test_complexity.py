@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.tiny_models import random_model
+from tests.tiny_models import SMALL, random_model
 from tests.transformer.conftest import Command
 from transformer.attention import MultiHeadAttention
 from transformer.config import ModelConfig
@@ -163,9 +163,7 @@ def test_what_is_made_under_load_is_not_stored(
         assert made.refusal == f"{said} allowed" and said in err.splitlines()[-1]
 
 
-def test_the_command_writes_what_it_prints(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command
-) -> None:
+def test_cli_writes_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command) -> None:
     file = tmp_path / "made.json"
     options = ["--quick", "--lengths", "8", "12", "--widths", "8", "16", "--json"]
     monkeypatch.setattr(records, "MOST_LOAD", 1e9)
@@ -191,16 +189,12 @@ def test_the_shipped_file_is_of_these_layers() -> None:
 
 
 def test_bytes_of_maps_are_those_of_recorded_maps() -> None:
-    config = ModelConfig(
-        vocab_size=30, d_model=12, n_heads=3, d_ff=8, n_encoder_layers=2, n_decoder_layers=1
-    )
-    model = random_model(config)
-    ids = torch.randint(4, 30, (1, 9))
+    model, ids = random_model(SMALL), torch.randint(4, 30, (1, 9))
     with torch.no_grad():
         encoded = model.encode(ids, need_weights=True)
         decoded = model.decode(ids, encoded, need_weights=True)
     maps = (encoded.attention, decoded.self_attention, decoded.cross_attention)
-    assert tuple(map_bytes(config, 9).values()) == tuple(
+    assert tuple(map_bytes(SMALL, 9).values()) == tuple(
         each.nbytes for each in maps if each is not None
     )
     recorded, fused = time_maps(model, (5, 9), rounds=2)

@@ -47,32 +47,26 @@ def test_bleu_is_sacrebleus_and_the_case_counts_in_it_but_not_in_lc_tok_bleu() -
     assert lc_tok_bleu(["Ein Hund rennt weg."], ["Ein Hund läuft weg."], "de") == expected
 
 
-@pytest.mark.parametrize(
-    ("language", "line", "tokens"),
-    [
-        ("de", "Ein Hund, der „Bello“ heißt.", 'ein hund , der " bello " heißt .'),
-        ("de", "Der LKW-Fahrer hält um 12.30 Uhr an.", "der lkw-fahrer hält um 12.30 uhr an ."),
-        ("de", "ÄPFEL & Birnen", "äpfel & birnen"),
-        ("fr", "L’homme dit : « Oui ! »", 'l\' homme dit : " oui ! "'),
-        # The final full stop and quotation mark change places.
-        ("fr", 'Un café appelé "Chez Max."', 'un café appelé " chez max " .'),
-        ("en", 'A cafe called "At Max\'s".', 'a cafe called " at max \'s . "'),
-        ("en", "A man's hat…", "a man 's hat ..."),
-        ("de", "", ""),
-    ],
-)
+@pytest.mark.parametrize(("language", "line", "tokens"), [
+    ("de", "Ein Hund, der „Bello“ heißt.", 'ein hund , der " bello " heißt .'),
+    ("de", "Der LKW-Fahrer hält um 12.30 Uhr an.", "der lkw-fahrer hält um 12.30 uhr an ."),
+    ("de", "ÄPFEL & Birnen", "äpfel & birnen"),
+    ("fr", "L’homme dit : « Oui ! »", 'l\' homme dit : " oui ! "'),
+    # The final full stop and quotation mark change places.
+    ("fr", 'Un café appelé "Chez Max."', 'un café appelé " chez max " .'),
+    ("en", 'A cafe called "At Max\'s".', 'a cafe called " at max \'s . "'),
+    ("en", "A man's hat…", "a man 's hat ..."),
+    ("de", "", ""),
+])  # fmt: skip
 def test_lines_are_treated_as_the_perl_scripts_do(language: str, line: str, tokens: str) -> None:
     assert lc_tok(language)(line) == tokens
 
 
-@pytest.mark.parametrize(
-    ("hypotheses", "references", "options", "message"),
-    [
-        (["a"], ["a", "b"], {}, "1 translations and 2 references"),
-        ([], [], {}, "no sentences"),
-        (["a"], ["a"], {"lc_tok_language": "xx"}, "needs the target language.*'xx'"),
-    ],
-)
+@pytest.mark.parametrize(("hypotheses", "references", "options", "message"), [
+    (["a"], ["a", "b"], {}, "1 translations and 2 references"),
+    ([], [], {}, "no sentences"),
+    (["a"], ["a"], {"lc_tok_language": "xx"}, "needs the target language.*'xx'"),
+])  # fmt: skip
 def test_what_cannot_be_scored(
     hypotheses: list[str], references: list[str], options: dict[str, str], message: str
 ) -> None:

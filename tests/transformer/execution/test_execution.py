@@ -112,7 +112,6 @@ def test_weights_and_modules_exchanged_take_effect(translator: Translator) -> No
 
 
 def test_forward_hooks_fire(translator: Translator) -> None:
-    """On a module within a layer; what a hook returns is used, and removing it ends it."""
     plain = translator.trace(SENTENCE, target=TARGET)
     module = translator.model.decoder[0].cross_attention
     shapes: list[torch.Size] = []
@@ -165,7 +164,6 @@ WORDS = ("The", "cat", "sat", "on", "the", "mat", "because", "it", "was", "tired
 def test_values_by_row_follow_their_sentences(
     lengths: list[int], seed: int, beam: int, tokens: int, tiny_translator: Translator
 ) -> None:
-    """Each sentence of a mixed list gets what it would get alone, with its own rows."""
     translator, rng = tiny_translator, torch.Generator().manual_seed(seed)
     config, n = translator.config, len(lengths)
     sentences = [" ".join(WORDS[:length]) for length in lengths]
@@ -269,9 +267,7 @@ def same(one: Trace, other: Trace) -> None:
 
 @settings(max_examples=12)
 @given(data=st.data())
-def test_a_batch_is_each_alone_in_any_order_and_with_any_neighbours(
-    uneven: Translator, data: st.DataObject
-) -> None:
+def test_a_batch_equals_its_sentences_alone(uneven: Translator, data: st.DataObject) -> None:
     chosen = data.draw(st.lists(st.sampled_from(PAIRS), min_size=1, max_size=3))
     edits = data.draw(st.sampled_from([(), "off cross.1.2", "cut cross q2 k1; skip encoder.1"]))
     sources, targets = zip(*chosen, strict=True)
@@ -330,23 +326,20 @@ def test_hooks_follow_the_sentences_and_edits_are_hooks(uneven: Translator) -> N
         assert once == uneven.edited(edits).translate(sources[1:2], max_length=8)[0]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "options", "message"),
-    [
-        ((["A dog."], ["a", "b"]), {}, "2 targets for 1 sentences"),
-        ((["A dog.", "A cat."], ["a", " "]), {}, "^target 2: the target is blank"),
-        ((["A dog.", " "], ["a", "b"]), {}, "^sentence 2: the sentence is blank"),
-        (("A dog.", ["a"]), {}, "sentences must be a list of sentences, not one text"),
-        ((["A dog."], "a"), {}, "targets must be a list of targets, not one text"),
-        (([7], [[5, 500]]), {}, "not int"),
-        ((["A dog."], [[5, 500]]), {}, "target token 500 .* 0 to 109"),
-        ((["A dog."], ["a"]), {"prefix": "a"}, "a target or a prefix"),
-        ((["A dog."], ["a"]), {"edits": "off cross.9"}, "“off cross.9”: cross has layers 1 to"),
-        ((["A dog."], ["a"]), {"edits": 5}, "edit 5 is neither text"),
-        ((["A dog."], ["a"]), {"hooks": 5}, "hooks are Hooks or a function"),
-    ],
-)  # fmt: skip
-def test_one_line_says_what_is_wrong(
+@pytest.mark.parametrize(("arguments", "options", "message"), [
+    ((["A dog."], ["a", "b"]), {}, "2 targets for 1 sentences"),
+    ((["A dog.", "A cat."], ["a", " "]), {}, "^target 2: the target is blank"),
+    ((["A dog.", " "], ["a", "b"]), {}, "^sentence 2: the sentence is blank"),
+    (("A dog.", ["a"]), {}, "sentences must be a list of sentences, not one text"),
+    ((["A dog."], "a"), {}, "targets must be a list of targets, not one text"),
+    (([7], [[5, 500]]), {}, "not int"),
+    ((["A dog."], [[5, 500]]), {}, "target token 500 .* 0 to 109"),
+    ((["A dog."], ["a"]), {"prefix": "a"}, "a target or a prefix"),
+    ((["A dog."], ["a"]), {"edits": "off cross.9"}, "“off cross.9”: cross has layers 1 to"),
+    ((["A dog."], ["a"]), {"edits": 5}, "edit 5 is neither text"),
+    ((["A dog."], ["a"]), {"hooks": 5}, "hooks are Hooks or a function"),
+])  # fmt: skip
+def test_errors_are_named(
     uneven: Translator, arguments: Any, options: dict[str, Any], message: str
 ) -> None:
     for ask in (uneven.score, lambda a, b, **more: uneven.traces(a, targets=b, **more)):
@@ -356,9 +349,7 @@ def test_one_line_says_what_is_wrong(
         uneven.traces(["A dog."], states=["hid"])
 
 
-def test_memory_is_said_before_it_is_spent(
-    uneven: Translator, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_memory_is_estimated_first(uneven: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(uneven, "_batches", None)  # no model runs
     sources, targets = zip(*PAIRS, strict=True)
     bare = uneven.trace_bytes(sources, targets=targets, maps=False)

@@ -1,7 +1,7 @@
 """Fast steps and products against the plain ones."""
 
+import dataclasses
 import itertools
-from typing import Any
 
 import numpy as np
 import pytest
@@ -95,48 +95,35 @@ def packed_steps(model: Transformer, encoded: Encoded, *, need_weights: bool) ->
     return PackedSteps(PackedDecoder(model), encoded, need_weights=need_weights)
 
 
-#: The two ways to decode with a cache.
-CACHED = (CachedSteps, packed_steps)
-
-
 @pytest.mark.parametrize("beam", [1, 3])
 @pytest.mark.parametrize("n", [1, 4])
 def test_a_cache_equals_no_cache(model: Transformer, n: int, beam: int) -> None:
     settings = SearchSettings(beam_size=beam, suppressed=(0, 1, 3), record=True, top_k=5)
     expected = find(PlainSteps(model, [row[row != 0].tolist() for row in SOURCES[:n]]), settings, n)
     assert n == 1 or len({len(found.steps) for found in expected}) > 1, "sentences should end apart"
-    for steps in CACHED:
+    bare = dataclasses.replace(settings, record=False)
+    for steps in (CachedSteps, packed_steps):
         assert_same(find(steps(model, encode(model, n), need_weights=True), settings, n), expected)
+        (without, with_weights) = (
+            find(steps(model, encode(model, n), need_weights=need), bare, n)
+            for need in (False, True)
+        )
+        assert_same(without, with_weights)
 
 
-@pytest.mark.parametrize("steps", CACHED)
-def test_asking_for_weights_changes_nothing_else(model: Transformer, steps: Any) -> None:
-    settings = SearchSettings(beam_size=3, suppressed=(0, 1, 3), n_best=1)
-    plain, looked_at = (
-        find(steps(model, encode(model), need_weights=each), settings) for each in (False, True)
-    )
-    assert_same(plain, looked_at)
-
-
-@pytest.mark.parametrize("beam", [1, 2, 6])
-def test_blocks_of_rows(model: Transformer, beam: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = SearchSettings(beam_size=beam, suppressed=(0, 1, 3), record=True)
-    expected = find(packed_steps(model, encode(model), need_weights=True), settings)
-    monkeypatch.setattr("transformer.execution.steps.BLOCK_ROWS", 3)
-    assert_same(find(packed_steps(model, encode(model), need_weights=True), settings), expected)
-
-
-@pytest.mark.parametrize("capacity", [1, 9])
-@pytest.mark.parametrize("beam", [1, 3])
-def test_a_full_pool_is_tidied_up(
-    model: Transformer, beam: int, capacity: int, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("beam", [1, 3, 6])
+@pytest.mark.parametrize(
+    ("limit", "value"), [("BLOCK_ROWS", 3), ("FIRST_CAPACITY", 1), ("FIRST_CAPACITY", 9)]
+)
+def test_blocks_of_rows_and_a_full_pool_change_nothing(
+    model: Transformer, beam: int, limit: str, value: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = SearchSettings(beam_size=beam, suppressed=(0, 1, 3), record=True)
     expected = find(CachedSteps(model, encode(model), need_weights=True), settings)
-    monkeypatch.setattr("transformer.execution.steps.FIRST_CAPACITY", capacity)
+    monkeypatch.setattr(f"transformer.execution.steps.{limit}", value)
     steps = packed_steps(model, encode(model), need_weights=True)
     assert_same(find(steps, settings), expected)
-    if beam > 1:  # by then every row has written entries without descendants
+    if beam > 1 and limit != "BLOCK_ROWS":  # by then every row has entries without descendants
         assert steps.taken < beam * steps.length
 
 
@@ -144,7 +131,6 @@ def test_a_full_pool_is_tidied_up(
 def test_packed_passes_are_those_of_the_model(
     model: Transformer, most_real: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Encoder and teacher forcing, with padding computed, and left out."""
     monkeypatch.setattr("transformer.execution.packed.MOST_REAL", most_real)
     tgt_in = torch.tensor([[1, 7, 9, 4, 12], [1, 8, 8, 20, 5], [1, 4, 6, 7, 7], [1, 9, 8, 7, 6]])
     real = (SOURCES != 0)[..., None]
@@ -207,7 +193,6 @@ def test_a_product_is_that_of_a_linear_layer(layout: type[Plain], name: str) -> 
 
 @pytest.mark.parametrize("threads", [1, 3, 4, 5])
 def test_slices_for_any_number_of_threads(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also of matrices that cannot be cut into as many."""
     draw = torch.Generator().manual_seed(threads)
     monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
     for n_out, n_in in ((12, 20), (7, 11)):

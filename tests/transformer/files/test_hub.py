@@ -71,9 +71,7 @@ def test_the_hub_is_asked_first_and_its_names_are_no_paths(site: Hub) -> None:
 @pytest.mark.parametrize(
     ("head", "part"), [(b"\r\n", b" "), (b"X-Long: ", b"x"), (b"\r\n", b" " * 10**5)]
 )
-def test_a_list_of_files_ends(
-    head: bytes, part: bytes, site: Hub, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_listings_end(head: bytes, part: bytes, site: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
     def endless(handler: BaseHTTPRequestHandler) -> None:
         handler.wfile.write(b"HTTP/1.0 200 OK\r\n" + head)
         with suppress(OSError):  # until the client has left

@@ -129,23 +129,20 @@ def test_bombs_take_no_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         assert "1,000 are allowed" in refused(path, *wanted)
 
 
-@pytest.mark.parametrize(
-    ("head", "why"),
-    [
-        (header("<f8", "(1000000000000,)"), "takes 8,000,"),
-        (header("<f8", "(2,)"), "takes 16 bytes, but"),
-        (header("<f8", "(-1,)"), "has the shape [-1]"),
-        (header("<f8", "(" + "1," * 41 + ")"), "has the shape"),
-        (header("<U0", "(1000000000000,)"), "the shape"),
-        (header("<c16", "(1,)"), "complex128; numbers and"),
-        (header("<f8", "(1,)").replace(b"'<f8'", b"[('x', '<f8')]"), "numbers and text"),
-        (header("<f8", "(1,)").replace(b"}", b"'x': 1}"), "is damaged"),
-        (b"[1,2", "is damaged"),
-        (b"(" * 5_000, "is damaged"),
-        (b"1" * 20_000, "is damaged"),
-        (b"__import__('os').mkdir('/tmp/x')", "is damaged"),
-    ],
-)
+@pytest.mark.parametrize(("head", "why"), [
+    (header("<f8", "(1000000000000,)"), "takes 8,000,"),
+    (header("<f8", "(2,)"), "takes 16 bytes, but"),
+    (header("<f8", "(-1,)"), "has the shape [-1]"),
+    (header("<f8", "(" + "1," * 41 + ")"), "has the shape"),
+    (header("<U0", "(1000000000000,)"), "the shape"),
+    (header("<c16", "(1,)"), "complex128; numbers and"),
+    (header("<f8", "(1,)").replace(b"'<f8'", b"[('x', '<f8')]"), "numbers and text"),
+    (header("<f8", "(1,)").replace(b"}", b"'x': 1}"), "is damaged"),
+    (b"[1,2", "is damaged"),
+    (b"(" * 5_000, "is damaged"),
+    (b"1" * 20_000, "is damaged"),
+    (b"__import__('os').mkdir('/tmp/x')", "is damaged"),
+])  # fmt: skip
 def test_headers_that_lie_are_refused(tmp_path: Path, head: bytes, why: str) -> None:
     path = archive(tmp_path / "x.npz", ("a.npy", member(header=head, body=b"\0" * 8)))
     assert why in refused(path)
@@ -331,7 +328,6 @@ N_MANY = 40
 def test_a_second_listing_of_many_reads_nothing(
     tiny_checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No config, tokenizer or weights."""
     many = tmp_path
     for index in range(N_MANY):
         shutil.copytree(tiny_checkpoint, many / f"c{index:03}")

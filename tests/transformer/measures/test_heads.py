@@ -202,9 +202,7 @@ def test_dividing_is_a_softmax_of_the_quotients(dots: np.ndarray, divisor: float
 
 
 @pytest.mark.parametrize(("kind", "layer", "head"), [("encoder_self", 2, 4), ("cross", 1, 0)])
-def test_the_head_that_singles_out_the_noun_in_every_sentence_is_found(
-    kind: str, layer: int, head: int
-) -> None:
+def test_the_head_that_singles_out_every_noun_is_found(kind: str, layer: int, head: int) -> None:
     scenes = [aimed(scene(seed), kind, layer, head, ANIMAL) for seed in range(3)]
     scenes[1] = aimed(scenes[1], kind, 0, 0, ANIMAL)  # in one of them alone
     found = [find_referent(each, "it", NOUNS) for each in scenes]
@@ -216,9 +214,7 @@ def test_the_head_that_singles_out_the_noun_in_every_sentence_is_found(
     assert one.weights_of(kind, layer, head).weights[one.nouns[0]] == pytest.approx(1)
 
 
-def test_a_head_that_looks_there_from_everywhere_or_as_much_at_another_noun_does_not_count() -> (
-    None
-):
+def test_a_head_counts_if_it_looks_there_from_the_pronoun_alone() -> None:
     trace = scene()
     encoder, cross = trace.encoder_self.copy(), trace.cross.copy()
     for maps, row in ((encoder, IT), (cross, STEP)):
@@ -289,18 +285,15 @@ def test_a_registered_measure_is_a_number_for_each_head() -> None:
         assert to_csv(figure) and to_npz(figure) and to_html(figure) and "peak" in figure.title
 
 
-@pytest.mark.parametrize(
-    ("measure", "said"),
-    [
-        (lambda maps: maps / 0 * "x", "failed: "),
-        (lambda maps: [][5], "failed: IndexError: list index out of range"),
-        (lambda maps: maps.max(), r"returned numbers \[\]; expected .* \[3, 5\]"),
-        (lambda maps: maps.max(-1), r"returned numbers \[3, 5, 4\]; expected .* \[3, 5\]"),
-        (lambda maps: maps[..., 0, 0] * np.nan, "returned NaN or infinity"),
-        (lambda maps: maps.fill(0), "failed: ValueError: assignment destination is read-only"),
-        (lambda maps: int("one\ntwo"), "ValueError: invalid literal"),
-    ],
-)
+@pytest.mark.parametrize(("measure", "said"), [
+    (lambda maps: maps / 0 * "x", "failed: "),
+    (lambda maps: [][5], "failed: IndexError: list index out of range"),
+    (lambda maps: maps.max(), r"returned numbers \[\]; expected .* \[3, 5\]"),
+    (lambda maps: maps.max(-1), r"returned numbers \[3, 5, 4\]; expected .* \[3, 5\]"),
+    (lambda maps: maps[..., 0, 0] * np.nan, "returned NaN or infinity"),
+    (lambda maps: maps.fill(0), "failed: ValueError: assignment destination is read-only"),
+    (lambda maps: int("one\ntwo"), "ValueError: invalid literal"),
+])  # fmt: skip
 @pytest.mark.filterwarnings("ignore")
 def test_a_measure_that_fails_is_one_line(measure: Any, said: str) -> None:
     register_measure("mine", measure)
@@ -323,9 +316,7 @@ def test_names_and_functions_are_checked() -> None:
         headlight.found_heads(make_trace(), "previous", "cross")
 
 
-def test_modules_named_outside_are_imported(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_modules_of_others_are_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "outside_one.py").write_text(
         "import headlight\nheadlight.register_measure('first key', lambda m: m[..., 0].mean(-1))\n"

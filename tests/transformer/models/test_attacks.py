@@ -138,16 +138,13 @@ def test_faults_are_named_in_one_line(whole: Path, tmp_path: Path, kind: str, na
 
 
 @pytest.mark.parametrize("what", damage.IN_PLACE)
-@pytest.mark.parametrize(
-    ("kind", "name"),
-    [
-        *WEIGHTS.items(), *CONFIGS.items(), ("own", "tokenizer.model"),
-        ("table", "vocabulary.json"), ("table", "target.model"), ("marian", "source.spm"),
-        ("marian", "vocab.json"), ("marian", "generation_config.json"),
-        ("joeynmt", "src_vocab.txt"), ("joeynmt", "sp.en.model"), ("fairseq", "dict.de.txt"),
-        ("hf", "tokenizer_config.json"), ("hf", "generation_config.json"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("kind", "name"), [
+    *WEIGHTS.items(), *CONFIGS.items(), ("own", "tokenizer.model"),
+    ("table", "vocabulary.json"), ("table", "target.model"), ("marian", "source.spm"),
+    ("marian", "vocab.json"), ("marian", "generation_config.json"),
+    ("joeynmt", "src_vocab.txt"), ("joeynmt", "sp.en.model"), ("fairseq", "dict.de.txt"),
+    ("hf", "tokenizer_config.json"), ("hf", "generation_config.json"),
+])  # fmt: skip
 def test_in_place_of_a_file(whole: Path, tmp_path: Path, kind: str, name: str, what: str) -> None:
     if what != "a pipe" and name not in (WEIGHTS[kind], CONFIGS.get(kind)):
         return
@@ -162,9 +159,7 @@ def test_in_place_of_a_file(whole: Path, tmp_path: Path, kind: str, name: str, w
     ("kind", "name"),
     [("own", "tokenizer.model"), ("table", "vocabulary.json"), ("table", "target.model")],
 )
-def test_another_tokenizer_of_equal_size_is_refused(
-    kind: str, name: str, whole: Path, tmp_path: Path
-) -> None:
+def test_a_swapped_tokenizer_is_refused(kind: str, name: str, whole: Path, tmp_path: Path) -> None:
     path = (folder := copied(whole, kind, tmp_path)) / name
     if name.endswith(".json"):
         pieces = json.loads(path.read_text())
@@ -228,7 +223,7 @@ HEADERS: dict[str, damage.Damage] = {
 
 @pytest.mark.parametrize("kind", MAPPED)
 @pytest.mark.parametrize("how", HEADERS)
-def test_a_header_that_lies(
+def test_false_headers(
     whole: Path, tmp_path: Path, kind: str, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reading, "MAX_TENSORS", 900)
@@ -330,7 +325,7 @@ PICKLES: dict[str, bytes] = {
 
 
 @pytest.mark.parametrize("kind", TORCH)
-def test_a_torch_file_that_would_grow(
+def test_torch_bombs(
     whole: Path, tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(torch_reading, "MAX_STEPS", 9_000)

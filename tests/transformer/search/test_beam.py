@@ -80,17 +80,21 @@ def test_an_early_end_is_harmless(seed: int, beam: int, alpha: float, end: float
             assert each.complete == (ids[-1] == EOS)
 
 
-@given(seed=st.integers(0, 10_000), beam=st.integers(1, 4))
-@settings(max_examples=30, deadline=None)
-def test_a_batch_equals_its_sentences_alone(seed: int, beam: int) -> None:
+@given(
+    seed=st.integers(0, 10_000), beam=st.integers(1, 4),
+    sampling=st.none() | st.builds(Sampling, st.just(2.0), seed=st.integers(0, 99)),
+)  # fmt: skip
+@settings(max_examples=50, deadline=None)
+def test_a_batch_equals_its_sentences_alone(
+    seed: int, beam: int, sampling: Sampling | None
+) -> None:
     """Sentences end at different steps, so this also shows that dropping ended ones is harmless."""
+    options = {"beam_size": 1 if sampling else beam, "sampling": sampling, "n_best": 1}
     model = Table(seed, vocab=6, sentences=range(4))
-    together = run(model, 7, beam_size=beam, n_best=1)
+    together = run(model, 7, **options)
     for sentence in range(4):
-        alone = Table(seed, vocab=6, sentences=[sentence])
-        assert run(alone, 7, beam_size=beam, n_best=1)[0].hypotheses == (
-            together[sentence].hypotheses
-        )
+        (alone,) = run(Table(seed, vocab=6, sentences=[sentence]), 7, **options)
+        assert alone.hypotheses == together[sentence].hypotheses
     assert all(rows <= 4 * beam for rows, _ in model.calls)
 
 

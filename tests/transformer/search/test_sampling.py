@@ -23,12 +23,9 @@ log_prob_rows = st.lists(
     st.integers(-12_000, 0), min_size=2, max_size=40, unique=True
 ).map(lambda hundredths: normalised(np.array(hundredths) / 1000))  # fmt: skip
 samplings = st.builds(
-    Sampling,
-    temperature=st.floats(0.05, 5),
-    top_k=st.integers(0, 45),
-    top_p=st.floats(0.01, 1),
+    Sampling, temperature=st.floats(0.05, 5), top_k=st.integers(0, 45), top_p=st.floats(0.01, 1),
     seed=st.integers(0, 2**32 - 1),
-)
+)  # fmt: skip
 
 
 def normalised(scores: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -116,14 +113,11 @@ def test_a_number_belongs_to_its_token() -> None:
         assert draw(row, Sampling(1.5, seed=seed), step, suppressed=[0]).token == expected
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        *({"temperature": wrong} for wrong in (0, math.nan, -1.0, 101, True)),
-        *({"top_k": wrong} for wrong in (-1, 2.5)), *({"top_p": wrong} for wrong in (0, 1.01)),
-        *({"seed": wrong} for wrong in (-1, "7")),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("options", [
+    *({"temperature": wrong} for wrong in (0, math.nan, -1.0, 101, True)),
+    *({"top_k": wrong} for wrong in (-1, 2.5)), *({"top_p": wrong} for wrong in (0, 1.01)),
+    *({"seed": wrong} for wrong in (-1, "7")),
+])  # fmt: skip
 def test_bad_settings_are_named(options: dict[str, object]) -> None:
     ((name, value),) = options.items()
     with pytest.raises(ValueError, match=f"{name} {value!r}"):
@@ -138,15 +132,6 @@ def test_a_sample_goes_on_from_its_own_prefix_as_it_did(seed: int, drawn: int, c
     prefix = [token for token in ids[:cut] if token != EOS][:7]
     (again,) = run(Table(seed, vocab=9), 8, prefixes=[prefix], **options)
     assert again.hypotheses[0].ids == ids
-
-
-@given(seed=st.integers(0, 3000), drawn=st.integers(0, 99))
-def test_a_batch_samples_each_sentence_as_if_alone(seed: int, drawn: int) -> None:
-    options = {"beam_size": 1, "sampling": Sampling(temperature=2, seed=drawn)}
-    together = run(Table(seed, vocab=7, sentences=range(3)), 6, **options)
-    for sentence in range(3):
-        (one,) = run(Table(seed, vocab=7, sentences=[sentence]), 6, **options)
-        assert one.hypotheses[0].ids == together[sentence].hypotheses[0].ids
 
 
 def test_a_sampled_trace_says_what_was_cut_off_and_has_no_beam(tiny_translator: Translator) -> None:

@@ -203,10 +203,8 @@ def test_the_first_token_of_a_decoder_is_no_word(study: Study) -> None:
 
 
 WORDS, TAGS, RELATIONS = (
-    ("The", "the", "cat", "Cats"),
-    ("DET", "NOUN"),
-    ("nsubj", "nsubj:pass", "det"),
-)
+    ("The", "the", "cat", "Cats"), ("DET", "NOUN"), ("nsubj", "nsubj:pass", "det"),
+)  # fmt: skip
 PIECES = {"The": ["▁The"], "the": ["▁the"], "cat": ["▁c", "at"], "Cats": ["▁C", "at", "s"]}
 
 
@@ -257,7 +255,7 @@ TERMS = st.one_of(st.none(), st.builds(
 
 
 @given(st.lists(kept(), max_size=6), st.integers(0, 99), st.integers(0, 10), TERMS, TERMS)
-def test_it_is_a_plain_loop(
+def test_equals_loop(
     sentences: list[Sentence], seed: int, at: int, query: Term | None, key: Term | None
 ) -> None:
     study = study_of(sentences, seed)
@@ -408,12 +406,9 @@ def test_bleu_is_lost_by_translating_without_the_head(tiny_translator: Translato
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Translator, "edited", counted)
         ((_, found),) = importance(
-            tiny_translator,
-            ENGLISH,
-            GERMAN,
-            wanted=["bleu"],
+            tiny_translator, ENGLISH, GERMAN, wanted=["bleu"],
             report=lambda *step: seen.append(step),
-        )
+        )  # fmt: skip
     assert most <= 2  # each prepares weights of its own
     whole = bleu(tiny_translator)
     for head in heads_of(tiny_translator.model.config.head_shapes)[::5]:
@@ -442,7 +437,7 @@ def test_sentences_that_cannot_be_read_are_left_out(tiny_translator: Translator)
 
 
 @pytest.mark.parametrize("task", ["fill", "continue", "translate"])
-def test_every_token_of_a_text_is_predicted_once(
+def test_tokens_are_predicted_once(
     task: Task, tiny_config: ModelConfig, tiny_tokenizer: Tokenizer
 ) -> None:
     model = StackModel(*random_stack(task, tiny_config, tiny_tokenizer), device="cpu", name=task)

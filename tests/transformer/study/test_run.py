@@ -133,7 +133,7 @@ def test_models_of_every_kind_are_studied(
         assert (role := found.role("down:det")) and found.finding(role, found.heads[0])
 
 
-def test_blank_translations_are_left_out(
+def test_blank_texts_are_left_out(
     corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Blank(Planted):
@@ -159,9 +159,7 @@ def test_blank_translations_are_left_out(
     assert found.n_skipped == 1 and all(each.target for each in found.sentences)
 
 
-def test_scores_are_those_of_plain_loops(
-    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_scores_equal_loops(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def sharp(sentence: Sentence, n: int, m: int) -> Floats:
         weights = np.random.default_rng(n).random((n, m)) ** 9
         return np.float32(weights / weights.sum(1, keepdims=True))
@@ -211,7 +209,7 @@ def test_scores_are_those_of_plain_loops(
             assert each.bar == pytest.approx(max(controls))
 
 
-def test_examples_are_where_the_heads_look(
+def test_examples_follow_heads(
     corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     heads: Heads = {
@@ -282,9 +280,7 @@ def test_two_studies_in_one_place_do_not_mix(
     np.testing.assert_array_equal(found.scores["pairs"], whole.scores["pairs"])
 
 
-def test_another_corpus_or_setting_starts_anew(
-    corpus: Path, tmp_path: Path, tiny_checkpoint: Path
-) -> None:
+def test_another_corpus_starts_anew(corpus: Path, tmp_path: Path, tiny_checkpoint: Path) -> None:
     class Stop(Exception):  # noqa: N818
         pass
 
@@ -314,7 +310,7 @@ def test_studies_lie_beside_their_model_or_in_the_cache(
     assert study(edited, corpus, sentences=60) == in_cache, "is there already"
 
 
-def test_controls_are_first_weights_or_others_of_the_same_shape(
+def test_controls_are_first_or_random_weights_of_one_shape(
     tiny_checkpoint: Path, corpus: Path
 ) -> None:
     model = run.open_tracer(tiny_checkpoint, "cpu")

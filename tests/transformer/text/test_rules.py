@@ -10,6 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tiny_models import SMALL
 from transformer.config import ModelConfig
 from transformer.model import Transformer
 from transformer.text.files import read_tokenizer
@@ -40,37 +41,32 @@ BPE = tokenizer(merges=PAIRS)
 APART = [("o", "w"), ("l", "ow"), ("low", "</w>")]
 
 
-@pytest.mark.parametrize(
-    ("pairs", "options", "word", "cut"),
-    [
-        *((PAIRS, {}, word, cut) for word, cut in (
-            ("low", "low"), ("lower", "low er"), ("newest", "new est"), ("newlow", "new low"),
-            ("x", "x"), ("we", "w e"), ("lol", "lo l"),
-        )),
-        # An earlier merge goes first even where it spoils a longer piece.
-        ([("b", "c"), ("a", "b"), ("ab", "c</w>")], {}, "abcx", "a bc x"),
-        # Neighbours that overlap are merged from the left.
-        ([("a", "a")], {}, "aaaab", "aa aa b"),
-        ([("a", "a")], {}, "aaab", "aa a b"),
-        # Of a repeated pair, the first counts.
-        ([("a", "b"), ("b", "c"), ("a", "b")], {}, "abcx", "ab c x"),
-        # Without a version, the mark of a word's end is a symbol of its own until it is merged.
-        (APART, {"end_apart": True}, "low", "low"),
-        (APART, {"end_apart": True}, "lowx", "low x"),
-        (APART, {}, "low", "l o w"),
-        # Merges that the vocabulary lacks are undone.
-        (PAIRS, {"known": {"lo@@", "w", "er"}}, "low", "lo w"),
-        (PAIRS, {"known": {"lo@@", "w", "er"}}, "lower", "lo w er"),
-        (PAIRS, {"known": {"lo~~", "w"}, "joint": "~~"}, "low", "lo w"),
-        (PAIRS, {"known": {"z"}}, "low", "l o w"),
-        ([("a", "</w>")], {"end_apart": True, "known": {"z"}}, "ba", "b a"),
-        # A word without end stays in characters.
-        (PAIRS, {}, "low" * LONGEST_WORD, " ".join("low" * LONGEST_WORD)),
-    ],
-)  # fmt: skip
-def test_merges_in_their_order(
-    pairs: list[tuple[str, str]], options: dict[str, Any], word: str, cut: str
-) -> None:
+@pytest.mark.parametrize(("pairs", "options", "word", "cut"), [
+    *((PAIRS, {}, word, cut) for word, cut in (
+        ("low", "low"), ("lower", "low er"), ("newest", "new est"), ("newlow", "new low"),
+        ("x", "x"), ("we", "w e"), ("lol", "lo l"),
+    )),
+    # An earlier merge goes first even where it spoils a longer piece.
+    ([("b", "c"), ("a", "b"), ("ab", "c</w>")], {}, "abcx", "a bc x"),
+    # Neighbours that overlap are merged from the left.
+    ([("a", "a")], {}, "aaaab", "aa aa b"),
+    ([("a", "a")], {}, "aaab", "aa a b"),
+    # Of a repeated pair, the first counts.
+    ([("a", "b"), ("b", "c"), ("a", "b")], {}, "abcx", "ab c x"),
+    # Without a version, the mark of a word's end is a symbol of its own until it is merged.
+    (APART, {"end_apart": True}, "low", "low"),
+    (APART, {"end_apart": True}, "lowx", "low x"),
+    (APART, {}, "low", "l o w"),
+    # Merges that the vocabulary lacks are undone.
+    (PAIRS, {"known": {"lo@@", "w", "er"}}, "low", "lo w"),
+    (PAIRS, {"known": {"lo@@", "w", "er"}}, "lower", "lo w er"),
+    (PAIRS, {"known": {"lo~~", "w"}, "joint": "~~"}, "low", "lo w"),
+    (PAIRS, {"known": {"z"}}, "low", "l o w"),
+    ([("a", "</w>")], {"end_apart": True, "known": {"z"}}, "ba", "b a"),
+    # A word without end stays in characters.
+    (PAIRS, {}, "low" * LONGEST_WORD, " ".join("low" * LONGEST_WORD)),
+])  # fmt: skip
+def test_merges(pairs: list[tuple[str, str]], options: dict[str, Any], word: str, cut: str) -> None:
     assert Merges(pairs, **options).cut(word) == tuple(cut.split())
 
 
@@ -95,15 +91,12 @@ def test_codes_as_both_programs_write_them() -> None:
     assert read_codes("#version: 0.2\n\u2028 \u00a0\n".encode())[0] == [("\u2028", "\u00a0")]
 
 
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        (b"", "line 1 is not a pair"), (b"#version: 0.3\na b\n", "not version"),
-        (b"#version: 0.2\na b\nab\n", "line 3"), (b"a b 1\na b\n", "line 2"),
-        (b"a b c\n", "line 1"), (b"\xff\xfe\n", "UTF-8"), (b"a  b\n", "line 1"),
-        (b"#version:", "not version"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("data", "message"), [
+    (b"", "line 1 is not a pair"), (b"#version: 0.3\na b\n", "not version"),
+    (b"#version: 0.2\na b\nab\n", "line 3"), (b"a b 1\na b\n", "line 2"),
+    (b"a b c\n", "line 1"), (b"\xff\xfe\n", "UTF-8"), (b"a  b\n", "line 1"),
+    (b"#version:", "not version"),
+])  # fmt: skip
 def test_files_that_are_no_codes(data: bytes, message: str) -> None:
     with pytest.raises(TokenizerError, match=message):
         read_codes(data)
@@ -205,19 +198,16 @@ def test_files_hold_it_whole() -> None:
     assert same_rules.target.vocab_size == 13
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"unit": "spm"}, {"unit": None}, {"merges": [["a"]]}, {"merges": "ab"},
-        {"merges": [[1, 2]]},
-        {"tags": 3}, {"tags": [1]}, {"separator": ["x"]}, {"added": ["<x>"] * 2_001},
-        {"joint": ""}, {"joint": 3}, {"within": 1}, {"end_apart": "no"}, {"more": 1},
-        *({"preparation": wrong} for wrong in (
-            3, [], {"moses": "../../en"}, {"moses": 3}, {"moses": "EN"}, {"lowercase": 1},
-            {"run": True},
-        )),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("change", [
+    {"unit": "spm"}, {"unit": None}, {"merges": [["a"]]}, {"merges": "ab"},
+    {"merges": [[1, 2]]},
+    {"tags": 3}, {"tags": [1]}, {"separator": ["x"]}, {"added": ["<x>"] * 2_001},
+    {"joint": ""}, {"joint": 3}, {"within": 1}, {"end_apart": "no"}, {"more": 1},
+    *({"preparation": wrong} for wrong in (
+        3, [], {"moses": "../../en"}, {"moses": 3}, {"moses": "EN"}, {"lowercase": 1},
+        {"run": True},
+    )),
+])  # fmt: skip
 def test_rules_that_are_none(change: dict[str, object]) -> None:
     files = BPE.files()
     rules = json.loads(files["tokenizer_rules.json"]) | change
@@ -228,12 +218,10 @@ def test_rules_that_are_none(change: dict[str, object]) -> None:
 
 
 def test_a_trace_marks_where_words_start() -> None:
-    """Translations, their alternatives and the search all spell pieces as this project does."""
     torch.manual_seed(3)
-    config = ModelConfig(
-        vocab_size=BPE.vocab_size, d_model=12, n_heads=3, d_ff=8, n_encoder_layers=1,
-        n_decoder_layers=2, max_positions=40, tie_embeddings="none", **IDS,
-    )  # fmt: skip
+    config = SMALL.replace(
+        vocab_size=BPE.vocab_size, max_positions=40, tie_embeddings="none", **IDS
+    )
     model = Transformer(config)
     torch.nn.init.normal_(model.generator.weight, std=2.0)
     translator = Translator(model, BPE, device="cpu")

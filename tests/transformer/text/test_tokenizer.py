@@ -184,21 +184,18 @@ def test_wherever_bytes_are_cut_the_parts_spell_the_text(text: str, data: st.Dat
     assert data_again.decode() == text.replace(" ", "▁")
 
 
-@pytest.mark.parametrize(
-    ("piece", "style", "expected"),
-    [
-        ("ĠStraÃŁe", "bytes", "▁Straße"), ("Ċ", "bytes", "<0x0A>"), ("âĤ", "bytes", "<0xE2><0x82>"),
-        ("<|im start|>Ω", "bytes", "<|im▁start|>Ω"), ("ĠĠ", "bytes", "▁▁"),
-        ("##ing", "wordpiece", "ing"), ("the", "wordpiece", "▁the"), (".", "wordpiece", "."),
-        ("##", "wordpiece", "▁##"), ("#", "wordpiece", "#"), ("###", "wordpiece", "#"),
-        ("dog</w>", "word_end", "▁dog"), ("dog▁", "word_end", "▁dog"),
-        ("</w>", "word_end", "▁</w>"),
-        ("▁dog", "sentencepiece", "▁dog"), ("<0xE2>", "sentencepiece", "<0xE2>"),
-        ("\xc3", "raw_bytes", "<0xC3>"), (" ", "raw_bytes", "▁"), (" a b", "spaced", "▁a▁b"),
-        ("<b>", "plain", "▁<b>"), ("play@@", "joined", "▁play"), ("￭s", "joined", "s"),
-        ("@@", "joined", "▁@@"), ("a\u2028\x9b", "spaced", "a<0xE2><0x80><0xA8><0xC2><0x9B>"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("piece", "style", "expected"), [
+    ("ĠStraÃŁe", "bytes", "▁Straße"), ("Ċ", "bytes", "<0x0A>"), ("âĤ", "bytes", "<0xE2><0x82>"),
+    ("<|im start|>Ω", "bytes", "<|im▁start|>Ω"), ("ĠĠ", "bytes", "▁▁"),
+    ("##ing", "wordpiece", "ing"), ("the", "wordpiece", "▁the"), (".", "wordpiece", "."),
+    ("##", "wordpiece", "▁##"), ("#", "wordpiece", "#"), ("###", "wordpiece", "#"),
+    ("dog</w>", "word_end", "▁dog"), ("dog▁", "word_end", "▁dog"),
+    ("</w>", "word_end", "▁</w>"),
+    ("▁dog", "sentencepiece", "▁dog"), ("<0xE2>", "sentencepiece", "<0xE2>"),
+    ("\xc3", "raw_bytes", "<0xC3>"), (" ", "raw_bytes", "▁"), (" a b", "spaced", "▁a▁b"),
+    ("<b>", "plain", "▁<b>"), ("play@@", "joined", "▁play"), ("￭s", "joined", "s"),
+    ("@@", "joined", "▁@@"), ("a\u2028\x9b", "spaced", "a<0xE2><0x80><0xA8><0xC2><0x9B>"),
+])  # fmt: skip
 def test_each_style(piece: str, style: Style, expected: str) -> None:
     assert rewritten(piece, style) == expected
 
@@ -211,16 +208,13 @@ def test_the_text_says_where_words_start() -> None:
     assert word_groups(pieces) == ((0, 1, 2, 3), (4, 5))
 
 
-@pytest.mark.parametrize(
-    ("style", "pieces", "expected"),
-    [
-        ("word_end", "play ing</w> dogs</w>", "▁play ing ▁dogs"),
-        ("joined", "play@@ ing dogs a ￭ b ￭, c", "▁play ing ▁dogs ▁a ￭ b , ▁c"),
-        ("joined", "<s> play@@ </s> ing @-@ dogs", "<s> ▁play </s> ▁ing ▁@-@ ▁dogs"),
-        ("bytes", "The Ġcaf Ã©", "The ▁caf é"),
-        ("plain", "<s> The dog", "<s> ▁The ▁dog"),
-    ],
-)
+@pytest.mark.parametrize(("style", "pieces", "expected"), [
+    ("word_end", "play ing</w> dogs</w>", "▁play ing ▁dogs"),
+    ("joined", "play@@ ing dogs a ￭ b ￭, c", "▁play ing ▁dogs ▁a ￭ b , ▁c"),
+    ("joined", "<s> play@@ </s> ing @-@ dogs", "<s> ▁play </s> ▁ing ▁@-@ ▁dogs"),
+    ("bytes", "The Ġcaf Ã©", "The ▁caf é"),
+    ("plain", "<s> The dog", "<s> ▁The ▁dog"),
+])  # fmt: skip
 def test_marks_of_one_piece_tell_of_the_next(style: Style, pieces: str, expected: str) -> None:
     names = pieces.split(" ")
     special = {at for at, name in enumerate(names) if SPECIAL.fullmatch(name)}

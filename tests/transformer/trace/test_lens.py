@@ -102,7 +102,7 @@ def difference_of(model: Transformer, step: int) -> float:
 
 
 @pytest.mark.parametrize("edits", ["", "scale decoder.1 0.5; cut cross q2"])
-def test_what_is_lost_without_a_part_is_that_of_a_model_without_it(
+def test_changes_equal_those_of_models_without_the_part(
     model: Transformer, trace: Trace, edits: str
 ) -> None:
     model = edited(model, edits)
@@ -175,9 +175,7 @@ def test_pruning_takes_every_head_least_harmful_first(trace: Trace) -> None:
 
 
 @pytest.mark.parametrize("edits", ["", "off cross.2.1; scale encoder.1 0.5"])
-def test_translations_from_encoder_layers_are_those_of_shorter_encoders(
-    tiny_translator: Translator, edits: str
-) -> None:
+def test_encoder_layers_equal_shorter_encoders(tiny_translator: Translator, edits: str) -> None:
     translator, config = tiny_translator.edited(edits), tiny_translator.config
     found = translator.from_encoder_layers(SENTENCES[1], 3, 0.8)
     assert len(found) == config.n_encoder_layers
@@ -222,7 +220,7 @@ class Passes:
 
 
 @pytest.mark.parametrize("config", [UNEVEN, CONFIGS["post-norm"]])
-def test_sets_in_one_batch_are_a_loop_of_edited_models(
+def test_a_batch_of_sets_equals_a_loop(
     config: ModelConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model, trace = random_model(config, seed=2), trace_of(7, 5)
@@ -244,7 +242,7 @@ def test_sets_in_one_batch_are_a_loop_of_edited_models(
 
 
 @pytest.mark.parametrize("length", [12, 70])
-def test_heads_of_a_base_model_take_under_twenty_passes(
+def test_a_base_model_takes_under_twenty_passes(
     length: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As many layers, heads and neurons as the paper's base model, which bound a batch."""

@@ -86,7 +86,6 @@ def test_a_split_has_about_its_shares() -> None:
 
 
 def test_merging_keeps_held_out_sources_out_of_training() -> None:
-    """Whatever their case or punctuation."""
     assert (
         data.source_key("It's  HOT!") == data.source_key("its hot") != data.source_key("It's hat")
     )
@@ -132,20 +131,17 @@ def test_lines_end_at_line_feeds_only_and_pairs_lie_in_two_files_or_one(tmp_path
     assert data.read_csv(path, "en", "de") == (("a", "x"), ("b", "y"))
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "reason"),
-    [
-        ("a.txt", b"\xff\xfe", "a.txt: not UTF-8"),
-        ("a.txt.gz", b"not gzip", "a.txt.gz: Not a gzipped file"),
-        ("b.txt.gz", gzip.compress(b"x" * 999, mtime=0)[:-20], "b.txt.gz: .* ended"),
-        ("c.txt.gz", b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x00\xff\xff\xff", "c.txt.gz: Error"),
-        ("t.tsv", b"a\tx\nno tab\n", r"t\.tsv: line 2 has no tab"),
-        ("t.csv", b'a,x\n"b,y\n', r"t\.csv: line \d"), ("t.csv", b"a,x\nb\n", r"t\.csv: line \d"),
-        ("t.csv", b"a," + b"x" * 200_000, r"t\.csv: line \d"),
-        ("t.en", b"a\nb\n", r"t\.en has 2 lines but .*t\.de has 1"),
-        ("t.fr", b"", r"t\.en: no such file \(nor t\.en\.gz\)"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("name", "content", "reason"), [
+    ("a.txt", b"\xff\xfe", "a.txt: not UTF-8"),
+    ("a.txt.gz", b"not gzip", "a.txt.gz: Not a gzipped file"),
+    ("b.txt.gz", gzip.compress(b"x" * 999, mtime=0)[:-20], "b.txt.gz: .* ended"),
+    ("c.txt.gz", b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x00\xff\xff\xff", "c.txt.gz: Error"),
+    ("t.tsv", b"a\tx\nno tab\n", r"t\.tsv: line 2 has no tab"),
+    ("t.csv", b'a,x\n"b,y\n', r"t\.csv: line \d"), ("t.csv", b"a,x\nb\n", r"t\.csv: line \d"),
+    ("t.csv", b"a," + b"x" * 200_000, r"t\.csv: line \d"),
+    ("t.en", b"a\nb\n", r"t\.en has 2 lines but .*t\.de has 1"),
+    ("t.fr", b"", r"t\.en: no such file \(nor t\.en\.gz\)"),
+])  # fmt: skip
 def test_a_damaged_file_is_named(tmp_path: Path, name: str, content: bytes, reason: str) -> None:
     path = tmp_path / name
     path.write_bytes(content)
@@ -227,38 +223,35 @@ def test_a_file_with_every_table(tmp_path: Path) -> None:
     assert isinstance(recipe.training.peak_lr, float)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("[model", "not valid TOML"),
-        ("[training]\nepochs = " + "9" * 5000, "not valid TOML"),
-        ("x = " + 9000 * "[", "nested too deeply"),
-        ("stages" + 1500 * ".a" + " = 1", "nested too deeply"),
-        ("[modl]\n", "unknown table [modl]"),
-        ("model = 3\n", "should be a table"),
-        ("[model]\npreset = ['base']\n", "is not one of base"),
-        ("[model]\nd_model = 0\n", "[model] d_model=0"),
-        ("[model]\nlayers = 3\n", "unknown setting 'layers'"),
-        ("[model]\nvocab_size = 5\n", "differs from [tokenizer] vocab_size=8000"),
-        ("[model]\ntgt_vocab_size = 9\ntie_embeddings = 'none'\n", "tokenizer is a joint one"),
-        ("[model]\npad_id = 9\n", "the tokenizer sets them"),
-        ("[tokenizer]\nmodel_type = 'word'\n", "is not one of: unigram, bpe, char"),
-        ("[tokenizer]\nvocab_size = 0\n", "allowed is at least 1"),
-        ("[tokenizer]\nbyte_fallback = 1\n", "should be true or false"),
-        ("[tokenizer]\ncharacter_coverage = 1.5\n", "allowed is from 0 to 1"),
-        ("[data]\ncorpora = 'multi30k'\n", "should be a list of names"),
-        ("[data]\ncorpora = []\n", "should be a list of names"),
-        ("[data]\nval = 3\n", "should be text in quotes"),
-        ("[training]\nepoch = 3\n", "unknown setting [training] epoch"),
-        ("[training]\nepochs = 0\n", "allowed is at least 1"),
-        ("[training]\nepochs = true\n", "should be a whole number"),
-        ("[training]\nwarmup = -1\n", "allowed is at least 0"),
-        ("[training]\npeak_lr = nan\n", "out of range"),
-        ("[training]\npeak_lr = '1'\n", "should be a number"),
-        ("[training]\nlabel_smoothing = 1.0\n", "from 0 to below 1"),
-        ("[training]\nprecision = 'float16'\n", "is not one of: auto, float32, bfloat16"),
-    ],
-)
+@pytest.mark.parametrize(("text", "message"), [
+    ("[model", "not valid TOML"),
+    ("[training]\nepochs = " + "9" * 5000, "not valid TOML"),
+    ("x = " + 9000 * "[", "nested too deeply"),
+    ("stages" + 1500 * ".a" + " = 1", "nested too deeply"),
+    ("[modl]\n", "unknown table [modl]"),
+    ("model = 3\n", "should be a table"),
+    ("[model]\npreset = ['base']\n", "is not one of base"),
+    ("[model]\nd_model = 0\n", "[model] d_model=0"),
+    ("[model]\nlayers = 3\n", "unknown setting 'layers'"),
+    ("[model]\nvocab_size = 5\n", "differs from [tokenizer] vocab_size=8000"),
+    ("[model]\ntgt_vocab_size = 9\ntie_embeddings = 'none'\n", "tokenizer is a joint one"),
+    ("[model]\npad_id = 9\n", "the tokenizer sets them"),
+    ("[tokenizer]\nmodel_type = 'word'\n", "is not one of: unigram, bpe, char"),
+    ("[tokenizer]\nvocab_size = 0\n", "allowed is at least 1"),
+    ("[tokenizer]\nbyte_fallback = 1\n", "should be true or false"),
+    ("[tokenizer]\ncharacter_coverage = 1.5\n", "allowed is from 0 to 1"),
+    ("[data]\ncorpora = 'multi30k'\n", "should be a list of names"),
+    ("[data]\ncorpora = []\n", "should be a list of names"),
+    ("[data]\nval = 3\n", "should be text in quotes"),
+    ("[training]\nepoch = 3\n", "unknown setting [training] epoch"),
+    ("[training]\nepochs = 0\n", "allowed is at least 1"),
+    ("[training]\nepochs = true\n", "should be a whole number"),
+    ("[training]\nwarmup = -1\n", "allowed is at least 0"),
+    ("[training]\npeak_lr = nan\n", "out of range"),
+    ("[training]\npeak_lr = '1'\n", "should be a number"),
+    ("[training]\nlabel_smoothing = 1.0\n", "from 0 to below 1"),
+    ("[training]\nprecision = 'float16'\n", "is not one of: auto, float32, bfloat16"),
+])  # fmt: skip
 def test_a_wrong_file_is_named_with_its_setting(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "r.toml"
     path.write_text(text)
@@ -353,17 +346,14 @@ def test_a_stage_overrides_the_shared_tables(tmp_path: Path) -> None:
     assert only.name == "" and only.recipe == Recipe.load("tiny")
 
 
-@pytest.mark.parametrize(
-    ("stages", "fault"),
-    [
-        ("name = '../x'", "stage 1: name='../x'"),
-        ("name = 'a'\n[[stages]]\nname = 'a'", "stage 2: name='a'"),
-        ("name = 'a'\nmix = ['b', 'c']", "stage 1: mix"),
-        ("name = 'a'\n[[stages]]\nname = 'b'\nmix = ['a', 'a']\nshare = 2.0", "share"),
-        ("name = 'a'\n[stages.training]\ninit = 'stage b'", "init='stage b'"),
-        ("name = 'a'\n[stages.training]\nepochs = 0", "epochs=0"),
-    ],
-)
+@pytest.mark.parametrize(("stages", "fault"), [
+    ("name = '../x'", "stage 1: name='../x'"),
+    ("name = 'a'\n[[stages]]\nname = 'a'", "stage 2: name='a'"),
+    ("name = 'a'\nmix = ['b', 'c']", "stage 1: mix"),
+    ("name = 'a'\n[[stages]]\nname = 'b'\nmix = ['a', 'a']\nshare = 2.0", "share"),
+    ("name = 'a'\n[stages.training]\ninit = 'stage b'", "init='stage b'"),
+    ("name = 'a'\n[stages.training]\nepochs = 0", "epochs=0"),
+])  # fmt: skip
 def test_a_faulty_stage_is_refused(tmp_path: Path, stages: str, fault: str) -> None:
     with pytest.raises(ConfigError, match=fault):
         load_stages(str(staged(tmp_path, f"[[stages]]\n{stages}")))

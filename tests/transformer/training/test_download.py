@@ -116,19 +116,15 @@ def slow(request: BaseHTTPRequestHandler) -> None:
     silent(request)
 
 
-@pytest.mark.parametrize(
-    ("answer", "reason"),
-    [
-        (beginning, "broke off after 400 of 1,000 bytes"),
-        (slow, "no answer for 0.2 s"),
-        (silent, "no answer for 0.2 s"),
-        (endless, "larger than 100,000 bytes"),
-        (lambda request: request.send_error(503), "the server answered 503 Service Unavailable"),
-        (lambda request: request.wfile.write(b"no http at all\r\n\r\n"), "broke off"),
-        (None, "the server answered 404 Not Found"),
-    ],
-    ids=["truncated", "slow", "silent", "endless", "503", "garbage", "404"],
-)
+@pytest.mark.parametrize(("answer", "reason"), [
+    (beginning, "broke off after 400 of 1,000 bytes"),
+    (slow, "no answer for 0.2 s"),
+    (silent, "no answer for 0.2 s"),
+    (endless, "larger than 100,000 bytes"),
+    (lambda request: request.send_error(503), "the server answered 503 Service Unavailable"),
+    (lambda request: request.wfile.write(b"no http at all\r\n\r\n"), "broke off"),
+    (None, "the server answered 404 Not Found"),
+], ids=["truncated", "slow", "silent", "endless", "503", "garbage", "404"])  # fmt: skip
 @pytest.mark.parametrize(
     ("corpus", "file"), [("multi30k", "/raw/train.en.gz"), ("tatoeba", "/deu-eng.zip")]
 )
@@ -221,16 +217,13 @@ def test_checksums_of_tatoeba_and_of_the_published_texts(site: Site, tmp_path: P
 DAMAGED = (b"", b"<html>", archive()[:-200], archive()[:200] + bytes(50) + archive()[250:])
 
 
-@pytest.mark.parametrize(
-    ("content", "reason"),
-    [
-        *((content, "not a complete zip archive") for content in DAMAGED),
-        (archive(name="fra.txt"), "has no deu.txt"), (archive(about=None), "has no _about.txt"),
-        (archive(b"\xff\xfe"), "not UTF-8"), (archive(ROWS + "no tab\n"), "line 1201 has no tab"),
-        (archive(ROWS[:2_000].rpartition("\n")[0]), "pairs"), (archive(""), "has no tab"),
-        (archive(bytes(5 << 20)), "deu.txt is larger than 1 MiB"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("content", "reason"), [
+    *((content, "not a complete zip archive") for content in DAMAGED),
+    (archive(name="fra.txt"), "has no deu.txt"), (archive(about=None), "has no _about.txt"),
+    (archive(b"\xff\xfe"), "not UTF-8"), (archive(ROWS + "no tab\n"), "line 1201 has no tab"),
+    (archive(ROWS[:2_000].rpartition("\n")[0]), "pairs"), (archive(""), "has no tab"),
+    (archive(bytes(5 << 20)), "deu.txt is larger than 1 MiB"),
+])  # fmt: skip
 def test_an_archive_that_is_wrong_or_a_bomb_is_named(
     site: Site, tmp_path: Path, content: bytes, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -275,9 +268,7 @@ def test_missing_corpora_are_fetched_and_present_ones_are_not(
             fetch_missing((name,), tmp_path, src, tgt, show_progress=False)
 
 
-def test_the_commands(
-    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command
-) -> None:
+def test_cli(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command) -> None:
     site.files["/deu-eng.zip"] = archive()
     asked = ["data", "tatoeba", "--home", site.home, "--quiet", "--out"]
     assert command(*asked, tmp_path / "a")[:2] == (0, f"{tmp_path / 'a' / 'tatoeba'}\n")

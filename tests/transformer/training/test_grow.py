@@ -94,14 +94,11 @@ def test_new_pieces_start_as_the_mean_of_those_that_spelled_them(small: Checkpoi
         torch.testing.assert_close(weights[index], old[spelled].mean(0))
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"d_model": 48}, "d_model=48 is neither 32 nor its double"),
-        ({"d_ff": 49}, "d_ff=49 is neither 48 nor its double"),
-        ({"n_encoder_layers": 3}, "grows in vocab_size, d_model, d_ff"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "message"), [
+    ({"d_model": 48}, "d_model=48 is neither 32 nor its double"),
+    ({"d_ff": 49}, "d_ff=49 is neither 48 nor its double"),
+    ({"n_encoder_layers": 3}, "grows in vocab_size, d_model, d_ff"),
+])  # fmt: skip
 def test_what_cannot_grow(small: Checkpoint, changes: dict[str, object], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         grown(small, small.config.replace(**changes), small.tokenizer)
@@ -192,14 +189,11 @@ def test_masked_tokens_are_those_of_bert() -> None:
     assert shown.min() >= 4
 
 
-@pytest.mark.parametrize(
-    ("table", "reason"),
-    [
-        ("n_layers = 2", "needs a task"), ('task = "paint"', "continue, fill, translate"),
-        ('task = "fill"\nn_layers = 0', "at least 1"),
-        ('task = "fill"\ncolour = 1', "unknown setting"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("table", "reason"), [
+    ("n_layers = 2", "needs a task"), ('task = "paint"', "continue, fill, translate"),
+    ('task = "fill"\nn_layers = 0', "at least 1"),
+    ('task = "fill"\ncolour = 1', "unknown setting"),
+])  # fmt: skip
 def test_bad_stacks_are_named(table: str, reason: str, data: Path) -> None:
     path = recipe(data, f"[stack]\n{table}")
     with pytest.raises(ConfigError, match=reason):

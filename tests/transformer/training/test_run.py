@@ -67,7 +67,7 @@ def test_a_run_leaves_a_checkpoint_the_mean_of_its_last_epochs(finished: Path) -
     assert torch.equal(state["src_embedding.weight"], third["src_embedding.weight"])
 
 
-def test_tensorboard_on_request(
+def test_tensorboard(
     finished: Path, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     event_accumulator = pytest.importorskip(
@@ -275,7 +275,6 @@ OPTIONS = "clip_norm = 1.0\ncooldown = 0.5\npeak_lr = 1e-2\nword_dropout = 0.3\n
 def test_resuming_gives_the_same_bits_and_log_lines_once(
     kind: str, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In both precisions, and of a model whose masked tokens are drawn."""
     monkeypatch.setattr(trainer, "LOG_EVERY", 5)  # not where states are saved
     stack = '\n[stack]\ntask = "fill"\nn_layers = 2\n' if kind == "fill" else ""
     path = recipe(data, OPTIONS + stack, precision="bfloat16" if kind == "bfloat16" else "float32")
@@ -292,10 +291,9 @@ def test_resuming_gives_the_same_bits_and_log_lines_once(
     assert_same_bits(tmp_path / "whole", tmp_path / "cut")
 
 
-def test_a_line_is_the_mean_since_the_line_before(
+def test_lines_are_means_since_the_last(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also where an epoch ends between the two."""
     read, seen = Trainer.read, [(0.0, 0)]
 
     def kept(self: Trainer, begun: Begun) -> tuple[float, float, int]:
@@ -316,7 +314,6 @@ def test_a_line_is_the_mean_since_the_line_before(
 
 @pytest.mark.parametrize("name", ["fsync", "replace"])
 def test_killed_within_saves(usual: Path, data: Path, tmp_path: Path, name: str) -> None:
-    """Before, within and after saves of every kind."""
     path = recipe(data)
     for call in (1, 3, 8):
         run_killed(path, tmp_path / "cut", os, name, call)

@@ -19,13 +19,10 @@ from transformer.worker.job import Job
 TINY = ToySettings(d_model=16, n_heads=2, n_layers=1, updates=12, warmup=4)
 
 
-@pytest.mark.parametrize(
-    ("task", "source", "answer"),
-    [
-        ("reverse", "abca", "acba"), ("copy", "abca", "abca"), ("sort", "cabc", "abcc"),
-        ("add", "38+07", "045"), ("translate", "red dog black cat", "chien rouge chat noir"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("task", "source", "answer"), [
+    ("reverse", "abca", "acba"), ("copy", "abca", "abca"), ("sort", "cabc", "abcc"),
+    ("add", "38+07", "045"), ("translate", "red dog black cat", "chien rouge chat noir"),
+])  # fmt: skip
 def test_tasks_hold_text_out_and_know_its_pieces(task: str, source: str, answer: str) -> None:
     assert TASKS[task].answer(source) == answer
     corpus = make_corpus(task, 600)

@@ -32,19 +32,16 @@ def test_trees_are_read_written_and_simplified() -> None:
         simplified(Tree("S", (Tree("-NONE-", word="*"),)))
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("", "no tree"),
-        ("(S (NN a)", "1 open brackets"),
-        ("(S (NN a)))", "after the end"),
-        ("(S)", "empty bracket"),
-        ("(S (NN a) b)", "'b' has no tag"),
-        ("cat", "before the first"),
-        ("(S (NN a b))", "no tag"),
-        ("(S " * 500 + "(NN a)" + ")" * 500, f"more than {MAX_DEPTH}"),
-    ],
-)
+@pytest.mark.parametrize(("text", "reason"), [
+    ("", "no tree"),
+    ("(S (NN a)", "1 open brackets"),
+    ("(S (NN a)))", "after the end"),
+    ("(S)", "empty bracket"),
+    ("(S (NN a) b)", "'b' has no tag"),
+    ("cat", "before the first"),
+    ("(S (NN a b))", "no tag"),
+    ("(S " * 500 + "(NN a)" + ")" * 500, f"more than {MAX_DEPTH}"),
+])  # fmt: skip
 def test_says_why_text_is_no_tree(text: str, reason: str) -> None:
     with pytest.raises(TreeError, match=reason.replace("(", r"\(")):
         read_tree(text)
@@ -89,23 +86,20 @@ def test_any_sequence_becomes_a_tree(sequence: list[str], words: list[str]) -> N
             assert item[0] in "⟨⟩" or span[1] == span[0] + 1
 
 
-@pytest.mark.parametrize(
-    ("sequence", "tree", "repairs"),
-    [
-        ("⟨S ⟨NP ·DT the ·NN cat", "(S (NP (DT the) (NN cat) (X sat)))",
-         ("1 words left out", "2 brackets never closed")),
-        ("⟨S ·DT the ·NN cat ⟩", "(S (DT the) (NN cat) (X sat))", ("1 words left out",)),
-        ("⟨S ·DT the ⟨VP ·VBD sat ⟩ ⟩", "(S (DT the) (VP (X cat) (VBD sat)))",
-         ("1 words left out",)),
-        ("⟩ ⟨S ·DT the ·NN dog ·VBD sat ·IN in ⟨PP ⟩ ⟩", "(S (DT the) (NN cat) (VBD sat))",
-         ("1 words too many", "1 words copied wrongly", "1 brackets that closed nothing",
-          "1 phrases without words")),
-        ("·DT the ·NN cat ·VBD sat ·NN", "(S (DT the) (NN cat) (VBD sat))",
-         ("1 tags without a word", "no single phrase over all words")),
-        ("⟨S ·DT ⟨NP the ⟩ ·NN cat ·VBD sat ⟩", "(S (NP (X the)) (NN cat) (VBD sat))",
-         ("1 words without a tag", "1 tags without a word")),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("sequence", "tree", "repairs"), [
+    ("⟨S ⟨NP ·DT the ·NN cat", "(S (NP (DT the) (NN cat) (X sat)))",
+     ("1 words left out", "2 brackets never closed")),
+    ("⟨S ·DT the ·NN cat ⟩", "(S (DT the) (NN cat) (X sat))", ("1 words left out",)),
+    ("⟨S ·DT the ⟨VP ·VBD sat ⟩ ⟩", "(S (DT the) (VP (X cat) (VBD sat)))",
+     ("1 words left out",)),
+    ("⟩ ⟨S ·DT the ·NN dog ·VBD sat ·IN in ⟨PP ⟩ ⟩", "(S (DT the) (NN cat) (VBD sat))",
+     ("1 words too many", "1 words copied wrongly", "1 brackets that closed nothing",
+      "1 phrases without words")),
+    ("·DT the ·NN cat ·VBD sat ·NN", "(S (DT the) (NN cat) (VBD sat))",
+     ("1 tags without a word", "no single phrase over all words")),
+    ("⟨S ·DT ⟨NP the ⟩ ·NN cat ·VBD sat ⟩", "(S (NP (X the)) (NN cat) (VBD sat))",
+     ("1 words without a tag", "1 tags without a word")),
+])  # fmt: skip
 def test_repairs_are_named(sequence: str, tree: str, repairs: tuple[str, ...]) -> None:
     rebuilt = rebuild(sequence.split(), ["the", "cat", "sat"])
     assert (str(rebuilt.tree), rebuilt.repairs) == (tree, repairs)
@@ -212,18 +206,15 @@ def test_what_is_not_allowed_ends_the_rules_and_has_no_probability() -> None:
     assert whole.softmax(1)[2].tolist() == [0.0, 1.0, 0.0]
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("Don't (really).", "Do n't ( really ) ."),
-        ("It's Mr. Smith's, isn't it?", "It 's Mr. Smith 's , is n't it ?"),
-        ('"Well-known," she said...', '" Well - known , " she said ...'),
-        ("It cost $5.50 in the U.S. in 1990.", "It cost $ 5.50 in the U.S. in 1990 ."),
-        ("They 'll go .", "They 'll go ."),
-        ("the dogs' house", "the dogs ' house"),
-        ("(" * 3_000 + "So" + "!" * 3_000, "( " * 3_000 + "So" + " !" * 3_000),
-    ],
-)
+@pytest.mark.parametrize(("text", "words"), [
+    ("Don't (really).", "Do n't ( really ) ."),
+    ("It's Mr. Smith's, isn't it?", "It 's Mr. Smith 's , is n't it ?"),
+    ('"Well-known," she said...', '" Well - known , " she said ...'),
+    ("It cost $5.50 in the U.S. in 1990.", "It cost $ 5.50 in the U.S. in 1990 ."),
+    ("They 'll go .", "They 'll go ."),
+    ("the dogs' house", "the dogs ' house"),
+    ("(" * 3_000 + "So" + "!" * 3_000, "( " * 3_000 + "So" + " !" * 3_000),
+])  # fmt: skip
 def test_splits_as_the_treebank_does(text: str, words: str) -> None:
     assert split_words(text) == words.split()
 

@@ -36,24 +36,21 @@ TWO = "sys/fs/cgroup"  # version 2
 CPU, MEMORY = "sys/fs/cgroup/cpu", "sys/fs/cgroup/memory"  # version 1
 
 
-@pytest.mark.parametrize(
-    ("files", "found"),
-    [
-        ({}, 8),
-        ({"proc/self/cgroup": "0::/", f"{TWO}/cpu.max": "max 100000"}, 8),
-        ({"proc/self/cgroup": "0::/", f"{TWO}/cpu.max": "250000 100000"}, 2),
-        ({"proc/self/cgroup": "0::/", f"{TWO}/cpu.max": "50000 100000"}, 1),
-        # A service of systemd, and the slice around it.
-        ({"proc/self/cgroup": "0::/a.slice/b", f"{TWO}/a.slice/cpu.max": "300000 100000",
-          f"{TWO}/a.slice/b/cpu.max": "max 100000"}, 3),
-        # Version 1: on the host, and in a container, where the path leads nowhere.
-        ({"proc/self/cgroup": "3:cpuset:/a\n2:cpu,cpuacct:/a", f"{CPU}/cpu.cfs_quota_us": "-1",
-          f"{CPU}/cpu.cfs_period_us": "100000", f"{CPU}/a/cpu.cfs_quota_us": "400000",
-          f"{CPU}/a/cpu.cfs_period_us": "100000"}, 4),
-        ({"proc/self/cgroup": "2:cpu,cpuacct:/docker/x\n0::/docker/x",
-          f"{CPU}/cpu.cfs_quota_us": "200000", f"{CPU}/cpu.cfs_period_us": "100000"}, 2),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("files", "found"), [
+    ({}, 8),
+    ({"proc/self/cgroup": "0::/", f"{TWO}/cpu.max": "max 100000"}, 8),
+    ({"proc/self/cgroup": "0::/", f"{TWO}/cpu.max": "250000 100000"}, 2),
+    ({"proc/self/cgroup": "0::/", f"{TWO}/cpu.max": "50000 100000"}, 1),
+    # A service of systemd, and the slice around it.
+    ({"proc/self/cgroup": "0::/a.slice/b", f"{TWO}/a.slice/cpu.max": "300000 100000",
+      f"{TWO}/a.slice/b/cpu.max": "max 100000"}, 3),
+    # Version 1: on the host, and in a container, where the path leads nowhere.
+    ({"proc/self/cgroup": "3:cpuset:/a\n2:cpu,cpuacct:/a", f"{CPU}/cpu.cfs_quota_us": "-1",
+      f"{CPU}/cpu.cfs_period_us": "100000", f"{CPU}/a/cpu.cfs_quota_us": "400000",
+      f"{CPU}/a/cpu.cfs_period_us": "100000"}, 4),
+    ({"proc/self/cgroup": "2:cpu,cpuacct:/docker/x\n0::/docker/x",
+      f"{CPU}/cpu.cfs_quota_us": "200000", f"{CPU}/cpu.cfs_period_us": "100000"}, 2),
+])  # fmt: skip
 def test_processors(files: dict[str, str], found: int, write: Write) -> None:
     write(files)
     assert limits.processors() == found

@@ -22,7 +22,6 @@ from transformer.types import Report
 from transformer.worker import process, tracing
 from transformer.worker.job import UNKNOWN, Job, StoppedError
 from transformer.worker.process import LostError, Pool, Process, start_alone
-from transformer.worker.scheduler import Scheduler
 from transformer.worker.tracing import trace_by_reference, trace_in_turn, warm_up
 
 CAT = "The cat sat on the mat."
@@ -47,12 +46,12 @@ def traced(
 
 
 @pytest.mark.parametrize("arguments", [{}, {"beam_size": 1, "prefix": [7, 8]}, {"target": "a b"}])
-def test_a_trace_from_there_is_that_of_here(
+def test_traces_equal_local_ones(
     worker: Process, tiny_checkpoint: Path, arguments: dict[str, Any]
 ) -> None:
     found = traced(worker, tiny_checkpoint, **arguments)
     settings, model = SETTINGS | arguments, Translator.load(tiny_checkpoint, device="cpu")
-    expected = trace_in_turn(model, CAT, settings, Scheduler(), lambda *_: None)
+    expected = trace_in_turn(model, CAT, settings)
     for field in dataclasses.fields(Trace):
         here, there = getattr(expected, field.name), getattr(found, field.name)
         if isinstance(here, np.ndarray):

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from tests.waiting import wait_until
 from transformer.worker import scheduler
-from transformer.worker.scheduler import Scheduler, Turn
-from transformer.worker.tracing import trace_in_turn
+from transformer.worker.scheduler import Scheduler, Turn, paused
+from transformer.worker.tracing import SENTENCES, trace_in_turn
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -80,16 +80,16 @@ def test_long_work_yields_to_short_work_at_its_next_step(spend: Callable[[float]
     with schedule.turn() as turn:
         others.queue("first")
         spend(0.15)
-        turn.offer()  # still short
+        schedule.offer(turn)  # still short
         others.order.append("short")
         spend(5.0)
-        turn.offer()
+        schedule.offer(turn)
         others.order.append("long")
     assert others.join() == ["short", "first", "long"]
 
 
 def test_a_long_sentence_begins_after_short_ones() -> None:
-    schedule, order = Scheduler(), list[int]()
+    schedule, order = SENTENCES, list[int]()
 
     def trace(sentence: str, **_: object) -> Any:
         order.append(len(sentence))
@@ -98,7 +98,7 @@ def test_a_long_sentence_begins_after_short_ones() -> None:
     model: Any = SimpleNamespace(trace=trace)
     with ThreadPoolExecutor(2) as threads, schedule.turn():
         for length in (9_000, 9):
-            threads.submit(trace_in_turn, model, "x" * length, {}, schedule, lambda *_: None)
+            threads.submit(trace_in_turn, model, "x" * length, {})
             assert wait_until(lambda many=(length < 10) + 1: schedule.waiting == many)
     assert order == [9, 9_000]
 
@@ -141,15 +141,20 @@ def test_long_works_alternate(spend: Callable[[float], None]) -> None:
 def test_work_that_leaves_or_fails_frees_its_place_once(spend: Callable[[float], None]) -> None:
     schedule = Scheduler()
     others = Others(schedule)
+
+    def two_at_once() -> None:
+        with schedule.turn(leave):
+            pytest.fail("two at once")
+
     with schedule.turn(leave) as turn:
-        for _ in range(2):
-            with pytest.raises(InterruptedError), schedule.turn(leave):
-                pytest.fail("two at once")
+        with ThreadPoolExecutor(1) as thread:
+            for _ in range(2):
+                assert isinstance(thread.submit(two_at_once).exception(), InterruptedError)
         spend(10.0)
         others.may_end.clear()
         others.queue("short")
         with pytest.raises(InterruptedError):
-            turn.offer()  # has to wait now, and leaves
+            schedule.offer(turn)  # has to wait now, and leaves
         others.may_end.set()
     assert others.join() == ["short"]
     with pytest.raises(ZeroDivisionError), schedule.turn(leave):
@@ -169,7 +174,7 @@ def test_one_computes_at_a_time(works: int, steps: int) -> None:
             for _ in range(steps):
                 alone.append(running.acquire(blocking=False))
                 running.release()
-                turn.offer()
+                schedule.offer(turn)
 
     with ThreadPoolExecutor(works) as threads:
         for _ in range(works):
@@ -182,20 +187,35 @@ def test_one_computes_at_a_time(works: int, steps: int) -> None:
 def test_paused_work_and_work_that_runs_for_too_long_let_others_run() -> None:
     schedule = Scheduler()
     others = Others(schedule)
-    with schedule.turn() as turn:
+    with schedule.turn():
         others.queue("other")
-        with turn.paused():
+        with paused():
             others.join()
         others.order.append("this")
-        with pytest.raises(ZeroDivisionError), turn.paused():
+        with pytest.raises(ZeroDivisionError), paused():
             raise ZeroDivisionError
         with schedule.turn(pytest.fail):  # the place was given up
             pass
     assert others.order == ["other", "this"]
     schedule = Scheduler(patience=0.0)
     others = Others(schedule)
-    with schedule.turn() as turn:
+    with schedule.turn():
         others.queue("other")
         assert others.join() == ["other"]
     with schedule.turn(pytest.fail):  # freed once, not twice
         assert schedule.waiting == 0
+
+
+def test_a_thread_has_one_turn() -> None:
+    outer, inner = Scheduler(), Scheduler()
+    others = Others(outer)
+    with outer.turn() as turn:
+        with outer.turn() as again:  # no effect
+            assert again is turn
+        others.queue("other")
+        with inner.turn():
+            others.join()
+            assert inner.waiting == 0
+        assert turn.runs.is_set()
+    with outer.turn(pytest.fail), inner.turn(pytest.fail):
+        pass

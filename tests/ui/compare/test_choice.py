@@ -1,5 +1,6 @@
 """Compare: the other side, what both know, matching heads, and what differs between the two."""
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from transformer.text.tokenizer import Tokenizer
 from transformer.trace.records import Trace
 from transformer.translator import Translator
 from transformer.types import ATTENTION_KINDS
+from transformer.worker.job import Job
 from ui.attention.maps import AttentionChoice, maps_of
 from ui.compare import matching as module
 from ui.compare import pairing
@@ -114,11 +116,9 @@ SENTENCES = ("A dog.", "The cat sat.", "She sleeps.")
 
 @pytest.fixture
 def setup(
-    tmp_path: Path,
-    tiny_checkpoint: Path,
-    tiny_tokenizer: Tokenizer,
+    tmp_path: Path, tiny_checkpoint: Path, tiny_tokenizer: Tokenizer,
     monkeypatch: pytest.MonkeyPatch,
-) -> Setup:
+) -> Setup:  # fmt: skip
     """Two models of unequal depths and head counts, and few sentences."""
     save_checkpoint(tmp_path / "other", uneven_model(tiny_tokenizer), tiny_tokenizer)
     monkeypatch.setattr(module, "sentences_for", lambda setup: SENTENCES)
@@ -129,11 +129,23 @@ def setup(
 
 
 def test_stopped_work_ends_alike_if_resumed(setup: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[int] = []
+    class Watched(Job[object]):
+        def __init__(self, limit: int = sys.maxsize) -> None:
+            super().__init__()
+            self.limit, self.seen = limit, list[int]()
+
+        def __call__(self, step: int, most: int) -> None:
+            super().__call__(step, most)
+            if len(self.seen) == self.limit:
+                raise InterruptedError
+            self.seen.append(self.progress[0])
+
     for view in setup.views:
         load(view.request)  # which reports, too
     monkeypatch.setattr("ui.work.results.CACHE", Lru(64 * 2**20))
-    matching(setup, "encoder_self", lambda step, most: seen.append(step))
+    job = Watched()
+    job.start(lambda _: matching(setup, "encoder_self")).future.result(60)
+    seen = [number for number in job.seen if number > 0]
     assert set(seen) == {1, 2, 3}
     # Each kind and layer of the left asks once more than the steps of decoding do.
     assert min(seen.count(number) for number in set(seen)) >= 2 + 3 + 3
@@ -141,17 +153,10 @@ def test_stopped_work_ends_alike_if_resumed(setup: Setup, monkeypatch: pytest.Mo
     for share in (0.0, 0.37, 0.99):
         fresh = Lru(64 * 2**20)
         monkeypatch.setattr("ui.work.results.CACHE", fresh)
-        limit, reports = int(share * len(seen)), 0
-
-        def report(step: int, most: int, limit: int = limit) -> None:
-            nonlocal reports
-            reports += 1
-            if reports > limit:
-                raise InterruptedError
-
-        with pytest.raises(InterruptedError):
-            matching(setup, "encoder_self", report)
-        assert compared(fresh) == seen[limit] - 1  # an unfinished sentence is not kept
+        limit = int(share * len(job.seen))
+        cut = Watched(limit).start(lambda _: matching(setup, "encoder_self"))
+        assert isinstance(cut.future.exception(60), InterruptedError)
+        assert compared(fresh) == job.seen[limit] - 1  # an unfinished sentence is not kept
         for kind in ATTENTION_KINDS:
             found, whole = matching(setup, kind), wanted[kind]
             assert found is not None and whole is not None

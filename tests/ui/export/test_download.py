@@ -31,17 +31,16 @@ from tests.figures.exhibits import HOSTILE, exhibit, hostile_panel, panel
 from tests.views import make_view
 from tests.waiting import wait_until
 from transformer.search.sampling import Sampling
-from transformer.worker.job import StoppedError
-from transformer.worker.scheduler import Scheduler
+from transformer.worker.job import Job, StoppedError, report
 from ui.components.files import COMPONENTS, style
 from ui.components.packing import pack
 from ui.export import download, html
 from ui.export.download import FORMATS, source_of
 from ui.export.html import save, to_html
 from ui.export.programs import header
-from ui.work import budget
-from ui.work.budget import Budget, OverBudgetError
-from ui.work.progress import unreported
+from ui.work import desk
+from ui.work.desk import Budget, OverBudgetError
+from ui.work.results import PICTURES
 
 SCRIPT = """
 import streamlit as st
@@ -184,18 +183,14 @@ def ask(monkeypatch: pytest.MonkeyPatch) -> Callable[..., "Future[None]"]:
     """Asks for a file as a click does; returns its outcome."""
 
     def ask(
-        schedule: Scheduler, visit: Budget, make: Callable[[], object], here: Sequence[str] = "m",
+        visit: Budget, make: Callable[[], object], here: Sequence[str] = "m",
         say: Callable[[str], None] = pytest.fail,
-    ) -> "Future[None]":  # fmt: skip
+    ) -> "Future[Any]":  # fmt: skip
         holder = SimpleNamespace(is_active_session=here.__contains__)
         monkeypatch.setattr(download.runtime, "get_instance", lambda: holder)
         context: Any = SimpleNamespace(session_id="m")
 
-        def data() -> None:
-            with download._turn(schedule, context, visit, say):
-                make()
-
-        return ThreadPoolExecutor(1).submit(data)
+        return ThreadPoolExecutor(1).submit(download._made, make, True, context, visit, say)
 
     return ask
 
@@ -204,11 +199,11 @@ def ask(monkeypatch: pytest.MonkeyPatch) -> Callable[..., "Future[None]"]:
 def test_only_the_last_file_of_a_visitor_who_stays_is_made(
     leaves: bool, ask: Callable[..., "Future[None]"]
 ) -> None:
-    schedule, visit, made, here = Scheduler(), Budget(60), list[int](), ["m"]
+    schedule, visit, made, here = PICTURES, Budget(60), list[int](), ["m"]
     asked: list[Future[None]] = []
     with schedule.turn():  # another's file is being made
         for number in range(5):
-            asked.append(ask(schedule, visit, partial(made.append, number), here))
+            asked.append(ask(visit, partial(made.append, number), here))
             assert wait_until(lambda: schedule.waiting == 1 and all(e.done() for e in asked[:-1]))
         del here[: int(leaves)]
         assert wait_until(lambda: asked[-1].done() == leaves)
@@ -224,14 +219,14 @@ def test_a_file_counts_and_ends_with_the_budget_or_the_next_file(
     visit = Budget(60, lambda: now[0])
 
     def interrupted() -> None:
-        unreported(1, 2)  # as a trace does that the file needs
-        visit.file()
-        unreported(2, 2)
+        report(1, 2)  # as a trace does that the file needs
+        visit.file(Job())
+        report(2, 2)
 
-    assert isinstance(ask(Scheduler(), visit, interrupted).exception(), StoppedError)
-    monkeypatch.setattr(budget.time, "monotonic", lambda: now[0])
-    ask(Scheduler(), visit, lambda: now.__setitem__(0, 61.0)).result()
-    refused = ask(Scheduler(), visit, pytest.fail, say=said.append)
+    assert isinstance(ask(visit, interrupted).exception(), StoppedError)
+    monkeypatch.setattr(desk.time, "monotonic", lambda: now[0])
+    ask(visit, lambda: now.__setitem__(0, 61.0)).result()
+    refused = ask(visit, pytest.fail, say=said.append)
     assert isinstance(refused.exception(), OverBudgetError)
     assert said[0].startswith("Compute quota used up; try again in")
 

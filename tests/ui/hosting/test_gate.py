@@ -12,7 +12,7 @@ import pytest
 
 from tests.waiting import run
 from transformer.models.catalogue import inspect_entry
-from ui.core.runs import Pace
+from ui.core.public import Pace
 from ui.frame import serving
 from ui.hosting import gate, state
 from ui.hosting.gate import Gate
@@ -71,14 +71,11 @@ def get(
     return start["status"], headers, b"".join(each.get("body", b"") for each in bodies)
 
 
-@pytest.mark.parametrize(
-    ("path", "base", "depth"),
-    [
-        ("/", "", 0), ("", "", 0), ("/attention", "", 1), ("/attention/", "", 1), ("/a/b", "", 2),
-        ("/static/none.js", "", 2), ("/x.html", "", 1), ("/_stcore/none", "", 2),
-        ("/app", "app", 0), ("/app/attention", "/app/", 1), ("/app/_x", "app", 1),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("path", "base", "depth"), [
+    ("/", "", 0), ("", "", 0), ("/attention", "", 1), ("/attention/", "", 1), ("/a/b", "", 2),
+    ("/static/none.js", "", 2), ("/x.html", "", 1), ("/_stcore/none", "", 2),
+    ("/app", "app", 0), ("/app/attention", "/app/", 1), ("/app/_x", "app", 1),
+])  # fmt: skip
 @pytest.mark.parametrize("packed", [False, True])
 def test_a_page_at_any_address_has_its_base_and_policy(
     path: str, base: str, depth: int, packed: bool, monkeypatch: pytest.MonkeyPatch

@@ -21,16 +21,13 @@ def hosts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return named
 
 
-@pytest.mark.parametrize(
-    ("variable", "value", "said"),
-    [
-        ("HEADLIGHT_SESSIONS", "many", "HEADLIGHT_SESSIONS=many: must be a whole number"),
-        ("HEADLIGHT_SESSIONS", "-1", "must be a whole number"),
-        ("HEADLIGHT_BUDGET_SECONDS", "²", "HEADLIGHT_BUDGET_SECONDS=²: must be a whole"),
-        ("HEADLIGHT_WORKERS", "many", "must be a whole number"),
-        ("HEADLIGHT_FRAMES", "example.org", "must be origins"),
-    ],
-)
+@pytest.mark.parametrize(("variable", "value", "said"), [
+    ("HEADLIGHT_SESSIONS", "many", "HEADLIGHT_SESSIONS=many: must be a whole number"),
+    ("HEADLIGHT_SESSIONS", "-1", "must be a whole number"),
+    ("HEADLIGHT_BUDGET_SECONDS", "²", "HEADLIGHT_BUDGET_SECONDS=²: must be a whole"),
+    ("HEADLIGHT_WORKERS", "many", "must be a whole number"),
+    ("HEADLIGHT_FRAMES", "example.org", "must be origins"),
+])  # fmt: skip
 def test_a_bad_setting_is_named(
     variable: str, value: str, said: str, hosts: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

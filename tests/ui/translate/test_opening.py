@@ -62,14 +62,11 @@ def test_where_no_head_prefers_the_right_noun_the_light_is_the_mean() -> None:
     assert "The mean of the decoder's heads gives animal" in "".join(shown.verdict)
 
 
-@pytest.mark.parametrize(
-    ("pronoun", "translation", "said"),
-    [
-        ("es", "Das Tier, weil es müde war.", "The model writes es, as “das Tier” needs. In"),
-        ("er", "Das Tier, weil er müde war.", "The model writes er, but “das Tier” needs es. In"),
-        ("er", "Der Hund, weil er müde war.", "The model writes er. In"),
-    ],
-)
+@pytest.mark.parametrize(("pronoun", "translation", "said"), [
+    ("es", "Das Tier, weil es müde war.", "The model writes es, as “das Tier” needs. In"),
+    ("er", "Das Tier, weil er müde war.", "The model writes er, but “das Tier” needs es. In"),
+    ("er", "Der Hund, weil er müde war.", "The model writes er. In"),
+])  # fmt: skip
 def test_a_scene_says_whether_the_pronoun_fits_its_noun(
     pronoun: str, translation: str, said: str
 ) -> None:
@@ -115,17 +112,14 @@ TOY = ROOT / "checkpoints/reverse-toy"
 TRACE = make_trace()
 
 
-@pytest.mark.parametrize(
-    ("tokens", "unknown", "expected"),
-    [
-        (["▁", "漢字", "</s>"], (1,), ["漢字"]),
-        (["▁", *(f"<0x{b:02X}>" for b in "漢字".encode()), "</s>"], range(1, 7), ["漢字"]),
-        (["<0x3C>", "b", "<0x3E>", "b", "<0x3C>", "</s>"], (0, 2, 4), ["<", ">"]),
-        (["<0xE6>", "a", "<0xC3>", "<0xB1>", "é", "</s>"], (0, 2, 3, 4), ["\ufffd", "ñ", "é"]),
-        (["▁<unk>", "a", "<unk>", "▁x", "</s>"], (0, 2, 3), ["<unk>", "x"]),
-        (["a", "</s>"], (), []),
-    ],
-)
+@pytest.mark.parametrize(("tokens", "unknown", "expected"), [
+    (["▁", "漢字", "</s>"], (1,), ["漢字"]),
+    (["▁", *(f"<0x{b:02X}>" for b in "漢字".encode()), "</s>"], range(1, 7), ["漢字"]),
+    (["<0x3C>", "b", "<0x3E>", "b", "<0x3C>", "</s>"], (0, 2, 4), ["<", ">"]),
+    (["<0xE6>", "a", "<0xC3>", "<0xB1>", "é", "</s>"], (0, 2, 3, 4), ["\ufffd", "ñ", "é"]),
+    (["▁<unk>", "a", "<unk>", "▁x", "</s>"], (0, 2, 3), ["<unk>", "x"]),
+    (["a", "</s>"], (), []),
+])  # fmt: skip
 def test_unknown_pieces(tokens: list[str], unknown: tuple[int, ...], expected: list[str]) -> None:
     other = dataclasses.replace(TRACE, src_tokens=tuple(tokens), src_unknown=tuple(unknown))
     assert unknown_pieces(other) == expected

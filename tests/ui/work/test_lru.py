@@ -10,7 +10,10 @@ import pytest
 
 from figures.positions import encoding_heatmap
 from tests.factories import make_trace
+from tests.waiting import wait_until
 from transformer.models.catalogue import ModelRef
+from transformer.worker.job import Job, StoppedError, in_turn
+from transformer.worker.scheduler import Scheduler
 from ui.core.view import Request
 from ui.work.lru import ENTRY_BYTES, Lru
 
@@ -61,23 +64,19 @@ def test_a_long_sentence_with_a_small_result_counts() -> None:
     assert len(cache) < 10**6 / 18_000
 
 
-def test_many_threads_make_one_result() -> None:
-    cache, made = Lru(10**9), list[int]()
-    waiting, all_wait = set[int](), threading.Event()
-
-    def wait() -> None:
-        waiting.add(threading.get_ident())
-        if len(waiting) == 5:
-            all_wait.set()
+@pytest.mark.parametrize("alone", [False, True])
+def test_many_threads_make_one_result(alone: bool) -> None:
+    cache, made = Lru(10**9, alone=alone), list[int]()
+    jobs = [Job[object]() for _ in range(6)]
 
     def make() -> object:
-        assert all_wait.wait(60)
+        assert wait_until(lambda: sum(job.progress == (0, 0) for job in jobs) == 5)
         made.append(1)
         return object()
 
-    with ThreadPoolExecutor(6) as threads:
-        found = [threads.submit(cache.once, "a", make, wait) for _ in range(6)]
-    assert made == [1] and len({each.result() for each in found}) == 1
+    for job in jobs:
+        job.start(lambda _: cache.once("a", make))
+    assert len({id(job.future.result(60)) for job in jobs}) == 1 and made == [1]
     assert cache._making == {}
 
 
@@ -94,21 +93,36 @@ def test_a_failure_is_not_kept_and_the_next_one_goes_through() -> None:
     assert cache.once("a", lambda: 1) == 1
 
 
-def test_a_thread_that_waits_may_leave() -> None:
-    cache, computing, go_on = Lru(10**9), threading.Event(), threading.Event()
+def test_one_that_waits_may_leave_and_gives_its_turn_up() -> None:
+    cache, lane, computing, go_on = Lru(10**9), Scheduler(), threading.Event(), threading.Event()
 
     def make() -> int:
         computing.set()
         go_on.wait(60)
         return 1
 
-    def leave() -> None:
-        raise InterruptedError
+    def wait(_: object) -> int:
+        with in_turn(lane):
+            return cache.once("a", make)
 
-    with ThreadPoolExecutor(1) as threads:
-        threads.submit(cache.once, "a", make)
-        assert computing.wait(60)
-        with pytest.raises(InterruptedError):
-            cache.once("a", make, leave)
-        go_on.set()
-    assert cache.once("a", make, leave) == 1
+    first = Job[int]().start(lambda _: cache.once("a", make))
+    assert computing.wait(60)
+    second, third = Job[int]().start(wait), Job[int]().start(wait)
+    assert wait_until(lambda: second.progress == third.progress == (0, 0))
+    with lane.turn():
+        second.stop()
+    assert isinstance(second.future.exception(60), StoppedError)
+    go_on.set()
+    assert first.future.result(60) == third.future.result(60) == 1
+
+
+def test_alone_one_result_is_made_at_a_time() -> None:
+    cache, running = Lru(10**9, alone=True), threading.Lock()
+
+    def make() -> bool:
+        alone = running.acquire(blocking=False)
+        running.release()
+        return alone
+
+    with ThreadPoolExecutor(4) as threads:
+        assert all(threads.map(lambda key: cache.once(key, make), range(40)))

@@ -7,15 +7,17 @@ import pytest
 
 from tests.factories import make_trace
 from tests.random_stacks import random_stack
+from tests.waiting import wait_until
 from transformer.config import ModelConfig
 from transformer.errors import CheckpointError
 from transformer.models.arrays.trace_file import save_arrays
 from transformer.models.catalogue import inspect_entry
 from transformer.models.one_stack.files import save_stack
 from transformer.text.tokenizer import Tokenizer
+from transformer.worker.job import Job, StoppedError
 from transformer.worker.tracing import COPIES
-from ui.work import models, progress
-from ui.work.budget import Budget, OverBudgetError
+from ui.work import desk, models
+from ui.work.desk import Budget, OverBudgetError
 from ui.work.lru import ENTRY_BYTES, Lru
 
 
@@ -28,7 +30,7 @@ def folders(tmp_path: Path, tiny_checkpoint: Path, monkeypatch: pytest.MonkeyPat
     assert config is not None
     each = 4 * COPIES * config.n_numbers + ENTRY_BYTES
     keys = 2_000  # paths and marks
-    monkeypatch.setattr(models, "MODELS", Lru(2 * each + keys, models.model_bytes))
+    monkeypatch.setattr(models, "MODELS", Lru(2 * each + keys, models.model_bytes, alone=True))
     return found
 
 
@@ -44,22 +46,26 @@ def test_the_least_recently_used_model_goes_first(folders: list[Path]) -> None:
 def test_loading_waits_its_turn_on_the_budget_of_a_visit(
     folders: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def leave(*_: int) -> None:
-        raise InterruptedError
+    entry, visit, job = inspect_entry(folders[0]), Budget(60), Job[object]()
+    monkeypatch.setattr(desk, "budget_of_visit", lambda: visit)
 
-    entry, visit = inspect_entry(folders[0]), Budget(60)
-    monkeypatch.setattr(progress, "budget_of_visit", lambda: visit)
-    with models.LOADS.turn(), pytest.raises(InterruptedError):
-        models.load(entry, "cpu", leave)
+    def load_another() -> None:
+        job.start(lambda _: models.load(entry, "cpu"))
+        assert wait_until(lambda: job.progress == (0, 0))
+        job.stop()
+        assert isinstance(job.future.exception(60), StoppedError)
+
+    models.MODELS.once("one", load_another)
+    models.MODELS.forget()
     visit.charge(100)
     with pytest.raises(OverBudgetError):
-        models.load_for_visit(entry, "cpu")
+        desk.load_for_visit(entry, "cpu")
     assert not len(models.MODELS)
     visit = Budget(60)
-    loaded = models.load_for_visit(entry, "cpu")
+    loaded = desk.load_for_visit(entry, "cpu")
     assert visit._use.take(60) > 0
     visit.charge(100)
-    assert models.load_for_visit(entry, "cpu") is loaded  # in memory, it takes no time
+    assert desk.load_for_visit(entry, "cpu") is loaded  # in memory, it takes no time
 
 
 def test_no_more_models_make_room_than_needed(

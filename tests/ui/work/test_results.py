@@ -16,12 +16,11 @@ from tests.waiting import wait_until
 from transformer.errors import CheckpointError, InputError
 from transformer.search.sampling import Sampling
 from transformer.trace.records import Trace
-from transformer.worker.job import Job
-from transformer.worker.tracing import trace_by_reference
+from transformer.worker.job import Job, StoppedError, report
+from transformer.worker.tracing import SENTENCES, trace_by_reference
 from ui.core.view import Request, View
-from ui.work import models, results
+from ui.work import desk, models, results
 from ui.work.lru import Lru
-from ui.work.progress import LATE, unreported
 from ui.work.results import Computation
 
 
@@ -59,7 +58,7 @@ def test_every_choice_is_in_the_key(view: View, tmp_path: Path) -> None:
 
 
 def test_steering_reaches_the_translator(view: View) -> None:
-    model = models.translator(view)
+    model = desk.translator(view)
     ids = model.tokenize("Ein Hund").ids
     sampling = Sampling(temperature=1.4, seed=3)
     cases: tuple[tuple[dict[str, Any], dict[str, Any]], ...] = (
@@ -80,12 +79,12 @@ def test_steering_reaches_the_translator(view: View) -> None:
 
 
 def test_a_changed_file_is_another_checkpoint(view: View) -> None:
-    first = models.translator(view)
-    assert models.translator(view) is first
+    first = desk.translator(view)
+    assert desk.translator(view) is first
     os.utime(view.path / "model.safetensors", ns=(1, 1))
     changed = make_view(view.path)
     assert changed.request != view.request
-    assert models.translator(changed) is not first
+    assert desk.translator(changed) is not first
     os.utime(view.path / "model.safetensors", ns=(2, 2))
     older = dataclasses.replace(changed.entry.ref, mark="older")
     with pytest.raises(CheckpointError, match="changed since this page was drawn"):
@@ -101,11 +100,10 @@ def test_only_a_small_search_record_is_kept(view: View, monkeypatch: pytest.Monk
 
 
 def test_errors_pass_and_neither_they_nor_stopped_traces_are_stored(view: View) -> None:
-    def stop(step: int, most: int) -> None:
-        raise InterruptedError
-
-    with pytest.raises(InterruptedError):
-        results.trace(view.request, stop)
+    stopped = Job[Trace]()
+    stopped.stop()
+    stopped.start(lambda _: results.trace(view.request))
+    assert isinstance(stopped.future.exception(60), StoppedError)
     long = dataclasses.replace(view, sentence="A dog runs. " * 300)
     for _ in range(2):
         with pytest.raises(InputError, match="tokens"):
@@ -131,9 +129,8 @@ def test_an_idle_process_is_asked_if_any(view: View, monkeypatch: pytest.MonkeyP
 
     model = models.load(request)
     monkeypatch.setattr(results, "WORKERS", Ready())
-    before = LATE.set(7.0)
-    assert results.trace(request) is expected
-    LATE.reset(before)
+    job = Job[Trace](late=7.0).start(lambda _: results.trace(request))
+    assert job.future.result(60) is expected
     # Snapshots, which one visitor scrubs through, are loaded once, here.
     monkeypatch.setattr(results, "load", lambda *_, **__: model)
     moment = dataclasses.replace(request, model=request.model.after(7))
@@ -145,18 +142,16 @@ def test_a_crowds_sentences_wait_behind_those_of_others(view: View) -> None:
     order = list[float]()
 
     def ask(late: float) -> None:
-        LATE.set(late)
         results.trace(dataclasses.replace(view, sentence=f"A dog runs {late}").request)
         order.append(late)
 
-    with results.SENTENCES.turn():
-        threads = []
+    with SENTENCES.turn():
+        jobs = []
         for late in (5.0, 0.0):
-            threads.append(threading.Thread(target=ask, args=(late,)))
-            threads[-1].start()
-            assert wait_until(lambda: results.SENTENCES.waiting == len(threads))
-    for thread in threads:
-        thread.join(60)
+            jobs.append(Job[None](late=late).start(lambda job: ask(job.late)))
+            assert wait_until(lambda: SENTENCES.waiting == len(jobs))
+    for job in jobs:
+        job.future.result(60)
     assert order == [0.0, 5.0]
 
 
@@ -165,17 +160,19 @@ def test_a_computation_makes_way_at_its_steps(view: View) -> None:
 
     def slow(*_: object) -> None:
         begun.set()
-        assert wait_until(lambda: results.OTHERS.waiting == 1)
-        unreported(1, 2)
+        assert wait_until(lambda: results.LONG.waiting == 1)
+        report(1, 2)
         order.append("late")
 
-    def ask() -> None:
-        LATE.set(5.0)
-        results.result_of(view.request, Computation("slow", (), slow))
-
-    thread = threading.Thread(target=ask)
-    thread.start()
+    slowly = Computation("slow", (), slow)
+    job = Job[None](late=5.0).start(lambda _: results.result_of(view.request, slowly))
     assert begun.wait(60)
     results.result_of(view.request, Computation("soon", (), lambda *_: order.append("soon")))
-    thread.join(60)
+    job.future.result(60)
     assert order == ["soon", "late"]
+
+
+def test_a_computation_may_ask_for_another(view: View) -> None:
+    inner = Computation("inner", (), lambda _, trace: len(trace.src_tokens))
+    outer = Computation("outer", (), lambda *_: results.result_of(view.request, inner))
+    assert results.result_of(view.request, outer) > 0 == results.waiting()

@@ -71,9 +71,7 @@ def close(one: Trace, other: Trace) -> None:
 
 @pytest.mark.parametrize("search", SEARCHES)
 @pytest.mark.parametrize("name", WRITERS)
-def test_joined_steps_are_the_maps_of_one_pass(
-    models: dict[str, Any], name: str, search: str
-) -> None:
+def test_joined_steps_are_maps_of_one_pass(models: dict[str, Any], name: str, search: str) -> None:
     model, ids = models[name], prompt(2)
     output = generated(model, ids, **SEARCHES[search])
     count = len(output.sequences)
@@ -136,7 +134,7 @@ def test_a_cache_of_fixed_size_has_unused_keys(models: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
 @pytest.mark.parametrize("name", ["marian", "gpt2", "bert"])
-def test_a_pass_with_gradients_in_any_type_is_shown(
+def test_passes_of_any_type_are_shown(
     models: dict[str, Any], name: str, dtype: torch.dtype
 ) -> None:
     model = models[name]

@@ -202,18 +202,15 @@ def test_joeynmts_own_arithmetic_makes_no_stored_table(tmp_path: Path) -> None:
     assert config is not None and config.positions == "sinusoidal"
 
 
-@pytest.mark.parametrize(
-    ("testing", "decoding", "unused"),
-    [
-        ({"beam_size": 7, "beam_alpha": 1.3}, Decoding(7, 1.3), ()),
-        ({"beam_size": 1}, Decoding(1, 0.0), ()),
-        ({"beam_size": 5, "alpha": 0.0, "max_output_length": 31}, Decoding(5, 0.0),
-         ("max_output_length=31",)),
-        ({"beam_size": 5, "beam_alpha": -1, "generate_unk": False, "repetition_penalty": 2.5},
-         Decoding(5, 0.0), ("repetition_penalty=2.5",)),
-        ({"batch_size": 4}, Decoding(1, 0.0), ()),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("testing", "decoding", "unused"), [
+    ({"beam_size": 7, "beam_alpha": 1.3}, Decoding(7, 1.3), ()),
+    ({"beam_size": 1}, Decoding(1, 0.0), ()),
+    ({"beam_size": 5, "alpha": 0.0, "max_output_length": 31}, Decoding(5, 0.0),
+     ("max_output_length=31",)),
+    ({"beam_size": 5, "beam_alpha": -1, "generate_unk": False, "repetition_penalty": 2.5},
+     Decoding(5, 0.0), ("repetition_penalty=2.5",)),
+    ({"batch_size": 4}, Decoding(1, 0.0), ()),
+])  # fmt: skip
 def test_decoding_of_joeynmt_is_kept(
     testing: dict[str, Any], decoding: Decoding, unused: tuple[str, ...], tmp_path: Path
 ) -> None:
@@ -235,7 +232,6 @@ def test_old_models_of_joeynmt_say_nothing_of_their_norms(tmp_path: Path) -> Non
 
 
 def test_joeynmt_says_how_text_is_prepared(tmp_path: Path) -> None:
-    """Moses, normalisation and lower case, each side by its own settings; links to files."""
     joeynmt(tmp_path / "theirs", "post-norm, separate")
     edit("config.yaml", "data", "src", normalize=True, lowercase=True)(tmp_path / "theirs")
     edit("config.yaml", "data", "src", "tokenizer_cfg", pretokenizer="moses")(tmp_path / "theirs")

@@ -70,7 +70,6 @@ def test_an_import_knows_a_folder_says_how_far_it_is_and_can_be_stopped(tmp_path
 
 
 def test_of_two_imports_with_one_name_one_wins(tmp_path: Path) -> None:
-    """The other finds the name taken only at its end, and leaves the folder alone."""
     for name in ("first", "second"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "who").write_text(name)
@@ -143,7 +142,6 @@ def test_a_refused_file_can_be_converted_as_the_message_says(
 
 @given(st.binary(max_size=200))
 def test_bytes_that_are_no_model_are_refused_or_kept(data: bytes) -> None:
-    """Whatever the bytes, restricting a model ends, with an error if they are no message."""
     with contextlib.suppress(TokenizerError):
         assert isinstance(restrict(data, ()), bytes)
 
@@ -159,22 +157,17 @@ def test_only_ordinary_pieces_outside_the_vocabulary_become_unused() -> None:
     assert data == model.SerializeToString() + unknown_field
 
 
-@pytest.mark.parametrize(
-    ("files", "reason"),
-    [
-        (("adapter_config.json", "adapter_model.safetensors"), "merge_and_unload"),
-        (("config.json", "adapter_config.json", "adapter_model.bin"), "merge_and_unload"),
-        (("model.npz", "decoder.yml", "vocab.spm"), "convert_marian_to_pytorch"),
-        (("m.npz", "m.npz.decoder.yml"), "convert_marian_to_pytorch --src DIR"),
-        (("model.bin", "config.json", "shared_vocabulary.json"), "CTranslate2"),
-        (("config.json", "tf_model.h5"), "from_tf=True"),
-        (("q4.gguf",), "llama.cpp"),
-        (("config.json", "encoder_model.onnx"), "ONNX"),
-    ],
-)
-def test_files_that_are_no_model_yet_say_how_to_make_one(
-    tmp_path: Path, files: tuple[str, ...], reason: str
-) -> None:
+@pytest.mark.parametrize(("files", "reason"), [
+    (("adapter_config.json", "adapter_model.safetensors"), "merge_and_unload"),
+    (("config.json", "adapter_config.json", "adapter_model.bin"), "merge_and_unload"),
+    (("model.npz", "decoder.yml", "vocab.spm"), "convert_marian_to_pytorch"),
+    (("m.npz", "m.npz.decoder.yml"), "convert_marian_to_pytorch --src DIR"),
+    (("model.bin", "config.json", "shared_vocabulary.json"), "CTranslate2"),
+    (("config.json", "tf_model.h5"), "from_tf=True"),
+    (("q4.gguf",), "llama.cpp"),
+    (("config.json", "encoder_model.onnx"), "ONNX"),
+])  # fmt: skip
+def test_files_to_convert_say_how(tmp_path: Path, files: tuple[str, ...], reason: str) -> None:
     for name in files:
         (tmp_path / name).write_text("{}")
     for path in (tmp_path, *tmp_path.glob("*.npz")):

@@ -98,12 +98,9 @@ def found_by_both(
     return both
 
 
-@pytest.mark.parametrize(
-    ("beam", "penalty", "n_new", "early"),
-    [
-        (1, 1.0, 14, False), (4, 1.0, 14, False), (4, 0.0, 10, True), (3, 2.0, 10, "never"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("beam", "penalty", "n_new", "early"), [
+    (1, 1.0, 14, False), (4, 1.0, 14, False), (4, 0.0, 10, True), (3, 2.0, 10, "never"),
+])  # fmt: skip
 def test_generates_the_same(pair: Pair, beam: int, penalty: float, n_new: int, early: Any) -> None:
     found = found_by_both(pair, beam, penalty, n_new, early)
     for theirs, ours in found:
@@ -165,14 +162,11 @@ def with_added(folder: Path, shape: str, how: str) -> Any:
     ).eval()
 
 
-@pytest.mark.parametrize(
-    ("shape", "how"),
-    [
-        ("tied, unequal depths", "tokenizer_config.json"),
-        ("tied, unequal depths", "added_tokens.json"),
-        ("a decoder of its own shape", "tokenizer.json"),
-    ],
-)
+@pytest.mark.parametrize(("shape", "how"), [
+    ("tied, unequal depths", "tokenizer_config.json"),
+    ("tied, unequal depths", "added_tokens.json"),
+    ("a decoder of its own shape", "tokenizer.json"),
+])  # fmt: skip
 def test_added_tokens_are_found_before_text_is_cut(tmp_path: Path, shape: str, how: str) -> None:
     with_added(tmp_path / "theirs", shape, how)
     pair = opened_by_both(tmp_path)
@@ -230,14 +224,11 @@ def stored_with(folder: Path, state: dict[str, Tensor]) -> Pair:
 TABLES = tuple(f"model.{stack}.embed_positions.weight" for stack in ("encoder", "decoder"))
 
 
-@pytest.mark.parametrize(
-    ("shape", "dtype", "tables", "said"),
-    [
-        ("a decoder of its own shape", "float16", TABLES, "16 bits each, as float16 (largest"),
-        ("separate and untied", "bfloat16", TABLES, "16 bits each, as bfloat16 (largest"),
-        ("tied, unequal depths", "bfloat16", TABLES[1:], "the encoder's holds exactly"),
-    ],
-)
+@pytest.mark.parametrize(("shape", "dtype", "tables", "said"), [
+    ("a decoder of its own shape", "float16", TABLES, "16 bits each, as float16 (largest"),
+    ("separate and untied", "bfloat16", TABLES, "16 bits each, as bfloat16 (largest"),
+    ("tied, unequal depths", "bfloat16", TABLES[1:], "the encoder's holds exactly"),
+])  # fmt: skip
 def test_stored_sinusoids_are_computed_with_as_they_are(
     tmp_path: Path, shape: str, dtype: str, tables: tuple[str, ...], said: str
 ) -> None:
@@ -256,7 +247,6 @@ def test_stored_sinusoids_are_computed_with_as_they_are(
 
 @pytest.mark.parametrize("trained", [False, True])
 def test_positions_that_are_no_sinusoids_are_kept(tmp_path: Path, trained: bool) -> None:
-    """Tables unlike each other; learned where the config says so."""
     theirs = make_folder(tmp_path / "theirs", "tied, unequal depths")
     state = theirs.state_dict()
     for name in TABLES:

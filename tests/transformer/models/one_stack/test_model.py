@@ -47,16 +47,13 @@ def ids(*shape: int) -> torch.Tensor:
     return torch.randint(4, 100, shape)
 
 
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        ({"task": "paint"}, "task='paint' is not one of: continue, fill, translate"),
-        ({"n_layers": 0}, "n_layers=0"),
-        ({"n_decoder_layers": 2}, "n_decoder_layers says nothing"),
-        ({"positions": "stored"}, "positions='stored' is not one of"),
-        ({"colour": 1}, "unknown setting 'colour'"),
-    ],
-)
+@pytest.mark.parametrize(("change", "reason"), [
+    ({"task": "paint"}, "task='paint' is not one of: continue, fill, translate"),
+    ({"n_layers": 0}, "n_layers=0"),
+    ({"n_decoder_layers": 2}, "n_decoder_layers says nothing"),
+    ({"positions": "stored"}, "positions='stored' is not one of"),
+    ({"colour": 1}, "unknown setting 'colour'"),
+])  # fmt: skip
 def test_bad_configs(change: dict[str, object], reason: str, tiny_config: ModelConfig) -> None:
     values = StackConfig("fill", 2, tiny_config).to_dict() | change
     with pytest.raises(ConfigError, match=reason):
@@ -96,7 +93,6 @@ def test_its_layers_are_the_encoders(tiny_config: ModelConfig, tiny_tokenizer: T
 
 
 def test_steps_with_a_cache_give_what_one_pass_gives(translator: StackModel) -> None:
-    """Sources of different length, rows that move, and the logits of one pass."""
     model, src = translator.model, ids(2, 5)
     src[1, 3:] = 0
     steps, written = StackSteps(model, src), ids(4, 4)
@@ -116,7 +112,7 @@ def test_steps_with_a_cache_give_what_one_pass_gives(translator: StackModel) -> 
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_files_come_back(
+def test_save_load(
     task: Task, blocks: ModelConfig, tiny_tokenizer: Tokenizer, tmp_path: Path
 ) -> None:
     model, tokenizer = random_stack(task, blocks, tiny_tokenizer)
