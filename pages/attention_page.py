@@ -38,7 +38,7 @@ VIEWS = {"grid": views.draw_grid, "heads": views.draw_heads, "matrix": views.dra
 def draw_kinds(trace: Trace) -> None:
     """Draw the control that chooses among the trace's kinds of attention."""
     names = {kind: kind_text_of(trace, kind).name for kind in kinds_of(trace)}
-    choose_one("Kind of attention", KIND, names, None, *AttentionSettings.of("tokens"))
+    choose_one("Kind of attention", KIND, names)
 
 
 def first(side: Side) -> list[Computation[Any] | Request]:

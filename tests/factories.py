@@ -12,15 +12,9 @@ _ZIEL = ("▁die", "▁Katze", "▁saß", "▁auf", "▁der", "▁Matte", "▁we
 
 
 def make_trace(
-    S: int = 7,
-    T: int = 5,
-    n_encoder_layers: int = 3,
-    n_decoder_layers: int = 2,
-    n_heads: int = 3,
-    seed: int = 0,
-    K: int = 4,
-    src_tokens: tuple[str, ...] | None = None,
-) -> Trace:
+    S: int = 7, T: int = 5, n_encoder_layers: int = 3, n_decoder_layers: int = 2, n_heads: int = 3,
+    seed: int = 0, K: int = 4, src_tokens: tuple[str, ...] | None = None,
+) -> Trace:  # fmt: skip
     """A trace with random attention: rows sum to 1 and the decoder's self-attention is causal.
 
     Args:
@@ -44,26 +38,17 @@ def make_trace(
     top_tokens = tuple((p, *(f"▁other{k}" for k in range(K - 1))) for p in (*words, "</s>"))
     total = float(log_probs.sum())
     return Trace(
-        src_tokens=(*src_tokens, "</s>"),
-        tgt_tokens=("<s>", *words),
-        predicted_tokens=(*words, "</s>"),
-        src_ids=src_ids,
-        tgt_ids=(1, *word_ids),
-        predicted_ids=predicted_ids,
-        encoder_self=_maps(rng, n_encoder_layers, n_heads, S, S),
+        src_tokens=(*src_tokens, "</s>"), tgt_tokens=("<s>", *words),
+        predicted_tokens=(*words, "</s>"), src_ids=src_ids, tgt_ids=(1, *word_ids),
+        predicted_ids=predicted_ids, encoder_self=_maps(rng, n_encoder_layers, n_heads, S, S),
         decoder_self=_maps(rng, n_decoder_layers, n_heads, T, T, causal=True),
-        cross=_maps(rng, n_decoder_layers, n_heads, T, S),
-        log_probs=log_probs,
-        top_ids=top_ids,
-        top_log_probs=top_log_probs.astype(np.float32),
-        top_tokens=top_tokens,
+        cross=_maps(rng, n_decoder_layers, n_heads, T, S), log_probs=log_probs, top_ids=top_ids,
+        top_log_probs=top_log_probs.astype(np.float32), top_tokens=top_tokens,
         entropy=rng.uniform(0.1, 3.0, T).astype(np.float32),
         source=" ".join(word.lstrip("▁") for word in src_tokens),
-        text=" ".join(word.lstrip("▁") for word in words),
-        score=total / ((5 + T) / 6) ** 0.6,
-        src_special=(S - 1,),
-        tgt_special=(0,),
-    )
+        text=" ".join(word.lstrip("▁") for word in words), score=total / ((5 + T) / 6) ** 0.6,
+        src_special=(S - 1,), tgt_special=(0,),
+    )  # fmt: skip
 
 
 def _maps(
@@ -77,14 +62,9 @@ def _maps(
 
 
 def make_stages(
-    m: int = 7,
-    d_model: int = 12,
-    d_k: int = 5,
-    d_v: int = 3,
-    kind: AttentionKind = "cross",
-    seed: int = 0,
-    tokens: tuple[str, ...] | None = None,
-) -> HeadStages:
+    m: int = 7, d_model: int = 12, d_k: int = 5, d_v: int = 3, kind: AttentionKind = "cross",
+    seed: int = 0, tokens: tuple[str, ...] | None = None,
+) -> HeadStages:  # fmt: skip
     """One query in a made-up head over m keys; in the decoder the last two keys are masked."""
     rng = np.random.default_rng(seed)
 

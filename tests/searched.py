@@ -66,16 +66,10 @@ class Table:
 
 
 def searched(
-    seed: int = 0,
-    beam_size: int = 4,
-    alpha: float = 0.6,
-    max_length: int = 9,
-    *,
-    prefix: Sequence[int] = (),
-    sampling: Sampling | None = None,
-    sharpness: float = 1.5,
+    seed: int = 0, beam_size: int = 4, alpha: float = 0.6, max_length: int = 9, *,
+    prefix: Sequence[int] = (), sampling: Sampling | None = None, sharpness: float = 1.5,
     end: float = 0.0,
-) -> Trace:
+) -> Trace:  # fmt: skip
     """Return a trace with a search record; its maps are not those of the search."""
     settings = SearchSettings(
         beam_size, alpha, suppressed=(0, 1), record=True, top_k=6, sampling=sampling

@@ -34,14 +34,9 @@ class Server(NamedTuple):
 
 @contextmanager
 def serving(
-    log: Path,
-    command: Sequence[str] = APP,
-    *,
-    checkpoints: Path | None = None,
-    fresh: bool = False,
-    environment: Mapping[str, str] | None = None,
-    port: int = 0,
-) -> Iterator[Server]:
+    log: Path, command: Sequence[str] = APP, *, checkpoints: Path | None = None,
+    fresh: bool = False, environment: Mapping[str, str] | None = None, port: int = 0,
+) -> Iterator[Server]:  # fmt: skip
     """A running server, which already answers.
 
     Args:

@@ -38,13 +38,9 @@ def drifting(model: Transformer | OneStack, count: int) -> list[dict[str, Tensor
 
 
 def write_snapshots(
-    folder: Path,
-    fineness: float = 16.0,
-    about: dict[str, Any] | NDArray[Any] | None = None,
-    *,
-    towards: bool = False,
-    **changed: Any,
-) -> list[dict[str, Tensor]]:
+    folder: Path, fineness: float = 16.0, about: dict[str, Any] | NDArray[Any] | None = None, *,
+    towards: bool = False, **changed: Any,
+) -> list[dict[str, Tensor]]:  # fmt: skip
     """Put snapshots beside a checkpoint's weights; return those that were packed.
 
     Args:

@@ -130,13 +130,9 @@ def figure(
     ids=named,
 )
 def test_the_program_of_a_figure_is_its_call(
-    name: str,
-    choice: dict[str, Any],
-    tiny_checkpoint: Path,
-    tiny_translator: Translator,
-    trace: Trace,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    name: str, choice: dict[str, Any], tiny_checkpoint: Path, tiny_translator: Translator,
+    trace: Trace, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
     monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(tiny_checkpoint.parent))
     source = Source(tiny_checkpoint.name, sentence=SENTENCE, arguments=(("beam_size", 3),))
     made = figure(name, choice, tiny_translator, trace, source)

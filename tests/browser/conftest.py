@@ -75,11 +75,9 @@ def app(shared_app: str, window: BrowserContext) -> str:
 
 @pytest.fixture(scope="session")
 def root(
-    tmp_path_factory: pytest.TempPathFactory,
-    tiny_checkpoint: Path,
-    tiny_config: ModelConfig,
+    tmp_path_factory: pytest.TempPathFactory, tiny_checkpoint: Path, tiny_config: ModelConfig,
     tiny_tokenizer: Tokenizer,
-) -> Path:
+) -> Path:  # fmt: skip
     """Folder of the checkpoints of the app at `address`.
 
     `tiny` opens by itself; `wide` has other depths and head counts and cuts text alike; `words`
@@ -204,12 +202,9 @@ def open_page(
     used: list[Tab] = []
 
     def opened(
-        address: str,
-        theme: str = "light",
-        size: tuple[int, int] = (1280, 720),
-        *,
+        address: str, theme: str = "light", size: tuple[int, int] = (1280, 720), *,
         anew: bool = False,
-    ) -> Page:
+    ) -> Page:  # fmt: skip
         here = [tab for tab in tabs if tab.at == address.partition("?")[0]]
         used.append((here or tabs or [Tab(window, _wrong)])[-1])
         if used[-1] in tabs:

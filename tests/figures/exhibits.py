@@ -31,14 +31,11 @@ def panel(n: int = 5, m: int = 7, *, signed: bool = False, title: str = "Layer 1
     rng = np.random.default_rng(n * 1_000 + m)
     weights = rng.dirichlet(np.full(m, 0.3), n).astype(np.float32)
     return Panel(
-        title=title,
-        values=rng.normal(size=(n, m)) if signed else weights,
-        rows=tuple(f"▁query{i}" for i in range(n)),
-        columns=tuple(f"▁key{j}" for j in range(m)),
-        row_title="query: translation",
-        column_title="key: source",
+        title=title, values=rng.normal(size=(n, m)) if signed else weights,
+        rows=tuple(f"▁query{i}" for i in range(n)), columns=tuple(f"▁key{j}" for j in range(m)),
+        row_title="query: translation", column_title="key: source",
         scale="diverging" if signed else "attention",
-    )
+    )  # fmt: skip
 
 
 def rows_in(spec: Any, *fields: str, layer: int | None = None) -> list[dict[str, Any]]:
@@ -73,12 +70,8 @@ def exhibit(
     shown = parts or (panel(),)
     weights = shown[0].values if isinstance(shown[0], Panel) else np.zeros(3)
     return Exhibit(
-        name="cross-attention-layer-1",
-        title='Cross-attention <i>of</i> "all"',
-        caption="Said about it & <more>.",
-        parts=shown,
+        name="cross-attention-layer-1", title='Cross-attention <i>of</i> "all"',
+        caption="Said about it & <more>.", parts=shown,
         arrays={"weights": weights, "file": np.arange(3)},
-        snippet="import numpy as np\nprint('</script><b>')\n",
-        offline=offline,
-        columns=columns,
-    )
+        snippet="import numpy as np\nprint('</script><b>')\n", offline=offline, columns=columns,
+    )  # fmt: skip

@@ -28,7 +28,6 @@ TRACE = make_trace(S=7, T=5)
 
 @pytest.mark.parametrize("theme", THEMES)
 def test_the_figure_holds_the_map_as_it_is(theme: Theme) -> None:
-    """As float32 of queries by keys, rows running down, dimmed keys covered."""
     weights = TRACE.cross[1, 2].astype(np.float16)
     titles = {"query_title": "translation", "key_title": "source"}
     figure = heatmap(weights, TRACE.tgt_tokens, TRACE.src_tokens, theme, dimmed_keys=(6,), **titles)

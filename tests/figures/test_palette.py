@@ -71,7 +71,6 @@ def test_attention_scale_is_even_and_monotone_for_any_eyes(theme: Theme) -> None
 
 @pytest.mark.parametrize("theme", THEMES)
 def test_one_table_for_plotly_altair_and_components(theme: Theme) -> None:
-    """On every colour of which text can be read."""
     table = palette.attention_table(theme)
     plotly, altair = palette.as_plotly(table, 256), palette.as_altair(table, 256)
     flat = attention_colours()[theme]

@@ -136,7 +136,6 @@ def test_a_tall_matrix_beside_plots_keeps_its_size(preset: Preset) -> None:
 
 
 def test_cells_have_the_colours_of_the_scale() -> None:
-    """A shape for every cell, coloured by weight on the scale from 0 to 1."""
     values = panel(3, 4).values.copy()
     values[0, 1] = np.nan
     table = attention_table("light")[weight_levels(values.ravel())].tolist()

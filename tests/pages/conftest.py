@@ -50,11 +50,9 @@ def random_checkpoints(tmp_path_factory: pytest.TempPathFactory, tiny_checkpoint
 
 @pytest.fixture(scope="session")
 def family(
-    tmp_path_factory: pytest.TempPathFactory,
-    tiny_config: ModelConfig,
-    tiny_tokenizer: Tokenizer,
+    tmp_path_factory: pytest.TempPathFactory, tiny_config: ModelConfig, tiny_tokenizer: Tokenizer,
     tiny_model: Transformer,
-) -> Path:
+) -> Path:  # fmt: skip
     """A folder with a translator of two stacks, and a model of one for each task."""
     from tests.random_stacks import SHAPES, random_stack
     from transformer.checkpoint.folder import save_checkpoint

@@ -108,12 +108,9 @@ def test_long_sentences_take_turns_short_ones_go_on(app: str, tiny_tokenizer: To
 
 
 def test_a_rerun_does_no_more_than_it_must(
-    run_app: RunApp,
-    random_checkpoints: Path,
-    nothing_cached: None,
-    recorded: Any,
+    run_app: RunApp, random_checkpoints: Path, nothing_cached: None, recorded: Any,
     forward_passes: Callable[[], int],
-) -> None:
+) -> None:  # fmt: skip
     """With nothing new it computes nothing; a new sentence is its trace and what is drawn of it."""
     started, keys = recorded(threading.Thread, "start"), recorded(Request, "__init__")
     listed = [recorded(os, name) for name in ("scandir", "listdir")]

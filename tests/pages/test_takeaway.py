@@ -116,15 +116,10 @@ def in_time(
 @pytest.mark.timeout(1_200)
 @pytest.mark.parametrize(("spec", "query"), [*CASES, *KINDS])
 def test_every_figure_can_be_taken_away_at_a_moment_of_training(
-    run_app: RunApp,
-    offered: dict[str, tuple[Callable[[], Exhibit], str]],
-    in_time: Path,
-    tiny_parser: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    request: pytest.FixtureRequest,
-    spec: Page,
+    run_app: RunApp, offered: dict[str, tuple[Callable[[], Exhibit], str]], in_time: Path,
+    tiny_parser: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, spec: Page,
     query: dict[str, str],
-) -> None:
+) -> None:  # fmt: skip
     at = "" if spec is all_pages()[0] else spec.path
     whole = {"parsing": tiny_parser.name, "family": "reader"}.get(spec.path, "alpha")
     name = f"{query.get('checkpoint', whole)}@{UPDATES[1]}"

@@ -112,7 +112,6 @@ def test_weights_and_modules_exchanged_take_effect(translator: Translator) -> No
 
 
 def test_forward_hooks_fire(translator: Translator) -> None:
-    """On a module within a layer; what a hook returns is used, and removing it ends it."""
     plain = translator.trace(SENTENCE, target=TARGET)
     module = translator.model.decoder[0].cross_attention
     shapes: list[torch.Size] = []
@@ -165,7 +164,6 @@ WORDS = ("The", "cat", "sat", "on", "the", "mat", "because", "it", "was", "tired
 def test_values_by_row_follow_their_sentences(
     lengths: list[int], seed: int, beam: int, tokens: int, tiny_translator: Translator
 ) -> None:
-    """Each sentence of a mixed list gets what it would get alone, with its own rows."""
     translator, rng = tiny_translator, torch.Generator().manual_seed(seed)
     config, n = translator.config, len(lengths)
     sentences = [" ".join(WORDS[:length]) for length in lengths]

@@ -195,8 +195,6 @@ class Shifted(Hooks):
 
 @pytest.mark.parametrize("explicit", [False, True])
 def test_hooks_work_step_by_step_with_a_cache(model: Transformer, explicit: bool) -> None:
-    """As in one pass, both for values changed and for values seen."""
-
     def hooks() -> tuple[Hooks, Record]:
         record = Record(matching(stack="decoder", name="weights" if explicit else "hidden"))
         gates = HeadGates.of(model.config, {("decoder_self", 0, 0): 0.5, ("cross", 0, 0): 0.0})

@@ -15,7 +15,6 @@ from transformer.kernels import Dropout, fused_attention, relu
     seed=st.integers(0, 2**31),
 )
 def test_values_are_dropped_or_scaled_up(shape: list[int], p: float, seed: int) -> None:
-    """Any number of values, also one that four does not divide; gradients drop the same ones."""
     torch.manual_seed(seed)
     x = torch.rand(shape) + 1
     x.requires_grad_()
@@ -60,7 +59,6 @@ def test_the_same_seed_drops_the_same_values_soundly() -> None:
 
 
 def test_relu_compiled_is_relu(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The formula for compiled training has the same values and gradients, to the last bit."""
     x = torch.randn(50, requires_grad=True)
     plain = relu(x)
     (wanted,) = torch.autograd.grad(plain.square().sum(), x)
@@ -79,7 +77,6 @@ def test_relu_compiled_is_relu(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_short_attention_is_that_of_the_kernel(
     n_queries: int, causal: bool, masked: bool, biased: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The same values and gradients step by step, for S = 6 keys and heads of unequal widths."""
     torch.manual_seed(0)
     q, k = torch.randn(2, 3, n_queries, 5), torch.randn(2, 3, 6, 5)
     v, bias = torch.randn(2, 3, 6, 4), torch.randn(1, 3, n_queries, 6)

@@ -207,7 +207,6 @@ def test_a_command_opens_a_moment_of_training(
     name: str, tiny_checkpoint: Path, tiny_parser: Path, tiny_config: ModelConfig,
     tiny_tokenizer: Tokenizer, tmp_path: Path, command: Command,
 ) -> None:  # fmt: skip
-    """And gives what the checkpoint with the weights of that moment does."""
     folder, ours = tmp_path / "it", name == "complete"
     if ours:
         save_stack(folder, *random_stack("continue", tiny_config, tiny_tokenizer))

@@ -51,7 +51,6 @@ def test_padding_changes_nothing(model: Transformer) -> None:
 @given(cuts=st.sets(st.integers(1, 4)))
 @settings(max_examples=16)
 def test_a_cache_changes_nothing(model: Transformer, cuts: set[int]) -> None:
-    """Reading the target in pieces of any size gives the hidden states and maps of one pass."""
     encoded = model.encode(SRC)
     whole = model.decode(TGT, encoded, need_weights=True)
     cache, edges = KVCache(), [0, *sorted(cuts), 5]
@@ -96,12 +95,10 @@ def test_equals_pytorch(norm: str, activation: str, dtype: torch.dtype, toleranc
     theirs = _as_torch(model)
 
     expected = theirs(
-        model.embed_source(SRC),
-        model.embed_target(TGT),
-        tgt_mask=torch.ones(5, 5, dtype=torch.bool).triu(1),
-        src_key_padding_mask=SRC == 0,
+        model.embed_source(SRC), model.embed_target(TGT),
+        tgt_mask=torch.ones(5, 5, dtype=torch.bool).triu(1), src_key_padding_mask=SRC == 0,
         memory_key_padding_mask=SRC == 0,
-    )
+    )  # fmt: skip
     found = model.decode(TGT, model.encode(SRC)).hidden
     explicit = everything(model, SRC, TGT)["hidden"]
     real = TGT != 0
@@ -192,7 +189,6 @@ def test_rows_sum_to_one_where_seen(n_queries: int, n_keys: int, seed: int, scal
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("n_queries", [1, T, S])
 def test_explicit_and_fused_paths_are_equal(masked: bool, causal: bool, n_queries: int) -> None:
-    """Outputs and gradients, with and without a mask, also where both masks apply."""
     mask = random_mask(n_queries, S, 3) if masked else None
     results = []
     for run in (attend, lambda *inputs, **options: attend_explicitly(*inputs, **options)[0]):

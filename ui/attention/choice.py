@@ -111,13 +111,17 @@ class AttentionSettings(Choice):
     )
     mass: Param[float] = Param("mass", url_state.number(0, 1), 0.75)
     pin: Param[Pin | None] = Param(
-        "pin", _parse_pin, None, lambda pin: f"{pin[0][0]}{pin[1] + 1}" if pin else "none", "tokens"
+        "pin",
+        _parse_pin,
+        None,
+        lambda pin: f"{pin[0][0]}{pin[1] + 1}" if pin else "none",
+        "tokens kind",
     )
     queries: Param[tuple[int, ...] | None] = several(
-        "queries", _parse_position, _write_position, "tokens"
+        "queries", _parse_position, _write_position, "tokens kind"
     )
     keys: Param[tuple[int, ...] | None] = several(
-        "keys", _parse_position, _write_position, "tokens"
+        "keys", _parse_position, _write_position, "tokens kind"
     )
     find: Param[str] = Param("find", url_state.text(60), PATTERNS[0])
     find_in: Param[tuple[str, ...] | None] = several("find_in", url_state.one_of(ATTENTION_KINDS))
@@ -135,9 +139,10 @@ def ensure_kind(trace: Trace) -> None:
     """Replace the chosen kind if the trace has no maps of it."""
     kinds = kinds_of(trace)
     if url_state.get(KIND) not in kinds:
-        if url_state.stored(KIND):  # tokens selected on other axes mean nothing here
-            url_state.forget(*AttentionSettings.of("tokens"))
-        url_state.put(KIND, kinds[-1])
+        # Tokens selected on other axes mean nothing here; those of a link without a kind do.
+        tokens = () if url_state.stored(KIND) else AttentionSettings.of("tokens")
+        kept = {param: url_state.get(param) for param in tokens if url_state.stored(param)}
+        url_state.store({KIND: kinds[-1], **kept})
 
 
 def read_choice(
@@ -187,13 +192,6 @@ def read_choice(
     )
 
 
-def take_kind(kind: str) -> None:
-    """Show another kind and forget tokens selected on its predecessor's axes."""
-    if url_state.get(KIND) != kind:
-        url_state.put(KIND, kind)
-        url_state.forget(*AttentionSettings.of("tokens"))
-
-
 def wanted_cell() -> Cell:
     """Return the stored cell, even if the current kind has no such layer or head."""
     return url_state.cell(999, 999)
@@ -210,35 +208,29 @@ def wanted_marks(choice: AttentionChoice) -> tuple[Head, ...]:
 def choose_cell(cell: Cell) -> None:
     """Store the cell chosen in the grid, but leave an untouched default out of the link."""
     layer, head = (None if at is None else at + 1 for at in cell)
-    stored: dict[Param[Any], object]
-    stored = {LAYER: layer, HEAD: head, AttentionSettings.map: "cell"}
-    for param, value in stored.items():
-        if url_state.get(param) != value:
-            url_state.put(param, value)
-
-
-def choose_heads(heads: Sequence[Head]) -> None:
-    """Store a set of heads."""
-    url_state.put(AttentionSettings.heads, tuple(heads))
+    values: dict[Param[Any], object]
+    values = {LAYER: layer, HEAD: head, AttentionSettings.map: "cell"}
+    url_state.store({param: at for param, at in values.items() if url_state.get(param) != at})
 
 
 def mark_heads(heads: Sequence[Head]) -> None:
     """Store a set of heads and show them combined under the lens."""
-    choose_heads(heads)
-    url_state.put(AttentionSettings.map, "heads")
+    url_state.store({AttentionSettings.heads: tuple(heads), AttentionSettings.map: "heads"})
 
 
 def choose_selection(selection: Selection) -> None:
     """Store the tokens whose weight is summed, as positions of pieces."""
-    url_state.put(AttentionSettings.queries, selection[0])
-    url_state.put(AttentionSettings.keys, selection[1])
+    queries, keys = selection
+    url_state.store({AttentionSettings.queries: queries, AttentionSettings.keys: keys})
 
 
 def ask_pair(choice: AttentionChoice, maps: Maps, query: int, key: int) -> None:
     """Have the finder rank heads by how much they look from a query at a key, as units."""
-    url_state.put(KIND, choice.kind)
-    choose_selection((to_pieces((query,), maps.query_groups), to_pieces((key,), maps.key_groups)))
-    url_state.put(AttentionSettings.find, "pair")
+    queries, keys = to_pieces((query,), maps.query_groups), to_pieces((key,), maps.key_groups)
+    url_state.store({
+        KIND: choice.kind, AttentionSettings.find: "pair",
+        AttentionSettings.queries: queries, AttentionSettings.keys: keys,
+    })  # fmt: skip
 
 
 def measures() -> dict[str, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -19,13 +18,11 @@ from ui.attention.choice import (
     AttentionSettings,
     as_units,
     choose_cell,
-    choose_heads,
     choose_selection,
     found_values,
     get_maps,
     measures,
     study_for,
-    take_kind,
 )
 from ui.attention.exhibits import found_exhibit
 from ui.attention.maps import (
@@ -40,8 +37,9 @@ from ui.attention.maps import (
 )
 from ui.core import url_state
 from ui.core.layout import current_theme, draw_chart
+from ui.core.url_state import KIND
 from ui.core.view import View
-from ui.core.widgets import fill, filled
+from ui.core.widgets import bound, fill
 from ui.export.download import download_button, source_of, trace_for
 from ui.work.desk import computed, drawn
 
@@ -69,7 +67,7 @@ def draw_find(view: View, trace: Trace, choice: AttentionChoice) -> None:
     row.selectbox(
         "Heads that look at", list(names),
         format_func=lambda each: names[each].replace("`", ""), width=280,
-        **filled("find_widget", chosen, partial(url_state.put, AttentionSettings.find)),
+        **bound(AttentionSettings.find, shown=chosen),
         help="Heads are ranked by the weight on these keys, averaged over the rows that have one. "
         "Rows that see a single key are left out. The diagonal is the line from the first query "
         "and key to the last ones, and one key to either side. For a role of the study, they are "
@@ -155,10 +153,10 @@ def _offer(
 
 def open_head(kind: AttentionKind, head: Head, display: str) -> None:
     """Show a head, in the display that is open."""
-    take_kind(kind)
+    url_state.put(KIND, kind)
     choose_cell(head)
     if display == "heads":
-        choose_heads((head,))
+        url_state.put(AttentionSettings.heads, (head,))
 
 
 def _draw_kinds(trace: Trace, choice: AttentionChoice, pattern: str) -> tuple[AttentionKind, ...]:
@@ -176,8 +174,7 @@ def _draw_kinds(trace: Trace, choice: AttentionChoice, pattern: str) -> tuple[At
     st.pills(
         "In", kinds, selection_mode="multi",
         format_func={kind: kind_text_of(trace, kind).short for kind in kinds}.__getitem__,
-        **filled("find_in_widget", list(chosen),
-                 lambda some: url_state.put(AttentionSettings.find_in, tuple(some))),
+        **bound(AttentionSettings.find_in, shown=list(chosen)),
     )  # fmt: skip
     return chosen
 

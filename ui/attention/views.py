@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -16,7 +17,6 @@ from ui.attention.choice import (
     AttentionSettings,
     ask_pair,
     choose_cell,
-    choose_heads,
     choose_selection,
     get_drawing,
     get_sheet,
@@ -24,7 +24,6 @@ from ui.attention.choice import (
     heads_do,
     largest,
     mark_heads,
-    take_kind,
     wanted_cell,
     wanted_marks,
 )
@@ -48,7 +47,7 @@ from ui.components.packing import index_pair
 from ui.core import url_state
 from ui.core.glossary import term, word_start
 from ui.core.layout import current_theme, draw_chart, draw_map
-from ui.core.url_state import HEAD, KIND, LAYER
+from ui.core.url_state import HEAD, KIND, LAYER, Param
 from ui.core.view import View
 from ui.core.widgets import bound, choose_one, fill, layer_and_head
 from ui.export.download import download_button, source_of, trace_for
@@ -115,8 +114,8 @@ def _ask(key: str, choice: AttentionChoice, maps: Maps) -> None:
 
 
 def _take(chosen: GridChoice) -> None:
-    if chosen.kind:
-        take_kind(chosen.kind)
+    if chosen.kind and chosen.kind != url_state.get(KIND):
+        url_state.put(KIND, chosen.kind)
     if chosen.marks:
         mark_heads(chosen.marks)
     else:
@@ -199,12 +198,11 @@ def draw_lines(
         heads, pin = chosen
         stored = (url_state.get(AttentionSettings.heads) if beside else None) or ()
         others = (each for each in stored if each[0] >= n_layers or each[1] >= n_heads)
-        choose_heads((*heads, *others))
+        values: dict[Param[Any], object] = {AttentionSettings.heads: (*heads, *others)}
         if pins:
-            url_state.put(
-                AttentionSettings.pin,
-                (pin[0], to_pieces((pin[1],), groups[pin[0]])[0]) if pin else None,
-            )
+            pinned = (pin[0], to_pieces((pin[1],), groups[pin[0]])[0]) if pin else None
+            values[AttentionSettings.pin] = pinned
+        url_state.store(values)
 
     show(drawn.component(pinned, max_height=320), key=key, on_choose=changed)
 
@@ -367,8 +365,9 @@ def _take_tokens(maps: Maps) -> None:
 
 def _take_heads() -> None:
     chosen = "-".join(st.session_state["heads_widget"]) or "none"
-    url_state.put(AttentionSettings.heads, AttentionSettings.heads.parse(chosen))
-    url_state.put(AttentionSettings.map, "heads" if st.session_state["heads_widget"] else "cell")
+    shown = "heads" if st.session_state["heads_widget"] else "cell"
+    heads = AttentionSettings.heads.parse(chosen)
+    url_state.store({AttentionSettings.heads: heads, AttentionSettings.map: shown})
 
 
 def offer(view: View, choice: AttentionChoice, maps: Maps) -> None:

@@ -66,17 +66,17 @@ def prepare_tree(view: View, tree: Tree) -> None:
     """
     BeamChoice.forget_stale(tree=view.request.name)
     ensure_node(tree, BeamChoice.a)
-    if chosen(tree, BeamChoice.b) is None:
-        url_state.put(BeamChoice.b, None)
-    for param in (BeamChoice.dropped, BeamChoice.panel, BeamChoice.look):
-        url_state.put(param, url_state.get(param))
+    second = chosen(tree, BeamChoice.b)
+    written = (BeamChoice.dropped, BeamChoice.panel, BeamChoice.look)
+    kept = {param: url_state.get(param) for param in written}
+    url_state.store({BeamChoice.b: second and mark_of(second), **kept})
 
 
 def ensure_node(tree: Tree, param: Param[Mark | None]) -> None:
     """Set a parameter to the default node unless it names a node of this tree."""
     if chosen(tree, param) is None:
         first = default_node(tree)
-        url_state.put(param, None if first is None else mark_of(first))
+        put(tree, param, None if first is None else first.index)
 
 
 def choice(tree: Tree, slot: Slot = PAGE) -> TreeChoice:

@@ -81,8 +81,9 @@ class Both:
 
 def choose(params: tuple[Param[Any], Param[Any]], cell: Cell) -> None:
     """Store a layer and head of one side."""
-    for param, at in zip(params, cell, strict=True):
-        url_state.put(param, param.parse("mean" if at is None else str(at + 1)))
+    raws = ("mean" if at is None else str(at + 1) for at in cell)
+    pairs = zip(params, raws, strict=True)
+    url_state.store({param: param.parse(raw) for param, raw in pairs})
 
 
 def _join() -> None:
@@ -112,8 +113,7 @@ def open_maps(pair: Pair, display: str, *, displays: bool = True) -> Both | None
         options = st.popover("Options", icon=":material/tune:", type="tertiary")
     with options:
         names = {each: KIND_NAMES[each] for each in kinds}
-        forgotten = AttentionSettings.of("tokens")
-        choose_one("Kind of attention", KIND, names, None, *forgotten, chosen=kind)
+        choose_one("Kind of attention", KIND, names, chosen=kind)
         cells = st.container()
         units_control()
         draw_dim()

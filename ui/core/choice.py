@@ -35,7 +35,7 @@ class Choice:
     @classmethod
     def of(cls, owner: str) -> tuple[Param[Any], ...]:
         """Return the settings that belong to an owner, see `Param.of`."""
-        return tuple(param for param in cls.params() if param.of == owner)
+        return tuple(param for param in cls.params() if owner in param.of.split())
 
     @classmethod
     def read(cls) -> Self:
@@ -56,5 +56,7 @@ class Choice:
 
     def put(self) -> None:
         """Store all values."""
-        for param, field in zip(self.params(), fields(self), strict=True):
-            url_state.put(param, getattr(self, field.name))
+        names = (field.name for field in fields(self))
+        url_state.store({
+            param: getattr(self, name) for param, name in zip(self.params(), names, strict=True)
+        })  # fmt: skip

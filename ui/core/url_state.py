@@ -50,6 +50,10 @@ def write_value(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
+#: Names of settings by their owner.
+_OWNED: dict[str, set[str]] = {}
+
+
 @dataclass(frozen=True)
 class Param(Generic[T]):
     """A setting that the URL can hold, alone or as a field of a `ui.core.choice.Choice`."""
@@ -59,9 +63,14 @@ class Param(Generic[T]):
     default: T  # the value if nothing valid is stored
     #: formats a value, such that `parse(write(value)) == value`
     write: Callable[[T], str] = write_value
-    #: what the value belongs to ("model", "sentence", ...); it is forgotten when that changes, see
-    #: `forget_stale`
+    #: what the value belongs to, in words: another setting, with whose change it is forgotten, or
+    #: what `forget_stale` is told of ("model", "sentence", ...)
     of: str = ""
+
+    def __post_init__(self) -> None:
+        """Note the owners."""
+        for owner in self.of.split():
+            _OWNED.setdefault(owner, set()).add(self.name)
 
     @overload
     def __get__(self, choice: None, owner: type) -> Param[T]: ...
@@ -232,7 +241,22 @@ def get(param: Param[T]) -> T:
 
 def put(param: Param[T], value: T) -> None:
     """Store a value; `write_url` puts it into the URL at the end of the run."""
-    _dict(_STORE)[param.name] = param.write(value)
+    store({param: value})
+
+
+def store(values: Mapping[Param[Any], Any]) -> None:
+    """Store values, and forget what belongs to those that change."""
+    kept = _dict(_STORE)
+    for param, value in values.items():
+        for name in _OWNED.get(param.name, ()) if get(param) != value else ():
+            kept.pop(name, None)
+    kept.update({param.name: param.write(value) for param, value in values.items()})
+
+
+def put_head(kind: str, layer: int | None, head: int | None) -> None:
+    """Store a head, its layer and itself as indices from 0; None is the mean."""
+    layer, head = (None if at is None else at + 1 for at in (layer, head))
+    store({KIND: kind, LAYER: layer, HEAD: head})
 
 
 @overload

@@ -13,7 +13,7 @@ from transformer.measures.words import WORD_RULE
 from ui.components.grid import Cell
 from ui.core import url_state
 from ui.core.glossary import HINTS, Explanation, linked, term
-from ui.core.url_state import HEAD, KIND, LAYER, Param
+from ui.core.url_state import HEAD, LAYER, Param
 
 T = TypeVar("T")
 
@@ -50,27 +50,26 @@ def filled(key: str, value: object, take: Callable[[Any], object]) -> dict[str, 
 
 def bound(
     param: Param[T],
-    *forgotten: Param[Any],
     key: str = "",
     then: Callable[[], None] = lambda: None,
+    shown: Any = None,
 ) -> dict[str, Any]:
     """Return the arguments that bind a widget to `param`: its key, already filled, and callback.
 
     The widget shows the value stored in `ui.core.url_state`, and a choice is written to it.
 
     Args:
-        forgotten: settings that mean nothing once this one has changed.
         key: of a widget that stays when the page changes; the default is one of the page.
         then: called after a choice.
+        shown: the value on screen, by default the stored one.
     """
     key = key or f"{param.name}_widget"
 
     def store(value: T) -> None:
         url_state.put(param, value)
-        url_state.forget(*forgotten)
         then()
 
-    return filled(key, url_state.get(param), store)
+    return filled(key, url_state.get(param) if shown is None else shown, store)
 
 
 def choose_one(
@@ -78,7 +77,7 @@ def choose_one(
     param: Param[T],
     options: Mapping[Any, str] | Sequence[Any],
     where: DeltaGenerator | None = None,
-    *forgotten: Param[Any],
+    *,
     chosen: T | None = None,
     **arguments: Any,
 ) -> T:
@@ -88,15 +87,12 @@ def choose_one(
         label: for screen readers; shown only with `label_visibility`.
         options: with their names on screen, or a plain sequence.
         where: defaults to the current container.
-        forgotten: see `bound`.
         chosen: the option on screen; defaults to the stored one.
         arguments: others of `st.segmented_control`.
     """
     names = options if isinstance(options, Mapping) else {each: str(each) for each in options}
     draw: Any = st.segmented_control if where is None else where.segmented_control
-    binding = bound(param, *forgotten)
-    if chosen is not None:
-        fill(binding["key"], chosen)
+    binding = bound(param, shown=chosen)
     arguments = {"label_visibility": "collapsed", "wrap": True} | arguments
     draw(label, list(names), format_func=names.__getitem__, required=True, **binding, **arguments)
     return url_state.get(param) if chosen is None else chosen
@@ -156,9 +152,7 @@ def layer_and_head(
     chosen = ((LAYER, n_layers, cell[0]), (HEAD, n_heads, cell[1]))
 
     def take(param: Param[int | None], layer_or_head: int | None) -> None:
-        for each, _, at in chosen:
-            url_state.put_index(each, at)  # the other one may be of another part
-        url_state.put(KIND, kind)
+        url_state.put_head(kind, *cell)  # the other one may be of another part
         url_state.put(param, layer_or_head)
         then()
 

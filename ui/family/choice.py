@@ -26,7 +26,9 @@ class ExpectsChoice(Choice):
 
     #: name of the model that continues or fills in; "" is the page's choice
     member: Param[str] = Param("member", url_state.text(100), "")
-    place: Param[int | None] = url_state.position("place", of="member")  # a place in the text
+    place: Param[int | None] = url_state.position(
+        "place", of="member checkpoint"
+    )  # a place in the text
     #: how many tokens are added
     more: Param[int] = Param("more", url_state.whole(0, max(LENGTHS)), 0)
     #: of drawn tokens; 0 takes the most probable ones

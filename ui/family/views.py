@@ -44,12 +44,6 @@ GUESSES: Computation[tuple[Guesses, ...]] = Computation(
 )
 
 
-def use(name: str) -> None:
-    """Make this the checkpoint of every page."""
-    url_state.forget(*ExpectsChoice.of("member"))
-    use_checkpoint(name)
-
-
 def draw_expects(view: View, entries: Sequence[Entry]) -> None:
     """Draw what a model that continues or fills in expects of the sentence."""
     found = {each.name: each for each in members(entries, "continue", "fill")}
@@ -65,8 +59,7 @@ def draw_expects(view: View, entries: Sequence[Entry]) -> None:
         chosen = view.entry.whole if view.entry.whole in found else next(iter(found))
     if len(found) > 1:
         names = {name: title_of(entry) for name, entry in found.items()}
-        place = ExpectsChoice.of("member")
-        chosen = choose_one("Model", ExpectsChoice.member, names, None, *place, chosen=chosen)
+        chosen = choose_one("Model", ExpectsChoice.member, names, chosen=chosen)
     entry = found[chosen]
     assert entry.stack is not None
     (_draw_filled if entry.stack.task == "fill" else _draw_continued)(view_of(view, entry))
@@ -218,7 +211,7 @@ def _draw_entry(place: DeltaGenerator, view: View, entry: Entry) -> None:
         if entry.name == view.entry.whole:
             st.button("In use", icon=":material/check:", disabled=True, key=f"use_{entry.name}")
         else:
-            st.button("Use", key=f"use_{entry.name}", on_click=use, args=(entry.name,))
+            st.button("Use", key=f"use_{entry.name}", on_click=use_checkpoint, args=(entry.name,))
     what, then, now = zip(*changes(entry), strict=True) if changes(entry) else ((), (), ())
     place.table(
         {"what": [f"**{each}**" for each in what], "2017": then, "here": now}, hide_index=True

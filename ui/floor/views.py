@@ -16,7 +16,6 @@ from ui.components.plan import BLOCKS, PlanChoice, limits_of, parse_opened, plan
 from ui.core import url_state
 from ui.core.glossary import word_start
 from ui.core.layout import current_theme, draw_chart, section
-from ui.core.url_state import HEAD, KIND, LAYER
 from ui.core.view import View
 from ui.core.widgets import choose_one
 from ui.export.download import download_button, figure_for
@@ -47,13 +46,11 @@ def draw_plan(stream: Stream, trace: Trace, config: ModelConfig, chosen: PlanCho
         st.session_state[_OPEN] = block.page
         if not block.kind:
             return
-        url_state.put(KIND, block.kind)
-        url_state.put_index(LAYER, block.layer)
-        url_state.put_index(HEAD, block.head)
+        url_state.put_head(block.kind, block.layer, block.head)
+        here = chosen.source if block.stack == "encoder" else chosen.row
         if block.page == "attention":
             url_state.put(AttentionSettings.display, "grid")
         else:
-            here = chosen.source if block.stack == "encoder" else chosen.row
             url_state.put_index(HeadSettings.query, here)
 
     target = st.session_state.pop(_OPEN, None)

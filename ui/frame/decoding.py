@@ -58,8 +58,7 @@ def draw_decoding(default: Decoding, samples: bool = True, shown: bool = True) -
             known[param.name] = value
     sampled = samples and url_state.get(SearchChoice.sample)
     applying = SearchChoice.params()[: None if sampled else 3 if samples else 2]
-    for param in applying:
-        url_state.put(param, url_state.get(param))
+    url_state.store({param: url_state.get(param) for param in applying})
     url_state.show(*applying)
     if not shown:
         return
@@ -80,12 +79,10 @@ def draw_decoding(default: Decoding, samples: bool = True, shown: bool = True) -
 
 
 def _take_search(default: Decoding, how: str) -> None:
-    url_state.put(SearchChoice.sample, how == "Sample")
-    if how == "Greedy":
-        url_state.put(SearchChoice.beam, 1)
-    elif url_state.get(SearchChoice.beam) == 1:
-        size = default.beam_size if default.beam_size > 1 else SearchChoice.beam.default
-        url_state.put(SearchChoice.beam, size)
+    beam = 1 if how == "Greedy" else url_state.get(SearchChoice.beam)
+    if how != "Greedy" and beam == 1:
+        beam = default.beam_size if default.beam_size > 1 else SearchChoice.beam.default
+    url_state.store({SearchChoice.sample: how == "Sample", SearchChoice.beam: beam})
     restart()
 
 

@@ -35,7 +35,7 @@ from transformer.trace.records import Trace
 from transformer.trace.tracer import NO_EDITS
 from transformer.types import AttentionKind, Bools
 from ui.core import url_state
-from ui.core.url_state import HEAD, KIND, LAYER, Param
+from ui.core.url_state import LAYER, Param
 from ui.core.view import View
 from ui.frame.page import link_to
 from ui.frame.steering import drop_ids
@@ -219,9 +219,7 @@ def offer_switch(view: View, trace: Trace, kind: AttentionKind, layer: int, head
     if _button(f"Take {name} out", f"Bring {name} back", "edit_switch", about, out=out):
         switch(kind, heads)
         if not url_state.stored(LAYER):  # it stays on screen, whichever is telling now
-            url_state.put(KIND, kind)
-            url_state.put_index(LAYER, layer)
-            url_state.put_index(HEAD, head)
+            url_state.put_head(kind, layer, head)
         st.rerun()
 
 

@@ -121,7 +121,7 @@ class Page:
         url_state.show(*self.params)
         now = {"model": view.checkpoint, "sentence": view.sentence, "request": view.request}
         for of, value in now.items() if view.checkpoint else ():
-            owned = [param for param in self.params if param.of == of]
+            owned = [param for param in self.params if of in param.of.split()]
             url_state.forget_stale(f"headlight_{self.path}_{of}", value, *owned)
 
 

@@ -55,16 +55,14 @@ TARGET: Param[str | None] = Param(
 def begin_with(ids: Sequence[int]) -> None:
     """Set the prefix, as token ids."""
     _remember()
-    url_state.forget(TARGET)
-    url_state.put(PREFIX, tuple(ids))
+    url_state.store({PREFIX: tuple(ids), TARGET: None})
     _restart_here()
 
 
 def follow_target(text: str) -> None:
     """Set the whole translation, as text."""
     _remember()
-    url_state.forget(PREFIX)
-    url_state.put(TARGET, text)
+    url_state.store({PREFIX: (), TARGET: text})
     restart()
 
 
@@ -72,8 +70,7 @@ def undo() -> None:
     """Undo the last steer; steering from a link is undone at once."""
     steers = st.session_state.get(_STEERS, [])
     prefix, target = steers.pop() if steers else ((), None)
-    url_state.put(PREFIX, prefix)
-    url_state.put(TARGET, target)
+    url_state.store({PREFIX: prefix, TARGET: target})
     _restart_here()
 
 

@@ -39,8 +39,8 @@ class HeadSettings(Choice):
     kind: Param[str] = KIND
     layer: Param[int | None] = LAYER
     head: Param[int | None] = HEAD
-    query: Param[int | None] = url_state.position("query", of="request")
-    key: Param[int | None] = url_state.position("key", of="request")
+    query: Param[int | None] = url_state.position("query", of="request kind")
+    key: Param[int | None] = url_state.position("key", of="request kind")
     scaling: Param[float | None] = Param("scaling", parse_divisor, None)
     step: Param[int | None] = STEP
 
@@ -82,9 +82,8 @@ def place_of(view: View, trace: Trace, kind: AttentionKind, *at: int | None) -> 
 
 def keep(place: HeadChoice) -> None:
     """Store a place."""
-    url_state.put_index(LAYER, place.layer)
-    url_state.put_index(HEAD, place.head)
-    url_state.put_index(HeadSettings.query, place.query)
+    layer, head, query = (at + 1 for at in (place.layer, place.head, place.query))
+    url_state.store({LAYER: layer, HEAD: head, HeadSettings.query: query})
 
 
 def chosen_now(
@@ -98,8 +97,7 @@ def chosen_now(
 
 def keep_chosen(chosen: Chosen, param: Param[int | None] = HeadSettings.key) -> None:
     """Store the key chosen in the picture in `param`, and the divisor."""
-    url_state.put_index(param, chosen.key)
-    url_state.put(HeadSettings.scaling, chosen.divisor)
+    url_state.store({param: chosen.key + 1, HeadSettings.scaling: chosen.divisor})
 
 
 def default_query(view: View, trace: Trace, kind: AttentionKind) -> int:

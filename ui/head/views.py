@@ -41,7 +41,7 @@ def draw_kinds(where: DeltaGenerator, *traces: Trace) -> None:
     kinds = shared_kinds(traces)
     if len(kinds) > 1:
         names = {kind: KIND_NAMES[kind] for kind in kinds}
-        choose_one("Kind of attention", KIND, names, where, *HeadSettings.of("request"))
+        choose_one("Kind of attention", KIND, names, where)
 
 
 def stages_at(place: HeadChoice) -> Computation[HeadStages]:

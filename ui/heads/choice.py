@@ -59,10 +59,3 @@ def head_of(opened: Opened, role: Role | None) -> Head:
             return head
     best = max(found, key=lambda each: (each.named, each.margin), default=None)
     return best.head if best else study.heads[0]
-
-
-def choose_head(head: Head) -> None:
-    """Store a head."""
-    url_state.put(KIND, head.kind)
-    url_state.put_index(LAYER, head.layer)
-    url_state.put_index(HEAD, head.head)

@@ -10,7 +10,7 @@ from figures.labels import plain
 from transformer.study.corpus import DEFAULT
 from ui.core import url_state
 from ui.core.view import View
-from ui.core.widgets import fill, filled
+from ui.core.widgets import bound, fill
 from ui.heads import jobs
 from ui.heads.choice import MOST_OWN, OWN, HeadsChoice, own_lines
 from ui.work.desk import get_tracer, run
@@ -37,7 +37,7 @@ def draw_choice(view: View, opened: Opened) -> None:
         st.selectbox(
             "Study", names, width=170,
             format_func=lambda name: "your sentences" if name == OWN else name,
-            **filled("study_box", opened.name, partial(url_state.put, STUDY)),
+            **bound(STUDY, key="study_box", shown=opened.name),
         )  # fmt: skip
 
 

@@ -30,10 +30,10 @@ from ui.core import url_state
 from ui.core.glossary import linked
 from ui.core.layout import current_theme, draw_chart, sized
 from ui.core.view import View
-from ui.core.widgets import filled
+from ui.core.widgets import bound, filled
 from ui.export.download import download_button, source_of
 from ui.frame.page import open_page
-from ui.heads.choice import OWN, HeadsChoice, choose_head, term_of
+from ui.heads.choice import OWN, HeadsChoice, term_of
 from ui.heads.exhibits import name_of, role_exhibit
 from ui.work.desk import drawn
 from ui.work.models import load
@@ -83,8 +83,7 @@ def draw_choice(opened: Opened, role: Role | None, measure: str, head: Head) -> 
     shows |= {each.name: each.title for each in opened.study.roles}
     st.selectbox(
         "Show", list(shows), width=300, format_func=shows.__getitem__,
-        **filled("role_box", role.name if role else measure,
-                 partial(url_state.put, HeadsChoice.shows)),
+        **bound(HeadsChoice.shows, key="role_box", shown=role.name if role else measure),
     )  # fmt: skip
 
     def name(each: Head) -> str:
@@ -94,7 +93,7 @@ def draw_choice(opened: Opened, role: Role | None, measure: str, head: Head) -> 
 
     st.selectbox(
         "Head", opened.study.heads, format_func=name, width=300,
-        **filled("head_box", head, choose_head),
+        **filled("head_box", head, lambda chosen: url_state.put_head(*chosen)),
     )  # fmt: skip
 
 
@@ -139,7 +138,7 @@ def draw_table(opened: Opened, role: Role | None, measure: str, head: Head) -> N
         if picked := event["selection"].get(selection_of(kind)):
             chosen = Head(kind, picked[0]["layer"] - 1, picked[0]["number"] - 1)
             if chosen != head:
-                choose_head(chosen)
+                url_state.put_head(*chosen)
                 st.rerun()
     st.caption(f"{key} Measured on {read}.")
 
@@ -309,7 +308,7 @@ def draw_where(view: View, opened: Opened, head: Head) -> None:
                 accept_new_options=True,
                 help="Choose a part of speech or a relation, or type a word. `token:ing` is a "
                 "token of the model.",
-                **filled(f"{param.name}_box", known, partial(url_state.put, param)),
+                **bound(param, key=f"{param.name}_box"),
             )  # fmt: skip
     chosen = HeadsChoice.read()
     answer = index(head, term_of(chosen.source), term_of(chosen.key))

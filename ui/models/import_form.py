@@ -37,13 +37,12 @@ NEW_NAME: Param[str] = Param("as", url_state.text(200), "")
 
 def bring(entry: Entry) -> None:
     """Fill the form with a local folder that is not imported yet."""
-    kind = format_of(entry.ref)
-    if kind is not None:
-        url_state.put(FORMAT, kind.name)
-    url_state.put(FROM, "folder")
-    url_state.put(FOLDER, without_root(str(entry.path)))
-    if not url_state.get(NEW_NAME):
-        url_state.put(NEW_NAME, import_plan.free_name(entry.name))
+    kind, name = format_of(entry.ref), url_state.get(NEW_NAME)
+    url_state.store({
+        FORMAT: kind.name if kind else url_state.get(FORMAT), FROM: "folder",
+        FOLDER: without_root(str(entry.path)),
+        NEW_NAME: name or import_plan.free_name(entry.name),
+    })  # fmt: skip
 
 
 def draw_import(use: Callable[[str], None]) -> None:

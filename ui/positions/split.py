@@ -112,8 +112,7 @@ def _maps(view: View) -> None:
 
 
 def _of_layer_1(kind: AttentionKind) -> None:
-    url_state.put(KIND, kind)
-    url_state.put_index(LAYER, 0)
+    url_state.store({KIND: kind, LAYER: 1})
 
 
 def _split(kind: AttentionKind, head: int) -> Computation[LogitSplit]:

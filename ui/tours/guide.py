@@ -101,9 +101,7 @@ def current_stop() -> TourStop | None:
 
 def go_to(tour: str, number: int) -> None:
     """Go to a stop; the next run enters it. A callback."""
-    url_state.put(TOUR, tour)
-    url_state.put(STOP, number)
-    url_state.forget(GUESS)
+    url_state.store({TOUR: tour, STOP: number, GUESS: None})
     st.session_state.pop(_AT, None)
 
 
@@ -245,7 +243,7 @@ def _draw_head(here: TourStop) -> None:
         if url_state.get(GUESS) is not None:
             st.button(
                 "Ask again", key="tour_again", type="tertiary", icon=":material/replay:",
-                on_click=url_state.forget, args=(GUESS,),
+                on_click=url_state.put, args=(GUESS, None),
             )  # fmt: skip
         st.button(
             "Back", key="tour_back", type="tertiary", icon=":material/arrow_back:",

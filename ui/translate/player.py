@@ -62,9 +62,8 @@ def remember(place: PlayerPlace, side: Side | None = None) -> None:
     A head that nobody chose is not stored.
     """
     chosen = place != replace(place_now(side), step=place.step, shifted=place.shifted)
-    for param, value in zip(PLACE, astuple(place), strict=True):
-        if chosen or param in (STEP, SHIFTED):
-            url_state.put(param, value)
+    values = dict(zip(PLACE, astuple(place), strict=True))
+    url_state.store(values if chosen else {param: values[param] for param in (STEP, SHIFTED)})
 
 
 def read_link() -> None:

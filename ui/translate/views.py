@@ -165,7 +165,7 @@ def _draw_candidates(view: View, trace: Trace, pair: Pair) -> None:
 
     boxes = st.columns(3, vertical_alignment="bottom")
     with boxes[0]:
-        numbered("why", STEP, "Step", steps, pair.step, lambda: url_state.forget(WHY))
+        numbered("why", STEP, "Step", steps, pair.step)
     for box, key, label, token in (
         (boxes[1], "why_one", "Why", pair.one), (boxes[2], "why_other", "and not", pair.other),
     ):  # fmt: skip

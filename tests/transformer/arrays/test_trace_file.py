@@ -44,21 +44,15 @@ def test_a_trace_comes_back_exactly(
     trace = make_trace(S=S, T=T, K=K, n_heads=2, seed=S * T)
     tokens, sampled = data.draw(st.tuples(*[texts] * S)), data.draw(st.booleans())
     trace = dataclasses.replace(
-        trace,
-        src_tokens=tokens,
-        tgt_tokens=data.draw(st.tuples(*[texts] * T)),
+        trace, src_tokens=tokens, tgt_tokens=data.draw(st.tuples(*[texts] * T)),
         predicted_tokens=data.draw(st.tuples(*[texts] * T)),
-        top_tokens=data.draw(st.tuples(*[st.tuples(*[texts] * K)] * T)),
-        source=data.draw(texts),
-        text=data.draw(texts),
-        src_special=data.draw(st.sampled_from([(), (0,), (S - 1,)])),
-        complete=data.draw(st.booleans()),
-        forced=data.draw(st.booleans()),
-        n_forced=data.draw(st.integers(0, T)),
-        forcing_gap=data.draw(st.none() | st.floats(0, 1)),
+        top_tokens=data.draw(st.tuples(*[st.tuples(*[texts] * K)] * T)), source=data.draw(texts),
+        text=data.draw(texts), src_special=data.draw(st.sampled_from([(), (0,), (S - 1,)])),
+        complete=data.draw(st.booleans()), forced=data.draw(st.booleans()),
+        n_forced=data.draw(st.integers(0, T)), forcing_gap=data.draw(st.none() | st.floats(0, 1)),
         allowed=trace.top_log_probs > -1 if sampled else None,
         n_allowed=np.arange(T) if sampled else None,
-    )
+    )  # fmt: skip
     path = tmp_path_factory.mktemp("arrays") / "a.npz"
     same(load_arrays(save_arrays(trace, path)), trace)
     assert all(array.dtype.kind != "O" for array in np.load(path).values())
@@ -142,7 +136,6 @@ def test_words_begin_where_other_tokenizers_say(
 
 
 def test_the_other_side_says_how_few_tokens_are_marked() -> None:
-    """Alternatives too, each by the token before it."""
     given = {
         "cross": rows((1, 1, 3, 4)), "src_tokens": np.array(["Ġa", "Ġdo", "gs", "Ġ."]),
         "tgt_tokens": np.array(["<s>", "CafÃ©", "."]),
@@ -275,7 +268,6 @@ def test_headers_alone_say_what_a_file_holds(tmp_path: Path) -> None:
 
 
 def test_one_sentence_of_a_batch_is_chosen() -> None:
-    """Of arrays and of a file, for every kind."""
     rng = np.random.default_rng(0)
     shapes = {"encoder_self": (2, 3, 4, 5, 5), "cross": (1, 3, 2, 4, 5)}
     both = {kind: rng.dirichlet(np.ones(shape[-1]), shape[:-1]) for kind, shape in shapes.items()}

@@ -64,7 +64,6 @@ def test_ties_stay(tmp_path: Path, tiny_tokenizer: Tokenizer, tying: str, positi
 
 
 def test_a_stored_table_is_kept_as_it_is(tmp_path: Path, tiny_tokenizer: Tokenizer) -> None:
-    """Neither recomputed nor rounded, in half precision or through a torch file."""
     model = random_model(SMALL.replace(positions="stored", max_positions=9))
     model.src_positions.table.normal_()
     save_checkpoint(tmp_path / "it", model, tiny_tokenizer, dtype="bfloat16")
@@ -175,7 +174,6 @@ def test_shapes_are_the_models_and_take_no_memory(positions: Any, norm: Any) -> 
 
 
 def test_a_first_translation_does_without_slow_libraries() -> None:
-    """Neither PyTorch's compiler nor the `transformers` library is imported."""
     subprocess.run([sys.executable, "-c", FIRST_TRANSLATION], cwd=ROOT, check=True, timeout=250)
 
 

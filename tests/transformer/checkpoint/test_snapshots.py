@@ -66,7 +66,6 @@ def test_each_is_as_near_as_the_grid_and_errors_do_not_add_up(folder: Path) -> N
     end=st.sampled_from([0.0, 1e-6, 1.0]),
 )
 def test_every_moment_holds_its_largest_weights(values: list[float], end: float) -> None:
-    """However far one number is from all others, from zero and from the moment before."""
     rest = torch.full((63,), end)
     states = [{"w": torch.cat([torch.tensor([each]), rest])[None]} for each in [*values, end]]
     with TemporaryDirectory() as place:

@@ -354,7 +354,6 @@ def test_factors_of_one_change_no_bit(tiny_tokenizer: Tokenizer, norm: Any) -> N
 
 
 def test_edits_of_an_edited_model_add_up(tiny_tokenizer: Tokenizer) -> None:
-    """Also without a translator, as measures of an edited model take more parts out."""
     from transformer.edits.model import edited
 
     config = CONFIGS["relative positions"].replace(vocab_size=110)

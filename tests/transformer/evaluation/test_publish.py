@@ -85,7 +85,6 @@ def copied(shipped: Path, tmp_path: Path) -> Path:
 def test_snapshots_are_compared_with_the_weights_that_are_published(
     run: Path, little: Measuring, copied: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """And go with the pieces or the shape that they are of."""
     write_snapshots(copied, towards=True)
     assert inspect_entry(copied).relation == "other"
     publish(run, copied, little, dtype="bfloat16")  # other weights only by rounding

@@ -171,7 +171,6 @@ def test_typed_sentences_are_translated_and_judged_again(name: str) -> None:
 
 @pytest.mark.parametrize("name", PREDICT)
 def test_predictions_are_measured_again(name: str) -> None:
-    """On the text that comes with the project."""
     recipe, metrics = read_metrics(FOLDER / name)
     record = metrics[PREDICTIONS]["typed_sentences"]
     found = load_any(FOLDER / name, recipe)
@@ -184,7 +183,6 @@ def test_predictions_are_measured_again(name: str) -> None:
 
 
 def test_the_scores_of_a_test_set_are_measured_again() -> None:
-    """Of the test set that is made, not read."""
     recipe, metrics = read_metrics(FOLDER / "reverse-toy")
     held_out = held_out_text(recipe, Path())
     assert held_out is not None

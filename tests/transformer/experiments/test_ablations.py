@@ -151,7 +151,6 @@ def test_a_twentieth_lies_beyond_the_t_of_its_interval() -> None:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_significance_is_holms_over_every_comparison(seed: int) -> None:
-    """For tables with rows of one to four runs, and rows not run."""
     source = np.random.default_rng(seed)
     runs = [
         invented(row, each, 2 + shift + source.normal(0, 0.02), 30 + shift + source.normal(0, 0.5))

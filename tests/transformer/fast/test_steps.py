@@ -132,7 +132,6 @@ def test_blocks_of_rows_and_a_full_pool_change_nothing(
 def test_packed_passes_are_those_of_the_model(
     model: Transformer, most_real: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Encoder and teacher forcing, with padding computed, and left out."""
     monkeypatch.setattr("transformer.fast.packed.MOST_REAL", most_real)
     tgt_in = torch.tensor([[1, 7, 9, 4, 12], [1, 8, 8, 20, 5], [1, 4, 6, 7, 7], [1, 9, 8, 7, 6]])
     real = (SOURCES != 0)[..., None]
@@ -195,7 +194,6 @@ def test_a_product_is_that_of_a_linear_layer(layout: type[Plain], name: str) -> 
 
 @pytest.mark.parametrize("threads", [1, 3, 4, 5])
 def test_slices_for_any_number_of_threads(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also of matrices that cannot be cut into as many."""
     draw = torch.Generator().manual_seed(threads)
     monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
     for n_out, n_in in ((12, 20), (7, 11)):

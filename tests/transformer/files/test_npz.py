@@ -328,7 +328,6 @@ N_MANY = 40
 def test_a_second_listing_of_many_reads_nothing(
     tiny_checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No config, tokenizer or weights."""
     many = tmp_path
     for index in range(N_MANY):
         shutil.copytree(tiny_checkpoint, many / f"c{index:03}")

@@ -134,11 +134,9 @@ def test_a_translation_is_that_of_generate(translating: Pair, beam_size: int) ->
         use_cache=False,  # with which FSMT's decoder is not causal
     )  # fmt: skip
     assert_maps(
-        trace,
-        encoder_self=output.encoder_attentions,
-        decoder_self=output.decoder_attentions,
+        trace, encoder_self=output.encoder_attentions, decoder_self=output.decoder_attentions,
         cross=output.cross_attentions,
-    )
+    )  # fmt: skip
     assert_predictions(trace, output.logits[0])
     assert trace.src_ids == tuple(source["input_ids"][0].tolist())
     assert not trace.forced and trace.search is None
@@ -358,7 +356,6 @@ def test_a_decoder_starts_where_the_librarys_does(
 def test_a_models_own_decoding_is_the_default(
     own: dict[str, Any], made: dict[str, Pair], copied: Callable[[str], Path]
 ) -> None:
-    """Of the library here, and of what the app starts from."""
     edit("generation_config.json", **own)(folder := copied("bart"))
     ours, pair = HuggingFaceModel.load(folder, "cpu"), made["bart"]
     assert default_decoding(inspect_entry(folder).metrics) == ours.decoding
@@ -602,7 +599,6 @@ def test_files_of_older_tokenizers(copied: Callable[[str], Path]) -> None:
 
 
 def test_settings_name_no_other_file(copied: Callable[[str], Path], tmp_path: Path) -> None:
-    """A tokenizer's files lie in its folder, whatever its settings name."""
     folder, other = copied("m2m100"), tmp_path / "other.json"
     other.write_text((folder / "vocab.json").read_text())
     (folder / "vocab.json").unlink()
@@ -612,7 +608,6 @@ def test_settings_name_no_other_file(copied: Callable[[str], Path], tmp_path: Pa
 
 
 def test_tokenizers_that_do_not_fit(copied: Callable[[str], Path]) -> None:
-    """One that would truncate does not, and one of another model is refused."""
     folder = copied("bert")
     truncation = {"direction": "Right", "max_length": 4, "strategy": "LongestFirst", "stride": 0}
     edit("tokenizer.json", truncation=truncation)(folder)
@@ -624,7 +619,6 @@ def test_tokenizers_that_do_not_fit(copied: Callable[[str], Path]) -> None:
 
 
 def test_no_network(made: dict[str, Pair], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Loading and tracing use no network, even if the hub is not switched off."""
     from huggingface_hub import constants
 
     asked: list[object] = []

@@ -225,7 +225,6 @@ def test_old_models_of_joeynmt_say_nothing_of_their_norms(tmp_path: Path) -> Non
 
 
 def test_joeynmt_says_how_text_is_prepared(tmp_path: Path) -> None:
-    """Moses, normalisation and lower case, each side by its own settings; links to files."""
     joeynmt(tmp_path / "theirs", "post-norm, separate")
     edit("config.yaml", "data", "src", normalize=True, lowercase=True)(tmp_path / "theirs")
     edit("config.yaml", "data", "src", "tokenizer_cfg", pretokenizer="moses")(tmp_path / "theirs")

@@ -70,7 +70,6 @@ def test_an_import_knows_a_folder_says_how_far_it_is_and_can_be_stopped(tmp_path
 
 
 def test_of_two_imports_with_one_name_one_wins(tmp_path: Path) -> None:
-    """The other finds the name taken only at its end, and leaves the folder alone."""
     for name in ("first", "second"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "who").write_text(name)
@@ -143,7 +142,6 @@ def test_a_refused_file_can_be_converted_as_the_message_says(
 
 @given(st.binary(max_size=200))
 def test_bytes_that_are_no_model_are_refused_or_kept(data: bytes) -> None:
-    """Whatever the bytes, restricting a model ends, with an error if they are no message."""
     with contextlib.suppress(TokenizerError):
         assert isinstance(restrict(data, ()), bytes)
 

@@ -247,7 +247,6 @@ def test_stored_sinusoids_are_computed_with_as_they_are(
 
 @pytest.mark.parametrize("trained", [False, True])
 def test_positions_that_are_no_sinusoids_are_kept(tmp_path: Path, trained: bool) -> None:
-    """Tables unlike each other; learned where the config says so."""
     theirs = make_folder(tmp_path / "theirs", "tied, unequal depths")
     state = theirs.state_dict()
     for name in TABLES:

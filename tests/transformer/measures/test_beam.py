@@ -26,14 +26,10 @@ from transformer.search.sampling import Sampling
 from transformer.trace.records import Trace
 
 searches = st.builds(
-    searched,
-    seed=st.integers(0, 10_000),
-    beam_size=st.integers(1, 5),
-    alpha=st.sampled_from([0.0, 0.6, 2.0]),
-    max_length=st.integers(1, 9),
-    sharpness=st.sampled_from([0.3, 1.5, 6.0]),
-    end=st.sampled_from([-8.0, 0.0, 2.0]),
-)
+    searched, seed=st.integers(0, 10_000), beam_size=st.integers(1, 5),
+    alpha=st.sampled_from([0.0, 0.6, 2.0]), max_length=st.integers(1, 9),
+    sharpness=st.sampled_from([0.3, 1.5, 6.0]), end=st.sampled_from([-8.0, 0.0, 2.0]),
+)  # fmt: skip
 
 
 def of(trace: Trace) -> tuple[Tree, SearchRecord]:

@@ -93,7 +93,6 @@ def test_its_layers_are_the_encoders(tiny_config: ModelConfig, tiny_tokenizer: T
 
 
 def test_steps_with_a_cache_give_what_one_pass_gives(translator: StackModel) -> None:
-    """Sources of different length, rows that move, and the logits of one pass."""
     model, src = translator.model, ids(2, 5)
     src[1, 3:] = 0
     steps, written = StackSteps(model, src), ids(4, 4)

@@ -23,12 +23,9 @@ log_prob_rows = st.lists(
     st.integers(-12_000, 0), min_size=2, max_size=40, unique=True
 ).map(lambda hundredths: normalised(np.array(hundredths) / 1000))  # fmt: skip
 samplings = st.builds(
-    Sampling,
-    temperature=st.floats(0.05, 5),
-    top_k=st.integers(0, 45),
-    top_p=st.floats(0.01, 1),
+    Sampling, temperature=st.floats(0.05, 5), top_k=st.integers(0, 45), top_p=st.floats(0.01, 1),
     seed=st.integers(0, 2**32 - 1),
-)
+)  # fmt: skip
 
 
 def normalised(scores: NDArray[np.float64]) -> NDArray[np.float64]:

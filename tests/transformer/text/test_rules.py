@@ -218,7 +218,6 @@ def test_rules_that_are_none(change: dict[str, object]) -> None:
 
 
 def test_a_trace_marks_where_words_start() -> None:
-    """Translations, their alternatives and the search all spell pieces as this project does."""
     torch.manual_seed(3)
     config = SMALL.replace(
         vocab_size=BPE.vocab_size, max_positions=40, tie_embeddings="none", **IDS

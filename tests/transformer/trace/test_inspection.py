@@ -193,7 +193,6 @@ def test_the_parts_add_up(changes: dict[str, object], make: Make) -> None:
 
 
 def test_a_part_depends_on_its_own_side_alone(make: Make) -> None:
-    """Content parts depend on the tokens, position parts on the positions."""
     translator, trace = make()
     split = split_logits(translator.model, trace, "encoder_self", 1)
     token = next(each for each in split.tokens if split.tokens.count(each) > 1)

@@ -86,7 +86,6 @@ def test_a_split_has_about_its_shares() -> None:
 
 
 def test_merging_keeps_held_out_sources_out_of_training() -> None:
-    """Whatever their case or punctuation."""
     assert (
         data.source_key("It's  HOT!") == data.source_key("its hot") != data.source_key("It's hat")
     )

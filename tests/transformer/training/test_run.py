@@ -275,7 +275,6 @@ OPTIONS = "clip_norm = 1.0\ncooldown = 0.5\npeak_lr = 1e-2\nword_dropout = 0.3\n
 def test_resuming_gives_the_same_bits_and_log_lines_once(
     kind: str, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In both precisions, and of a model whose masked tokens are drawn."""
     monkeypatch.setattr(trainer, "LOG_EVERY", 5)  # not where states are saved
     stack = '\n[stack]\ntask = "fill"\nn_layers = 2\n' if kind == "fill" else ""
     path = recipe(data, OPTIONS + stack, precision="bfloat16" if kind == "bfloat16" else "float32")
@@ -295,7 +294,6 @@ def test_resuming_gives_the_same_bits_and_log_lines_once(
 def test_lines_are_means_since_the_last(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also where an epoch ends between the two."""
     read, seen = Trainer.read, [(0.0, 0)]
 
     def kept(self: Trainer, begun: Begun) -> tuple[float, float, int]:
@@ -316,7 +314,6 @@ def test_lines_are_means_since_the_last(
 
 @pytest.mark.parametrize("name", ["fsync", "replace"])
 def test_killed_within_saves(usual: Path, data: Path, tmp_path: Path, name: str) -> None:
-    """Before, within and after saves of every kind."""
     path = recipe(data)
     for call in (1, 3, 8):
         run_killed(path, tmp_path / "cut", os, name, call)

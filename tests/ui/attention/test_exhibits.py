@@ -21,7 +21,6 @@ from ui.attention.choice import (
     choose_cell,
     mark_heads,
     read_choice,
-    take_kind,
     wanted_cell,
     wanted_marks,
 )
@@ -110,10 +109,9 @@ def test_tokens_are_forgotten_with_another_kind_only() -> None:
     pin, keys = AttentionSettings.pin, AttentionSettings.keys
     url_state.put(pin, ("key", 2))
     url_state.put(keys, (1,))
-    take_kind("cross")  # the one that is shown
+    url_state.put(KIND, "cross")  # the one that is shown
     assert (url_state.get(pin), url_state.get(keys)) == (("key", 2), (1,))
-    assert not url_state.stored(KIND)
-    take_kind("decoder_self")
+    url_state.put(KIND, "decoder_self")
     assert url_state.get(KIND) == "decoder_self"
     assert not url_state.stored(pin) and not url_state.stored(keys)
 
@@ -143,14 +141,14 @@ def test_lines_open_on_the_clearest_of_the_heads_looked_at() -> None:
 def test_what_a_kind_does_not_have_is_still_wanted() -> None:
     trace = make_trace(S=4, T=5, n_encoder_layers=2, n_decoder_layers=3, n_heads=3)
     choose_cell((2, 1))
-    take_kind("encoder_self")
+    url_state.put(KIND, "encoder_self")
     assert read_choice(trace).cell == (None, 1)
     assert wanted_cell() == (2, 1)
     assert wanted_marks(read_choice(trace)) == ()
     mark_heads([(0, 0), (2, 1)])
     assert read_choice(trace).heads == ((0, 0),)
     assert wanted_marks(read_choice(trace)) == ((0, 0), (2, 1))
-    take_kind("cross")
+    url_state.put(KIND, "cross")
     assert read_choice(trace).heads == ((0, 0), (2, 1))
     choose_cell(wanted_cell())
     assert wanted_marks(read_choice(trace)) == ()

@@ -116,11 +116,9 @@ SENTENCES = ("A dog.", "The cat sat.", "She sleeps.")
 
 @pytest.fixture
 def setup(
-    tmp_path: Path,
-    tiny_checkpoint: Path,
-    tiny_tokenizer: Tokenizer,
+    tmp_path: Path, tiny_checkpoint: Path, tiny_tokenizer: Tokenizer,
     monkeypatch: pytest.MonkeyPatch,
-) -> Setup:
+) -> Setup:  # fmt: skip
     """Two models of unequal depths and head counts, and few sentences."""
     save_checkpoint(tmp_path / "other", uneven_model(tiny_tokenizer), tiny_tokenizer)
     monkeypatch.setattr(module, "sentences_for", lambda setup: SENTENCES)

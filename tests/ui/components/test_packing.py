@@ -83,14 +83,9 @@ class Browser:
         )
 
     def show(
-        self,
-        choice: Any,
-        label: str = "x",
-        body: bytes = b"",
-        key: str = "view",
-        of: str = "",
+        self, choice: Any, label: str = "x", body: bytes = b"", key: str = "view", of: str = "",
         together: tuple[str, ...] = (),
-    ) -> bytes:
+    ) -> bytes:  # fmt: skip
         self.taken: list[Any] = []
         view = Component("x", {"label": label}, body, choice, parse, of)
         mount.show(view, key=key, on_choose=self.taken.append, together=together)

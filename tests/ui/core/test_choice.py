@@ -100,6 +100,18 @@ def test_what_belongs_to_a_sentence_goes_with_it_unless_a_link_brought_it() -> N
     assert Sample.read().token == 7
 
 
+def test_what_belongs_to_a_setting_goes_with_it_unless_stored_beside_it() -> None:
+    owner: Param[str] = Param("owner", str, "a")
+    owned = url_state.position("owned", of="sentence owner")
+    url_state.store({owner: "b", owned: 3})
+    url_state.put(owner, "b")
+    assert url_state.get(owned) == 3
+    url_state.put(owner, "c")
+    assert url_state.get(owned) is None
+    url_state.store({owned: 4, owner: "d"})
+    assert url_state.get(owned) == 4
+
+
 def test_places_are_indices_of_what_there_is() -> None:
     url_state.put_index(Sample.token, 4)
     assert (url_state.index(Sample.token, 5), url_state.index(Sample.token, 4)) == (4, None)
