@@ -65,6 +65,8 @@ def edited(entry: Entry) -> Entry:
     kept: list[list[Edit]] = []
     dropped: list[str] = []
     url_state.show(EDITS)
+    if not url_state.stored(EDITS):
+        return entry
     for step in _texts():
         kept.append([])
         for text in step:

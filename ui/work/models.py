@@ -16,6 +16,7 @@ from typing import cast
 import torch
 
 from figures.labels import in_bytes
+from transformer.checkpoint.reference import fingerprint
 from transformer.errors import CheckpointError, InputError
 from transformer.files.safe import modified
 from transformer.models.arrays.kind import ArchivedTrace
@@ -71,6 +72,8 @@ def default_name(usable: Mapping[str, Entry]) -> str:
 
 def fresh(entry: Entry) -> Entry:
     """Return an up-to-date copy of an entry, since a listing may be a few seconds old."""
+    if entry.ref.mark and fingerprint(entry.ref.folder) == entry.ref.mark:
+        return entry
     return replace(inspect_entry(entry.ref), name=entry.name)
 
 
