@@ -21,10 +21,9 @@ from pathlib import Path
 from pkgutil import walk_packages
 from typing import Any
 
-from transformer.models.arrays.trace_file import load_arrays, trace_of
-
 from figures.exhibit import Exhibit
 from transformer.measures.registered import register_measure
+from transformer.models.arrays.trace_file import load_arrays, trace_of
 from transformer.trace.records import Trace
 from ui import __name__ as _UI
 from ui import __path__ as _PATH

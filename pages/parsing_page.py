@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from transformer.evaluation.parsing import is_parser
-
 from ui.core.view import View, current_entries
 from ui.core.widgets import draw_hint
 from ui.frame.page import Entry, Page

@@ -9,8 +9,9 @@ from streamlit.testing.v1 import AppTest
 
 from tests.pages.conftest import RunApp
 from tests.pages.links import said
-from transformer.experiments import complexity, records
-from transformer.experiments.records import Measurement, exponents, shipped
+from transformer.evaluation import complexity
+from transformer.evaluation import complexity_records as records
+from transformer.evaluation.complexity_records import Measurement, exponents, shipped
 from transformer.worker.job import STOP, Job, StoppedError
 from ui.complexity import jobs
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 
-from transformer.experiments.records import Measurement
+from transformer.evaluation.complexity_records import Measurement
 from transformer.worker.job import Job
 from transformer.worker.process import start_alone
 
@@ -19,7 +19,7 @@ _jobs: list[Job[Measurement]] = []
 def begin(quick: bool = False) -> Job[Measurement] | None:
     """Start measuring, if `quick` small shapes only. Returns: None if a measurement is running."""
     # Here, as it imports PyTorch.
-    from transformer.experiments.complexity import QUICK, Plan, measure
+    from transformer.evaluation.complexity import QUICK, Plan, measure
 
     with _LOCK:
         running = current()

@@ -10,6 +10,7 @@ import re
 import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from urllib.parse import quote
 
@@ -68,6 +69,7 @@ def find_term(name: str) -> Term:
     return _BY_NAME[name.lower()]
 
 
+@cache
 def term(name: str) -> str:
     """Return an entry as the Markdown of a help text: definition, equation and section."""
     entry = find_term(name)

@@ -8,14 +8,14 @@ from dataclasses import replace
 import numpy as np
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
-from transformer.models.catalogue import Entry
-from transformer.models.one_stack.files import MASK
-from transformer.models.one_stack.tracer import Guesses
 
 from figures.labels import code, parameters, plain, plain_token
 from figures.tokens import candidates, expected
 from transformer.config import ModelConfig
 from transformer.measures.words import source_block
+from transformer.models.catalogue import Entry
+from transformer.models.one_stack.files import MASK
+from transformer.models.one_stack.tracer import Guesses
 from transformer.trace.records import Trace
 from ui.components.lens import Map
 from ui.core import url_state

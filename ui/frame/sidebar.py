@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import streamlit as st
 import torch
-from transformer.models.catalogue import Entry, ModelRef, find
 
 from figures.labels import code, parameters, plain, shorten
 from transformer.checkpoint.folder import training_text
 from transformer.config import ModelConfig
 from transformer.device import available_devices
-from transformer.search.decoding import default_decoding
+from transformer.models.catalogue import Entry, ModelRef, find
+from transformer.search.decoding import Decoding, default_decoding
 from ui.core import url_state
 from ui.core.examples import Examples, by_title, examples_for
 from ui.core.glossary import term
@@ -52,11 +53,32 @@ from ui.frame.through_time import draw_switch
 from ui.work.desk import recorded_sentence, writes
 from ui.work.languages import languages_of
 from ui.work.models import default_name, entries, fresh
+from ui.work.results import once
 
 #: Largest number of parameters of a "small model": half of the paper's base.
 SMALL = 30_000_000
 #: The entry when there is no checkpoint.
 _NOTHING = Entry("", ModelRef(Path()))
+
+
+class About(NamedTuple):
+    """Answers of a model's files, remembered as long as they do not change."""
+
+    examples: Examples  # sentences that it can read
+    decoding: Decoding  # its defaults
+    caption: str  # its size and training, "" without a config
+
+    @classmethod
+    def of(cls, entry: Entry) -> About:
+        """Return the answers for an entry."""
+
+        def read() -> About:
+            config, metrics = entry.config, entry.metrics
+            caption = model_caption(entry, config) if config else plain(entry.about)
+            return cls(examples_for(entry.name, metrics), default_decoding(metrics), caption)
+
+        return once(("about", entry.ref, entry.name), read)
+
 
 _KIND = "headlight_kind"
 
@@ -69,7 +91,8 @@ def draw_sidebar(asks: bool) -> View:
     found = entries()
     usable = {entry.name: entry for entry in found if entry.ok}
     entry = edited(_resolve_checkpoint(usable, found))
-    titles = by_title(usable.values())
+    listed = tuple((entry.ref, entry.name) for entry in usable.values())
+    titles = once(("titles", listed), lambda: by_title(usable.values()))
     view = (
         _draw_archive(entry, titles)
         if entry.kind == "archive"
@@ -80,9 +103,8 @@ def draw_sidebar(asks: bool) -> View:
 
 
 def _draw_model(entry: Entry, titles: Mapping[str, str], asks: bool) -> View:
-    chosen, ours = entry.name, entry.kind == "checkpoint"
-    examples = examples_for(chosen, entry.metrics)
-    _resolve_sentence(examples)
+    chosen, ours, about = entry.name, entry.kind == "checkpoint", About.of(entry)
+    _resolve_sentence(about.examples)
     if (asked := asked_for()) is not None:
         _ask(asked)
     url_state.show(SENTENCE, CHECKPOINT)
@@ -90,8 +112,8 @@ def _draw_model(entry: Entry, titles: Mapping[str, str], asks: bool) -> View:
         resolve_steering(SENTENCE)
     with st.sidebar:
         if asks:
-            _draw_sentence(examples)
-        _draw_checkpoint(titles, entry)
+            _draw_sentence(about.examples)
+        _draw_checkpoint(titles, entry, about.caption)
         place = st.container()
         device = _draw_device(available_devices())
         known = languages_of(entry, device) if chosen else Languages()
@@ -99,7 +121,7 @@ def _draw_model(entry: Entry, titles: Mapping[str, str], asks: bool) -> View:
             _draw_languages(known, url_state.get(SENTENCE))
         decodes = ours or writes(entry, device)
         if decodes:
-            draw_decoding(default_decoding(entry.metrics), samples=ours, shown=asks)
+            draw_decoding(about.decoding, samples=ours, shown=asks)
         if ours and asks:
             draw_steering()
     search = SearchChoice.read()
@@ -126,7 +148,7 @@ def _draw_archive(entry: Entry, titles: Mapping[str, str]) -> View:
         if sentence is not None:
             st.caption("The sentence in this file")
             st.text(shorten(sentence, 240) or "(without a text)")
-        _draw_checkpoint(titles, entry)
+        _draw_checkpoint(titles, entry, plain(entry.about))
         st.caption(
             ":material/dataset: Read from a file of arrays; no model runs, so there is no other "
             "sentence."
@@ -144,7 +166,7 @@ def device_label(device: str) -> str:
 def _resolve_checkpoint(usable: Mapping[str, Entry], found: Sequence[Entry]) -> Entry:
     """Return the requested checkpoint or snapshot, else the default, else the first."""
     asked = url_state.get(CHECKPOINT)
-    if (entry := find(usable, asked)) is not None:
+    if (entry := usable.get(asked) or find(usable, asked)) is not None:
         return fresh(entry)
     broken = any(entry.name == asked for entry in found)
     whole = asked.rpartition("@")[0]
@@ -214,7 +236,7 @@ def _take_example() -> None:
         _ask(chosen)
 
 
-def _draw_checkpoint(titles: Mapping[str, str], entry: Entry) -> None:
+def _draw_checkpoint(titles: Mapping[str, str], entry: Entry, caption: str) -> None:
     if not entry.name:
         _draw_models_link()
         return
@@ -222,11 +244,8 @@ def _draw_checkpoint(titles: Mapping[str, str], entry: Entry) -> None:
         "Model", list(titles), help=term("checkpoint"), format_func=titles.__getitem__,
         **filled("checkpoint_box", entry.whole, use_checkpoint),
     )  # fmt: skip
-    config = entry.config
-    if config is not None:
-        st.caption(model_caption(entry, config))
-    elif entry.about:
-        st.caption(plain(entry.about))
+    if caption:
+        st.caption(caption)
     draw_switch(entry)
     draw_box(entry)
     _draw_models_link()

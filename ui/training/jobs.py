@@ -19,9 +19,9 @@ from typing import Literal
 
 from transformer.errors import CheckpointError
 from transformer.files.leftovers import RUNS, own_prefix
-from transformer.toys.files import KEPT, Control
-from transformer.toys.run import train_toys
-from transformer.toys.settings import ToySettings
+from transformer.training.toys.files import KEPT, Control
+from transformer.training.toys.run import train_toys
+from transformer.training.toys.settings import ToySettings
 from transformer.worker.job import UNKNOWN, Job
 from transformer.worker.process import start_alone
 from ui.core import public

@@ -8,14 +8,14 @@ from dataclasses import replace
 from typing import Any, cast
 
 import streamlit as st
-from transformer.training.toys.files import KEPT, Wish, map_updates, read_maps, read_probe
-from transformer.training.toys.settings import BOUNDS, CHANGES, RATES, ToySettings
-from transformer.training.toys.tasks import TASKS
 
 from figures.labels import KIND_NAMES, plain
 from figures.training import curves, layer_maps
 from transformer.config import ConfigError
 from transformer.errors import CheckpointError
+from transformer.training.toys.files import KEPT, Wish, map_updates, read_maps, read_probe
+from transformer.training.toys.settings import BOUNDS, CHANGES, RATES, ToySettings
+from transformer.training.toys.tasks import TASKS
 from transformer.training.watching import read_metrics
 from transformer.types import AttentionKind
 from ui.core import url_state

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import lru_cache
 
-from transformer.catalogue import Entry, ModelRef
-from transformer.files.safe import is_there, parse_json, read_small
+from transformer.config import parse_json
+from transformer.files.safe import is_there, read_small
+from transformer.models.catalogue import Entry, ModelRef
 from transformer.text.layout import TABLE_FILE
 from transformer.text.table import tags_among
 from ui.core.languages import Languages, label_of, name_of
@@ -20,11 +22,10 @@ _SOURCES, _TARGETS = ("English",), ("German", "French", "English")
 def languages_of(entry: Entry, device: str) -> Languages:
     """Return a model's languages; a model of the `transformers` library is loaded for that."""
     if entry.kind == "checkpoint":
-        tags = _tags(entry.ref)
-        return Languages((), tags, "", _first(tags, _TARGETS), tagged=bool(tags))
+        return _tagged(entry.ref)
     if entry.kind != "huggingface":
         return Languages()
-    from transformer.huggingface.model import HuggingFaceModel
+    from transformer.models.huggingface.model import HuggingFaceModel
 
     try:
         model = load_for_visit(entry, device)
@@ -45,14 +46,12 @@ def _first(codes: Sequence[str], names: Sequence[str]) -> str:
 
 
 @lru_cache(maxsize=32)
-def _tags(ref: ModelRef) -> tuple[str, ...]:
+def _tagged(ref: ModelRef) -> Languages:
     """Return the languages that a checkpoint's vocabulary has tags for, by name."""
-    table = ref.folder / TABLE_FILE
-    if not is_there(table):
-        return ()
-    try:
-        pieces = parse_json(read_small(table))
-    except ValueError:  # also a `CheckpointError`, which the page reports when it loads the model
-        return ()
-    named = tags_among(pieces) if isinstance(pieces, list) else ()
-    return tuple(sorted(named, key=label_of))
+    table, tags = ref.folder / TABLE_FILE, tuple[str, ...]()
+    # `ValueError` is also a `CheckpointError`, which the page reports when it loads the model.
+    with suppress(ValueError):
+        pieces = parse_json(read_small(table)) if is_there(table) else None
+        tags = tuple(tags_among(pieces)) if isinstance(pieces, list) else ()
+    tags = tuple(sorted(tags, key=label_of))
+    return Languages((), tags, "", _first(tags, _TARGETS), tagged=bool(tags))

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from tests.waiting import wait_until
-from transformer.catalogue import resolve
 from transformer.errors import CheckpointError, InputError
+from transformer.models.catalogue import resolve
 from transformer.trace.records import Trace
 from transformer.translator import Translator
 from transformer.types import Report
