@@ -6,7 +6,8 @@ the threads of all models.
 
 from __future__ import annotations
 
-from transformer.experiments.records import Measurement
+from transformer.evaluation.complexity_records import Measurement
+
 from transformer.worker.job import Job, Register
 from transformer.worker.process import start_alone
 
@@ -17,7 +18,7 @@ JOBS: Register[int, Job[Measurement]] = Register(kept=10)
 def begin(quick: bool = False) -> Job[Measurement] | None:
     """Start measuring, if `quick` small shapes only. Returns: None if a measurement is running."""
     # Here, as it imports PyTorch.
-    from transformer.experiments.complexity import QUICK, Plan, measure
+    from transformer.evaluation.complexity import QUICK, Plan, measure
 
     number = max(JOBS.all(), default=0) + 1
     return JOBS.begin(number, lambda: start_alone(measure, QUICK if quick else Plan()))

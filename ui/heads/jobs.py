@@ -12,9 +12,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from transformer.catalogue import open_tracer
+from transformer.models.catalogue import open_tracer
+from transformer.models.one_stack.tracer import StackModel
+
 from transformer.checkpoint.reference import ModelRef
-from transformer.one_stack.tracer import StackModel
 from transformer.study.corpus import DEFAULT
 from transformer.study.importance import importance, whole_study
 from transformer.study.records import Study

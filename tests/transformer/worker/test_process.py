@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from transformer.models.catalogue import resolve
 
 from tests.waiting import wait_until
-from transformer.catalogue import resolve
 from transformer.errors import CheckpointError, InputError
 from transformer.trace.records import Trace
 from transformer.translator import Translator
