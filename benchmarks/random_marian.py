@@ -101,7 +101,7 @@ def make(folder: Path, shape: Shape) -> None:
     _write_marian(folder / "marian", shape)
     from ctranslate2.converters import TransformersConverter
 
-    from transformer.importers.registry import FORMATS
+    from transformer.models.importers.registry import FORMATS
 
     FORMATS["marian"].convert(folder / "marian", folder / "imported")
     TransformersConverter(str(folder / "marian")).convert(str(folder / "converted"))

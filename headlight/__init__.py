@@ -22,8 +22,8 @@ from pkgutil import walk_packages
 from typing import Any
 
 from figures.exhibit import Exhibit
-from transformer.arrays.trace_file import load_arrays, trace_of
 from transformer.measures.registered import register_measure
+from transformer.models.arrays.trace_file import load_arrays, trace_of
 from transformer.trace.records import Trace
 from ui import __name__ as _UI
 from ui import __path__ as _PATH
@@ -158,7 +158,7 @@ def page_of(
     return to_html(trace_exhibit(trace, name or called, snippet))
 
 
-_PROGRAM = """from transformer.arrays.trace_file import load_arrays
+_PROGRAM = """from transformer.models.arrays.trace_file import load_arrays
 
 trace = load_arrays({path!r})
 for kind in ("encoder_self", "decoder_self", "cross"):

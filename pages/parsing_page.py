@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from transformer.parsing.parser import is_parser
+from transformer.evaluation.parsing import is_parser
 from ui.core.view import View, current_entries
 from ui.core.widgets import draw_hint
 from ui.frame.page import Entry, Page

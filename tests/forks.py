@@ -30,7 +30,7 @@ ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
 #: What the process imports whose copies are made.
 LOADED = (
     "altair", "pandas", "plotly.graph_objects", "streamlit.testing.v1", "streamlit.web.bootstrap",
-    "streamlit.web.cli", "transformer.arrays.trace_file", "transformer.trace.inspection",
+    "streamlit.web.cli", "transformer.models.arrays.trace_file", "transformer.trace.inspection",
     "transformer.translator",
 )  # fmt: skip
 

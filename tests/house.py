@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.forks import ROOT
 
-TOP = ("transformer", "figures", "ui", "headlight", "pages", "benchmarks")
+TOP = ("transformer", "figures", "ui", "headlight", "pages", "recipes", "benchmarks")
 
 
 @dataclass(frozen=True)

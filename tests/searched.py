@@ -7,10 +7,11 @@ import numpy as np
 import torch
 
 from tests.factories import make_trace
-from transformer.search.beam import StepOutput, search
+from transformer.search.beam import search
 from transformer.search.records import SearchRecord
 from transformer.search.rules import SearchSettings
 from transformer.search.sampling import Sampling
+from transformer.steps import StepOutput
 from transformer.trace.records import Trace
 
 S, LAYERS, HEADS = 7, 2, 3

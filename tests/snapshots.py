@@ -10,13 +10,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from transformer.catalogue import resolve
 from transformer.checkpoint.folder import load_checkpoint
 from transformer.checkpoint.snapshots import FILE, pack
 from transformer.checkpoint.weights import layout_of, weights_digest
 from transformer.model import Transformer
-from transformer.one_stack.files import load_stack, stack_layout
-from transformer.one_stack.model import OneStack
+from transformer.models.catalogue import resolve
+from transformer.models.one_stack.files import load_stack, stack_layout
+from transformer.models.one_stack.model import OneStack
 
 UPDATES = (0, 3, 20)
 

@@ -18,20 +18,20 @@ from pathlib import Path
 import pytest
 import torch
 
-import transformer.importers.joeynmt  # noqa: F401 - a copy would take long to import it
+import transformer.models.importers.joeynmt  # noqa: F401 - a copy would take long to import it
 from tests import forks
 from tests.soaking import LONG, SEED, note
 from tests.transformer.conftest import parallel_text
-from tests.transformer.importers import foreign
+from tests.transformer.models.importers import foreign
 from tests.transformer.training.runs import assert_same_bits, recipe, run
 from transformer.__main__ import main
 from transformer.checkpoint.folder import load_checkpoint
 from transformer.checkpoint.weights import describe_weights, read_tensors
 from transformer.files.leftovers import clear_away
-from transformer.importers.registry import FORMATS
-from transformer.toys.files import KEPT, map_updates, read_maps
-from transformer.toys.run import ToyRun
-from transformer.toys.settings import ToySettings
+from transformer.models.importers.registry import FORMATS
+from transformer.training.toys.files import KEPT, map_updates, read_maps
+from transformer.training.toys.run import ToyRun
+from transformer.training.toys.settings import ToySettings
 from transformer.worker.job import Job
 from ui.models import import_plan
 

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks import gpu, silver_trees
+from benchmarks import gpu
 from benchmarks.random_marian import BASE, TINY, sources
 from benchmarks.translate import Times, ratios
 from benchmarks.turns import Figure, report
+from recipes.tools import silver_trees
 from transformer.trees.score import brackets, score, total
 from transformer.trees.tree import Tree, read_tree
 

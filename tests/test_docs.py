@@ -6,8 +6,8 @@ import pytest
 
 from tests.browser import pictures
 from tests.forks import ROOT
-from transformer.catalogue import list_entries
 from transformer.evaluation.summary import summary_table
+from transformer.models.catalogue import list_entries
 from transformer.worker import limits
 from ui.core import public
 from ui.core.public import Pace

@@ -18,7 +18,7 @@ TEXT = ("*.md", "docs/**/*.md", "ui/**/*.toml")
 
 #: Mostly words and codes of other languages.
 FOREIGN = (
-    "transformer/training/synthetic/", "transformer/training/pronouns.py", "ui/core/examples.toml",
+    "recipes/tools/", "recipes/tools/agreement.py", "ui/core/examples.toml",
 )  # fmt: skip
 
 #: Code, formulas, links, slots of format strings and tags within a text.

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from transformer.catalogue import inspect_entry
+from transformer.models.catalogue import inspect_entry
 from ui.core.view import View
 from ui.work.languages import languages_of
 

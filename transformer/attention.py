@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from transformer.config import ModelConfig
 from transformer.context import PLAIN, Context
 from transformer.kernels import causal_mask, fused_attention, outside_autocast
-from transformer.kv_cache import KeysValues
+from transformer.steps import KeysValues
 
 
 @outside_autocast

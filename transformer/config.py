@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from transformer.files.safe import parse_json
 from transformer.types import AttentionKind
 
 Activation = Literal["relu", "gelu", "silu"]
@@ -275,6 +274,27 @@ def json_settings(text: str) -> dict[str, Any]:
     if not isinstance(values, dict):
         raise ConfigError("expected a JSON object with the fields of a model config")
     return {name: value for name, value in values.items() if name != TOKENIZER}
+
+
+def parse_json(text: str | bytes) -> Any:
+    """Parse strict JSON.
+
+    Raises: `ValueError`, also for a repeated key (parsers disagree about which one counts) and for
+        nesting deeper than any config needs.
+    """
+    try:
+        return json.loads(text, object_pairs_hook=_once)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in values:
+            raise ValueError(f"the key {key[:80]!r} stands there twice")
+        values[key] = value
+    return values
 
 
 def _require_int(name: str, value: object, *, minimum: int) -> None:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from transformer.errors import InputError
 from transformer.hooks import Block, Hooks, Name, Site, Stack
-from transformer.kv_cache import KeysValues, KVCache
+from transformer.steps import KeysValues, KVCache
 
 
 @dataclass(eq=False)

@@ -12,9 +12,9 @@ from transformer.config import ModelConfig
 from transformer.context import Context
 from transformer.hooks import Chain, Hook, Record, begun, matching, sites
 from transformer.kernels import Dropout, in_stream, lookup, padding_mask
-from transformer.kv_cache import KVCache
 from transformer.layers import DecoderLayer, EncoderLayer
 from transformer.positions import RelativePositions, make_positions
+from transformer.steps import KVCache
 from transformer.types import AttentionKind
 
 #: Gains of the matrices inside the residual branches, by name; those of others are 1.

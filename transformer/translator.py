@@ -49,8 +49,8 @@ class Translator:
 
     It keeps no state between calls, so threads may share it.
 
-    Packed copies of the model's weights make it fast (`transformer.fast`). Every call checks, in
-    microseconds, whether they still say what `model` says:
+    Packed copies of the model's weights make it fast (`transformer.execution`). Every call checks,
+    in microseconds, whether they still say what `model` says:
 
     - If weights were written to or exchanged (by an optimiser, `load_state_dict`, in-place
       operations), they are packed again first. Only writes through `weight.data` go unnoticed,

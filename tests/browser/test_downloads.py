@@ -15,7 +15,7 @@ from tests.browser.waiting import eventually, point, starting_with, until_idle, 
 from tests.factories import make_trace
 from tests.searched import searched
 from transformer.__main__ import main
-from transformer.arrays.trace_file import save_arrays
+from transformer.models.arrays.trace_file import save_arrays
 from transformer.trace.records import Trace
 from transformer.types import ATTENTION_KINDS
 from ui.beam.exhibits import search_tree

@@ -12,7 +12,7 @@ from tests.browser import waiting
 from tests.browser.pixels import pixels
 from tests.browser.waiting import OpenPage, eventually, until_idle, until_passes, until_the_url_says
 from tests.shipped import TRANSLATORS
-from transformer.catalogue import list_entries
+from transformer.models.catalogue import list_entries
 from transformer.trace.records import Trace
 from transformer.translator import Translator
 from transformer.types import Floats

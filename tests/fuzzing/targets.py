@@ -17,16 +17,16 @@ from hypothesis import strategies as st
 
 from tests.tiny_models import SENTENCES, SMALL, random_model
 from tests.transformer.damage import torch_file
-from tests.transformer.huggingface import models as huggingface
-from tests.transformer.importers import foreign
-from transformer.catalogue import inspect_entry
+from tests.transformer.models.huggingface import models as huggingface
+from tests.transformer.models.importers import foreign
 from transformer.checkpoint.folder import load_checkpoint, save_checkpoint
 from transformer.checkpoint.snapshots import FILE as SNAPSHOTS
 from transformer.checkpoint.snapshots import pack, read_history
 from transformer.checkpoint.weights import layout_of
 from transformer.errors import CheckpointError
 from transformer.evaluation.summary import summary_table
-from transformer.importers.registry import FORMATS
+from transformer.models.catalogue import inspect_entry
+from transformer.models.importers.registry import FORMATS
 from transformer.search.decoding import default_decoding
 from transformer.text.tokenizer import train_tokenizer
 from transformer.training.corpus import read_treebank

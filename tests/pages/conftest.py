@@ -25,7 +25,15 @@ from transformer.models.one_stack.config import Task
 from tests.factories import make_trace
 from tests.forks import ROOT
 from transformer.config import ModelConfig
+<<<<<<< HEAD
 from transformer.model import Transformer
+=======
+from transformer.execution.packed import PackedEncoder
+from transformer.execution.steps import PackedSteps
+from transformer.model import Transformer
+from transformer.models.arrays.trace_file import save_arrays
+from transformer.models.one_stack.config import Task
+>>>>>>> main
 from transformer.text.tokenizer import Tokenizer
 from ui.hosting.state import libraries
 from ui.models import import_plan
@@ -58,6 +66,10 @@ def family(
 
     from tests.random_stacks import SHAPES, random_stack
     from transformer.checkpoint.folder import save_checkpoint
+<<<<<<< HEAD
+=======
+    from transformer.models.one_stack.files import save_stack
+>>>>>>> main
 
     data = {"training": {"recipe": {"data": {"corpora": ["x"], "src": "en", "tgt": "de"}}}}
     folder = tmp_path_factory.mktemp("family")

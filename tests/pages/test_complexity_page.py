@@ -12,7 +12,12 @@ from tests.pages.conftest import RunApp
 from tests.pages.links import said
 from transformer.evaluation import complexity
 from transformer.evaluation import complexity_records as records
+<<<<<<< HEAD
 from transformer.worker.job import STOP, Job, Register, StoppedError
+=======
+from transformer.evaluation.complexity_records import Measurement, exponents, shipped
+from transformer.worker.job import STOP, Job, StoppedError
+>>>>>>> main
 from ui.complexity import jobs
 
 

@@ -10,8 +10,8 @@ from streamlit.testing.v1 import AppTest
 from tests.forks import ROOT
 from tests.pages.conftest import CAT, RunApp
 from tests.pages.links import press
-from transformer.one_stack.files import MASK
-from transformer.one_stack.tracer import StackModel
+from transformer.models.one_stack.files import MASK
+from transformer.models.one_stack.tracer import StackModel
 from ui.core.examples import examples_for
 from ui.family.choice import aligner_of
 

@@ -11,10 +11,10 @@ pytest.importorskip("transformers")
 from tests.pages.conftest import RunApp
 from tests.pages.links import trace_of
 from tests.test_calls import check_program
-from tests.transformer.huggingface import models as huggingface_models
-from tests.transformer.huggingface.models import make_folder
+from tests.transformer.models.huggingface import models as huggingface_models
+from tests.transformer.models.huggingface.models import make_folder
 from tests.views import make_view
-from transformer.importers.registry import FORMATS
+from transformer.models.importers.registry import FORMATS
 from ui.compare import matching, numbers
 from ui.frame.beside import Setup
 

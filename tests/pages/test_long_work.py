@@ -13,10 +13,10 @@ from tests.pages.links import ask
 from tests.pages.session import Session
 from tests.servers import serving, wait_for_empty
 from tests.tiny_models import random_model, sentence_of
-from transformer import catalogue
 from transformer.checkpoint import folder
 from transformer.checkpoint.folder import save_checkpoint
 from transformer.config import ModelConfig
+from transformer.models import catalogue
 from transformer.text.tokenizer import Tokenizer
 from transformer.worker import tracing
 from ui.core.view import Request

@@ -11,10 +11,10 @@ from streamlit.testing.v1 import AppTest
 from tests.pages.conftest import RunApp
 from tests.pages.links import go_to, messages_in, press
 from tests.transformer.damage import content
-from tests.transformer.huggingface.models import make_folder
-from tests.transformer.importers.foreign import fairseq, joeynmt
+from tests.transformer.models.huggingface.models import make_folder
+from tests.transformer.models.importers.foreign import fairseq, joeynmt
 from tests.transformer.site import NAME, Hub, serving
-from transformer.catalogue import inspect_entry
+from transformer.models.catalogue import inspect_entry
 from ui.frame import import_access
 from ui.models import import_plan
 

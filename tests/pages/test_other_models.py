@@ -14,7 +14,7 @@ from tests.pages.conftest import CAT, RunApp
 from tests.pages.links import messages_in
 from tests.test_calls import check_program
 from tests.views import make_view
-from transformer.arrays.trace_file import load_arrays
+from transformer.models.arrays.trace_file import load_arrays
 from transformer.types import AttentionKind
 from ui.attention.exhibits import attention_exhibit
 from ui.attention.maps import AttentionChoice
@@ -95,7 +95,7 @@ def test_a_file_that_only_looks_right_is_named_on_the_page(open_page: RunApp) ->
 
 @needs_transformers
 def test_an_encoder_decoder_plays_its_own_translation(open_page: RunApp, kinds: Path) -> None:
-    from transformer.huggingface.model import HuggingFaceModel
+    from transformer.models.huggingface.model import HuggingFaceModel
 
     app = open_page("t5", "translate", beam="2", alpha="1")
     trace = HuggingFaceModel.load(kinds / "t5", "cpu").trace(CAT, beam_size=2, alpha=1.0)

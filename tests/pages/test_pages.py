@@ -13,7 +13,7 @@ from tests.pages.conftest import ROOT, RunApp
 from tests.pages.links import entries, go_to, unlinked
 from tests.shipped import SHAPES, STACKS, TRANSLATORS
 from tests.ui.core.test_choice import CHOICES
-from transformer.catalogue import inspect_entry
+from transformer.models.catalogue import inspect_entry
 from transformer.translator import Translator
 from ui.core import layout, url_state
 from ui.core.examples import examples_for

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.pages.conftest import RunApp
-from transformer.parsing.parser import load_parser, parse
+from transformer.evaluation.parsing import load_parser, parse
 from ui.components.parse import Drawing
 
 

@@ -13,8 +13,8 @@ from tests.pages.conftest import CAT, RunApp
 from tests.pages.links import press, said, trace_of
 from tests.pages.test_translate import translation
 from tests.snapshots import UPDATES, write_snapshots
-from transformer.catalogue import inspect_entry
-from transformer.one_stack.tracer import StackModel
+from transformer.models.catalogue import inspect_entry
+from transformer.models.one_stack.tracer import StackModel
 from transformer.translator import Translator
 from ui.frame import through_time
 

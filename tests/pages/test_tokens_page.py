@@ -8,10 +8,10 @@ import pytest
 from tests.pages.conftest import RunApp
 from tests.pages.links import ask, said
 from tests.tiny_models import SENTENCES, random_model
-from tests.transformer.importers.foreign import fairseq
+from tests.transformer.models.importers.foreign import fairseq
 from transformer.checkpoint.folder import load_checkpoint, save_checkpoint
 from transformer.config import ModelConfig
-from transformer.importers.registry import FORMATS
+from transformer.models.importers.registry import FORMATS
 from transformer.text.tokenizer import train_tokenizer
 
 STORY = [

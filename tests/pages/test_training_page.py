@@ -13,7 +13,16 @@ from transformer.training.toys.settings import ToySettings
 
 from tests.waiting import wait_until
 from transformer.errors import CheckpointError
+<<<<<<< HEAD
 from transformer.worker.job import Job, Register
+=======
+from transformer.evaluation.ablation_summary import caveats, table
+from transformer.evaluation.ablations import shipped
+from transformer.training.toys.files import KEPT, Control
+from transformer.training.toys.run import ToyRun
+from transformer.training.toys.settings import ToySettings
+from transformer.worker.job import Job
+>>>>>>> main
 from ui.training import jobs
 from ui.training.exhibits import AXES
 from ui.training.jobs import Training

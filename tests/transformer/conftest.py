@@ -101,7 +101,7 @@ def parallel_text(folder: Path) -> Path:
 @pytest.fixture(scope="session")
 def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """A model of every family of the `transformers` library by name, made when asked for."""
-    from tests.transformer.huggingface.models import Pair, make_pair
+    from tests.transformer.models.huggingface.models import Pair, make_pair
 
     class Made(dict[str, Pair]):
         def __missing__(self, name: str) -> Pair:

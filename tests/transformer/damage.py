@@ -15,7 +15,7 @@ import safetensors.torch
 import torch
 import yaml
 
-from tests.transformer.importers.foreign import written
+from tests.transformer.models.importers.foreign import written
 
 Damage = Callable[[Path], object]
 State = dict[str, torch.Tensor]

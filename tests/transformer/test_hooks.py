@@ -22,8 +22,8 @@ from transformer.hooks import (
     matching,
     sites,
 )
-from transformer.kv_cache import KVCache
 from transformer.model import Transformer
+from transformer.steps import KVCache
 from transformer.types import ATTENTION_KINDS, AttentionKind
 
 CLOSE = {"atol": 1e-5, "rtol": 1e-4}

@@ -30,10 +30,10 @@ from tests.tiny_models import SENTENCES
 from tests.transformer.conftest import Command, Ran
 from tests.waiting import wait_until
 from transformer.__main__ import _command, main
-from transformer.arrays.trace_file import save_arrays
 from transformer.checkpoint.folder import load_checkpoint, save_checkpoint
 from transformer.config import ModelConfig
-from transformer.one_stack.files import load_stack, save_stack
+from transformer.models.arrays.trace_file import save_arrays
+from transformer.models.one_stack.files import load_stack, save_stack
 from transformer.search.records import Translation
 from transformer.search.sampling import Sampling
 from transformer.text.tokenizer import Tokenizer
@@ -298,7 +298,7 @@ def test_a_command_that_scores_asks_for_its_extra(
     arguments: str, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in list(sys.modules):
-        if name.startswith(("sacrebleu", "transformer.evaluation.", "transformer.experiments.")):
+        if name.startswith(("sacrebleu", "transformer.evaluation.")):
             package, _, module = name.rpartition(".")
             if package in sys.modules:  # which holds the module too, and gets it back
                 monkeypatch.delattr(sys.modules[package], module, raising=False)

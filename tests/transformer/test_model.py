@@ -15,8 +15,8 @@ from transformer.attention import MultiHeadAttention, attend
 from transformer.config import ModelConfig
 from transformer.context import Context
 from transformer.hooks import Chain, HeadGates, Hooks, Record, Site, matching
-from transformer.kv_cache import KVCache
 from transformer.model import Transformer
+from transformer.steps import KVCache
 
 
 def everything(model: Transformer, src: Tensor, tgt: Tensor) -> dict[str, Tensor]:

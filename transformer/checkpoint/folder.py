@@ -30,7 +30,7 @@ from torch import Tensor, nn
 from transformer.checkpoint.reference import ModelRef, fingerprint
 from transformer.checkpoint.snapshots import check_state, read_state
 from transformer.checkpoint.weights import SAFETENSORS, TORCH_FILE, Layout, layout_of, outline
-from transformer.config import TOKENIZER, ConfigError, ModelConfig
+from transformer.config import TOKENIZER, ConfigError, ModelConfig, parse_json
 from transformer.errors import CheckpointError
 from transformer.files.atomic import write_atomic
 from transformer.files.folders import replaced_folder
@@ -44,7 +44,6 @@ from transformer.files.safe import (
     is_folder,
     is_there,
     json_object,
-    parse_json,
     read_small,
 )
 from transformer.files.safetensors_file import DTYPES

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from transformer.commands.options import Device, Json, Quiet, progress_bar
 
 if TYPE_CHECKING:
-    from transformer.experiments.ablations import Results
+    from transformer.evaluation.ablations import Results
 
 
 def ablations(
@@ -27,7 +27,7 @@ def ablations(
 ) -> None:
     """Repeat the rows of table 3 on Multi30k, and compare with the paper."""
     from transformer.errors import InputError
-    from transformer.experiments.ablations import BASE, RUN_ORDER, SHIPPED, Results, variation
+    from transformer.evaluation.ablations import BASE, RUN_ORDER, SHIPPED, Results, variation
     from transformer.files.atomic import check_place
 
     if (data is None) != (out is None):
@@ -38,7 +38,7 @@ def ablations(
             raise InputError(f"{file}: no such file")
         results = Results.from_json(file.read_text("utf-8"))
     else:
-        from transformer.experiments.ablation_runs import gather, make, missing, precision
+        from transformer.evaluation.ablation_runs import gather, make, missing, precision
 
         check_place(file)
         start = {**BASE, "training": {**BASE["training"], "compile": compile_}}
@@ -57,7 +57,7 @@ def ablations(
 
 def text(results: Results) -> str:
     """Return table 3 as text: our figures, the paper's, and the directions of both."""
-    from transformer.experiments.ablation_summary import caveats, table
+    from transformer.evaluation.ablation_summary import caveats, table
 
     rows, found = table(results), ""
     for measure, name in (("nll", "PPL"), ("bleu", "BLEU")):

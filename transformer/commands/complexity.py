@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from transformer.commands.options import progress_bar
 
 if TYPE_CHECKING:
-    from transformer.experiments.records import Measurement
+    from transformer.evaluation.complexity_records import Measurement
 
 
 def complexity(
@@ -32,7 +32,7 @@ def complexity(
 ) -> None:
     """Measure time and memory of the layers of table 1 on this machine."""
     from transformer.errors import InputError
-    from transformer.experiments.complexity import QUICK, Plan, measure
+    from transformer.evaluation.complexity import QUICK, Plan, measure
     from transformer.files.atomic import check_place, write_atomic
 
     options = {
@@ -68,7 +68,7 @@ def complexity(
 
 def table(made: Measurement) -> str:
     """Return the exponents and crossings of a measurement as text."""
-    from transformer.experiments.records import COMPARED, crossings, exponents
+    from transformer.evaluation.complexity_records import COMPARED, crossings, exponents
     from transformer.measures.layer_costs import LAYER_COSTS
 
     lines = [

@@ -74,7 +74,7 @@ def typed(
     from transformer.config import ConfigError
     from transformer.evaluation.measure import read_metrics
     from transformer.evaluation.records import stamped
-    from transformer.evaluation.typed import by_topic, judge, to_dict, typed_sentences, typed_text
+    from transformer.training.typed import by_topic, judge, to_dict, typed_sentences, typed_text
 
     ref = of_kind(model.checkpoint, "checkpoint")
     src, _, tgt = languages.partition("-")
@@ -112,7 +112,6 @@ def align(
     device: Device = "auto",
 ) -> None:
     """Score each head's word alignment against links drawn by people."""
-    from transformer.catalogue import open_tracer
     from transformer.checkpoint.folder import METRICS
     from transformer.checkpoint.weights import weights_digest
     from transformer.config import ConfigError
@@ -120,7 +119,8 @@ def align(
     from transformer.evaluation.measure import read_metrics
     from transformer.evaluation.records import stamped
     from transformer.files.atomic import write_atomic
-    from transformer.one_stack.tracer import StackModel
+    from transformer.models.catalogue import open_tracer
+    from transformer.models.one_stack.tracer import StackModel
     from transformer.translator import Translator
 
     ref = of_kind(checkpoint, "checkpoint", "one_stack")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from transformer.commands.options import progress_bar
-from transformer.importers.registry import FORMATS
+from transformer.models.importers.registry import FORMATS
 
 _KINDS = "; ".join(f"{each.name}: {each.title}" for each in FORMATS.values())
 
@@ -34,7 +34,7 @@ def import_(
     """Turn another library's model into a checkpoint."""
     from transformer.errors import InputError
     from transformer.files import hub
-    from transformer.importers.torch_content import KEPT, explanation
+    from transformer.models.importers.torch_content import KEPT, explanation
 
     if explain:
         if kind not in KEPT:

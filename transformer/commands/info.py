@@ -16,9 +16,9 @@ def info(
     table: Annotated[bool, "print a table of measured figures"] = False,
 ) -> None:
     """Describe a checkpoint."""
-    from transformer.catalogue import inspect_entry, list_entries, looks_like_model
     from transformer.errors import CheckpointError
     from transformer.evaluation.summary import summary_table
+    from transformer.models.catalogue import inspect_entry, list_entries, looks_like_model
     from transformer.search.decoding import DEFAULT_DECODING, Decoding, default_decoding
 
     entries = [] if looks_like_model(path) else list_entries([path])

@@ -17,7 +17,7 @@ from types import UnionType
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
 
 if TYPE_CHECKING:
-    from transformer.catalogue import Kind, ModelRef
+    from transformer.models.catalogue import Kind, ModelRef
     from transformer.translator import Translator
 
 Checkpoint = Annotated[Path, "PATH", "a checkpoint folder"]
@@ -55,8 +55,8 @@ def of_kind(path: Path, *kinds: Kind) -> ModelRef:
     Raises: `InputError` saying what works with another, or what is wrong with the folder, such as
         that it has to be imported first.
     """
-    from transformer.catalogue import describe, resolve
     from transformer.errors import InputError
+    from transformer.models.catalogue import describe, resolve
 
     ref = resolve(path)
     if error := describe(ref).error:
@@ -110,8 +110,8 @@ class Steering(Model):
 
     def open(self, ref: ModelRef) -> Any:
         """Open the model, edited. Raises `InputError` for an edit that it cannot take."""
-        from transformer.catalogue import open_tracer
         from transformer.errors import InputError
+        from transformer.models.catalogue import open_tracer
         from transformer.training.data import find_file, read_lines
 
         if self.mean_of is None:

@@ -12,7 +12,7 @@ from transformer.commands.options import Model, Sentences, of_kind, progress_bar
 from transformer.commands.translate import stdin_lines
 
 if TYPE_CHECKING:
-    from transformer.parsing.reading import Parse
+    from transformer.measures.parse import Parse
     from transformer.translator import Translator
 
 
@@ -42,8 +42,8 @@ def parse(
     """Parse sentences into trees, or compare a parser's trees with reference trees."""
     from transformer.checkpoint.weights import weights_digest
     from transformer.errors import InputError
+    from transformer.evaluation.parsing import baselines, evaluate, load_parser
     from transformer.evaluation.records import BASELINES, stamped
-    from transformer.parsing.parser import baselines, evaluate, load_parser
     from transformer.training.data import find_file, read_lines
 
     if gold is not None and (sentences or raw or pairs):
@@ -88,7 +88,7 @@ def _print(
 ) -> None:
     """Print one tree a line; a blank line stays blank."""
     from transformer.errors import InputError
-    from transformer.parsing.parser import parse as parsed
+    from transformer.evaluation.parsing import parse as parsed
     from transformer.training.corpus import pair
     from transformer.trees.words import split_words
 

@@ -41,8 +41,8 @@ def show(
     open_: Annotated[bool, "open it in the browser"] = False,
 ) -> None:
     """Show attention maps from a file of arrays."""
-    from transformer.arrays.trace_file import load_arrays
     from transformer.errors import InputError
+    from transformer.models.arrays.trace_file import load_arrays
 
     if port is not None and not 1 <= port <= 65_535:
         raise InputError(f"--port {port} is not a port; allowed are 1 to 65535")

@@ -21,8 +21,8 @@ def trace(
     out: Annotated[Path, "FILE.npz", "where to write the arrays"],
 ) -> None:
     """Record every attention map of one sentence."""
-    from transformer.arrays.trace_file import npz_path, save_arrays
     from transformer.errors import InputError
+    from transformer.models.arrays.trace_file import npz_path, save_arrays
     from transformer.search.reader import unknown_text
     from transformer.translator import Translator
 
@@ -55,9 +55,9 @@ def complete(
     device: Device = "auto",
 ) -> None:
     """Continue a text with a model of one stack, or fill in its [MASK]."""
-    from transformer.catalogue import open_tracer
     from transformer.errors import InputError
-    from transformer.one_stack.tracer import StackModel
+    from transformer.models.catalogue import open_tracer
+    from transformer.models.one_stack.tracer import StackModel
     from transformer.search.sampling import Sampling
 
     model = open_tracer(of_kind(checkpoint, "one_stack", "huggingface"), device)

@@ -1,4 +1,4 @@
 """Evaluation (section 6): scores, confidence intervals, choice of decoding, and model cards.
 
-May import everything but `catalogue` and `commands`.
+May import everything but `commands`.
 """

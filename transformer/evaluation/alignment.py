@@ -26,7 +26,7 @@ from transformer.measures.words import (
     source_block,
     word_groups,
 )
-from transformer.one_stack.tracer import StackModel
+from transformer.models.one_stack.tracer import StackModel
 from transformer.trace.records import Trace
 from transformer.training.data import DataError, corpus_folder, find_file, read_lines
 from transformer.translator import Translator

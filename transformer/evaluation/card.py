@@ -23,8 +23,7 @@ from transformer.evaluation.records import (
     stamps,
     text_name,
 )
-from transformer.evaluation.typed import Verdict, by_topic, from_dict
-from transformer.one_stack.config import StackConfig
+from transformer.models.one_stack.config import StackConfig
 from transformer.search.decoding import (
     DEFAULT_DECODING,
     PAPER_DECODING,
@@ -33,6 +32,7 @@ from transformer.search.decoding import (
 )
 from transformer.training.corpus import TREE
 from transformer.training.recipe import Recipe
+from transformer.training.typed import Verdict, by_topic, from_dict
 
 #: "translator", "toy" and "parser" have an encoder and a decoder, the others one stack.
 Kind = Literal["translator", "toy", "parser", "continue", "fill", "one_stack"]

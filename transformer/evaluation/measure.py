@@ -39,9 +39,10 @@ from transformer.checkpoint.folder import (
     load_checkpoint,
 )
 from transformer.checkpoint.weights import weights_digest
-from transformer.config import ConfigError
+from transformer.config import ConfigError, parse_json
 from transformer.evaluation.card import card
 from transformer.evaluation.card import kind_of as model_kind
+from transformer.evaluation.parsing import EXTRA_LENGTH, baselines, evaluate, load_parser, parser_of
 from transformer.evaluation.records import (
     BASELINES,
     OTHER_DECODINGS,
@@ -55,21 +56,11 @@ from transformer.evaluation.records import (
 )
 from transformer.evaluation.scores import measure_test
 from transformer.evaluation.tune import ALPHAS, BEAMS, grid, tune
-from transformer.evaluation.typed import (
-    has_languages,
-    judge,
-    near_sources,
-    to_dict,
-    typed_sentences,
-    typed_text,
-)
 from transformer.files.atomic import write_atomic
 from transformer.files.folders import replaced_folder
-from transformer.files.safe import parse_json
-from transformer.one_stack.files import StackCheckpoint, load_stack
-from transformer.one_stack.model import OneStack
-from transformer.one_stack.tracer import StackModel
-from transformer.parsing.parser import EXTRA_LENGTH, baselines, evaluate, load_parser, parser_of
+from transformer.models.one_stack.files import StackCheckpoint, load_stack
+from transformer.models.one_stack.model import OneStack
+from transformer.models.one_stack.tracer import StackModel
 from transformer.search.decoding import (
     DEFAULT_DECODING,
     PAPER_DECODING,
@@ -89,6 +80,14 @@ from transformer.training.data import (
 from transformer.training.objective import tally
 from transformer.training.recipe import Recipe
 from transformer.training.tasks import task_of, text_of
+from transformer.training.typed import (
+    has_languages,
+    judge,
+    near_sources,
+    to_dict,
+    typed_sentences,
+    typed_text,
+)
 from transformer.translator import Translator
 
 #: Number of leading validation pairs used for choices; Multi30k has this many.

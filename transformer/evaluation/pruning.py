@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import math
-import re
-from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from html import unescape
 
 import numpy as np
 
 from transformer.edits.language import MAX_EDITS
-from transformer.evaluation.typed import typed_sentences
 from transformer.hooks import HeadGates
+from transformer.measures.bleu import corpus_bleu
 from transformer.search.request import excluded
 from transformer.trace.records import Pair, Trace
 from transformer.trace.removals import (
@@ -24,6 +21,7 @@ from transformer.trace.removals import (
     pruned,
     total_log_prob,
 )
+from transformer.training.typed import typed_sentences
 from transformer.translator import Translator
 from transformer.types import Floats, Report
 
@@ -103,46 +101,6 @@ def own_translation(translator: Translator, trace: Trace) -> PrunedText:
     pair = Pair(trace.src_ids, trace.tgt_ids, trace.predicted_ids)
     greedy = translator.translate([trace.src_ids], 1)[0].text
     return PrunedText((pair,), (greedy,), excluded(translator.config))
-
-
-#: sacreBLEU's tokenizer 13a: spaces around what the groups name.
-_SPLITS = tuple((re.compile(pattern), spaced) for pattern, spaced in (
-    (r"([\{-\~\[-\` -\&\(-\+\:-\@\/])", r" \1 "),
-    (r"([^0-9])([\.,])", r"\1 \2 "),
-    (r"([\.,])([^0-9])", r" \1 \2"),
-    (r"([0-9])(-)", r"\1 \2 "),
-))  # fmt: skip
-
-
-def corpus_bleu(hypotheses: Sequence[str], references: Sequence[str]) -> float:
-    """Return cased BLEU against one reference each, 0 to 100, as sacreBLEU computes it.
-
-    The app does without that library.
-    """
-    matches, totals, lengths = np.zeros(4), np.zeros(4), np.zeros(2)
-    for texts in zip(hypotheses, references, strict=True):
-        words = [_words(text) for text in texts]
-        lengths += [len(each) for each in words]
-        for n in range(4):
-            ours, theirs = (
-                Counter(tuple(each[at : at + n + 1]) for at in range(len(each) - n))
-                for each in words
-            )
-            matches[n] += (ours & theirs).total()
-            totals[n] += ours.total()
-    if not matches[0] or not totals.all():
-        return 0.0
-    halvings = np.cumsum(matches == 0)  # an order without a match counts half as the one before
-    shares = np.where(matches > 0, matches, 0.5**halvings) / totals
-    brevity = min(0.0, 1 - lengths[1] / lengths[0])
-    return float(100 * np.exp(np.log(shares).mean() + brevity))
-
-
-def _words(text: str) -> list[str]:
-    text = f" {unescape(text) if '&' in text else text} "
-    for pattern, spaced in _SPLITS:
-        text = pattern.sub(spaced, text)
-    return text.split()
 
 
 def prune(

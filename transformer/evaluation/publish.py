@@ -36,7 +36,7 @@ from transformer.evaluation.measure import (
     read_metrics,
 )
 from transformer.evaluation.scores import hypotheses_of, score
-from transformer.one_stack.files import ONE_STACK
+from transformer.models.one_stack.files import ONE_STACK
 from transformer.search.decoding import PAPER_DECODING, Decoding
 from transformer.text.layout import TOKENIZER_FILE
 from transformer.training.data import Pair

@@ -18,7 +18,7 @@ from sacrebleu.metrics.chrf import CHRF
 from sacremoses import MosesPunctNormalizer, MosesTokenizer
 
 from transformer.errors import InputError
-from transformer.one_stack.tracer import StackModel
+from transformer.models.one_stack.tracer import StackModel
 from transformer.search.decoding import Decoding
 from transformer.training.data import Pair, read_parallel
 from transformer.translator import Translator

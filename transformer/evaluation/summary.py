@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from transformer.catalogue import Entry
 from transformer.evaluation.records import PARSING, PREDICTIONS, TESTS, Record, records
-from transformer.one_stack.config import StackConfig
+from transformer.models.catalogue import Entry
+from transformer.models.one_stack.config import StackConfig
 
 _KEYS = {TESTS: ("bleu", "lc_tok_bleu"), PREDICTIONS: ("perplexity", "right"), PARSING: ("f1",)}
 

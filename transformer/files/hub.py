@@ -22,9 +22,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+from transformer.config import parse_json
 from transformer.errors import CheckpointError
 from transformer.files.leftovers import FETCHED, own_prefix, remove_stages
-from transformer.files.safe import is_folder, parse_json
+from transformer.files.safe import is_folder
 from transformer.types import Report
 
 #: owner/name, as the hub allows it: no path outside the hub's own cache can be written so.

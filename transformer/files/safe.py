@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 from collections.abc import Iterator
@@ -10,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from transformer.config import parse_json
 from transformer.errors import CheckpointError
 
 
@@ -57,27 +57,6 @@ def modified(path: Path) -> int:
         return os.stat(path).st_mtime_ns
     except (OSError, ValueError):
         return 0
-
-
-def parse_json(text: str | bytes) -> Any:
-    """Parse strict JSON.
-
-    Raises: `ValueError`, also for a repeated key (parsers disagree about which one counts) and for
-        nesting deeper than any config needs.
-    """
-    try:
-        return json.loads(text, object_pairs_hook=_once)
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    values: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in values:
-            raise ValueError(f"the key {key[:80]!r} stands there twice")
-        values[key] = value
-    return values
 
 
 #: Limits for a config, besides its number of parameters.

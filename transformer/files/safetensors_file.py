@@ -18,8 +18,9 @@ from typing import BinaryIO, NamedTuple, TypeGuard
 import torch
 from torch import Tensor
 
+from transformer.config import parse_json
 from transformer.errors import CheckpointError
-from transformer.files.safe import parse_json, read_fully
+from transformer.files.safe import read_fully
 
 #: Longest header of a safetensors file, in bytes; 200 layers need less than a tenth.
 MAX_HEADER = 16 * 1024 * 1024

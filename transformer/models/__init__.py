@@ -1,4 +1,4 @@
-"""Kinds of models, one module each with `fits`, `describe` and `open`.
+"""Models of every kind: own, one stack, the `transformers` library, arrays, foreign formats.
 
-May import everything that reads or runs a model.
+Each kind is a module with `fits`, `describe` and `open`, listed in `catalogue`.
 """

@@ -14,7 +14,7 @@ from transformer.config import ModelConfig
 from transformer.errors import CheckpointError
 from transformer.files.folders import FileCache
 from transformer.files.safe import json_object
-from transformer.one_stack.config import StackConfig
+from transformer.models.one_stack.config import StackConfig
 from transformer.trace.tracer import Tracer
 
 

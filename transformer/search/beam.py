@@ -15,16 +15,16 @@ the paper takes the penalty from Wu et al. 2016, which does not say what |Y| cou
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
-from torch import Tensor
 
 from transformer.search.records import Candidate, Compact, Fate, Hypothesis, SearchStep
 from transformer.search.rules import SearchSettings
 from transformer.search.scoring import Continuations, Grammar, masked, score
+from transformer.steps import StepFunction, StepOutput
 from transformer.types import Bools
 
 #: The length penalty of a number of tokens, `</s>` included.
@@ -126,32 +126,6 @@ def recorded_hypothesis(node: Partial, eos_id: int, penalty: Penalty, piece: Nam
         log_probs=tuple(each.log_prob for each in path),
         forced_end=node.forced_end,
     )
-
-
-@dataclass(frozen=True, eq=False)
-class StepOutput:
-    """A step function's result for R rows that have read t tokens each."""
-
-    # [R, V], unnormalised log-probabilities of the next token; or an iterator over blocks of its
-    # rows, consumed before the next step.
-    logits: Tensor | Iterable[Tensor]
-    # [Ld, R, H, t], attention of the newest position onto the prefix, or None.
-    decoder_self: Tensor | None = None
-    cross: Tensor | None = None  # [Ld, R, H, S], its attention onto the source, or None
-
-
-class StepFunction(Protocol):
-    """The model, as the search sees it: it remembers the rows between calls."""
-
-    def __call__(self, tokens: Sequence[int], parents: Sequence[int] | None) -> StepOutput:
-        """Read one more token per row and score the next one.
-
-        Args:
-            tokens: [R], the newest token of each row; at the first call, `<s>` for each sentence.
-            parents: [R], the row of the previous call that each row continues; None if row i
-                continues row i. Rows of one sentence stay side by side, and sentences keep
-                their order.
-        """
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,23 +25,23 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from transformer.catalogue import inspect_entry, open_tracer
 from transformer.checkpoint.reference import ModelRef
 from transformer.errors import InputError
-from transformer.evaluation.pruning import corpus_bleu
-from transformer.evaluation.typed import has_languages, typed_sentences
 from transformer.hooks import HeadGates, Hook, Record, matching
+from transformer.measures.bleu import corpus_bleu
 from transformer.measures.heads import rank_correlation
 from transformer.model import Transformer
-from transformer.one_stack.files import mask_id
-from transformer.one_stack.model import OneStack
-from transformer.one_stack.tracer import StackModel
+from transformer.models.catalogue import inspect_entry, open_tracer
+from transformer.models.one_stack.files import mask_id
+from transformer.models.one_stack.model import OneStack
+from transformer.models.one_stack.tracer import StackModel
 from transformer.search.request import excluded
 from transformer.search.scoring import normalised
 from transformer.study.records import Study
 from transformer.study.run import study, targets_of
 from transformer.trace.records import Pair
 from transformer.trace.removals import heads_of, pruned
+from transformer.training.typed import has_languages, typed_sentences
 from transformer.translator import Translator
 from transformer.types import AttentionKind, Floats, Reals, Report
 

@@ -22,18 +22,18 @@ from typing import Any
 import numpy as np
 import torch
 
-from transformer.catalogue import open_tracer, opened, resolve
 from transformer.checkpoint.reference import ModelRef
 from transformer.checkpoint.snapshots import readable_history
 from transformer.checkpoint.weights import weights_digest
 from transformer.errors import InputError
 from transformer.files.atomic import write_atomic
 from transformer.files.npz import Arrays
-from transformer.huggingface import HuggingFaceModel
 from transformer.measures import significance
 from transformer.model import Transformer
-from transformer.one_stack.model import OneStack
-from transformer.one_stack.tracer import StackModel
+from transformer.models.catalogue import open_tracer, opened, resolve
+from transformer.models.huggingface import HuggingFaceModel
+from transformer.models.one_stack.model import OneStack
+from transformer.models.one_stack.tracer import StackModel
 from transformer.study import statistics
 from transformer.study.corpus import DEFAULT, Corpus, Sentence, is_taken, survey
 from transformer.study.records import (

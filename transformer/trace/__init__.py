@@ -1,1 +1,1 @@
-"""Records of a model at work on one sentence, and their making. May import `fast` and `search`."""
+"""Records of a model at work on one sentence, and their making."""

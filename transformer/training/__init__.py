@@ -1,1 +1,1 @@
-"""Training (section 5). May import everything but `evaluation`, `catalogue` and `commands`."""
+"""Training (section 5)."""

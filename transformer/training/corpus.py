@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import itertools
 import logging
 from collections import Counter
@@ -12,7 +13,7 @@ from pathlib import Path
 
 from transformer.checkpoint.reference import ModelRef
 from transformer.files.atomic import write_atomic
-from transformer.one_stack.files import MASK
+from transformer.models.one_stack.files import MASK
 from transformer.text.tokenizer import Tokenizer, train_tokenizer, with_symbols
 from transformer.training.data import (
     Corpus,
@@ -33,10 +34,7 @@ from transformer.training.data import (
     tatoeba,
 )
 from transformer.training.download import HOMES
-from transformer.training.pronouns import HELD_OUT, agreement_pairs
 from transformer.training.recipe import DataRecipe, Recipe
-from transformer.training.synthetic.dictionary import wiktionary_pairs
-from transformer.training.synthetic.phrasebook import phrasebook_pairs, read_phrases
 from transformer.trees.symbols import is_symbol, symbols
 from transformer.trees.tree import Tree, TreeError, read_tree, simplified
 
@@ -78,9 +76,14 @@ def words_only(written: Pair) -> Pair:
 
 #: Columns: topic, English, German, French. "[a|b]" are alternatives, also nested; a bar outside of
 #: brackets separates whole sentences.
-TYPED_SENTENCES = Path(__file__).parents[1] / "evaluation" / "typed_sentences.tsv"
+TYPED_SENTENCES = Path(__file__).with_name("typed_sentences.tsv")
 
-
+#: Sentences used by tests and pages, which no training text has as a source.
+HELD_OUT = (
+    "The animal didn't cross the street because it was too tired.",
+    "The animal didn't cross the street because it was too wide.",
+    "The cat sat on the mat because it was tired.",
+)
 #: `HELD_OUT` as German sources.
 _HELD_OUT_GERMAN = (
     "Das Tier überquerte die Straße nicht, weil es zu müde war.",
@@ -122,9 +125,8 @@ def _alternatives(signs: Iterator[str]) -> list[str]:
 
 log = logging.getLogger(__name__)
 
-#: Made corpora, which hold nothing out.
-AGREEMENT, PHRASEBOOK, WIKTIONARY = "agreement", "phrasebook", "wiktionary"
-MADE = (AGREEMENT, PHRASEBOOK, WIKTIONARY)
+#: Corpora that modules of `recipes/tools` make, each by its `pairs`; they hold nothing out.
+MADE = ("agreement", "phrasebook", "wiktionary")
 
 #: Token ids of many sentences, sources and targets in the same order, without special tokens.
 Encoded = tuple[list[list[int]], list[list[int]]]
@@ -135,12 +137,12 @@ def load_corpus(recipe: DataRecipe, folder: Path) -> Corpus:
 
     Raises: `DataError` naming the file, and how to get it if it is missing.
     """
-    read = {name: _corpus(name, recipe, folder) for name in dict.fromkeys(recipe.corpora)}
+    read = {name: read_corpus(name, recipe, folder) for name in dict.fromkeys(recipe.corpora)}
     corpora = [*read.values()]
     # A repeated corpus holds out its pairs once. A phrasebook fills its slots anew.
     for name, times in Counter(recipe.corpora).items():
         for turn in range(1, times):
-            again = _corpus(name, recipe, folder, turn) if name == PHRASEBOOK else read[name]
+            again = read_corpus(name, recipe, folder, turn) if name == "phrasebook" else read[name]
             corpora.append(Corpus(again.train))
     if recipe.val is not None:
         corpora.append(Corpus((), _pairs(folder / recipe.val, recipe)))
@@ -173,25 +175,25 @@ def load_held_out(recipe: DataRecipe, folder: Path) -> Corpus:
     return Corpus((), held.val, held.tests)
 
 
-def _corpus(name: str, recipe: DataRecipe, folder: Path, turn: int = 0) -> Corpus:
+def read_corpus(name: str, recipe: DataRecipe, folder: Path, turn: int = 0) -> Corpus:
+    """Read one corpus of a recipe. Args: turn: counts how often its name came before.
+
+    Raises: `DataError`.
+    """
     if name == "reversal":
         return reversal()
-    if name == AGREEMENT:
-        if recipe.src != "en":
-            raise DataError(f"agreement needs English as the source, not {recipe.src!r}")
-        everyday = _corpus("tatoeba", recipe, folder)
-        return Corpus(tuple(agreement_pairs(everyday.train, recipe.tgt)))
-    if name == PHRASEBOOK:
-        return Corpus(tuple(phrasebook_pairs(read_phrases(), recipe.src, recipe.tgt, seed=turn)))
+    if name in MADE:
+        try:
+            tool = importlib.import_module(f"recipes.tools.{name}")
+        except ModuleNotFoundError:
+            raise DataError(
+                f"{name}: recipes/tools makes it, which only the repository has"
+            ) from None
+        return Corpus(tuple(tool.pairs(recipe, folder, turn)))
     if name == GUM:
         if recipe.tgt != TREE:
             raise DataError(f"gum holds trees: [data] tgt should be {TREE!r}, not {recipe.tgt!r}")
         return gum(corpus_folder(GUM, folder))
-    if name == WIKTIONARY:
-        backwards = recipe.tgt == "en"
-        forwards = dataclasses.replace(recipe, src="en", tgt=recipe.src) if backwards else recipe
-        pairs, place = _corpus("tatoeba", forwards, folder).train, corpus_folder(name, folder)
-        return Corpus(tuple(wiktionary_pairs(place, pairs, forwards.tgt, backwards=backwards)))
     if name in HOMES:
         read = {"multi30k": multi30k, "tatoeba": tatoeba}[name]
         try:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from transformer.model import Transformer
-from transformer.one_stack.model import OneStack
+from transformer.models.one_stack.model import OneStack
 from transformer.training.cross_entropy import projected_cross_entropy, smoothed_cross_entropy
 from transformer.training.data import Batch, collate
 from transformer.training.recipe import TrainingRecipe

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_type_hints
 
 from transformer.config import PRESETS, ConfigError, ModelConfig
-from transformer.one_stack.config import StackConfig, Task
+from transformer.models.one_stack.config import StackConfig, Task
 from transformer.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
 Precision = Literal["auto", "float32", "bfloat16"]
@@ -105,7 +105,7 @@ class TrainingRecipe:
 
 @dataclass(frozen=True)
 class StackRecipe:
-    """A model of one stack in place of encoder and decoder (`transformer.one_stack`).
+    """A model of one stack in place of encoder and decoder (`transformer.models.one_stack`).
 
     To "continue" or "fill", it learns the sources' text alone; to "translate", the pairs.
     """

@@ -28,10 +28,9 @@ import torch
 from torch import Tensor, nn
 
 from transformer.checkpoint.weights import describe_weights, read_tensors
-from transformer.config import ConfigError
+from transformer.config import ConfigError, parse_json
 from transformer.errors import CheckpointError
 from transformer.files.atomic import TEMPORARY, write_atomic
-from transformer.files.safe import parse_json
 from transformer.training.recipe import Recipe
 from transformer.training.watching import read_metrics
 

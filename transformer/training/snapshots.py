@@ -30,8 +30,8 @@ from transformer.errors import CheckpointError
 from transformer.files.atomic import write_atomic
 from transformer.files.folders import replaced_folder
 from transformer.model import Transformer
-from transformer.one_stack.files import StackCheckpoint, load_stack, stack_layout
-from transformer.one_stack.model import OneStack
+from transformer.models.one_stack.files import StackCheckpoint, load_stack, stack_layout
+from transformer.models.one_stack.model import OneStack
 from transformer.training.corpus import encode_pairs, load_corpus
 from transformer.training.objective import validation_loss
 from transformer.training.run_folder import RunFolder

@@ -11,8 +11,8 @@ import torch
 from transformer.checkpoint.folder import save_checkpoint
 from transformer.config import ModelConfig
 from transformer.model import Transformer
-from transformer.one_stack.files import MASK, mask_id, save_stack
-from transformer.one_stack.model import OneStack
+from transformer.models.one_stack.files import MASK, mask_id, save_stack
+from transformer.models.one_stack.model import OneStack
 from transformer.text.tokenizer import BOS_ID, EOS_ID, PAD_ID, Tokenizer
 from transformer.training.corpus import one_side
 from transformer.training.data import Batch, Corpus

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from transformer.files.safe import json_object, modified, parse_json
+from transformer.config import parse_json
+from transformer.files.safe import json_object, modified
 
 #: Bytes read of metrics.jsonl at most; a line is about 150.
 _MOST_BYTES = 16 * 2**20

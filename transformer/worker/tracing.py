@@ -11,10 +11,10 @@ from typing import Any
 
 import torch
 
-from transformer.catalogue import ModelRef, opened
 from transformer.checkpoint.reference import fingerprint
 from transformer.errors import CheckpointError
-from transformer.one_stack.tracer import StackModel
+from transformer.models.catalogue import ModelRef, opened
+from transformer.models.one_stack.tracer import StackModel
 from transformer.trace.records import Trace
 from transformer.trace.tracer import Tracer
 from transformer.translator import Translator
@@ -30,7 +30,7 @@ ONE_THREAD_PARAMETERS = 100_000_000
 _SHORT, _LONGER = 200, 100
 
 #: Copies of the weights in memory: as the model holds them, and for decoding on the CPU in up to
-#: three other layouts, for one row, for few and for more (`transformer.fast.products`).
+#: three other layouts, for one row, for few and for more (`transformer.execution.products`).
 COPIES = 4
 
 #: Limit in bytes for the models of a process; the least recently used are dropped first.

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from transformer.catalogue import Entry, find
+from transformer.models.catalogue import Entry, find
 from transformer.trace.records import Trace
 from ui.compare.exhibits import Compared
 from ui.core import url_state

@@ -7,7 +7,7 @@ import re
 import streamlit as st
 
 from figures.labels import code, plain, shorten
-from transformer.catalogue import find
+from transformer.models.catalogue import find
 from transformer.trace.records import Trace
 from ui.compare.choice import CompareChoice, can_follow, with_left
 from ui.core import url_state

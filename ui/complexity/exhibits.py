@@ -9,8 +9,8 @@ import numpy as np
 
 from figures.exhibit import Exhibit, Series
 from transformer.config import ModelConfig
-from transformer.experiments.maps import map_bytes
-from transformer.experiments.records import Measurement, shipped
+from transformer.evaluation.complexity_maps import map_bytes
+from transformer.evaluation.complexity_records import Measurement, shipped
 from transformer.measures.layer_costs import (
     LAYER_COSTS,
     PATHS,

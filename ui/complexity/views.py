@@ -14,8 +14,8 @@ from figures.labels import code, count, plain, signed
 from figures.layer_costs import cost_lines, path_picture
 from figures.training import bars
 from transformer.config import ModelConfig
-from transformer.experiments.maps import map_bytes, time_maps
-from transformer.experiments.records import (
+from transformer.evaluation.complexity_maps import map_bytes, time_maps
+from transformer.evaluation.complexity_records import (
     COMPARED,
     Measurement,
     crossings,

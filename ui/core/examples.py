@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from transformer.catalogue import Entry
 from transformer.checkpoint.folder import kind_of
+from transformer.models.catalogue import Entry
 from transformer.training.corpus import TREE
 from ui.core.languages import name_of
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import streamlit as st
 
-from transformer.catalogue import Entry, Kind, ModelRef
+from transformer.models.catalogue import Entry, Kind, ModelRef
 from transformer.search.decoding import PAPER_DECODING
 from transformer.search.sampling import Sampling
 from transformer.text.tokenizer import clean

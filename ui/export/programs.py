@@ -142,7 +142,7 @@ def of_two(
 
 def start_of(traced: tuple[Source, ...], *imports: str) -> str:
     """Return the start of a program: imports, and `path_of`, which finds a checkpoint by name."""
-    lines = {"from transformer.catalogue import ModelRef, open_tracer", *imports}
+    lines = {"from transformer.models.catalogue import ModelRef, open_tracer", *imports}
     if any(name == "sampling" for source in traced for name, _ in source.arguments):
         lines.add("from transformer.search.sampling import Sampling")
     return _START.format(imports="\n".join(sorted(lines)))

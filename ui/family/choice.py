@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from transformer.catalogue import Entry
 from transformer.evaluation.alignment import ALIGNMENT, best_aligner
+from transformer.models.catalogue import Entry
 from ui.core import url_state
 from ui.core.choice import Choice
 from ui.core.examples import data_of_training

@@ -10,7 +10,7 @@ from figures.exhibit import Exhibit, Panel, Series, file_stem
 from figures.labels import numbered, row_labels
 from transformer.measures.heads import Head
 from transformer.measures.words import source_block
-from transformer.one_stack.tracer import Guesses, StackModel
+from transformer.models.one_stack.tracer import Guesses, StackModel
 from transformer.search.sampling import Sampling
 from transformer.trace.records import Trace
 from transformer.types import Floats

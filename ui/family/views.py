@@ -11,11 +11,11 @@ from streamlit.delta_generator import DeltaGenerator
 
 from figures.labels import code, parameters, plain, plain_token
 from figures.tokens import candidates, expected
-from transformer.catalogue import Entry
 from transformer.config import ModelConfig
 from transformer.measures.words import source_block
-from transformer.one_stack.files import MASK
-from transformer.one_stack.tracer import Guesses
+from transformer.models.catalogue import Entry
+from transformer.models.one_stack.files import MASK
+from transformer.models.one_stack.tracer import Guesses
 from transformer.trace.records import Trace
 from ui.components.lens import Map
 from ui.core import url_state

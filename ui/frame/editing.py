@@ -16,7 +16,6 @@ import numpy as np
 import streamlit as st
 
 from figures.labels import count, plain
-from transformer.catalogue import Entry
 from transformer.checkpoint.means import read_means
 from transformer.edits.language import (
     MAX_EDITS,
@@ -31,6 +30,7 @@ from transformer.edits.language import (
     text_of,
 )
 from transformer.errors import InputError
+from transformer.models.catalogue import Entry
 from transformer.trace.records import Trace
 from transformer.trace.tracer import NO_EDITS
 from transformer.types import AttentionKind, Bools

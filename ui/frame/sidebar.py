@@ -14,10 +14,10 @@ import streamlit as st
 import torch
 
 from figures.labels import code, parameters, plain, shorten
-from transformer.catalogue import Entry, ModelRef, find
 from transformer.checkpoint.folder import training_text
 from transformer.config import ModelConfig
 from transformer.device import available_devices
+from transformer.models.catalogue import Entry, ModelRef, find
 from transformer.search.decoding import Decoding, default_decoding
 from ui.core import url_state
 from ui.core.examples import Examples, by_title, examples_for

@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 import streamlit as st
 
 from figures.labels import code, probability
-from transformer.catalogue import Entry
 from transformer.checkpoint.reference import at, split_name
+from transformer.models.catalogue import Entry
 from transformer.trace.records import Trace
 from ui.core import url_state
 from ui.core.examples import languages_of_training

@@ -9,7 +9,7 @@ from figures.labels import KIND_NAMES
 from transformer.study.records import Role, Study
 from ui.export.programs import Source, start_of
 
-_RESOLVE = "from transformer.catalogue import resolve"
+_RESOLVE = "from transformer.models.catalogue import resolve"
 _STUDY = "from transformer.study.records import Study"
 _FOUND = """ref = resolve(path_of({name!r})).edited({edits!r})
 study = Study.load(next(each for each in studies_of(ref) if each.name == {folder!r}))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from transformer.catalogue import Entry
-from transformer.parsing.reading import Reading
+from transformer.measures.parse import Reading
+from transformer.models.catalogue import Entry
 from transformer.search.decoding import default_decoding
 from transformer.training.corpus import TREE
 from transformer.trees.words import split_words

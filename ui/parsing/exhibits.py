@@ -7,7 +7,7 @@ from pathlib import Path
 from figures.exhibit import Exhibit, Panel
 from figures.labels import cell_name
 from transformer.measures.heads import combine
-from transformer.parsing.reading import Reading, bracket_weights, read_parse
+from transformer.measures.parse import Reading, bracket_weights, read_parse
 from transformer.trace.records import Trace
 from transformer.translator import Translator
 from ui.components.grid import Cell

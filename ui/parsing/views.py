@@ -8,8 +8,8 @@ from functools import partial
 import streamlit as st
 
 from figures.labels import code, plain
-from transformer.catalogue import Entry
-from transformer.parsing.reading import Reading, read_parse
+from transformer.measures.parse import Reading, read_parse
+from transformer.models.catalogue import Entry
 from transformer.trace.records import Trace
 from ui.components.mount import show
 from ui.core import url_state

@@ -13,8 +13,8 @@ from figures.exhibit import Exhibit
 from figures.removals import OUT, pruning_curves
 from transformer.edits.language import MAX_EDITS, parse_edits, text_of
 from transformer.evaluation.pruning import Pruning, own_translation, prune, typed
-from transformer.evaluation.typed import has_languages
 from transformer.trace.removals import edits_off
+from transformer.training.typed import has_languages
 from transformer.translator import Translator
 from transformer.worker.job import in_turn, report
 from ui.core import url_state

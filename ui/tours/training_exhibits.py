@@ -10,8 +10,8 @@ import numpy as np
 
 from figures.exhibit import Exhibit, Series
 from figures.labels import count
-from transformer.catalogue import inspect_entry
 from transformer.errors import InputError
+from transformer.models.catalogue import inspect_entry
 from transformer.training.objective import smoothed_target
 from ui.export.programs import start_of
 from ui.tours.training_facts import PAPER_PART, TrainingFacts, facts_of, whose

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 
 from figures.labels import KIND_NAMES
-from transformer.toys.settings import BOUNDS, CHANGES, RATES, ToySettings
-from transformer.toys.tasks import TASKS
+from transformer.training.toys.settings import BOUNDS, CHANGES, RATES, ToySettings
+from transformer.training.toys.tasks import TASKS
 from ui.core import url_state
 from ui.core.choice import Choice
 from ui.core.url_state import Param

@@ -8,8 +8,8 @@ import numpy as np
 
 from figures.exhibit import Exhibit, Series
 from figures.training import Change
-from transformer.experiments.ablation_summary import Line, table
-from transformer.experiments.ablations import shipped
+from transformer.evaluation.ablation_summary import Line, table
+from transformer.evaluation.ablations import shipped
 
 #: Title of the figure's axis by measure.
 AXES = {"nll": "ln perplexity, difference to base", "bleu": "BLEU, difference to base"}

@@ -8,8 +8,8 @@ import streamlit as st
 
 from figures.labels import plain
 from figures.training import differences
-from transformer.experiments.ablation_summary import Line, Verdict, caveats, table
-from transformer.experiments.ablations import Results, shipped
+from transformer.evaluation.ablation_summary import Line, Verdict, caveats, table
+from transformer.evaluation.ablations import Results, shipped
 from ui.core import url_state
 from ui.core.layout import current_theme, draw_chart
 from ui.core.widgets import choose_one

@@ -13,9 +13,9 @@ from figures.labels import KIND_NAMES, plain
 from figures.training import curves, layer_maps
 from transformer.config import ConfigError
 from transformer.errors import CheckpointError
-from transformer.toys.files import KEPT, Wish, map_updates, read_maps, read_probe
-from transformer.toys.settings import BOUNDS, CHANGES, RATES, ToySettings
-from transformer.toys.tasks import TASKS
+from transformer.training.toys.files import KEPT, Wish, map_updates, read_maps, read_probe
+from transformer.training.toys.settings import BOUNDS, CHANGES, RATES, ToySettings
+from transformer.training.toys.tasks import TASKS
 from transformer.training.watching import read_metrics
 from transformer.types import AttentionKind
 from ui.core import url_state

@@ -35,9 +35,9 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from figures.charts import grow
 from figures.labels import count, plain
-from transformer.catalogue import Entry
 from transformer.errors import CheckpointError, InputError
-from transformer.models.arrays import ArchivedTrace
+from transformer.models.arrays.kind import ArchivedTrace
+from transformer.models.catalogue import Entry
 from transformer.trace.records import Trace
 from transformer.trace.tracer import Tracer
 from transformer.translator import Translator

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import lru_cache
 
-from transformer.catalogue import Entry, ModelRef
-from transformer.files.safe import is_there, parse_json, read_small
+from transformer.config import parse_json
+from transformer.files.safe import is_there, read_small
+from transformer.models.catalogue import Entry, ModelRef
 from transformer.text.layout import TABLE_FILE
 from transformer.text.table import tags_among
 from ui.core.languages import Languages, label_of, name_of
@@ -24,7 +25,7 @@ def languages_of(entry: Entry, device: str) -> Languages:
         return _tagged(entry.ref)
     if entry.kind != "huggingface":
         return Languages()
-    from transformer.huggingface.model import HuggingFaceModel
+    from transformer.models.huggingface.model import HuggingFaceModel
 
     try:
         model = load_for_visit(entry, device)

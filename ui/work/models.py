@@ -16,11 +16,11 @@ from typing import cast
 import torch
 
 from figures.labels import in_bytes
-from transformer.catalogue import Entry, ModelRef, describe, inspect_entry, list_entries
 from transformer.checkpoint.reference import fingerprint
 from transformer.errors import CheckpointError, InputError
 from transformer.files.safe import modified
-from transformer.models.arrays import ArchivedTrace
+from transformer.models.arrays.kind import ArchivedTrace
+from transformer.models.catalogue import Entry, ModelRef, describe, inspect_entry, list_entries
 from transformer.trace.tracer import Tracer
 from transformer.worker import tracing
 from transformer.worker.job import report

@@ -14,7 +14,7 @@ import torch
 
 from tests.forks import forked
 from tests.transformer.checkpoint.test_folder import write
-from tests.transformer.importers.test_formats import WEIGHTS, check_survival
+from tests.transformer.models.importers.test_formats import WEIGHTS, check_survival
 from transformer.checkpoint.folder import Checkpoint, load_checkpoint, save_checkpoint
 from transformer.files import folders
 from transformer.text.tokenizer import Tokenizer

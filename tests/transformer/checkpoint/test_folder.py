@@ -15,7 +15,6 @@ import torch
 
 from tests.tiny_models import SMALL, random_model
 from tests.transformer.damage import edit
-from transformer.catalogue import list_entries
 from transformer.checkpoint.folder import load_checkpoint, save_checkpoint
 from transformer.checkpoint.weights import digest, outline, weights_digest
 from transformer.errors import CheckpointError
@@ -23,6 +22,7 @@ from transformer.files import folders, leftovers
 from transformer.files.atomic import write_atomic
 from transformer.files.leftovers import own_prefix
 from transformer.model import Transformer
+from transformer.models.catalogue import list_entries
 from transformer.text.tokenizer import Tokenizer
 
 
@@ -149,8 +149,8 @@ ROOT = Path(__file__).parents[3]
 FIRST_TRANSLATION = """
 import sys
 from pathlib import Path
-import transformer.huggingface.model
-from transformer.catalogue import list_entries
+import transformer.models.huggingface.model
+from transformer.models.catalogue import list_entries
 from transformer.translator import Translator
 assert list_entries([Path("checkpoints")])
 translator = Translator.load("checkpoints/reverse-toy", device="cpu")

@@ -20,7 +20,6 @@ from tests.shipped import FOLDER, STACKS, TRANSLATORS
 from tests.snapshots import UPDATES, write_snapshots
 from tests.tiny_models import SENTENCES, uneven_model
 from transformer.__main__ import main
-from transformer.catalogue import inspect_entry, list_entries, open_tracer, resolve
 from transformer.checkpoint import weights
 from transformer.checkpoint.folder import load_checkpoint, save_checkpoint
 from transformer.checkpoint.means import FILE as MEANS
@@ -32,6 +31,7 @@ from transformer.edits.means import head_means
 from transformer.errors import CheckpointError, InputError
 from transformer.files.folders import FileCache
 from transformer.model import Transformer
+from transformer.models.catalogue import inspect_entry, list_entries, open_tracer, resolve
 from transformer.text.tokenizer import Tokenizer
 from transformer.training.recipe import Recipe
 from transformer.training.trainer import snapshot_updates

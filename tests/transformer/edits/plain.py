@@ -10,7 +10,7 @@ from transformer.edits.language import KINDS, Edit, parse_edits
 from transformer.edits.model import Means
 from transformer.hooks import Hooks, Site
 from transformer.model import Transformer
-from transformer.search.beam import StepOutput
+from transformer.steps import StepOutput
 
 #: Sentences and translations without padding, of unequal lengths.
 PAIRS = [([5, 9, 7, 12, 21, 2], [1, 6, 11]), ([14, 8, 2], [1, 17, 4, 9])]

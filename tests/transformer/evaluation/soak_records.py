@@ -19,9 +19,9 @@ from transformer.evaluation.measure import (
     predictions,
     read_metrics,
 )
+from transformer.evaluation.parsing import evaluate, load_parser
 from transformer.evaluation.records import MEASURED, stamped
 from transformer.evaluation.scores import measure_test
-from transformer.parsing.parser import evaluate, load_parser
 from transformer.search.decoding import default_decoding
 from transformer.training.corpus import GUM, corpus_folder
 from transformer.training.data import find_file, read_lines

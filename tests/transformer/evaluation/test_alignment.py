@@ -30,17 +30,11 @@ from transformer.evaluation.alignment import (
     read_gold,
     word_maps,
 )
-from transformer.evaluation.pruning import (
-    PrunedText,
-    Pruning,
-    corpus_bleu,
-    own_translation,
-    prune,
-    typed,
-)
+from transformer.evaluation.pruning import PrunedText, Pruning, own_translation, prune, typed
+from transformer.measures.bleu import corpus_bleu
 from transformer.measures.words import Gold
 from transformer.model import Transformer
-from transformer.one_stack.tracer import StackModel
+from transformer.models.one_stack.tracer import StackModel
 from transformer.text.tokenizer import Tokenizer
 from transformer.trace.removals import heads_of, log_probs
 from transformer.training.data import DataError

@@ -14,7 +14,6 @@ from tests.shipped import FOLDER
 from tests.snapshots import write_snapshots
 from tests.transformer.conftest import Command
 from tests.transformer.training.runs import recipe
-from transformer.catalogue import inspect_entry, list_entries
 from transformer.checkpoint.folder import (
     TrainingText,
     load_checkpoint,
@@ -33,8 +32,8 @@ from transformer.evaluation.publish import SHARES, earlier_parts, publish
 from transformer.evaluation.records import stamps
 from transformer.evaluation.scores import measure_test, score
 from transformer.evaluation.summary import summary_table
-from transformer.evaluation.typed import from_dict, typed_sentences
-from transformer.one_stack.files import load_stack
+from transformer.models.catalogue import inspect_entry, list_entries
+from transformer.models.one_stack.files import load_stack
 from transformer.search.decoding import Decoding
 from transformer.training.corpus import load_corpus
 from transformer.training.data import DataError, collate
@@ -42,6 +41,7 @@ from transformer.training.recipe import Recipe
 from transformer.training.run import train
 from transformer.training.run_folder import RunFolder, average_weights
 from transformer.training.tasks import task_of
+from transformer.training.typed import from_dict, typed_sentences
 from transformer.translator import Translator
 
 

@@ -21,8 +21,6 @@ from hypothesis import strategies as st
 from tests.shipped import FOLDER
 from tests.snapshots import write_snapshots
 from tests.transformer.conftest import Command
-from transformer.catalogue import inspect_entry
-from transformer.evaluation import typed
 from transformer.evaluation.card import card, meanings
 from transformer.evaluation.measure import held_out_text, load_any, predictions, read_metrics
 from transformer.evaluation.records import (
@@ -38,9 +36,11 @@ from transformer.evaluation.records import (
 )
 from transformer.evaluation.scores import measure_test
 from transformer.evaluation.summary import summary_table
-from transformer.evaluation.typed import accepts, from_dict, typed_sentences, typed_text
+from transformer.models.catalogue import inspect_entry
 from transformer.search.decoding import default_decoding
+from transformer.training import typed
 from transformer.training.data import DataError
+from transformer.training.typed import accepts, from_dict, typed_sentences, typed_text
 from transformer.translator import Translator
 from ui.models.rows import figures_of
 

@@ -22,16 +22,16 @@ from hypothesis import strategies as st
 
 from tests.transformer.conftest import Command
 from tests.transformer.damage import Evil, become, torch_file
-from transformer.arrays.trace_file import load_arrays
-from transformer.catalogue import inspect_entry, list_entries
 from transformer.checkpoint import folder, snapshots, weights
 from transformer.checkpoint.folder import load_checkpoint
+from transformer.config import parse_json
 from transformer.errors import CheckpointError
 from transformer.files import leftovers, npz, safe
 from transformer.files.folders import FileCache, replaced_folder
 from transformer.files.leftovers import FETCHED, STAGE, clear_away, own_prefix, remove_stages
 from transformer.files.npz import describe_npz, read_npz
-from transformer.files.safe import parse_json
+from transformer.models.arrays.trace_file import load_arrays
+from transformer.models.catalogue import inspect_entry, list_entries
 
 
 def member(array: Any = None, *, header: bytes | None = None, body: bytes = b"") -> bytes:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from tests.factories import make_trace
-from transformer.experiments.complexity import build
+from transformer.evaluation.complexity import build
 from transformer.measures.compare import (
     HeadAgreement,
     assign,

@@ -22,19 +22,19 @@ from sentencepiece.sentencepiece_model_pb2 import ModelProto
 from tests.random_stacks import random_stack
 from tests.tiny_models import random_model
 from tests.transformer import damage
-from tests.transformer.huggingface import models as huggingface
-from tests.transformer.importers.foreign import fairseq, joeynmt, written
-from transformer.catalogue import inspect_entry, list_entries, open_tracer
+from tests.transformer.models.huggingface import models as huggingface
+from tests.transformer.models.importers.foreign import fairseq, joeynmt, written
 from transformer.checkpoint import weights
 from transformer.checkpoint.folder import load_checkpoint, save_checkpoint
 from transformer.config import ModelConfig
 from transformer.errors import CheckpointError
 from transformer.files import safetensors_file as reading
 from transformer.files import torch_file as torch_reading
-from transformer.huggingface import HuggingFaceModel
-from transformer.importers import mapping
-from transformer.importers.registry import FORMATS
-from transformer.one_stack.files import save_stack
+from transformer.models.catalogue import inspect_entry, list_entries, open_tracer
+from transformer.models.huggingface import HuggingFaceModel
+from transformer.models.importers import mapping
+from transformer.models.importers.registry import FORMATS
+from transformer.models.one_stack.files import save_stack
 from transformer.text.tokenizer import Tokenizer
 
 # A reader that waits for a pipe waits for ever: the timeout of every test ends it.

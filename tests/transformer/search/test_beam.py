@@ -15,12 +15,13 @@ from torch import Tensor
 
 from tests.searched import Table, searched
 from transformer.search import scoring
-from transformer.search.beam import Found, StepOutput, search
+from transformer.search.beam import Found, search
 from transformer.search.loops import MIN_CHARACTERS, MIN_TIMES, Loop, find_loop
 from transformer.search.records import Compact
 from transformer.search.rules import PAPER, BeamRule, SearchSettings, hugging_face, length_penalty
 from transformer.search.sampling import Sampling
 from transformer.search.scoring import best, normalised
+from transformer.steps import StepOutput
 
 BOS, EOS = 1, 2
 

@@ -23,9 +23,9 @@ from transformer.config import ModelConfig
 from transformer.errors import InputError
 from transformer.hooks import HeadGates
 from transformer.measures.heads import largest_weights
-from transformer.one_stack.config import Task
-from transformer.one_stack.files import mask_id
-from transformer.one_stack.tracer import StackModel
+from transformer.models.one_stack.config import Task
+from transformer.models.one_stack.files import mask_id
+from transformer.models.one_stack.tracer import StackModel
 from transformer.search.request import excluded
 from transformer.study.corpus import Sentence
 from transformer.study.examples import Example, examples, pairs_of

@@ -21,10 +21,10 @@ from tests.transformer.study.corpora import (
     relation,
     write_corpus,
 )
-from transformer.catalogue import resolve
 from transformer.config import ModelConfig
 from transformer.errors import InputError
-from transformer.one_stack.tracer import StackModel
+from transformer.models.catalogue import resolve
+from transformer.models.one_stack.tracer import StackModel
 from transformer.study import run
 from transformer.study.corpus import Sentence
 from transformer.study.records import Study, studies_of

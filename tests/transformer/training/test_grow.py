@@ -9,12 +9,12 @@ from torch import Tensor
 
 from tests.tiny_models import SENTENCES, trained_model
 from tests.transformer.training.runs import log_lines, recipe, run
-from transformer.catalogue import inspect_entry, open_tracer
 from transformer.checkpoint.folder import Checkpoint, load_checkpoint, save_checkpoint
 from transformer.config import ConfigError, ModelConfig
 from transformer.model import Transformer
-from transformer.one_stack.files import MASK, load_stack
-from transformer.one_stack.tracer import StackModel
+from transformer.models.catalogue import inspect_entry, open_tracer
+from transformer.models.one_stack.files import MASK, load_stack
+from transformer.models.one_stack.tracer import StackModel
 from transformer.text.tokenizer import EOS_ID, PAD_ID, UNK_ID, Tokenizer, train_tokenizer
 from transformer.training.corpus import load_corpus, one_side
 from transformer.training.data import collate

@@ -18,13 +18,13 @@ import torch
 
 from tests.transformer.conftest import Command, parallel_text
 from tests.transformer.training.runs import assert_same_bits, log_lines, recipe, run, weights
-from transformer.catalogue import inspect_entry
 from transformer.checkpoint.folder import load_checkpoint
 from transformer.checkpoint.reference import ModelRef
 from transformer.checkpoint.snapshots import FILE, read_history, read_snapshot
 from transformer.checkpoint.weights import layout_of
 from transformer.config import ConfigError
 from transformer.errors import CheckpointError, InputError
+from transformer.models.catalogue import inspect_entry
 from transformer.text.tokenizer import EOS_ID, PAD_ID, UNK_ID
 from transformer.training import trainer
 from transformer.training.data import DataError, collate

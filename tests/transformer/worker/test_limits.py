@@ -7,7 +7,7 @@ import pytest
 
 from tests.random_stacks import random_stack
 from transformer.config import ModelConfig
-from transformer.one_stack.tracer import StackModel
+from transformer.models.one_stack.tracer import StackModel
 from transformer.text.tokenizer import Tokenizer
 from transformer.worker import limits
 from transformer.worker.tracing import model_bytes

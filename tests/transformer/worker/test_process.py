@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from transformer.models.catalogue import resolve
 
 from tests.waiting import wait_until
 from transformer.errors import CheckpointError, InputError
+from transformer.models.catalogue import resolve
 from transformer.trace.records import Trace
 from transformer.translator import Translator
 from transformer.types import Report

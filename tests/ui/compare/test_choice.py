@@ -15,9 +15,9 @@ from tests.forks import ROOT
 from tests.tiny_models import random_model, uneven_model
 from tests.ui.components.test_packing import JSON
 from tests.views import make_view
-from transformer.catalogue import Entry, ModelRef
 from transformer.checkpoint.folder import save_checkpoint
 from transformer.config import ModelConfig
+from transformer.models.catalogue import Entry, ModelRef
 from transformer.positions import sinusoidal
 from transformer.text.tokenizer import Tokenizer
 from transformer.trace.records import Trace

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.waiting import run
-from transformer.catalogue import inspect_entry
+from transformer.models.catalogue import inspect_entry
 from ui.core.public import Pace
 from ui.frame import serving
 from ui.hosting import gate, state

@@ -19,8 +19,8 @@ from tests.factories import make_trace
 from tests.forks import ROOT
 from tests.test_calls import check_program
 from tests.transformer.study.test_corpus import study
-from transformer.catalogue import inspect_entry, list_entries
 from transformer.config import ModelConfig
+from transformer.models.catalogue import inspect_entry, list_entries
 from transformer.study.records import Role, Study, studies_of
 from transformer.trace.records import Needs, Trace
 from transformer.trace.removals import needs

@@ -11,7 +11,7 @@ import pytest
 from figures.positions import encoding_heatmap
 from tests.factories import make_trace
 from tests.waiting import wait_until
-from transformer.catalogue import ModelRef
+from transformer.models.catalogue import ModelRef
 from transformer.worker.job import Job, StoppedError, in_turn
 from transformer.worker.scheduler import Scheduler
 from ui.core.view import Request

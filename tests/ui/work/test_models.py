@@ -8,11 +8,11 @@ import pytest
 from tests.factories import make_trace
 from tests.random_stacks import random_stack
 from tests.waiting import wait_until
-from transformer.arrays.trace_file import save_arrays
-from transformer.catalogue import inspect_entry
 from transformer.config import ModelConfig
 from transformer.errors import CheckpointError
-from transformer.one_stack.files import save_stack
+from transformer.models.arrays.trace_file import save_arrays
+from transformer.models.catalogue import inspect_entry
+from transformer.models.one_stack.files import save_stack
 from transformer.text.tokenizer import Tokenizer
 from transformer.worker.job import Job, StoppedError
 from transformer.worker.tracing import COPIES

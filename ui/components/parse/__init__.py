@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from figures.labels import row_labels, show_token
-from transformer.parsing.reading import Constituent, Reading, bracket_weights, confidences
+from transformer.measures.parse import Constituent, Reading, bracket_weights, confidences
 from transformer.trace.records import Trace
 from transformer.types import Floats
 from ui.components.packing import Component, attention_look, floats, is_index, labels

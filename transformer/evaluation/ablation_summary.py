@@ -1,0 +1,158 @@
+"""Table 3 from our runs: means, spread over seeds, and directions beside the paper's."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from statistics import fmean, stdev
+from typing import Literal
+
+import numpy as np
+
+from transformer.evaluation.ablations import VARIATIONS, Results, Variation
+from transformer.measures.significance import holm, student_sf
+
+Verdict = Literal[
+    "same direction, significant", "other direction", "no direction in the paper",
+    "too close to tell", "not run",
+]  # fmt: skip
+
+#: Probability that any of all verdicts finds a direction where there is none.
+LEVEL = 0.05
+
+#: By measure, one unit in the last digit of the paper, a difference of which has no direction.
+_UNIT = {"nll": math.log(4.92 / 4.91), "bleu": 0.1}
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A measure of one row; what is ours is NaN if the row was not run."""
+
+    mean: float  # over seeds
+    spread: float  # standard deviation over seeds, NaN for fewer than two
+    difference: float  # of the mean from that of base
+    #: half the width of its 95% interval, by Student's t, from the spread over seeds pooled over
+    #: all rows; NaN if no row has two
+    reach: float
+    theirs: float  # the paper's difference from its base
+    #: probability of such a difference by chance, by the same t, corrected by Holm (1979) for all
+    #: comparisons in the table
+    chance: float
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
+class Line:
+    """A row of the table."""
+
+    variation: Variation
+    seeds: tuple[int, ...]  # of its runs
+    parameters: int | None  # of each; None if not run
+    figures: Mapping[str, Figure]  # "nll" in nats per piece and "bleu", cased
+
+    def cells(self, measure: str) -> list[str]:
+        """Return texts: parameters, runs, ours, the paper's, the verdict with both differences."""
+        found, published, n = self.figures[measure], self.variation.published, len(self.seeds)
+        if measure == "nll":
+            ours, theirs, digits = f"{math.exp(found.mean):.2f}", f"{published.perplexity:.2f}", 3
+        else:
+            spread = f" ± {found.spread:.1f}" if n > 1 else ""
+            ours, theirs, digits = f"{found.mean:.1f}{spread}", f"{published.bleu:.1f}", 1
+        here, there = (
+            f"{round(each, digits) + 0.0:+.{digits}f}".replace("-", "−")
+            for each in (found.difference, found.theirs)
+        )
+        said = f"{found.verdict}: {here} here, {there} there" if n else found.verdict
+        if self.variation.group == "base":
+            said = ""
+        parameters = f"{self.parameters / 1e6:.2f}M" if self.parameters else "–"
+        return [parameters, str(n), ours if n else "–", theirs, said]
+
+
+def table(results: Results) -> list[Line]:
+    """Return one line for every row of table 3, whether run or not, from the comparable runs."""
+    results = results.comparable
+    runs = [results.row(each.name) for each in VARIATIONS]
+    found = {measure: _figures(results, measure) for measure in _UNIT}
+    compared = [(measure, i) for measure in found for i in range(1, len(runs)) if runs[i]]
+    chances = holm(np.array([found[measure][i].chance for measure, i in compared]))
+    for (measure, i), chance in zip(compared, chances, strict=True):
+        figure = replace(found[measure][i], chance=float(chance))
+        found[measure][i] = replace(figure, verdict=_verdict(figure, _UNIT[measure]))
+    lines = []
+    for i, (each, row) in enumerate(zip(VARIATIONS, runs, strict=True)):
+        seeds, parameters = tuple(run.seed for run in row), row[0].parameters if row else None
+        lines.append(Line(each, seeds, parameters, {name: found[name][i] for name in found}))
+    return lines
+
+
+def caveats(results: Results, lines: Sequence[Line]) -> str:
+    """Return what the verdicts allow for and leave out, in sentences."""
+    n, every = len(_UNIT) * sum(bool(each.seeds) for each in lines[1:]), len(results.runs)
+    left = every - len(results.comparable.runs)
+    said = (
+        f"Holm's correction keeps the chance of any false verdict among all {n}, of perplexity and "
+        f"BLEU, at {LEVEL:.0%}."
+    )
+    others = "Left out, in another precision or cut into other tokens:"
+    return f"{said} {others} {left} of {every} runs." if left else said
+
+
+def _figures(results: Results, measure: str) -> list[Figure]:
+    """Return the figures of all rows, their chances not yet corrected, and no verdicts."""
+    rows = [[getattr(run, measure) for run in results.row(each.name)] for each in VARIATIONS]
+    freedom = sum(len(row) - 1 for row in rows if row)
+    squares = sum((each - _mean(row)) ** 2 for row in rows for each in row)
+    spread = math.sqrt(squares / freedom) if freedom else math.nan
+    found = []
+    for each, row in zip(VARIATIONS, rows, strict=True):
+        theirs, start = each.published, VARIATIONS[0].published
+        published = theirs.bleu - start.bleu
+        if measure == "nll":
+            published = math.log(theirs.perplexity / start.perplexity)
+        ours = _mean(row) - _mean(rows[0])
+        error = spread * math.sqrt(1 / len(row) + 1 / len(rows[0])) if row and rows[0] else math.nan
+        found.append(
+            Figure(
+                _mean(row), stdev(row) if len(row) > 1 else math.nan, ours,
+                student(freedom) * error, published,
+                outside(ours / error if error else math.inf if ours else 0.0, freedom),
+                "too close to tell" if row else "not run",
+            )
+        )  # fmt: skip
+    return found
+
+
+def outside(t: float, freedom: int) -> float:
+    """Return the probability that Student's distribution lies beyond t in either direction.
+
+    NaN without a degree of freedom.
+    """
+    if freedom < 1:
+        return math.nan
+    return 2 * float(student_sf(np.array([abs(t)]), np.array([freedom]))[0])
+
+
+@cache
+def student(freedom: int) -> float:
+    """Return the t beyond which `outside` is 5%; NaN without a degree of freedom."""
+    low, high = 0.0, 100.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if outside(middle, freedom) > 0.05 else (low, middle)
+    return low if freedom else math.nan
+
+
+def _verdict(found: Figure, unit: float) -> Verdict:
+    if not found.chance <= LEVEL:  # NaN too
+        return "too close to tell"
+    if abs(found.theirs) <= unit * (1 + 1e-9):
+        return "no direction in the paper"
+    same = (found.difference > 0) == (found.theirs > 0)
+    return "same direction, significant" if same else "other direction"
+
+
+def _mean(values: Sequence[float]) -> float:
+    return fmean(values) if values else math.nan

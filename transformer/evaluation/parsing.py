@@ -1,0 +1,160 @@
+"""Parse sentences with a model that translates them into their trees, and score it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from transformer.checkpoint.folder import Checkpoint, load_checkpoint
+from transformer.device import resolve_device
+from transformer.errors import CheckpointError, InputError
+from transformer.measures.parse import Parse, parsed
+from transformer.search.decoding import Decoding
+from transformer.search.request import Progress
+from transformer.training.corpus import read_treebank
+from transformer.training.data import MissingFileError
+from transformer.translator import Translator
+from transformer.trees.pcfg import Pcfg
+from transformer.trees.score import Score, right_branching, score, total
+from transformer.trees.symbols import CLOSE
+from transformer.trees.tree import Tree
+
+#: Section 6.3: "a beam size of 21 and alpha = 0.3", at most the source length + 300.
+PAPER_PARSING = Decoding(21, 0.3)
+EXTRA_LENGTH = 300
+
+
+def is_parser(translator: Translator) -> bool:
+    """Return True for a model that writes trees: its vocabulary has their symbols."""
+    return f"▁{CLOSE}" in translator.tokenizer.target.pieces
+
+
+def load_parser(path: str | Path, device: str = "auto", *, free: bool = False) -> Translator:
+    """Read a checkpoint that parses.
+
+    Args: free: let it write anything, not only trees of the sentence.
+
+    Raises: `CheckpointError`, and `InputError` for the device.
+    """
+    resolve_device(device)
+    parser = parser_of(load_checkpoint(path), device, free=free)
+    if not is_parser(parser):
+        raise CheckpointError(f"{path}: translates, but does not write trees")
+    return parser
+
+
+def parser_of(checkpoint: Checkpoint, device: str = "auto", *, free: bool = False) -> Translator:
+    """Return the parser of a checkpoint in memory; arguments as of `load_parser`."""
+    return Translator(
+        checkpoint.model,
+        checkpoint.tokenizer,
+        device=device,
+        name=checkpoint.name,
+        path=checkpoint.path,
+        decoding=PAPER_PARSING,
+        extra_length=EXTRA_LENGTH,
+        follow_grammar=not free,
+    )
+
+
+def source_text(words: Sequence[str]) -> str:
+    """Return the text that the encoder reads. Raises `InputError` for a word with a space."""
+    for word in words:
+        if not word or any(map(str.isspace, word)):
+            raise InputError(f"the word {word!r} is empty or has a space in it")
+    return " ".join(words)
+
+
+def parse(
+    translator: Translator,
+    sentences: Iterable[Sequence[str]],
+    beam_size: int | None = None,
+    alpha: float | None = None,
+    *,
+    on_parsed: Progress | None = None,
+    max_length: int | None = None,
+) -> list[Parse]:
+    """Parse sentences, given as their words, as the Treebank splits them (see `split_words`).
+
+    Args:
+        beam_size, alpha, max_length: see `Translator.translate`.
+        on_parsed: called with (sentences done, sentences in all) after each batch.
+
+    Raises: `InputError` for a sentence without words or of too many tokens (counted from 1).
+    """
+    sentences = list(sentences)
+    for number, words in enumerate(sentences, 1):
+        if not words:
+            raise InputError(f"sentence {number} has no words")
+    found = translator.translate(
+        [source_text(words) for words in sentences],
+        beam_size,
+        alpha,
+        on_translated=on_parsed,
+        max_length=max_length,
+    )
+    return [
+        parsed(each.ids, words, translator.tokenizer, complete=each.complete)
+        for each, words in zip(found, sentences, strict=True)
+    ]
+
+
+def evaluate(
+    parser: Translator,
+    reference: Path,
+    beam_size: int | None = None,
+    alpha: float | None = None,
+    on_parsed: Progress | None = None,
+) -> dict[str, float]:
+    """Parse the words of reference trees and compare.
+
+    Returns: labelled precision, recall and F1 by EVALB's rules, exact matches, tags and repaired
+        trees, all in percent; crossing brackets a sentence; beam size and alpha.
+    Raises: `DataError` naming the line of a tree that cannot be read.
+    """
+    trees = read_treebank(reference)
+    if not trees:
+        raise InputError(f"{reference}: no trees")
+    found = parse(parser, [tree.words for tree in trees], beam_size, alpha, on_parsed=on_parsed)
+    scores = [score(tree, each.tree) for tree, each in zip(trees, found, strict=True)]
+    decoding = parser.decoding.resolve(beam_size, alpha, drawn=False)
+    repaired = sum(bool(each.rebuilt.repairs) for each in found)
+    return _figures(total(scores), repaired) | decoding.to_dict()
+
+
+def baselines(reference: Path, on_parsed: Progress | None = None) -> dict[str, dict[str, float]]:
+    """Score trees that are made of the reference's tags without a network, by name.
+
+    Returns: the figures of right-branching trees, and of the most probable ones by the grammar of
+        train.ptb beside the reference (PCFG), if that exists; right-branching where it has none.
+    """
+    trees = read_treebank(reference)
+    makers: dict[str, Callable[..., Tree | None]] = {"right-branching": right_branching}
+    with suppress(MissingFileError):
+        makers["PCFG"] = Pcfg(read_treebank(reference.with_name("train.ptb"))).parse
+    scores = dict.fromkeys(makers, Score())
+    for done, tree in enumerate(trees, 1):
+        given = tree.words, [leaf.label for leaf in tree.leaves()]
+        for name, make in makers.items():
+            scores[name] += score(tree, make(*given) or right_branching(*given))
+        if on_parsed is not None:
+            on_parsed(done, len(trees))
+    return {name: _figures(found) for name, found in scores.items()}
+
+
+def _figures(found: Score, repaired: int = 0) -> dict[str, float]:
+    return {
+        "sentences": found.sentences,
+        "f1": _percent(found.f1),
+        "precision": _percent(found.precision),
+        "recall": _percent(found.recall),
+        "exact": _percent(found.exact / found.sentences),
+        "tags": _percent(found.tags / found.words if found.words else 0.0),
+        "crossing_per_sentence": round(found.crossing / found.sentences, 2),
+        "repaired": _percent(repaired / found.sentences),
+    }
+
+
+def _percent(share: float) -> float:
+    return round(100 * share, 2)

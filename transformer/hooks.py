@@ -1,0 +1,335 @@
+"""Hooks: read or replace any value inside the model while it runs.
+
+`Transformer.encode` and `decode` take one `Hooks` object, or None. At every `Site` that the hooks
+want, the forward pass hands over the value and goes on with what comes back:
+
+    gates = HeadGates.of(model.config, {("cross", 1, 0): 0.0})      # ablate one head
+    record = Record(matching(stack="decoder", name="hidden"))       # keep every hidden state
+    hooks = Chain(gates, record)
+    decoded = model.decode(tgt_in, model.encode(src, hooks=hooks), hooks=hooks)
+    record[Site("decoder", 2, "cross", "hidden")]                   # [B, T, d_model]
+
+A plain function of (site, value) is a hook for every site, and one that returns None leaves the
+value as it is. As a pass begins, sites that the model does not have are refused.
+
+Values stay in the autograd graph, so that gradients flow through gates and records. With a cache,
+every call of `decode` visits the sites again: T is the number of new positions and keys are all
+positions so far.
+
+A translator sorts its sentences into batches, drops those that are done, and gives each as many
+rows as it has hypotheses. Values given by row, in `HeadGates` and `Replace`, are those of the
+caller's sentences and follow them; `Hooks.for_rows` tells any other hook whose rows it sees.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from transformer.config import ModelConfig
+from transformer.errors import InputError
+from transformer.sites import (
+    BLOCKS,
+    Block,
+    Name,
+    Site,
+    Stack,
+    Wanted,
+    check_sites,
+    matching,
+    sites,
+)
+from transformer.types import ATTENTION_KINDS, AttentionKind, checked_kind
+
+__all__ = [
+    "BLOCKS", "Block", "Chain", "Complete", "HeadGates", "Hook", "Hooks", "Name", "Record",
+    "Replace", "Site", "Stack", "Wanted", "as_hooks", "begun", "matching", "sites",
+]  # fmt: skip
+
+
+class Hooks:
+    """Base class: reads or replaces values at the sites that it wants."""
+
+    def wants(self, site: Site) -> bool:
+        """Return True to receive values at this site.
+
+        Attention computes its weights explicitly where "scores" or "weights" are wanted, and
+        otherwise runs PyTorch's fused kernel.
+        """
+        return True
+
+    def __call__(self, site: Site, value: Tensor) -> Tensor | None:
+        """Return the value with which the forward pass continues, of the same shape.
+
+        None leaves it as it is.
+        """
+        return None
+
+    def check(self, every: Sequence[Site], n_rows: int) -> None:
+        """Raise `InputError` if a model lacks what these hooks are for.
+
+        Args:
+            every: the model's sites.
+            n_rows: of the batch, or sentences of the caller.
+        """
+        if not any(map(self.wants, every)):
+            layers = {each.stack: each.layer for each in every if each.layer is not None}
+            there = ", ".join(f"{stack} layers 0 to {last}" for stack, last in layers.items())
+            raise InputError(
+                f"{type(self).__name__} wants none of the sites of this model, which has {there}"
+            )
+
+    def for_rows(self, sentences: Sequence[int]) -> Hooks:
+        """Return the hooks for a batch whose row i belongs to the caller's sentence sentences[i].
+
+        A search calls it for every batch, and again when rows are dropped or multiplied.
+        """
+        return self
+
+
+#: A function is a hook for every site.
+Hook = Hooks | Callable[[Site, Tensor], Tensor | None]
+
+
+class _Function(Hooks):
+    def __init__(self, function: Callable[[Site, Tensor], Tensor | None]) -> None:
+        self._function = function
+
+    def __call__(self, site: Site, value: Tensor) -> Tensor | None:
+        return self._function(site, value)
+
+
+def as_hooks(hook: Hook) -> Hooks:
+    """Return a hook as `Hooks`. Raises `InputError` for what is neither one nor a function."""
+    if isinstance(hook, Hooks):
+        return hook
+    if not callable(hook) or isinstance(hook, type):
+        raise InputError(f"hooks are Hooks or a function of (site, value), not {hook!r:.80}")
+    return _Function(hook)
+
+
+def begun(hook: Hook, every: Sequence[Site], n_rows: int) -> Hooks:
+    """Return a hook as a pass begins, once `Hooks.check` has passed."""
+    hooks = as_hooks(hook)
+    hooks.check(every, n_rows)
+    return hooks
+
+
+class Chain(Hooks):
+    """Several hooks, each given what the one before it returned."""
+
+    def __init__(self, *hooks: Hook | None) -> None:
+        """Args: hooks: None is skipped."""
+        self.hooks = tuple(as_hooks(each) for each in hooks if each is not None)
+
+    def wants(self, site: Site) -> bool:
+        """Return True if any of the hooks does."""
+        return any(each.wants(site) for each in self.hooks)
+
+    def __call__(self, site: Site, value: Tensor) -> Tensor:
+        """Return what the last of them returns."""
+        for each in self.hooks:
+            new = each(site, value) if each.wants(site) else None
+            value = value if new is None else new
+        return value
+
+    def check(self, every: Sequence[Site], n_rows: int) -> None:
+        """Check each of them."""
+        for each in self.hooks:
+            each.check(every, n_rows)
+
+    def for_rows(self, sentences: Sequence[int]) -> Chain:
+        """Return a chain of each one's hooks for the batch."""
+        return Chain(*(each.for_rows(sentences) for each in self.hooks))
+
+
+class Complete(Exception):  # noqa: N818 - as StopIteration, this is no error
+    """Raised by `Record(..., stop=True)` when it has every site, to end the forward pass."""
+
+
+class Record(Hooks):
+    """Keeps the values at some sites.
+
+    `record[site]` is the latest value and `record.values[site]` the list of all, one per visit.
+    In a translator's batch `record.sentences[site]` says, for each visit, to which of the caller's
+    sentences the rows belong.
+    """
+
+    def __init__(self, wanted: Wanted, *, stop: bool = False) -> None:
+        """Record sites.
+
+        Args:
+            wanted: sites, or a test such as `matching` returns.
+            stop: raise `Complete` as soon as each of the `wanted` sites has been visited, so that
+                the rest of the model does not run.
+        """
+        if stop and callable(wanted):
+            raise TypeError("stop=True needs a collection of sites, not a test")
+        self._wanted = wanted if callable(wanted) else frozenset(wanted)
+        self._stop = stop
+        self.values: dict[Site, list[Tensor]] = {}
+        self.sentences: dict[Site, list[Sequence[int]]] = {}
+        self._rows: Sequence[int] = ()
+
+    def wants(self, site: Site) -> bool:
+        """Return True for recorded sites."""
+        return self._wanted(site) if callable(self._wanted) else site in self._wanted
+
+    def __call__(self, site: Site, value: Tensor) -> Tensor:
+        """Keep the value and return it as it is."""
+        self.values.setdefault(site, []).append(value)
+        self.sentences.setdefault(site, []).append(self._rows)
+        if self._stop and not callable(self._wanted) and len(self.values) == len(self._wanted):
+            raise Complete
+        return value
+
+    def check(self, every: Sequence[Site], n_rows: int) -> None:
+        """Raise `InputError` for a site that does not exist."""
+        if callable(self._wanted):
+            super().check(every, n_rows)
+        else:
+            check_sites(self._wanted, every)
+
+    def for_rows(self, sentences: Sequence[int]) -> Record:
+        """Return a record that adds to this one."""
+        here = copy.copy(self)
+        here._rows = tuple(sentences)
+        return here
+
+    def __getitem__(self, site: Site) -> Tensor:
+        """Return the latest value. Raises `KeyError` for a site that was not visited."""
+        return self.values[site][-1]
+
+    def layers(self, kind: AttentionKind, name: Name = "weights") -> Tensor:
+        """Stack the latest values of one kind of attention over layers: [L, ...]."""
+        matches = (site for site in self.values if site.kind == kind and site.name == name)
+        return torch.stack([self[site] for site in sorted(matches)])
+
+
+class Replace(Hooks):
+    """Puts other values in place of some: an array of the same shape, or a function of the value.
+
+    Equal scores become uniform weights over the keys that the mask allows:
+
+        uniform = Replace({Site("decoder", 1, "cross", "scores"): torch.zeros_like})
+
+    The mask is not applied to weights again: what replaces them says itself what padding and later
+    tokens get. An array, of PyTorch or NumPy, has a row for each sentence.
+    """
+
+    def __init__(self, values: Mapping[Site, Any | Callable[[Tensor], Tensor | None]]) -> None:
+        self.values = {
+            site: value if callable(value) else torch.as_tensor(value)
+            for site, value in values.items()
+        }
+
+    def wants(self, site: Site) -> bool:
+        """Return True for sites with a replacement."""
+        return site in self.values
+
+    def __call__(self, site: Site, value: Tensor) -> Tensor | None:
+        """Return the replacement."""
+        other = self.values[site]
+        return other.to(value) if isinstance(other, Tensor) else other(value)
+
+    def check(self, every: Sequence[Site], n_rows: int) -> None:
+        """Raise `InputError` for a site that does not exist, or another number of rows."""
+        check_sites(self.values, every)
+        for site, value in self.values.items():
+            if isinstance(value, Tensor) and value.shape[:1] != (n_rows,):
+                raise InputError(f"{site}: a value {list(value.shape)} for {n_rows} rows")
+
+    def for_rows(self, sentences: Sequence[int]) -> Replace:
+        """Return the replacement with the rows of these sentences."""
+        rows = list(sentences)
+        return Replace({
+            site: value[rows] if isinstance(value, Tensor) else value
+            for site, value in self.values.items()
+        })  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class HeadGates(Hooks):
+    """Multiplies every head's output by a factor, before W_O; None is all ones.
+
+    A gate of 1 changes nothing, 0 ablates the head. A table may also hold factors for every row of
+    the batch, or every sentence given to a translator, [L, B, H]; one call then tries many
+    ablations at once.
+    """
+
+    encoder_self: Tensor | None = None  # [Le, H]
+    decoder_self: Tensor | None = None  # [Ld, H]
+    cross: Tensor | None = None  # [Ld, H]
+
+    def __post_init__(self) -> None:
+        for kind in self._gated():  # arrays of NumPy become tensors
+            object.__setattr__(self, kind, torch.as_tensor(getattr(self, kind)))
+
+    def _gated(self) -> list[AttentionKind]:
+        return [kind for kind in ATTENTION_KINDS if getattr(self, kind) is not None]
+
+    @classmethod
+    def of(
+        cls, config: ModelConfig, factors: Mapping[tuple[AttentionKind, int, int], float]
+    ) -> HeadGates:
+        """Return gates of a model that are 1 but for some heads.
+
+        Args: factors: by (kind, layer, head), 0-based.
+
+        Raises: `ValueError` for a head that does not exist.
+        """
+        shapes = config.head_shapes
+        tables = {kind: torch.ones(shape) for kind, shape in shapes.items()}
+        for (kind, layer, head), factor in factors.items():
+            n_layers, n_heads = shapes[checked_kind(kind)]
+            if not (0 <= layer < n_layers and 0 <= head < n_heads):
+                raise ValueError(
+                    f"{kind} has no layer {layer}, head {head}; there are layers 0 to "
+                    f"{n_layers - 1} and heads 0 to {n_heads - 1}"
+                )
+            tables[kind][layer, head] = factor
+        return cls(**{kind: tables[kind] for kind, _, _ in factors})
+
+    def of_layer(self, kind: AttentionKind, layer: int) -> Tensor | None:
+        """Return the factors [H] (or [B, H]) of one attention block, or None for all ones."""
+        table: Tensor | None = getattr(self, kind)
+        return None if table is None else table[layer]
+
+    def wants(self, site: Site) -> bool:
+        """Return True if heads of this kind are gated."""
+        return site.name == "heads" and site.kind in self._gated()
+
+    def check(self, every: Sequence[Site], n_rows: int) -> None:
+        """Raise `InputError` for a table of other layers or rows than the model and its batch."""
+        for kind in self._gated():
+            n_layers = len({site.layer for site in every if site.kind == kind})
+            *sizes, _ = shape = list(getattr(self, kind).shape) or [0]
+            if sizes not in ([n_layers], [n_layers, n_rows]):
+                raise InputError(
+                    f"{kind} gates {shape}: the model has {n_layers} such layers; expected "
+                    f"[{n_layers}, heads], or [{n_layers}, {n_rows}, heads] for {n_rows} rows"
+                )
+
+    def for_rows(self, sentences: Sequence[int]) -> HeadGates:
+        """Return the gates of these sentences."""
+        rows = list(sentences)
+        tables = {kind: getattr(self, kind) for kind in self._gated()}
+        return replace(self, **{
+            kind: table[:, rows] for kind, table in tables.items() if table.dim() == 3
+        })  # fmt: skip
+
+    def __call__(self, site: Site, value: Tensor) -> Tensor:
+        """Scale the heads' outputs [B, H, T, d_v]."""
+        assert site.kind is not None and site.layer is not None
+        factors = self.of_layer(site.kind, site.layer)
+        assert factors is not None
+        if factors.size(-1) != value.size(1):
+            raise InputError(
+                f"{site.kind} gates of {factors.size(-1)} heads; the model has {value.size(1)}"
+            )
+        return value * factors.to(value)[..., None, None]

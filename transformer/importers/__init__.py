@@ -1,1 +1,0 @@
-"""Converts other libraries' models to checkpoints. May import `checkpoint`, `text` and `files`."""

@@ -1,0 +1,107 @@
+"""Attention maps of one sentence, recorded by any program in an .npz file."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from transformer.checkpoint.reference import ModelRef
+from transformer.errors import InputError
+from transformer.models.arrays.maps import MAX_TOKENS
+from transformer.models.arrays.trace_file import describe_arrays, load_arrays
+from transformer.models.entry import Entry
+from transformer.trace.records import Trace
+from transformer.trace.tracer import NO_EDITS, Ability, Unedited
+from transformer.types import ATTENTION_KINDS, AttentionKind
+
+SUFFIX = ".npz"
+
+#: Why a file lacks each ability, one sentence each.
+LACKS: dict[Ability, str] = {
+    "search": "This file records one pass, not a search: it does not say which translations were "
+    "compared.",
+    "steering": "This file holds one recorded sentence; there is no model here that could continue "
+    "differently.",
+    "internals": "This file holds attention weights only, not the queries, keys and values behind "
+    "them.",
+    "edits": NO_EDITS["archive"],
+    "heads": "This file holds attention weights only, not the queries, keys and values behind "
+    "them.",
+    "vocabulary": "This file holds the pieces of one sentence, not the tokenizer and the "
+    "embeddings behind them.",
+    "any_sentence": "This file holds one sentence; there is no model here to read another.",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class ArchivedTrace(Unedited):
+    """One sentence recorded elsewhere."""
+
+    name: str  # the file's name
+    record: Trace  # the file's trace
+    device: str = "cpu"  # always the CPU
+    max_tokens: int = MAX_TOKENS  # the limit of every archive
+
+    @classmethod
+    def load(cls, path: str | Path) -> ArchivedTrace:
+        """Read an .npz file. Raises `CheckpointError`, see `load_arrays`."""
+        return cls(Path(path).name, load_arrays(path))
+
+    @property
+    def kinds(self) -> tuple[AttentionKind, ...]:
+        """The kinds of maps in the file."""
+        return tuple(kind for kind in ATTENTION_KINDS if self.record.attention(kind).size)
+
+    @property
+    def sentence(self) -> str:
+        """The file's sentence."""
+        return self.record.source
+
+    def lacks(self, ability: Ability) -> str | None:
+        """Return why the file lacks this ability; it lacks all of them."""
+        return LACKS[ability]
+
+    def trace(self, sentence: str, target: str | None = None, **options: Any) -> Trace:
+        """Return the record. Raises `InputError` for any other sentence, a target or edits."""
+        self.refuse_edits(options.get("edits"))
+        if sentence != self.sentence:
+            raise InputError(f"{self.name} holds one sentence, and it is not this one")
+        if target is not None:
+            raise InputError(
+                f"{self.name} holds one sentence with its translation; no other can be given"
+            )
+        return self.record
+
+
+def fits(ref: ModelRef) -> bool:
+    """Return True for any file, and for a missing one with the suffix of arrays.
+
+    Not for Marian's models, whose weights are such files, too.
+    """
+    path = ref.folder
+    with suppress(OSError, ValueError):  # not a path at all
+        if path.is_file() and any(path.parent.glob("*decoder.yml")):
+            return False
+        return path.is_file() or (path.suffix == SUFFIX and not path.is_dir())
+    return False
+
+
+def describe(ref: ModelRef) -> Entry:
+    """Describe the maps in a file by its headers. Raises `CheckpointError`."""
+    shapes = describe_arrays(ref.folder).values()
+    about = f"One recorded sentence: {'; '.join(dict.fromkeys(map(_size, shapes)))}."
+    return Entry(ref.folder.name, ref, n_numbers=sum(map(math.prod, shapes)), about=about)
+
+
+def open(ref: ModelRef, device: str) -> ArchivedTrace:
+    """Read a file; its sentence is on the CPU whatever the device."""
+    return ArchivedTrace.load(ref.folder)
+
+
+def _size(shape: Sequence[int]) -> str:
+    layers = "1 layer" if shape[0] == 1 else f"{shape[0]} layers"
+    return f"{layers}, {shape[1]} head{'' if shape[1] == 1 else 's'}"

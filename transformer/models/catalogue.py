@@ -1,0 +1,150 @@
+"""Lists and opens models of every kind; the kind follows from the content, not from the name.
+
+A path, or the `PATH@UPDATES` of a snapshot, is resolved once into a `ModelRef`. Models that cannot
+be opened are listed with the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from transformer.checkpoint.folder import PARTS
+from transformer.checkpoint.reference import Kind, ModelRef, fingerprint, split_name
+from transformer.errors import CheckpointError
+from transformer.files.folders import FileCache
+from transformer.files.safe import is_there, modified
+from transformer.models import own
+from transformer.models.arrays import kind as arrays
+from transformer.models.entry import Entry, ModelKind
+from transformer.models.huggingface import kind as huggingface
+from transformer.models.importers import kind as foreign
+from transformer.models.importers.registry import FORMATS
+from transformer.models.one_stack import kind as one_stack
+from transformer.trace.tracer import Tracer
+
+__all__ = [
+    "Entry", "Kind", "ModelRef", "find", "inspect_entry", "list_entries", "looks_like_model",
+    "open_tracer",
+]  # fmt: skip
+
+#: Every kind; the first that fits counts.
+KINDS: dict[Kind, ModelKind] = {
+    "archive": arrays,
+    "foreign": foreign,
+    "huggingface": huggingface,
+    "one_stack": one_stack,
+    "checkpoint": own,
+}
+
+_ENTRIES: FileCache[Entry] = FileCache()
+_KINDS: FileCache[Kind] = FileCache()
+
+
+def resolve(path: str | Path | ModelRef) -> ModelRef:
+    """Return the reference to a model as it is on disk now: its kind and fingerprint."""
+    ref = ModelRef.of(path)
+    mark = fingerprint(ref.folder)
+
+    def judge() -> Kind:
+        return next(kind for kind, each in KINDS.items() if each.fits(ref))
+
+    kind = _KINDS.get(ref.path, (mark, modified(ref.folder)), judge)
+    return replace(ref, kind=kind, mark=mark)
+
+
+def open_tracer(path: str | Path | ModelRef, device: str = "auto") -> Tracer:
+    """Load a model of any kind.
+
+    Args:
+        path: a checkpoint folder, a snapshot of one (`PATH@UPDATES`), an .npz file, or a folder in
+            Hugging Face format.
+
+    Raises: `CheckpointError`, one line with the file and what is wrong, or with the command that
+        imports the model first; `InputError` for a device that does not exist.
+    """
+    return opened(resolve(path), device)
+
+
+def opened(ref: ModelRef, device: str, stored: Tracer | None = None) -> Tracer:
+    """Load a resolved model, or edit the one that is stored; see `open_tracer`.
+
+    Args: stored: the model without edits, if it is in memory already.
+    """
+    tracer = stored or KINDS[ref.kind].open(ref.edited(""), device)
+    return tracer.edited(ref.edits) if ref.edits else tracer
+
+
+def inspect_entry(path: str | Path | ModelRef) -> Entry:
+    """Describe one model as it is on disk now, without loading it."""
+    return describe(resolve(path))
+
+
+def describe(ref: ModelRef) -> Entry:
+    """Describe a resolved model; files are read only if it has not been described before."""
+    stored = ref.edited("")
+
+    def read() -> Entry:
+        try:
+            return KINDS[ref.kind].describe(stored)
+        except CheckpointError as error:
+            return Entry(ref.name, stored, error=str(error))
+
+    entry = _ENTRIES.get(ref.path, stored, read)
+    return replace(entry, ref=ref) if ref.edits else entry
+
+
+def list_entries(
+    roots: Iterable[Path], check: Callable[[Path], object] | None = None
+) -> list[Entry]:
+    """List the models directly under the roots by name, with the reason if one cannot be used.
+
+    If two roots have the same name, the earlier one counts. Only configs, tokenizers and headers
+    are read. A missing root is empty.
+
+    Args:
+        check: called before a path is read; if it raises a `CheckpointError`, the path is not read.
+    """
+    found: dict[str, Entry] = {}
+    for root in roots:
+        try:
+            paths = sorted(root.iterdir())
+        except (OSError, ValueError):
+            continue
+        for path in paths:
+            if path.name in found or path.name.startswith("."):
+                continue
+            try:
+                if check is not None:
+                    check(path)
+            except CheckpointError as error:
+                if path.is_symlink() or looks_like_model(path):
+                    found[path.name] = Entry(path.name, ModelRef(path), error=str(error))
+                continue
+            if looks_like_model(path):
+                # A link has its own name, whatever it points to.
+                found[path.name] = replace(inspect_entry(path), name=path.name)
+    return [found[name] for name in sorted(found)]
+
+
+def find(entries: Mapping[str, Entry], name: str) -> Entry | None:
+    """Return the entry of this name, or of a snapshot as `NAME@UPDATES`; None without one."""
+    if name in entries:
+        return entries[name]
+    whole, updates = split_name(name)
+    with suppress(CheckpointError):
+        return entries[whole].after(updates) if whole in entries else None
+    return None
+
+
+def looks_like_model(path: Path) -> bool:
+    """Return True for a model's folder or a file of maps, from the names of files alone."""
+    try:
+        if not path.is_dir():
+            return path.suffix == arrays.SUFFIX and path.is_file()
+        ours = any(is_there(path / part) for part in PARTS)
+        return ours or any(each.fits(path) for each in FORMATS.values())
+    except OSError:
+        return False

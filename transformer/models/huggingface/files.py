@@ -1,0 +1,183 @@
+"""Reads a model folder in the format of the `transformers` library, trusting nothing in it.
+
+Config and weights are read as data: no code is run and no address in a file is followed.
+`transformer.models.huggingface.building` hands the library values and tensors instead of a path.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import math
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from transformer.checkpoint.shards import weight_files
+from transformer.checkpoint.weights import describe_weights
+from transformer.errors import CheckpointError
+from transformer.files.safe import MAX_LAYERS, json_object, one_line
+
+CONFIG, GENERATION = "config.json", "generation_config.json"
+#: Names of weight files, in order of preference.
+WEIGHTS = ("model.safetensors", "pytorch_model.bin")
+INDEX = ".index.json"
+
+#: Files to fetch from the hub.
+FILES = (
+    "config.json", "generation_config.json", "tokenizer*.json", "special_tokens_map.json",
+    "added_tokens.json", "vocab*.json", "target_vocab.json", "vocab.txt", "dict.txt",
+    "merges.txt", "bpe.codes", "*.spm", "*.model", "*.tiktoken", "*.tokenizer",
+    "model.safetensors", "model-*.safetensors",
+    "model.safetensors.index.json", "pytorch_model.bin", "pytorch_model-*.bin",
+    "pytorch_model.bin.index.json",
+)  # fmt: skip
+
+#: Largest integers in a config, and the maximum number of weight files.
+MAX_NUMBER, MAX_HEADS, MAX_LABELS, MAX_SHARDS = 10**8, 10_000, 10_000, 1_000
+#: Parts of names whose numbers are not sizes, such as the base of rotary positions.
+HARMLESS = ("theta", "param", "flop", "seed", "max_length")
+#: Settings that do not apply here, or that would make the library look elsewhere.
+IGNORED = frozenset({
+    "fusion_config", "kernel_config", "distributed_config", "transformers_weights", "dtype",
+    "torch_dtype", "output_attentions", "output_hidden_states", "return_dict", "use_return_dict",
+    "name_or_path", "_name_or_path", "_commit_hash", "attn_implementation",
+    "_attn_implementation", "_attn_implementation_internal", "attn_implementation_internal",
+    "experts_implementation", "_experts_implementation", "gradient_checkpointing",
+})  # fmt: skip
+
+
+#: Generation settings that have no effect here, with the values at which they never have one.
+UNUSED: dict[str, tuple[object, ...]] = {
+    "max_length": (20,), "max_new_tokens": (), "num_return_sequences": (1,),
+    "num_beam_groups": (1,), "diversity_penalty": (0,), "do_sample": (False,),
+    "force_words_ids": (), "constraints": (), "sequence_bias": ({}, []), "guidance_scale": (1,),
+    "exponential_decay_length_penalty": (), "penalty_alpha": (0,), "dola_layers": (),
+    "remove_invalid_values": (False,), "max_time": (), "stop_strings": (),
+    "watermarking_config": (),
+}  # fmt: skip
+
+
+def library(path: Path) -> Any:
+    """Import the `transformers` library and silence it. Raises `CheckpointError` if missing."""
+    check_installed(path)
+    try:
+        transformers: Any = importlib.import_module("transformers")
+    except ImportError as error:
+        raise CheckpointError(
+            f"{path}: the transformers library cannot be used ({one_line(error)}); "
+            "pip install .[hf]"
+        ) from None
+    warnings.filterwarnings("ignore", module=r"(transformers|tokenizers|huggingface_hub)(\.|$)")
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    return transformers
+
+
+def check_installed(path: Path) -> None:
+    """Raise `CheckpointError` if the library is not installed, without importing it."""
+    if importlib.util.find_spec("transformers") is None:
+        raise CheckpointError(
+            f"{path}: a model of the transformers library, which is not installed; "
+            "pip install .[hf]"
+        )
+
+
+def read_values(folder: Path) -> dict[str, Any]:
+    """Read and check config.json. Raises `CheckpointError` naming the file."""
+    if not folder.is_dir():
+        raise CheckpointError(f"{folder}: no such folder")
+    path = folder / CONFIG
+    values = json_object(path)
+    if not isinstance(values.get("model_type"), str):
+        raise CheckpointError(f"{path}: model_type is missing; it says which architecture this is")
+    _check_values(path, values)
+    return {key: _without_ignored(value) for key, value in values.items() if key not in IGNORED}
+
+
+def _check_values(path: Path, values: object, name: str = "") -> None:
+    if isinstance(values, dict):
+        for key, value in values.items():
+            if key == "auto_map" and value:
+                raise CheckpointError(
+                    f"{path}: auto_map asks for the model's own code, which is never run"
+                )
+            if key in ("quantization_config", "compression_config") and value:
+                raise CheckpointError(
+                    f"{path}: {key}: quantised weights are not supported; "
+                    "allowed are float32, float16 and bfloat16"
+                )
+            _check_values(path, value, f"{key}")
+    elif isinstance(values, list):
+        for value in values:
+            _check_values(path, value, name)
+    elif isinstance(values, float) and not math.isfinite(values):
+        raise CheckpointError(f"{path}: {name[:80]}={values} is not a finite number")
+    elif isinstance(values, int) and not isinstance(values, bool):
+        allowed = MAX_NUMBER
+        for part, most in (
+            ("layer", MAX_LAYERS), ("head", MAX_HEADS), ("num_labels", MAX_LABELS)
+        ):  # fmt: skip
+            if part in name and "token" not in name and "dim" not in name and "size" not in name:
+                allowed = most
+        if abs(values) > allowed and not any(part in name for part in HARMLESS):
+            raise CheckpointError(f"{path}: {name}={values:,}; at most {allowed:,} are allowed")
+
+
+def _without_ignored(values: Any) -> Any:
+    if isinstance(values, dict):
+        return {key: _without_ignored(value) for key, value in values.items() if key not in IGNORED}
+    return [_without_ignored(value) for value in values] if isinstance(values, list) else values
+
+
+def generation_path(folder: Path) -> Path:
+    """Return the file of the generation settings, which older models keep in config.json."""
+    return folder / (GENERATION if (folder / GENERATION).exists() else CONFIG)
+
+
+def generation_values(folder: Path, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the generation settings, from where the library takes them.
+
+    Without their own file, they are those in config.json (`values`), and for what these leave out
+    those of the decoder's config within.
+    """
+    if (path := generation_path(folder)).name == GENERATION:
+        return json_object(path)
+    inner: Any = next(filter(None, map(values.get, ("decoder", "generator", "text_config"))), {})
+    given = {name: value for name, value in values.items() if value is not None}
+    return {**(inner if isinstance(inner, dict) else {}), **given}
+
+
+def unused_settings(folder: Path, values: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the generation settings that Headlight does not follow, as `name=value`.
+
+    Users choose the length; tokens are never sampled; groups of beams,
+    constraints and other processors of the library's are not passed on.
+
+    Args: values: those of config.json.
+    """
+    given = generation_values(folder, values)
+    return tuple(
+        f"{name}={given[name]!r:.40}"
+        for name, idle in UNUSED.items()
+        if given.get(name) not in (None, *idle)
+    )
+
+
+def check_folder(folder: Path) -> int:
+    """Check all that can be checked without the library. Raises `CheckpointError`.
+
+    Returns: the numbers in its weights; of files that are not safetensors, at most so many.
+    """
+    read_values(folder)
+    n_numbers = 0
+    index, placed = weight_files(folder, WEIGHTS, MAX_SHARDS)
+    for path in [folder / name for name in sorted(set(placed.values()))] if placed else [index]:
+        if path.suffix == ".safetensors":
+            n_numbers += sum(math.prod(shape) for shape, _ in describe_weights(path).values())
+        elif path.exists():
+            n_numbers += path.stat().st_size // 2  # of two bytes each
+        else:
+            raise CheckpointError(f"{path}: the file is missing")
+    return n_numbers

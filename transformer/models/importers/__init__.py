@@ -1,0 +1,1 @@
+"""Converts other libraries' models to checkpoints."""

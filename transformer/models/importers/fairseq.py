@@ -1,0 +1,320 @@
+"""Transformer checkpoints of fairseq.
+
+They hold a state dict, "model", and the settings of its training, "args" or "cfg". Beside the file
+are dict.LANG.txt for both languages and usually a SentencePiece model or a file of byte-pair
+merges, the latter for text tokenised by Moses.
+
+Each difference from the paper is a setting of `ModelConfig`: sinusoids laid out as sines then
+cosines, the slowest of frequency exactly 1/10000, numbered from 2; biases on all projections; a
+decoder that starts from `</s>`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from transformer.checkpoint.folder import POSITION_TABLES
+from transformer.checkpoint.weights import layout_of
+from transformer.config import ModelConfig, Tying
+from transformer.errors import CheckpointError
+from transformer.files.safe import read_text
+from transformer.models.importers.mapping import (
+    LAYER_PARTS,
+    Alias,
+    embedding_aliases,
+    gather,
+    renamed,
+)
+from transformer.models.importers.pieces import (
+    CODES,
+    MODELS,
+    Segmenter,
+    check_sides,
+    find_checkpoints,
+    first_there,
+    tokenizer_of,
+)
+from transformer.models.importers.registry import Imported, code
+from transformer.models.importers.settings import ACTIVATIONS, Settings, model_config
+from transformer.models.importers.torch_content import plain, read_content
+from transformer.positions import sinusoids
+from transformer.text.normalise import LANGUAGE, Preparation
+from transformer.types import Report
+
+#: The special tokens that every dictionary begins with, and their ids.
+SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")
+_, PAD, EOS, UNK = range(4)
+
+#: Settings whose values other than the default mean another architecture.
+OTHER_MODELS = (
+    "adaptive_softmax_cutoff", "adaptive_input", "layernorm_embedding", "no_cross_attention",
+    "cross_self_attention", "no_token_positional_embeddings", "char_inputs", "base_layers",
+    "no_decoder_final_norm", "encoder_layers_to_keep", "decoder_layers_to_keep",
+    "tie_adaptive_proj", "tie_adaptive_weights", "quant_noise_pq", "encoder_xformers_att_config",
+    "decoder_xformers_att_config",
+)  # fmt: skip
+
+#: What may cut text into pieces.
+CUTTERS = ("sentencepiece", "subword_nmt", "fastbpe")
+#: Names of checkpoints, in order of preference.
+CHECKPOINTS = ("checkpoint_best.pt", "model.pt", "checkpoint_last.pt")
+
+SOURCE, TARGET = "encoder.embed_tokens.weight", "decoder.embed_tokens.weight"
+#: The output matrix, in new and in old versions.
+OUTPUT = ("decoder.output_projection.weight", "decoder.embed_out")
+
+PROJECTIONS = ("q_proj", "k_proj", "v_proj")
+#: Norms of a layer by their numbers in old versions.
+NUMBERED = {
+    "encoder": ("self_attn_layer_norm", "final_layer_norm"),
+    "decoder": ("self_attn_layer_norm", "encoder_attn_layer_norm", "final_layer_norm"),
+}
+POSITIONS = dict(zip(POSITION_TABLES, (("encoder", "source"), ("decoder", "target")), strict=True))
+#: Version numbers, sinusoids, which are computed here, and buffers in which version 0.12 keeps
+#: copies of the encoder's weights.
+IGNORED = (
+    r"(encoder|decoder)\.(version|embed_positions\.(_float_tensor|weights)|_future_mask)"
+    r"|encoder\.layers\.\d+\.(in_proj|out_proj|fc1|fc2)_(weight|bias)"
+)
+
+
+def read(folder: Path, report: Report | None = None, moses: bool | None = None) -> Imported:
+    """Read a fairseq model.
+
+    Args:
+        folder: the model's folder, or its checkpoint file with the other files beside it.
+        moses: whether the text was tokenised by Moses; default: as recorded in the checkpoint, or
+            else only with byte-pair merges.
+    """
+    path, *others = find_checkpoints(folder, CHECKPOINTS, "*.pt")
+    if others:
+        several = ", ".join(each.name for each in (path, *others[:3]))
+        raise CheckpointError(f"{folder}: several checkpoints ({several}); name the file to import")
+    stored, content = read_content(path, "fairseq")
+    settings = settings_of(path, content)
+    for each in ("task", "arch"):
+        given = settings.text(each) or ""
+        one = (
+            "a translator of one pair of languages; M2M100, NLLB and mBART open as models of the "
+            "transformers library, after its own conversion"
+        )
+        settings.check(each, not re.search("multilingual|multi_simple", given), one)
+    sides = read_sides(path.parent, settings, moses)
+    config = read_config(settings, len(sides[0].table[1]), len(sides[1].table[1]))
+    tied = "share_all_embeddings=True" if config.tie_embeddings == "all" else ""
+    check_sides(stored, sides, (SOURCE, TARGET), tied)
+    for version in ("encoder.version", "decoder.version"):
+        shape, kind = stored.found.get(version, ((0,), ""))
+        old = math.prod(shape) == 1 and kind == "F32" and float(stored.tensors()[version]) < 2
+        if old and config.norm == "pre":
+            raise CheckpointError(
+                f"{stored.path}: {version} is below 2, a pre-norm model without the last norm"
+            )
+    layout, computed = layout_of(config), dict[str, Tensor]()
+    for table, (stack, _) in POSITIONS.items() if config.positions == "learned" else ():
+        if not settings.flag(f"{stack}_learned_pos"):  # the other stack's are sinusoids
+            even = config.d_model % 2 == 0
+            settings.check("encoder_embed_dim", even, "even, which sinusoids need")
+            computed[table] = sinusoids(config)
+    names = {
+        name: _aliases(name, settings, config) for name in layout.stored if name not in computed
+    }
+    state, dtype = gather(
+        stored, layout.shapes, names, ignored=IGNORED, said_by="its configuration", report=report
+    )
+    tokenizer = tokenizer_of(*sides, config)
+    return Imported(config, state | computed, tokenizer, dtype, _notes(config, sides[0]))
+
+
+def settings_of(path: Path, content: dict[str, Any]) -> Settings:
+    """Return the settings of model and task side by side, whichever version wrote them.
+
+    Versions up to 0.9 have one namespace "args". Later ones have groups in "cfg", of which the
+    model's is a namespace or has its own groups for encoder and decoder.
+    """
+    groups = plain(content.get("cfg"))
+    values: dict[str, Any] = {}
+    if groups:
+        for name in ("task", "model"):
+            for key, value in plain(groups.get(name)).items():
+                if key in ("encoder", "decoder", "quant_noise"):
+                    values |= {f"{key}_{each}": given for each, given in plain(value).items()}
+                else:
+                    values[key] = value
+        for name in ("bpe", "tokenizer", "task"):
+            group = plain(groups.get(name))
+            values = {**group, **values}
+            values[name] = group.get("_name", group.get(name)) if group else groups.get(name)
+    values = plain(content.get("args")) | values
+    # An unresolved reference stands for the default.
+    values = {k: v for k, v in values.items() if not (isinstance(v, str) and v.startswith("${"))}
+    if not values:
+        raise CheckpointError(f"{path}: has no settings of a model ('cfg' or 'args')")
+    return Settings(path, values)
+
+
+def read_config(settings: Settings, n_source: int, n_target: int) -> ModelConfig:
+    """Return the model's config. Raises `CheckpointError`, one line.
+
+    Args: n_source, n_target: sizes of the dictionaries.
+    """
+    settings.refuse(*OTHER_MODELS)
+    width = settings.whole("encoder_embed_dim", 512)
+    for name in ("decoder_embed_dim", "decoder_input_dim", "decoder_output_dim"):
+        if settings.values.get(name) is not None:
+            settings.check(name, settings.whole(name) == width, f"encoder_embed_dim={width}")
+    pre = settings.flag("encoder_normalize_before")
+    same = settings.flag("decoder_normalize_before") == pre
+    settings.check("decoder_normalize_before", same, f"as encoder_normalize_before={pre}")
+    inner = settings.whole("encoder_ffn_embed_dim", 2048)
+    learned = any(settings.flag(f"{stack}_learned_pos") for stack in ("encoder", "decoder"))
+    longest = [max_positions(settings, side) for side in ("source", "target")]
+    tying: Tying = "decoder" if settings.flag("share_decoder_input_output_embed") else "none"
+    if settings.flag("share_all_embeddings"):
+        tying, pieces = "all", f"for {n_source:,} and {n_target:,} pieces"
+        settings.check("share_all_embeddings", n_source == n_target, pieces)
+    return model_config(
+        settings.path,
+        vocab_size=(n_source, n_target),
+        n_heads=tuple(
+            settings.whole(f"{stack}_attention_heads", 8) for stack in ("encoder", "decoder")
+        ),
+        d_ff=(inner, settings.whole("decoder_ffn_embed_dim", inner)),
+        d_model=width,
+        n_encoder_layers=settings.whole("encoder_layers", 6),
+        n_decoder_layers=settings.whole("decoder_layers", 6),
+        dropout=settings.share("dropout", 0.1),
+        attention_dropout=settings.share("attention_dropout", 0.0),
+        activation=ACTIVATIONS[settings.choice("activation_fn", ACTIVATIONS, "relu")],
+        norm="pre" if pre else "post",
+        positions="learned" if learned else "sinusoidal",
+        position_layout="concatenated",
+        position_frequencies="endpoint",
+        position_offset=PAD + 1,
+        # A learned table ends; of sinusoids this many are precomputed.
+        max_positions=min(longest) if learned else min(max(longest), 1024),
+        tie_embeddings=tying,
+        scale_embedding=not settings.flag("no_scale_embedding"),
+        attention_bias=True,
+        pad_id=PAD,
+        bos_id=EOS,  # the decoder starts from the end of the previous sentence
+        eos_id=EOS,
+        unk_id=UNK,
+    )
+
+
+def max_positions(settings: Settings, side: str) -> int:
+    """Return the longest source or target that the model has positions for."""
+    name = f"max_{side}_positions"
+    return 1024 if settings.values.get(name) is None else settings.whole(name)
+
+
+def read_sides(
+    folder: Path, settings: Settings, moses: bool | None = None
+) -> tuple[Segmenter, Segmenter]:
+    """Read how each side's text is segmented: its dictionary, and a model or merges."""
+    languages = [_language(settings, f"{side}_lang") for side in ("source", "target")]
+    cutter, recorded = settings.text("bpe"), settings.text("tokenizer")
+    settings.check("bpe", cutter in (None, *CUTTERS), f"one of: {', '.join(CUTTERS)}")
+    settings.check("tokenizer", recorded in (None, "moses", "space"), "one of: moses, space")
+    if moses is None and recorded is not None:
+        moses = recorded == "moses"
+    sides = []
+    for language, part in zip(languages, ("src", "tgt"), strict=True):
+        names = [f"dict.{part}.txt", "dict.txt"]
+        at = first_there(folder, ["dict.{}.txt", *names], language)
+        if at is None:
+            missing = f"dict.{language}.txt" if language else names[0]
+            raise CheckpointError(f"{folder / missing}: the file is missing")
+        model = first_there(folder, MODELS, language) or _only(folder, "*.model")
+        codes = first_there(folder, CODES, language) or _only(folder, "*.codes")
+        if model is not None and codes is not None:
+            if cutter not in CUTTERS:
+                raise CheckpointError(
+                    f"{folder}: {model.name} and {codes.name}; keep the one that splits the text"
+                )
+            model, codes = (model, None) if cutter == "sentencepiece" else (None, codes)
+        if cutter is not None and (model if cutter == "sentencepiece" else codes) is None:
+            wanted = "a model, spm.model" if cutter == "sentencepiece" else "merges, bpe.codes"
+            raise CheckpointError(f"{folder}: bpe={cutter!r} needs its file of {wanted}")
+        # Checkpoints rarely record how text was prepared; merges without Moses are rare.
+        apart = codes is not None if moses is None else moses
+        spoken = language if LANGUAGE.fullmatch(language) else "en"
+        preparation = Preparation(
+            moses=spoken if apart else None,
+            dash_splits=apart and not settings.flag("moses_no_dash_splits"),
+            escape=not (apart and settings.flag("moses_no_escape")),
+        )
+        joint = settings.text("bpe_separator") or "@@"
+        sides.append(Segmenter((at, read_dictionary(at)), model, codes, preparation, joint))
+    return sides[0], sides[1]
+
+
+def _language(settings: Settings, name: str) -> str:
+    language = settings.text(name) or ""
+    # It becomes part of file names.
+    settings.check(name, all(each.isalnum() or each in "_-" for each in language), "a language")
+    return language
+
+
+def _only(folder: Path, pattern: str) -> Path | None:
+    found = list(folder.glob(pattern))
+    return found[0] if len(found) == 1 else None
+
+
+def read_dictionary(path: Path) -> tuple[str, ...]:
+    """Return the pieces in order of their ids: the special ones, then one a line with its count."""
+    lines = read_text(path).replace("\r\n", "\n").removesuffix("\n").split("\n")
+    pieces = list(SPECIAL)
+    for number, line in enumerate(lines, 1):
+        piece, _, count = line.rstrip().rpartition(" ")
+        if not piece or not count.removeprefix("-").isdigit():
+            what = f"line {number:,} is not a piece and its count: {line!r:.80}"
+            raise CheckpointError(f"{path}: {what}")
+        pieces.append(piece)
+    if len(set(pieces)) != len(pieces):
+        raise CheckpointError(f"{path}: the vocabulary holds a piece twice")
+    return tuple(pieces)
+
+
+def _aliases(name: str, settings: Settings, config: ModelConfig) -> list[Alias]:
+    embeddings = embedding_aliases(name, config, SOURCE, TARGET, *OUTPUT)
+    if embeddings:
+        return embeddings
+    if name in POSITIONS:
+        stack, side = POSITIONS[name]
+        last = PAD + 1 + max_positions(settings, side)
+        return [Alias(f"{stack}.embed_positions.weight", PAD + 1, last)]
+    theirs = renamed(name, LAYER_PARTS)
+    found = [Alias(theirs)]
+    # Old versions store a third of one projection, or number their norms.
+    block, part, ending = ["", "", *theirs.rsplit(".", 2)][-3:]
+    if part in PROJECTIONS:
+        rows = layout_of(config).shapes[name][0]
+        found.append(Alias(f"{block}.in_proj_{ending}", PROJECTIONS.index(part) * rows, 3 * rows))
+    norms = NUMBERED[name.partition(".")[0].removesuffix("_norm")]
+    if part in norms:
+        found.append(Alias(f"{block}.layer_norms.{norms.index(part)}.{ending}"))
+    return found
+
+
+def _notes(config: ModelConfig, source: Segmenter) -> str:
+    norm = "before each sub-layer" if config.norm == "pre" else "after each residual sum"
+    positions = (
+        "learned positions" if config.positions == "learned" else
+        "sinusoids laid out as sines then cosines, numbered from 2, the slowest turning by 1/10000"
+    )  # fmt: skip
+    cut = (
+        f"SentencePiece ({code(source.model.name)})" if source.model is not None else
+        f"byte-pair merges ({code(source.codes.name)})" if source.codes is not None else
+        "spaces alone: it must be typed as the vocabulary spells it"
+    )  # fmt: skip
+    before = source.preparation.moses
+    moses = f", after the Moses tokenizer for `{before}`" if before else ""
+    return f"""{config.activation} in the feed-forward networks, layer normalisation {norm}, biases on all projections,
+{positions}, and a decoder that starts from `</s>`. Text is split by {cut}{moses}."""  # noqa: E501 - one line in the card

@@ -1,0 +1,329 @@
+"""Transformer models of JoeyNMT.
+
+A model's folder holds config.yaml, checkpoints (*.ckpt) with the weights in "model_state",
+src_vocab.txt and trg_vocab.txt with a piece on each line, and SentencePiece models or files of
+merges. The paths in config.yaml are those of the training machine, so only file names count.
+
+Each difference from the paper is a setting of `ModelConfig`: often layer normalisation before
+sub-layers, biases on all projections, an epsilon of 1e-6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+import yaml
+
+from transformer.checkpoint.folder import POSITION_TABLES
+from transformer.checkpoint.weights import ROUNDING, Shape, layout_of
+from transformer.config import ModelConfig, Tying
+from transformer.errors import CheckpointError
+from transformer.files.safe import one_line, read_text
+from transformer.models.importers.mapping import (
+    Alias,
+    embedding_aliases,
+    gather,
+    renamed,
+    with_tables,
+)
+from transformer.models.importers.pieces import (
+    CODES,
+    MODELS,
+    Segmenter,
+    beside,
+    check_sides,
+    find_checkpoints,
+    first_there,
+    tokenizer_of,
+)
+from transformer.models.importers.registry import Imported
+from transformer.models.importers.settings import ACTIVATIONS, Settings, model_config
+from transformer.models.importers.torch_content import read_content
+from transformer.search.decoding import Decoding
+from transformer.search.inputs import MAX_ALPHA, MAX_BEAM, checked_number, checked_whole
+from transformer.text.normalise import LANGUAGE, Preparation
+from transformer.text.table import Marks
+from transformer.text.tokenizer import TokenizerError
+from transformer.types import Report
+
+CONFIG = "config.yaml"
+#: Maximum size of a config in bytes; usual ones have a few kB, and YAML is slow to read.
+MAX_YAML = 128 * 1024
+#: Maximum number of values in a config, with aliases expanded.
+MAX_VALUES = 20_000
+
+#: Settings of decoding that have no effect here, with the values at which they never have one.
+IDLE: dict[str, tuple[object, ...]] = {
+    "max_output_length": (), "min_output_length": (0, 1), "repetition_penalty": (-1, 1),
+    "no_repeat_ngram_size": (-1, 0), "generate_unk": (False,), "sampling": (False,),
+}  # fmt: skip
+
+CHECKPOINTS = ("best.ckpt", "latest.ckpt")
+VOCABULARIES = ("src_vocab.txt", "trg_vocab.txt")
+#: Special tokens by the prefix of their settings: default id and text.
+SPECIAL = {"unk": (0, "<unk>"), "pad": (1, "<pad>"), "bos": (2, "<s>"), "eos": (3, "</s>")}
+
+#: Settings of how text is cut, and those that matter in training only.
+CUTTING = frozenset({
+    "model_file", "codes", "separator", "pretokenizer", "dropout", "alpha", "nbest_size",
+    "enable_sampling", "num_merges", "model_type", "character_coverage", "vocab_size",
+})  # fmt: skip
+
+SOURCE, TARGET = "src_embed.lut.weight", "trg_embed.lut.weight"
+OUTPUT = "decoder.output_layer.weight"
+LAST_NORM = ("encoder.layer_norm.weight", "decoder.layer_norm.weight")
+#: Parts of a layer's tensor names here and there: in one stack, and in both.
+PARTS = {
+    "encoder": {"around_self.norm": "layer_norm", "self_attention": "src_src_att"},
+    "decoder": {
+        "around_self.norm": "x_layer_norm",
+        "around_cross.norm": "dec_layer_norm",
+        "self_attention": "trg_trg_att",
+        "cross_attention": "src_trg_att",
+    },
+}
+BOTH = {
+    "around_feed_forward.norm": "feed_forward.layer_norm",
+    "feed_forward.w_1": "feed_forward.pwff_layer.0",
+    "feed_forward.w_2": "feed_forward.pwff_layer.3",
+    "w_q": "q_layer",
+    "w_k": "k_layer",
+    "w_v": "v_layer",
+    "w_o": "output_layer",
+}
+#: Tables of sinusoids, kept if they differ from those computed here.
+TABLES = dict(zip(POSITION_TABLES, ("encoder.pe.pe", "decoder.pe.pe"), strict=True))
+
+
+def read(folder: Path, report: Report | None = None) -> Imported:
+    """Read a JoeyNMT model.
+
+    Args: folder: the model's folder, or a *.ckpt file with the other files beside it.
+    """
+    path, *others = find_checkpoints(folder, CHECKPOINTS, "*.ckpt")
+    if others:  # the one of most steps
+        path = max((path, *others), key=lambda each: int(each.stem) if each.stem.isdecimal() else 0)
+    settings = read_settings(path.parent / CONFIG)
+    sides = read_sides(settings)
+    stored, _ = read_content(path, "joeynmt")
+    config = read_config(settings, len(sides[0].table[1]), len(sides[1].table[1]), stored.found)
+    tied = "model.tied_embeddings=True" if config.tie_embeddings == "all" else ""
+    check_sides(stored, sides, (SOURCE, TARGET), tied)
+    tables: dict[str, Shape] = {}  # [n, d_model]
+    for ours, theirs in TABLES.items():
+        if theirs in stored.found:
+            shape = stored.found[theirs][0]
+            tables[ours] = (max(shape[1] if len(shape) == 3 else 1, 1), config.d_model)
+    layout = layout_of(config)
+    names = {each: _aliases(each, config) for each in layout.stored}
+    names |= {each: [Alias(TABLES[each], leading=True)] for each in tables}
+    state, dtype = gather(stored, {**layout.shapes, **tables}, names, said_by=CONFIG, report=report)
+    # The library computes sinusoids in float32, so each angle is rounded relative to its size.
+    config = with_tables(config, state, lambda n: ROUNDING * torch.arange(2, n + 2)[:, None])
+    norm = "before each sub-layer" if config.norm == "pre" else "after each residual sum"
+    notes = (
+        f"{config.activation} in the feed-forward networks, layer normalisation {norm}, "
+        "biases on all projections."
+    )
+    testing = settings.within("testing")
+    return Imported(
+        config, state, tokenizer_of(*sides, config), dtype, notes, read_decoding(testing),
+        testing.unused(IDLE),
+    )  # fmt: skip
+
+
+def read_settings(path: Path) -> Settings:
+    """Read plain values from config.yaml. Raises `CheckpointError` naming the file."""
+    text = read_text(path, MAX_YAML)
+    try:
+        values = yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise CheckpointError(f"{path}: not valid YAML: {one_line(error)}") from None
+    if not isinstance(values, dict):
+        raise CheckpointError(f"{path}: expected groups of settings")
+    _check_size(path, values)
+    return Settings(path, values)
+
+
+def read_decoding(testing: Settings) -> Decoding:
+    """Return the decoding in the group "testing", whose length penalty is the paper's.
+
+    What it leaves out is the library's own: a beam of 1, no length penalty.
+    """
+    beam, alpha = (testing.values.get(name) for name in ("beam_size", "beam_alpha"))
+    alpha = testing.values.get("alpha") if alpha is None else alpha  # before version 2
+    with testing.blamed():
+        # Below 0 there is no penalty.
+        free = alpha is None or (isinstance(alpha, int | float) and alpha < 0)
+        return Decoding(
+            checked_whole("beam_size", 1 if beam is None else beam, MAX_BEAM),
+            0.0 if free else checked_number("beam_alpha", alpha, MAX_ALPHA),
+        )
+
+
+def _check_size(path: Path, values: Any) -> None:
+    """Refuse configs whose YAML aliases, which may be recursive, expand to too many values."""
+    waiting, seen = [values], 0
+    while waiting:
+        value = waiting.pop()
+        seen += 1
+        if seen > MAX_VALUES:
+            raise CheckpointError(f"{path}: more than {MAX_VALUES:,} values")
+        if isinstance(value, dict):
+            waiting += value.values()
+        elif isinstance(value, list | tuple | set):
+            waiting += value
+
+
+def special_tokens(settings: Settings) -> dict[str, tuple[int, str]]:
+    """Return id and text of "unk", "pad", "bos" and "eos"."""
+    given = settings.within("data", "special_symbols")
+    found = {}
+    for name, (index, text) in SPECIAL.items():
+        called = given.text(f"{name}_token", text)
+        found[name] = (given.whole(f"{name}_id", index, 0), called or text)
+    unlike = len({index for index, _ in found.values()}) == len(found)
+    given.check("pad_id", unlike, "different from the other special ids")
+    return found
+
+
+def read_config(
+    settings: Settings, n_source: int, n_target: int, names: Collection[str]
+) -> ModelConfig:
+    """Return the model's config. Raises `CheckpointError`, one line.
+
+    Args:
+        n_source, n_target: sizes of the vocabularies.
+        names: of the tensors, for what configs of old versions leave out.
+    """
+    model = settings.within("model")
+    encoder, decoder = stacks = model.within("encoder"), model.within("decoder")
+    vectors = [each.within("embeddings") for each in stacks]
+    for stack, default in zip(stacks, ("recurrent", "transformer"), strict=True):
+        stack.check("type", stack.text("type", default) == "transformer", "'transformer'")
+        plain = stack.values.get("alpha", 1.0) == 1
+        stack.check("alpha", plain, "1, a residual sum without weights")
+    width = encoder.whole("hidden_size", 512)
+    for given, name in ((decoder, "hidden_size"), *((each, "embedding_dim") for each in vectors)):
+        if given.values.get(name) is not None:
+            given.check(name, given.whole(name) == width, f"model.encoder.hidden_size={width}")
+    activation = encoder.choice("activation", ACTIVATIONS, "relu")
+    same = decoder.choice("activation", ACTIVATIONS, "relu") == activation
+    decoder.check("activation", same, f"the encoder's {activation}")
+    scale = vectors[0].flag("scale")
+    # Embeddings tied to each other but not to the output matrix become two equal ones.
+    tying: Tying = "decoder" if model.flag("tied_softmax") else "none"
+    if model.flag("tied_embeddings"):
+        if tying == "decoder":
+            tying, pieces = "all", f"for {n_source:,} and {n_target:,} pieces"
+            model.check("tied_embeddings", n_source == n_target, pieces)
+    else:
+        vectors[1].check("scale", vectors[1].flag("scale") == scale, f"the encoder's {scale}")
+    return model_config(
+        settings.path,
+        vocab_size=(n_source, n_target),
+        n_heads=(encoder.whole("num_heads", 4), decoder.whole("num_heads", 8)),
+        d_ff=(encoder.whole("ff_size", 2048), decoder.whole("ff_size", 2048)),
+        d_model=width,
+        n_encoder_layers=encoder.whole("num_layers", 8),
+        n_decoder_layers=decoder.whole("num_layers", 4),
+        dropout=encoder.share("dropout", 0.1),
+        attention_dropout=encoder.share("dropout", 0.1),
+        activation=ACTIVATIONS[activation],
+        norm=_norm(encoder, decoder, names),
+        max_positions=1024,
+        tie_embeddings=tying,
+        scale_embedding=scale,
+        attention_bias=True,
+        layer_norm_eps=1e-6,
+        **{f"{name}_id": index for name, (index, _) in special_tokens(settings).items()},
+    )
+
+
+def _norm(encoder: Settings, decoder: Settings, names: Collection[str]) -> str:
+    """Return "pre" or "post". Before version 2 all were pre-norm, and no setting recorded it."""
+    placed = []
+    for stack, last, default in zip((encoder, decoder), LAST_NORM, ("pre", "post"), strict=True):
+        default = "pre" if last in names else default
+        placed.append(stack.choice("layer_norm", ("pre", "post"), default))
+        whole = placed[-1] == "post" or last in names
+        stack.check("layer_norm", whole, "supported without a norm after the last layer")
+    decoder.check("layer_norm", placed[0] == placed[1], f"the encoder's {placed[0]!r}")
+    return placed[0]
+
+
+def _aliases(name: str, config: ModelConfig) -> list[Alias]:
+    embeddings = embedding_aliases(name, config, SOURCE, TARGET, OUTPUT)
+    parts = BOTH | PARTS.get(name.partition(".")[0], {})
+    return embeddings or [Alias(renamed(name, parts))]
+
+
+def read_sides(settings: Settings) -> tuple[Segmenter, Segmenter]:
+    """Read how each side's text is segmented. Raises `CheckpointError`, one line."""
+    data, folder = settings.within("data"), settings.path.parent
+    symbols, special = data.within("special_symbols"), special_tokens(settings)
+    tags = symbols.values.get("lang_tags") or []
+    if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
+        raise data.error("special_symbols", "a group in which lang_tags is a list of texts")
+    first = [text for _, text in sorted(special.values())]
+    separator = symbols.text("sep_token")
+    first += [separator] if separator else []
+    sides = []
+    for part, file in zip(("src", "trg"), VOCABULARIES, strict=True):
+        # Before version 2 settings were not grouped by side, and text came segmented.
+        grouped = isinstance(data.values.get(part), dict)
+        side = data.within(part) if grouped else data
+        language = (side.text("lang") if grouped else data.text(part)) or ""
+        at = folder / file
+        pieces = tuple(dict.fromkeys([*first, *tags, *read_text(at).splitlines()]))
+        for index, text in special.values():
+            if pieces[index : index + 1] != (text,):
+                raise CheckpointError(f"{at}: {text!r} is not piece {index}, as {CONFIG} says")
+        marks = Marks(tuple(tags), separator or "")
+        sides.append(replace(_side(side, (at, pieces), language), marks=marks))
+    return sides[0], sides[1]
+
+
+def _side(side: Settings, table: tuple[Path, tuple[str, ...]], language: str) -> Segmenter:
+    folder, cutter = side.path.parent, side.within("tokenizer_cfg")
+    level = side.choice("level", ("word", "bpe", "char"), "word")
+    kind = side.text("tokenizer_type", side.text("bpe_type", "sentencepiece"))
+    moses = cutter.text("pretokenizer", "none") == "moses"
+    known = not moses or LANGUAGE.fullmatch(language) is not None
+    side.check("lang", known, "a language that the Moses rules know, such as 'en'")
+    normalise = side.flag("normalize")
+    try:
+        preparation = Preparation(
+            normalise=normalise,
+            normalise_punctuation=moses and normalise,
+            moses=language if moses else None,
+            lowercase=side.flag("lowercase"),
+        )
+    except TokenizerError as error:
+        raise CheckpointError(f"{side.path}: {error}") from None
+    if level != "bpe":
+        return Segmenter(table, preparation=preparation, joint="", unit=level)
+    if not (language and language.replace("-", "").isalnum()):
+        language = ""
+    for name in cutter.values.keys() - CUTTING:
+        raise cutter.error(str(name), "known here, and may change how text is cut")
+    joint = cutter.text("separator", "@@") or "@@"
+    named = {name: cutter.text(name) for name in ("model_file", "codes")}
+    if cutter.values:
+        cutters = ("sentencepiece", "subword-nmt")
+        side.check("tokenizer_type", kind in cutters, f"one of: {', '.join(cutters)}")
+        wanted = "codes" if kind == "subword-nmt" else "model_file"
+        given = named[wanted]
+        if given is None:
+            raise cutter.error(wanted, "the name of a file")
+        found = beside(folder, given)
+        model, codes = (found, None) if wanted == "model_file" else (None, found)
+    else:
+        model = first_there(folder, MODELS, language)
+        codes = None if model else first_there(folder, CODES, language)
+    # From version 2 on, only pieces in the vocabulary are used.
+    return Segmenter(table, model, codes, preparation, joint, within=bool(cutter.values))

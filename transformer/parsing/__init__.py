@@ -1,1 +1,0 @@
-"""English constituency parsing as translation (section 6.3)."""

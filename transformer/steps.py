@@ -1,0 +1,85 @@
+"""Decoding step by step: the key-value cache, and the function that a search calls.
+
+With the cache, no position is projected twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import torch
+from torch import Tensor
+
+
+class KeysValues(NamedTuple):
+    """Projected keys [B, H, S, d_k] and values [B, H, S, d_v] of one attention block."""
+
+    k: Tensor
+    v: Tensor
+
+
+class KVCache:
+    """Keys and values of a stack's attention blocks, extended by every forward pass."""
+
+    def __init__(self) -> None:
+        self._blocks: dict[tuple[int | None, str], KeysValues] = {}
+
+    def update(
+        self,
+        layer: int | None,
+        block: str,
+        project: Callable[[Tensor], KeysValues],
+        source: Tensor,
+    ) -> KeysValues:
+        """Return a block's keys and values at all positions so far.
+
+        Self-attention adds those of `source`; the "cross" block reads its source only once.
+        """
+        earlier = self._blocks.get((layer, block))
+        if earlier is not None and block == "cross":
+            return earlier
+        new = project(source)
+        if earlier is not None:
+            pairs = zip(earlier, new, strict=True)
+            new = KeysValues(*(torch.cat(pair, dim=2) for pair in pairs))
+        self._blocks[layer, block] = new
+        return new
+
+    @property
+    def length(self) -> int:
+        """Number of cached positions."""
+        first = self._blocks.get((0, "self"))
+        return 0 if first is None else first.k.size(2)
+
+    def select(self, rows: Tensor) -> None:
+        """Keep `rows` [B'] (indices into the batch, repeats allowed), in that order."""
+        for place, cached in self._blocks.items():
+            self._blocks[place] = KeysValues(*(each[rows] for each in cached))
+
+
+@dataclass(frozen=True, eq=False)
+class StepOutput:
+    """A step function's result for R rows that have read t tokens each."""
+
+    # [R, V], unnormalised log-probabilities of the next token; or an iterator over blocks of its
+    # rows, consumed before the next step.
+    logits: Tensor | Iterable[Tensor]
+    # [Ld, R, H, t], attention of the newest position onto the prefix, or None.
+    decoder_self: Tensor | None = None
+    cross: Tensor | None = None  # [Ld, R, H, S], its attention onto the source, or None
+
+
+class StepFunction(Protocol):
+    """The model, as the search sees it: it remembers the rows between calls."""
+
+    def __call__(self, tokens: Sequence[int], parents: Sequence[int] | None) -> StepOutput:
+        """Read one more token per row and score the next one.
+
+        Args:
+            tokens: [R], the newest token of each row; at the first call, `<s>` for each sentence.
+            parents: [R], the row of the previous call that each row continues; None if row i
+                continues row i. Rows of one sentence stay side by side, and sentences keep
+                their order.
+        """
