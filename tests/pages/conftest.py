@@ -17,23 +17,15 @@ from streamlit.runtime.scriptrunner.script_cache import ScriptCache
 from streamlit.testing.v1 import AppTest, local_script_runner
 from streamlit.testing.v1.local_script_runner import LocalScriptRunner
 from streamlit.util import calc_hash
-from transformer.execution.packed import PackedEncoder
-from transformer.execution.steps import PackedSteps
-from transformer.models.arrays.trace_file import save_arrays
-from transformer.models.one_stack.config import Task
 
 from tests.factories import make_trace
 from tests.forks import ROOT
 from transformer.config import ModelConfig
-<<<<<<< HEAD
-from transformer.model import Transformer
-=======
 from transformer.execution.packed import PackedEncoder
 from transformer.execution.steps import PackedSteps
 from transformer.model import Transformer
 from transformer.models.arrays.trace_file import save_arrays
 from transformer.models.one_stack.config import Task
->>>>>>> main
 from transformer.text.tokenizer import Tokenizer
 from ui.hosting.state import libraries
 from ui.models import import_plan
@@ -62,14 +54,9 @@ def family(
     tiny_model: Transformer,
 ) -> Path:  # fmt: skip
     """A folder with a translator of two stacks, and a model of one for each task."""
-    from transformer.models.one_stack.files import save_stack
-
     from tests.random_stacks import SHAPES, random_stack
     from transformer.checkpoint.folder import save_checkpoint
-<<<<<<< HEAD
-=======
     from transformer.models.one_stack.files import save_stack
->>>>>>> main
 
     data = {"training": {"recipe": {"data": {"corpora": ["x"], "src": "en", "tgt": "de"}}}}
     folder = tmp_path_factory.mktemp("family")

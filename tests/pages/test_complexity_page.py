@@ -6,18 +6,13 @@ from typing import Any
 
 import pytest
 from streamlit.testing.v1 import AppTest
-from transformer.evaluation.complexity_records import Measurement, exponents, shipped
 
 from tests.pages.conftest import RunApp
 from tests.pages.links import said
 from transformer.evaluation import complexity
 from transformer.evaluation import complexity_records as records
-<<<<<<< HEAD
-from transformer.worker.job import STOP, Job, Register, StoppedError
-=======
 from transformer.evaluation.complexity_records import Measurement, exponents, shipped
-from transformer.worker.job import STOP, Job, StoppedError
->>>>>>> main
+from transformer.worker.job import STOP, Job, Register, StoppedError
 from ui.complexity import jobs
 
 

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
-from transformer.models.catalogue import ModelRef, resolve
 
 from tests.messages import unpack
 from tests.pages.conftest import RunApp
@@ -20,10 +19,7 @@ from tests.pages.links import messages_in as texts
 from tests.snapshots import UPDATES, write_snapshots
 from tests.studied import conllu
 from tests.test_calls import check_program
-<<<<<<< HEAD
-=======
 from transformer.models.catalogue import ModelRef, resolve
->>>>>>> main
 from transformer.study import importance
 from transformer.study.corpus import Sentence
 from transformer.study.examples import Example

@@ -5,24 +5,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from transformer.evaluation.ablation_summary import caveats, table
-from transformer.evaluation.ablations import shipped
-from transformer.training.toys.files import KEPT, Control
-from transformer.training.toys.run import ToyRun
-from transformer.training.toys.settings import ToySettings
 
 from tests.waiting import wait_until
 from transformer.errors import CheckpointError
-<<<<<<< HEAD
-from transformer.worker.job import Job, Register
-=======
 from transformer.evaluation.ablation_summary import caveats, table
 from transformer.evaluation.ablations import shipped
 from transformer.training.toys.files import KEPT, Control
 from transformer.training.toys.run import ToyRun
 from transformer.training.toys.settings import ToySettings
-from transformer.worker.job import Job
->>>>>>> main
+from transformer.worker.job import Job, Register
 from ui.training import jobs
 from ui.training.exhibits import AXES
 from ui.training.jobs import Training

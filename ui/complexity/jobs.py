@@ -7,13 +7,7 @@ the threads of all models.
 from __future__ import annotations
 
 from transformer.evaluation.complexity_records import Measurement
-
-<<<<<<< HEAD
 from transformer.worker.job import Job, Register
-=======
-from transformer.evaluation.complexity_records import Measurement
-from transformer.worker.job import Job
->>>>>>> main
 from transformer.worker.process import start_alone
 
 #: Measurements by number.

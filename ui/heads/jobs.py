@@ -12,16 +12,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-<<<<<<< HEAD
-from transformer.models.catalogue import open_tracer
-from transformer.models.one_stack.tracer import StackModel
-
-from transformer.checkpoint.reference import ModelRef
-=======
 from transformer.checkpoint.reference import ModelRef
 from transformer.models.catalogue import open_tracer
 from transformer.models.one_stack.tracer import StackModel
->>>>>>> main
 from transformer.study.corpus import DEFAULT
 from transformer.study.importance import importance, whole_study
 from transformer.study.records import Study

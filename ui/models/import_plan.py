@@ -19,19 +19,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Literal
 
-from transformer.models.importers.registry import FORMATS, Format, put_in_place
-
 from figures.labels import in_bytes
 from transformer.errors import CheckpointError
 from transformer.files.hub import MAX_BYTES, HubModel, fetch
 from transformer.files.leftovers import STAGE, own_prefix, remove_stages
 from transformer.files.safe import check_file
-<<<<<<< HEAD
-from transformer.worker.job import Job, Register, StoppedError, in_turn
-=======
 from transformer.models.importers.registry import FORMATS, Format, put_in_place
-from transformer.worker.job import Job, StoppedError
->>>>>>> main
+from transformer.worker.job import Job, Register, StoppedError, in_turn
 from transformer.worker.limits import free_memory
 from transformer.worker.process import LostError, Process
 from transformer.worker.scheduler import Scheduler
