@@ -205,11 +205,12 @@ def wanted_marks(choice: AttentionChoice) -> tuple[Head, ...]:
     return choice.heads if stored is None else stored
 
 
-def choose_cell(cell: Cell) -> None:
-    """Store the cell chosen in the grid, but leave an untouched default out of the link."""
+def choose_cell(cell: Cell, *heads: Head) -> None:
+    """Store a cell, and heads for lines if given; leave an untouched default out of the link."""
     layer, head = (None if at is None else at + 1 for at in cell)
     values: dict[Param[Any], object]
     values = {LAYER: layer, HEAD: head, AttentionSettings.map: "cell"}
+    values |= {AttentionSettings.heads: heads} if heads else {}
     url_state.store({param: at for param, at in values.items() if url_state.get(param) != at})
 
 

@@ -24,6 +24,7 @@ from ui.core.glossary import linked
 from ui.core.presenter import PRESENT
 from ui.core.url_state import Param
 from ui.core.view import CHECKPOINT, DEVICE, SENTENCE, View
+from ui.core.widgets import sets
 from ui.frame.page import Page, page_at
 from ui.removals.views import NEEDS, without
 from ui.tours import checkpoint_facts, removal_facts, study_facts, trace_facts  # noqa: F401 - facts
@@ -237,7 +238,7 @@ def _draw_head(here: TourStop) -> None:
         if url_state.get(GUESS) is not None:
             st.button(
                 "Ask again", key="tour_again", type="tertiary", icon=":material/replay:",
-                on_click=url_state.put, args=(GUESS, None),
+                **sets(GUESS, None),
             )  # fmt: skip
         st.button(
             "Back", key="tour_back", type="tertiary", icon=":material/arrow_back:",
@@ -295,9 +296,7 @@ def _draw_question(here: TourStop, question: Question) -> None:
                 format_func=lambda i: plain(question.options[i]), on_change=_take_guess,
                 label_visibility="collapsed", width="content",
             )  # fmt: skip
-            st.button(
-                "Show me", key="tour_show", type="tertiary", on_click=url_state.put, args=(GUESS, 0)
-            )
+            st.button("Show me", key="tour_show", type="tertiary", **sets(GUESS, 0))
         return
     right = f"**{plain(question.options[question.answer])}**"
     results = st.session_state.setdefault(_RESULTS, {})
