@@ -155,10 +155,8 @@ def follow(view: View, step: int = 0) -> Page | None:
     st.session_state[_GIVEN] = given
     sentence = view.examples.items[0].sentence
     wanted = {SENTENCE.name: sentence, **here.stop.settings}
-    url_state.start_over(
-        {name: value for name, value in wanted.items() if name not in given}, keep=_KEEP | given
-    )
-    url_state.put(STOP, here.number)
+    values = {name: value for name, value in wanted.items() if name not in given}
+    url_state.start_over({**values, STOP.name: str(here.number)}, keep=_KEEP | given)
     return page_at(here.stop.page)
 
 
