@@ -215,8 +215,9 @@ def choose_cell(cell: Cell, *heads: Head) -> None:
 
 
 def mark_heads(heads: Sequence[Head]) -> None:
-    """Store a set of heads and show them combined under the lens."""
-    url_state.store({AttentionSettings.heads: tuple(heads), AttentionSettings.map: "heads"})
+    """Store a set of heads and show them combined under the lens; for none, the chosen cell."""
+    shown = "heads" if heads else "cell"
+    url_state.store({AttentionSettings.heads: tuple(heads), AttentionSettings.map: shown})
 
 
 def choose_selection(selection: Selection) -> None:

@@ -293,7 +293,6 @@ function reach(cells, [row, column]) {
 
 // Mouse and keyboard handling of a table.
 function listen(cells, actions) {
-  const last = cells[0].length - 1;
   cells.forEach((line, row) =>
     line.forEach((button, column) => {
       button.onclick = (event) => {
@@ -310,8 +309,7 @@ function listen(cells, actions) {
           return;
         }
         if (actions.switches && event.key === "Delete") actions.turn(row, column, event.shiftKey);
-        const edge = modified(event) ? null : { Home: [row, 0], End: [row, last] }[event.key];
-        const next = edge ?? stepped(event, [row, column], cells.length, last + 1);
+        const next = stepped(event, [row, column], cells.length, line.length);
         if (!next) return;
         event.preventDefault();
         reach(cells, next).focus();
@@ -320,7 +318,7 @@ function listen(cells, actions) {
       if (!turn) return;
       turn.onpointerenter = () => actions.describe(row, column);
       turn.onkeydown = (event) => {
-        const next = stepped(event, [row, column], cells.length, last + 1);
+        const next = stepped(event, [row, column], cells.length, line.length);
         if (next) switchOf(reach(cells, next)).focus();
         else if (event.shiftKey && (event.key === "Enter" || event.key === " ")) actions.turn(row, column, true);
         else return;

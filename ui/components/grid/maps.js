@@ -89,9 +89,8 @@ function drawAll(root, pane) {
       const at = (row * columns.length + column) * size;
       const map = sheet.maps.subarray(at, at + size);
       const rankAt = (cell, key) => (covered.has(key) ? -1 : rank[map[cell]]);
-      const cells = pooled(queries, keys, h, w, rankAt);
-      const wordAt = (pixel) => (cells[pixel] < 0 ? cover : words[map[cells[pixel]]]);
-      pen.putImageData(imageOf(h, w, wordAt), left, top);
+      const wordAt = (cell) => (cell < 0 ? cover : words[map[cell]]);
+      pen.putImageData(mapImage(queries, keys, h, w, wordAt, rankAt), left, top);
     }),
   );
   canvas.dataset.drawn = drawn;

@@ -14,33 +14,25 @@ function component({ root, header }) {
     })),
   );
   const scroller = make("div", "scroller", { tabindex: 0, role: "group", "aria-label": header.label }, table);
-  let at = null;
-
-  const show = (next) => {
-    if (at) boxes[at[0]][at[1]].classList.remove("at");
-    at = next;
-    if (at) boxes[at[0]][at[1]].classList.add("at");
-    readout.textContent = at ? described(header, at) : hint();
-  };
-  const placeOf = (event) => {
+  const matrix = { canvas: scroller, cursor: scroller }; // a table, whose cells outline themselves
+  matrix.under = (event) => {
     const box = event.target.closest?.("td");
     const step = boxes.findIndex((row) => row.includes(box));
-    return step < 0 ? null : [step, boxes[step].indexOf(box)];
+    return step < 0 ? matrix.at : [step, boxes[step].indexOf(box)];
   };
-  scroller.onpointermove = scroller.onpointerdown = (event) => show(placeOf(event) ?? at);
-  // A finger that is lifted leaves, too: what it touched stays read.
-  scroller.onpointerleave = ({ pointerType }) =>
-    pointerType === "touch" || scroller.getRootNode().activeElement === scroller || show(null);
-  scroller.onfocus = () => at ?? show([0, columns.length - 1]);
-  scroller.onblur = () => show(null);
-  scroller.onkeydown = (event) => {
-    const next = stepped(event, at ?? [0, 0], rows.length, columns.length);
-    if (!next) return;
-    event.preventDefault();
-    show(next);
-    boxes[next[0]][next[1]].scrollIntoView({ block: "nearest", inline: "nearest" });
+  matrix.outline = (at) => {
+    matrix.cursor.classList.remove("at");
+    matrix.at = at;
+    if (at) (matrix.cursor = boxes[at[0]][at[1]]).classList.add("at");
   };
-  show(null);
+  const refresh = cellCursor(scroller, [matrix], {
+    rows: rows.length,
+    columns: columns.length,
+    readout,
+    describe: (at) => (at ? described(header, at) : hint()),
+    start: () => [0, columns.length - 1],
+  });
+  refresh();
   root.replaceChildren(scroller, readout);
 }
 
@@ -62,5 +54,5 @@ function described({ cells, columns, rows, predicted }, [step, layer]) {
   const ends = rank > 1
     ? `${predicted[step]}, predicted in the end, is number ${rank} with ${own}`
     : layer + 1 < columns.length ? "it is predicted in the end" : "the model's own prediction";
-  return plain(`${where}, step ${step + 1} (${rows[step]}): ${token} with ${likely}; ${ends}.`);
+  return `${where}, step ${step + 1} (${rows[step]}): ${token} with ${likely}; ${ends}.`;
 }

@@ -19,22 +19,21 @@ function component({ root, header, body }, host) {
     covered: new Set(header.dimmed),
   };
   const parts = build(root, map, syncChoice(host, map));
-  let cursor = null; // [row, column] under the pointer or the keyboard's cursor
-
-  const hidden = ([row, column]) => map.causal && column > row;
-  cellCursor(parts.plot, [parts], {
+  const refresh = cellCursor(parts.plot, [parts], {
     rows: map.queries,
     columns: map.keys,
-    choose: map.asks ? (at) => hidden(at) || host.setTriggerValue("pair", at) : undefined,
+    readout: parts.readout,
+    describe: (at) => described(map, at),
+    choose: map.asks ? (at) => masked(map, at) || host.setTriggerValue("pair", at) : undefined,
     show(at) {
-      cursor = at;
-      point(map, parts, cursor);
+      parts.rows.forEach((label, row) => label.classList.toggle("pointed", row === at?.[0]));
+      parts.columns.forEach((label, column) => label.classList.toggle("pointed", column === at?.[1]));
     },
   });
   return watch(root, () => {
     layOut(root, map, parts);
     paint(root, map, parts);
-    point(map, parts, cursor);
+    refresh();
   });
 }
 
@@ -61,17 +60,14 @@ function build(root, map, choice) {
   const hint = `${pointAt} a cell to read its exact ${map.limit ? "difference" : "weight"}`;
   const ask = map.asks ? `; ${click} it: which heads do this?` : "";
   map.hint = `${hint}${ask}${map.selectable ? ` ${click} tokens to add them up.` : ""}`;
-  const parts = {
+  const parts = Object.assign(buildMatrix(), {
     keyTitle: make("div", "key-title", map.key_title),
     queryTitle: make("div", "query-title", map.query_title),
-    canvas: make("canvas", "cells", { "aria-hidden": true }),
-    cells: { ys: [], xs: [], side: 0 },
-    cursor: make("div", "cursor"),
     readout: make("p", "readout", { role: "status" }),
     rows: map.query_tokens.map((token, i) => makeLabel(map, choice, 0, token, i)),
     columns: map.key_tokens.map((token, j) => makeLabel(map, choice, 1, token, j)),
     scale: map.limit ? buildScale(...signedEnds(map)) : buildWeightScale(),
-  };
+  });
   for (const column of map.dimmed) parts.columns[column].classList.add("covered");
   // Row labels and titles, which stay while the cells scroll.
   parts.margin = make("div", "margin", parts.keyTitle, parts.queryTitle, parts.rows);
@@ -127,13 +123,14 @@ function frameOf(root, map, parts, wide, fontSize, size) {
 function place(map, parts, frame) {
   const { side, left, top, titleBand, cornered, longest, overhang, scrolls } = frame;
   const [w, h] = [side * map.keys, side * map.queries];
-  parts.cells = { ys: startsOf(map.queries, side), xs: startsOf(map.keys, side), side };
+  parts.cells = { ys: startsOf(map.queries, side), xs: startsOf(map.keys, side), w: side };
   const height = top + Math.max(h, frame.titled);
   parts.queryTitle.textContent = frame.title;
   parts.plot.style.height = parts.margin.style.height = `${height}px`;
   parts.plot.style.width = scrolls ? `${left + w + overhang}px` : "";
   parts.margin.style.width = `${left - 6}px`;
   parts.scroller.classList.toggle("scrolls", scrolls);
+  parts.scroller.style.scrollPaddingLeft = `${left}px`; // a cell that keys reach is not below the margin
   setBox(parts.canvas, left, top, w, h);
   parts.keyTitle.classList.toggle("cornered", cornered);
   setBox(parts.keyTitle, left, cornered ? top : 0);
@@ -162,7 +159,7 @@ function paint(root, map, parts) {
   const words = wordsOf(map.colours[theme]);
   const [cover] = wordsOf(map.cover[theme]);
   const { queries, keys } = map;
-  const { side } = parts.cells;
+  const { w: side } = parts.cells;
   drawScale(parts.scale, words, map.reading[theme]);
   const pen = sharp(parts.canvas, side * keys, side * queries);
   pen.font = `${Math.round(side * 0.33)}px ${font}`;
@@ -171,11 +168,11 @@ function paint(root, map, parts) {
   drawCells(pen, {
     ...parts.cells,
     ink,
+    rankAt: (at, column) => (map.covered.has(column) ? 0 : Math.abs(map.weights[at])),
     wordAt(at) {
-      const [row, column] = [Math.floor(at / keys), at % keys];
-      if (map.causal && column > row) return 0;
+      if (masked(map, [Math.floor(at / keys), at % keys])) return 0;
       const weight = map.weights[at];
-      if (map.covered.has(column)) return cover;
+      if (map.covered.has(at % keys)) return cover;
       return words[map.limit ? signedLevel(weight, map.limit) : weightLevel(weight)];
     },
     finish(at, x, y, colour) {
@@ -194,21 +191,16 @@ function number(map, weight, digits) {
   return `${Number(text) === 0 ? "" : weight < 0 ? "\u2212" : "+"}${text}`;
 }
 
-function point(map, parts, cursor) {
-  for (const label of [...parts.rows, ...parts.columns]) label.classList.remove("pointed");
-  outlineCell(parts.cursor, parts, cursor);
-  if (!cursor) {
-    parts.readout.textContent = map.hint;
-    return;
-  }
-  const [row, column] = cursor;
-  parts.rows[row].classList.add("pointed");
-  parts.columns[column].classList.add("pointed");
-  const query = `query ${row + 1} ${map.query_tokens[row]}`;
-  const key = `key ${column + 1} ${map.key_tokens[column]}`;
-  const value =
-    map.causal && column > row
-      ? "masked: this key comes later than the query"
-      : number(map, map.weights[row * map.keys + column], 4) + (map.covered.has(column) ? " (dimmed)" : "");
-  parts.readout.textContent = plain(`${query}, ${key}: ${value}`);
+// A key that comes later than the query has no weight.
+function masked(map, [row, column]) {
+  return map.causal && column > row;
+}
+
+function described(map, at) {
+  if (!at) return map.hint;
+  const [row, column] = at;
+  const where = `query ${row + 1} ${map.query_tokens[row]}, key ${column + 1} ${map.key_tokens[column]}`;
+  if (masked(map, at)) return `${where}: masked, this key comes later than the query`;
+  const weight = number(map, map.weights[row * map.keys + column], 4);
+  return `${where}: ${weight}${map.covered.has(column) ? " (dimmed)" : ""}`;
 }

@@ -10,41 +10,27 @@ function component({ root, header, body }, host) {
   const table = { ...header, values: floatsOf(body), partner: new Map(header.pairs) };
   const choice = syncChoice(host, table);
   const parts = build(root, table);
-  let cursor = null;
-
-  const show = () => {
-    outlineCell(parts.chosen, parts, choice.value);
-    outlineCell(parts.cursor, parts, cursor);
-    parts.readout.textContent = described(table, cursor ?? choice.value, Boolean(cursor));
-  };
-  cellCursor(parts.plot, [parts], {
+  const refresh = cellCursor(parts.plot, [parts], {
     rows: table.rows.length,
     columns: table.columns.length,
+    readout: parts.readout,
+    describe: (at) => described(table, at ?? choice.value, Boolean(at)),
+    show: () => outlineCell(parts.chosen, parts, choice.value),
+    choose: choice.set,
     start: () => (inside(table, choice.value) ? choice.value : [0, 0]),
-    show(at) {
-      cursor = at;
-      show();
-    },
-    choose(at) {
-      choice.set(at);
-      show();
-    },
   });
   return watch(root, () => {
     layOut(root, table, parts);
     paint(root, table, parts);
-    show();
+    refresh();
   });
 }
 
 function build(root, table) {
-  const parts = {
+  const parts = Object.assign(buildMatrix(), {
     rowTitle: make("div", "row-title", table.names[0]),
     columnTitle: make("div", "column-title", table.names[1]),
-    canvas: make("canvas", "cells", { "aria-hidden": true }),
-    cells: { ys: [], xs: [], side: 0 },
     chosen: make("div", "cursor chosen"),
-    cursor: make("div", "cursor"),
     readout: make("p", "readout", { role: "status" }),
     rows: layers(table.rows, table.heads[0], "row-label"),
     columns: layers(table.columns, table.heads[1], "column-label"),
@@ -52,7 +38,7 @@ function build(root, table) {
       ...table.ends.map((end) => end.toFixed(2)),
       make("span", "unit", "similarity"), make("span", "dot"), make("span", "unit", "matched"),
     ),
-  };
+  });
   const { rowTitle, columnTitle, canvas, chosen, cursor } = parts;
   parts.plot = make("div", "plot", { tabindex: 0, role: "group", "aria-label": table.label },
     rowTitle, columnTitle, parts.rows, parts.columns, canvas, chosen, cursor);
@@ -80,7 +66,7 @@ function layOut(root, table, parts) {
   const ys = startsOf(table.rows.length, side, 0, tall, GAP);
   const xs = startsOf(table.columns.length, side, 0, wide, GAP);
   const [w, h] = [xs.at(-1) + side, ys.at(-1) + side];
-  parts.cells = { ys, xs, side };
+  parts.cells = { ys, xs, w: side };
   setBox(parts.canvas, left, top, w, h);
   parts.plot.style.height = `${top + h}px`;
   setBox(parts.columnTitle, left, 0, Math.max(60, width - left));
@@ -91,11 +77,11 @@ function layOut(root, table, parts) {
 
 function paint(root, table, parts) {
   const words = wordsOf(table.colours[themeOf(root)]);
-  const { ys, xs, side } = parts.cells;
+  const { ys, xs, w: side } = parts.cells;
   const [low, high] = table.ends;
   const pen = sharp(parts.canvas, xs.at(-1) + side, ys.at(-1) + side);
   drawCells(pen, {
-    ys, xs, side, smallest: 0,
+    ...parts.cells, smallest: 0,
     wordAt: (at) => words[levelOf((table.values[at] - low) / (high - low))],
     finish(at, x, y, colour) {
       if (table.partner.get(Math.floor(at / xs.length)) !== at % xs.length) return;
@@ -115,8 +101,6 @@ function described(table, at, pointed) {
   const value = table.values[row * table.columns.length + column].toFixed(3);
   const matched = table.partner.get(row) === column ? ", matched" : "";
   const lead = pointed ? "" : "Shown: ";
-  return plain(
-    `${lead}${table.names[0]} ${table.rows[row]} and ${table.names[1]} ${table.columns[column]}: ` +
-      `similarity ${value}${matched}`,
-  );
+  return `${lead}${table.names[0]} ${table.rows[row]} and ${table.names[1]} ${table.columns[column]}: ` +
+    `similarity ${value}${matched}`;
 }

@@ -10,33 +10,28 @@ function component({ root, header, body }) {
   const numbers = floatsOf(body);
   const mapAt = (i) => numbers.subarray(i * n * n, (i + 1) * n * n);
   const mask = body.subarray(4 * n * n * header.names.length);
-  const view = { header, mask, values: header.names.map((_, i) => mapAt(i)), at: null };
+  const view = { header, mask, values: header.names.map((_, i) => mapAt(i)) };
   const [maps, readout] = build(root, header);
-  const point = (at) => {
-    view.at = at;
-    for (const map of maps) outlineCell(map.cursor, map, at);
-    readout.textContent = plain(described(view));
-  };
-  cellCursor(root, maps, { rows: n, columns: n, show: point });
+  const describe = (at) => described(view, at);
+  const refresh = cellCursor(root, maps, { rows: n, columns: n, readout, describe });
   return watch(root, () => {
     view.look = themed(root);
     const sizes = layOut(root, view);
     maps.forEach((map, i) => paint(view, map, view.values[i], sizes));
-    point(view.at);
+    refresh();
   });
 }
 
-// The maps, the last of them large, as [{canvas, cursor, isSum, cells}], and the line below them.
+// The maps, the last of them large, as matrices, and the line below them.
 function build(root, { names, label }) {
   const places = [make("div", "small"), make("div", "large")];
   const maps = names.map((name, i) => {
     const isSum = i === names.length - 1;
-    const canvas = make("canvas", "", { "aria-hidden": true });
-    const cursor = make("div", "cursor", { hidden: "" });
+    const matrix = buildMatrix("");
     places[Number(isSum)].append(make("figure", isSum ? "map sum" : "map",
       make("figcaption", "", `${isSum ? "= " : i ? "+ " : ""}${name}`),
-      make("div", "frame", canvas, cursor)));
-    return { canvas, cursor, isSum, cells: { ys: [], xs: [], side: 0 } };
+      make("div", "frame", matrix.canvas, matrix.cursor)));
+    return Object.assign(matrix, { isSum });
   });
   const readout = make("p", "readout", { role: "status" });
   extend(root, { tabindex: 0, role: "group", "aria-label": label });
@@ -69,11 +64,11 @@ function paint(view, map, values, sizes) {
   const left = map.isSum ? sizes.columns.width + 8 : 1;
   const top = map.isSum ? sizes.label * 0.87 + look.size * 0.5 : 1;
   const lean = map.isSum ? sizes.label * 0.5 : 0; // the last column's label leans out
-  map.cells = { ys: startsOf(n, side, top), xs: startsOf(n, side, left), side };
+  map.cells = { ys: startsOf(n, side, top), xs: startsOf(n, side, left), w: side };
   const pen = sharp(map.canvas, left + side * n + 2 + lean, top + side * n + 2);
   const words = wordsOf(header.signed[look.theme]);
   const wordAt = (at) => (view.mask[at] ? words[signedLevel(values[at], header.limit)] : 0);
-  drawCells(pen, { ...map.cells, ink: look.ink, wordAt });
+  drawCells(pen, { ...map.cells, ink: look.ink, wordAt, rankAt: (at) => Math.abs(values[at]) });
   pen.globalAlpha = 0.2;
   pen.strokeStyle = look.ink;
   pen.strokeRect(left - 0.5, top - 0.5, side * n + 1, side * n + 1);
@@ -81,7 +76,7 @@ function paint(view, map, values, sizes) {
   if (map.isSum) labels(pen, view, map.cells, sizes.columns);
 }
 
-function labels(pen, view, { ys, xs, side }, columns) {
+function labels(pen, view, { ys, xs, w: side }, columns) {
   const { tokens, rows } = view.header;
   const size = Math.min(view.look.size, Math.max(10, side * 0.9));
   pen.font = `${size}px ${view.look.font}`;
@@ -96,8 +91,7 @@ function labels(pen, view, { ys, xs, side }, columns) {
 }
 
 // The sum at the hovered cell, written out.
-function described(view) {
-  const { header, values: maps, mask, at } = view;
+function described({ header, values: maps, mask }, at) {
   if (!at) {
     return `One scale for all maps, from −${fourDigits(header.limit)} (blue) to ` +
       `${fourDigits(header.limit)} (orange). ${touching() ? "Tap" : "Point at"} a cell to see its sum.`;

@@ -106,7 +106,7 @@ function stripOf(view, block) {
   const table = view.header.signed[themeOf(view.root)];
   const canvas = make("canvas", "strip", { "aria-hidden": true });
   const words = wordsOf(table);
-  setPixels(canvas, 1, strip, (i) => words[stack.strips[from + i]]);
+  canvasOfImage(imageOf(1, strip, (i) => words[stack.strips[from + i]]), canvas);
   const all = view.header.d_model;
   const what = strip < all ? `Its first ${strip} of ${all} numbers here` : `Its ${all} numbers here`;
   return [canvas, make("p", "quiet", what)];

@@ -39,12 +39,12 @@ Object.assign(Player.prototype, {
     const whole = left + columns * cell.w + BLOCK_GAP + right; // of which a phone shows a part
     this.whole.style.width = scrolls && whole > width ? `${whole}px` : "0";
     const away = this.scroller.scrollLeft;
+    const ys = startsOf(T, cell.h, top);
+    const block = (kind, labels, from, title) =>
+      ({ kind, labels, left: from, title, ...cell, ys, xs: startsOf(labels.length, cell.w, from) });
     const blocks = [
-      { kind: "cross", labels: source, left: left - away, title: `source: ${this.partOf("cross")}` },
-      {
-        kind: "own", labels: keys, left: left - away + source.length * cell.w + BLOCK_GAP,
-        title: `prefix: ${this.partOf("decoder_self")}`,
-      },
+      block("cross", source, left - away, `source: ${this.partOf("cross")}`),
+      block("own", keys, left - away + source.length * cell.w + BLOCK_GAP, `prefix: ${this.partOf("decoder_self")}`),
     ];
     return { T, blocks, left, top, cell, rowLabels, rowsFit, columnsFit, width, height };
   },
@@ -79,7 +79,7 @@ Object.assign(Player.prototype, {
     this.drawRowLabels(ctx, frame, ink);
     ctx.save();
     if (this.scroller.scrollLeft) ctx.rect(left - 2, 0, width, height), ctx.clip(); // labels stay
-    for (const block of blocks) shrunk = this.drawBlock(ctx, frame, block) || shrunk;
+    for (const block of blocks) shrunk = this.drawBlock(ctx, block) || shrunk;
     for (const block of blocks) this.drawColumnLabels(ctx, frame, block, ink);
     ctx.strokeStyle = accent;
     ctx.lineWidth = 2;
@@ -101,19 +101,21 @@ Object.assign(Player.prototype, {
   },
 
   /** One map. Returns: true if it has more cells than pixels. */
-  drawBlock(ctx, { T, top, cell }, { kind, labels, left }) {
-    const n = labels.length;
-    const [w, h] = [cell.w * n, cell.h * T];
+  drawBlock(ctx, block) {
+    const { kind, xs, ys, w, h } = block;
+    const n = xs.length;
     const map = this.shown()[kind];
-    // A position cannot attend to later ones: there is no weight, not a weight of 0.
-    const { keySpans } = this.message.header;
-    const exists = (at) => kind === "cross" || keySpans[at % n][0] <= Math.floor(at / n);
-    const wordAt = (at) => (exists(at) ? this.words[weightLevel(map[at])] : 0);
-    const shrunk = drawMap(ctx, T, n, [left, top, w, h], wordAt, (at) => map[at]);
+    const wordAt = (at) => (this.exists(kind, Math.floor(at / n), at % n) ? this.words[weightLevel(map[at])] : 0);
+    const shrunk = drawCells(ctx, { ...block, wordAt, rankAt: (at) => map[at], smallest: Infinity });
     ctx.strokeStyle = this.look.border;
     ctx.lineWidth = 1;
-    ctx.strokeRect(left - 0.5, top - 0.5, w + 1, h + 1);
+    ctx.strokeRect(xs[0] - 0.5, ys[0] - 0.5, w * n + 1, h * ys.length + 1);
     return shrunk;
+  },
+
+  /** A position cannot attend to later ones: there is no weight, not a weight of 0. */
+  exists(kind, t, column) {
+    return kind === "cross" || this.message.header.keySpans[column][0] <= t;
   },
 
   drawRowLabels(ctx, { T, left, top, cell, rowLabels, rowsFit }, ink) {
@@ -161,14 +163,10 @@ Object.assign(Player.prototype, {
 
   cellAt(event) {
     if (!this.frame) return null; // nothing was drawn yet
-    const box = this.matrix.getBoundingClientRect();
-    const { blocks, top, cell, T } = this.frame;
-    const t = Math.floor((event.clientY - box.top - top) / cell.h);
-    if (t < 0 || t >= T || event.clientX - box.left < this.frame.left) return null;
-    for (const { kind, labels, left } of blocks) {
-      const column = Math.floor((event.clientX - box.left - left) / cell.w);
-      const exists = kind === "cross" || (this.message.header.keySpans[column] ?? [T])[0] <= t;
-      if (column >= 0 && column < labels.length && exists) return { t, kind, column };
+    if (event.clientX - this.matrix.getBoundingClientRect().left < this.frame.left) return null;
+    for (const block of this.frame.blocks) {
+      const cell = cellUnder(event, { canvas: this.matrix, cells: block });
+      if (cell && this.exists(block.kind, ...cell)) return { t: cell[0], kind: block.kind, column: cell[1] };
     }
     return null;
   },

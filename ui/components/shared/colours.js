@@ -41,10 +41,10 @@ function imageOf(rows, columns, wordAt) {
   return image;
 }
 
-// Makes a canvas such an image. Returns: the canvas.
-function setPixels(canvas, rows, columns, wordAt) {
-  [canvas.width, canvas.height] = [columns, rows];
-  canvas.getContext("2d").putImageData(imageOf(rows, columns, wordAt), 0, 0);
+// Makes a canvas an image. Returns: the canvas.
+function canvasOfImage(image, canvas = make("canvas")) {
+  [canvas.width, canvas.height] = [image.width, image.height];
+  canvas.getContext("2d").putImageData(image, 0, 0);
   return canvas;
 }
 

@@ -17,7 +17,7 @@ function signedEnds({ ends: [low, high], limit }) {
 
 // Draws a scale in the colours of `theme`; `reading` says how to read it in each (figures/palette.py).
 function drawScale(scale, words, reading) {
-  setPixels(scale.querySelector("canvas"), 1, 256, (level) => words[level]);
+  canvasOfImage(imageOf(1, 256, (level) => words[level]), scale.querySelector("canvas"));
   const note = scale.querySelector(".reading");
   if (note) note.textContent = `attention weight, ${reading}`;
 }
