@@ -277,7 +277,7 @@ def test_a_model_of_one_head_is_told_so() -> None:
     first, last = question(HEADS, 1, scene), question(HEADS, 4, scene)
     assert "has 1 head." in first.ask and "only one head" in first.because
     assert right(HEADS, 4, scene) == "about the same" and "only one head" in last.because
-    assert "one head only" not in question(HEADS, 4, Scene(make_trace(), CONFIG)).because
+    assert "only one head" not in question(HEADS, 4, Scene(make_trace(), CONFIG)).because
 
 
 def test_learned_positions_are_not_taken_for_the_papers() -> None:
