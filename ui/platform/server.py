@@ -1,4 +1,4 @@
-"""The server: Streamlit's endpoints and messages, uvicorn's websockets."""
+"""The server: endpoints and messages of Streamlit, websockets of uvicorn."""
 
 from __future__ import annotations
 
