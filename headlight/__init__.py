@@ -67,7 +67,7 @@ def _of_pages() -> Mapping[str, Callable[..., Exhibit]]:
         return {}
     from ui.frame.page import all_pages
 
-    return {function.__name__: function for page in all_pages() for function in page.figures}
+    return {page.figure.__name__: page.figure for page in all_pages() if page.figure}
 
 
 class Figure(Exhibit):

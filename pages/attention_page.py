@@ -18,7 +18,6 @@ from ui.attention.choice import (
     toggle_find,
 )
 from ui.attention.editing import draw_hint, draw_texts
-from ui.attention.exhibits import attention, found_heads
 from ui.attention.find import draw_find
 from ui.attention.maps import kind_text_of, kinds_of
 from ui.compare.attention import MAPS
@@ -99,6 +98,5 @@ PAGE = Page(
     ),
     choice=(AttentionSettings,),
     notes=lambda: (f"**Whole words.** {WORD_RULE}",),
-    others=(attention, found_heads),
     beside=(MAPS,),
 )  # fmt: skip

@@ -8,7 +8,6 @@ from transformer.trace.records import Trace
 from ui.beam import panels
 from ui.beam.beside import BESIDE
 from ui.beam.choice import PANELS, BeamChoice, follow, pair_up, prepare_tree
-from ui.beam.exhibits import length_penalty, search_branches, search_node, search_tree
 from ui.core import url_state
 from ui.core.loops import cut_notice, headline
 from ui.core.side import Side
@@ -78,6 +77,5 @@ PAGE = Page(
     entries=(Entry("Translate", 4),),
     needs=("search",),
     choice=(BeamChoice,),
-    others=(length_penalty, search_branches, search_node, search_tree),
     beside=(BESIDE,),
 )  # fmt: skip

@@ -8,12 +8,6 @@ from transformer.measures.compare import SIMILARITY_RULE
 from transformer.measures.words import WORD_RULE
 from ui.attention.choice import AttentionSettings
 from ui.compare.choice import CompareChoice, prepare_right, read_setup
-from ui.compare.exhibits import (
-    attention_differences,
-    attention_evenness,
-    compared_numbers,
-    matched_heads,
-)
 from ui.compare.matching import MATCHING
 from ui.compare.numbers import NUMBERS
 from ui.compare.sections import TOPIC, draw_section, sections
@@ -89,6 +83,5 @@ PAGE = Page(
     entries=(Entry("Experiments", 2),),
     choice=(CompareChoice,),
     notes=lambda: (f"**Whole words.** {WORD_RULE}", f"**Alike.** {SIMILARITY_RULE}"),
-    others=(attention_differences, attention_evenness, compared_numbers, matched_heads),
     beside=(MATCHING, NUMBERS),
 )  # fmt: skip

@@ -5,7 +5,6 @@ from __future__ import annotations
 import streamlit as st
 
 from ui.complexity.choice import VIEW, VIEWS
-from ui.complexity.exhibits import bytes_of_maps, layer_costs, path_lengths
 from ui.complexity.views import draw_layers, draw_maps, draw_path
 from ui.core.view import View
 from ui.core.widgets import choose_one
@@ -35,5 +34,4 @@ PAGE = Page(
     entries=(Entry("Lessons", 3, "Table 1: cost"),),
     model="absent",
     choice=(VIEW,),
-    others=(bytes_of_maps, layer_costs, path_lengths),
 )  # fmt: skip

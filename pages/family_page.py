@@ -5,7 +5,6 @@ from __future__ import annotations
 from ui.core import url_state
 from ui.core.view import View, current_entries
 from ui.family.choice import PART, ExpectsChoice, StacksChoice
-from ui.family.exhibits import expected_tokens, one_stack_or_two
 from ui.family.views import draw_changes, draw_expects, draw_stacks
 from ui.frame.page import Entry, Page
 
@@ -32,5 +31,4 @@ PAGE = Page(
     ),
     model="shown",
     choice=(PART,),
-    others=(expected_tokens, one_stack_or_two),
 )  # fmt: skip

@@ -7,7 +7,6 @@ from typing import Any
 from ui.core.side import Side
 from ui.core.widgets import draw_hint
 from ui.floor.choice import STREAM, FloorChoice, choice_now, network_at
-from ui.floor.exhibits import feed_forward, residual_stream
 from ui.floor.views import draw_below, draw_plan
 from ui.frame.page import Entry, Page
 from ui.work.desk import computed
@@ -36,5 +35,4 @@ PAGE = Page(
     entries=(Entry("The whole model", 1),),
     needs=("internals",),
     choice=(FloorChoice,),
-    others=(feed_forward, residual_stream),
 )  # fmt: skip

@@ -94,6 +94,5 @@ PAGE = Page(
     entries=(Entry("Attention", 4),),
     needs=("heads",),
     choice=(HeadSettings,),
-    others=(inside_head,),
     beside=(BESIDE,),
 )  # fmt: skip

@@ -7,7 +7,6 @@ from ui.core.view import View, current_entries
 from ui.core.widgets import draw_hint
 from ui.frame.page import Entry, Page
 from ui.parsing.choice import ParsingChoice, as_words, through_parser
-from ui.parsing.exhibits import parse
 from ui.parsing.views import draw_borrowed, draw_parse, offer_parsers, reading_of
 from ui.work.desk import computed, get_trace, get_translator
 
@@ -31,5 +30,4 @@ PAGE = Page(
     entries=(Entry("Beyond translation", 4),),
     needs=("internals",),
     choice=(ParsingChoice,),
-    others=(parse,),
 )  # fmt: skip

@@ -13,19 +13,6 @@ from ui.core.url_state import HEAD, KIND, LAYER, Param
 from ui.core.view import View
 from ui.core.widgets import bound, choose_one
 from ui.frame.page import Entry, Page
-from ui.positions.exhibits import (
-    added_positions,
-    content_and_position,
-    learned_positions,
-    position_curves,
-    position_products,
-    position_shift,
-    positions,
-    positions_beyond,
-    relative_positions,
-    stored_positions,
-    stored_positions_beyond,
-)
 from ui.positions.split import SPLIT, draw_split
 from ui.positions.views import (
     PositionsChoice,
@@ -132,10 +119,5 @@ PAGE = Page(
     entries=(Entry("The whole model", 3),),
     model="shown",
     choice=(PART,),
-    others=(
-        added_positions, content_and_position, learned_positions, position_curves,
-        position_products, position_shift, positions, positions_beyond, relative_positions,
-        stored_positions, stored_positions_beyond,
-    ),
     beside=(POSITIONS,),
 )  # fmt: skip

@@ -8,7 +8,6 @@ from ui.core.url_state import STEP
 from ui.core.view import View
 from ui.frame.changes import draw_changes, first_of_changes, said_of_changes
 from ui.frame.page import Entry, Page
-from ui.removals.exhibits import needed_parts, pruning
 from ui.removals.pruning import draw_pruning
 from ui.removals.views import (
     NEEDS,
@@ -46,5 +45,4 @@ PAGE = Page(
     entries=(Entry("Experiments", 1),),
     needs=("internals",),
     choice=(STEP,),
-    others=(needed_parts, pruning),
 )  # fmt: skip

@@ -124,9 +124,5 @@ PAGE = Page(
     entries=(Entry("The whole model", 2),),
     needs=("vocabulary",),
     choice=(TokensChoice,),
-    others=(
-        exhibits.embeddings, exhibits.neighbours, exhibits.pieces, exhibits.traced_pieces,
-        exhibits.vocabulary,
-    ),
     beside=(PIECES,),
 )  # fmt: skip

@@ -8,7 +8,6 @@ from ui.core.view import View
 from ui.frame.page import Entry, Page
 from ui.tours import guide
 from ui.tours.stops import Tour
-from ui.tours.training_exhibits import training
 from ui.tours.training_views import draw_training
 
 
@@ -53,5 +52,4 @@ PAGE = Page(
     entries=(Entry("Lessons", 1),),
     needs=("any_sentence", "search", "internals"),
     model="absent",
-    others=(training,),
 )  # fmt: skip

@@ -10,7 +10,6 @@ from ui.core.view import View
 from ui.frame.page import Entry, Page
 from ui.frame.steering import use_checkpoint
 from ui.training.choice import RUN, VIEW
-from ui.training.exhibits import ablations
 from ui.training.jobs import find, refusal
 from ui.training.table3 import draw_table3
 from ui.training.views import draw_form, draw_run
@@ -51,5 +50,4 @@ PAGE = Page(
     ),
     model="absent",
     choice=(VIEW,),
-    others=(ablations,),
 )  # fmt: skip

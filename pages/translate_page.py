@@ -22,8 +22,7 @@ from ui.frame.page import Entry, Page, link_to
 from ui.frame.steering import draw_steer_form
 from ui.frame.through_time import draw_switch
 from ui.translate.choice import TranslateChoice, pair_now
-from ui.translate.exhibits import decoding, why_no_player
-from ui.translate.inside_exhibits import from_encoder_layers, layer_by_layer, why_not
+from ui.translate.exhibits import why_no_player
 from ui.translate.opening import draw_opening, offer_opening, opening_plays
 from ui.translate.player import (
     BESIDE,
@@ -133,6 +132,5 @@ PAGE = Page(
     ),
     maps=("decoder_self", "cross"),
     choice=(*PLACE, TranslateChoice),
-    others=(decoding, from_encoder_layers, layer_by_layer, why_not),
     beside=(BESIDE,),
 )  # fmt: skip

@@ -176,7 +176,7 @@ def nothing_cached() -> Iterator[None]:
 def no_import_outlives_its_test() -> Iterator[None]:
     """Stop every import that a test began."""
     yield
-    for job in list(import_plan._RUNNING.values()):
+    for job in import_plan.JOBS.running().values():
         job.stop()
         job.ended(300)
 

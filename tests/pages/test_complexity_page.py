@@ -12,13 +12,13 @@ from tests.pages.links import said
 from transformer.evaluation import complexity
 from transformer.evaluation import complexity_records as records
 from transformer.evaluation.complexity_records import Measurement, exponents, shipped
-from transformer.worker.job import STOP, Job, StoppedError
+from transformer.worker.job import STOP, Job, Register, StoppedError
 from ui.complexity import jobs
 
 
 @pytest.fixture(autouse=True)
 def _a_server_of_its_own(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(jobs, "_jobs", [])
+    monkeypatch.setattr(jobs, "JOBS", Register(kept=10))
     tiny = replace(complexity.QUICK, lengths=(8, 16), widths=(8, 16))
     monkeypatch.setattr(complexity, "QUICK", tiny)
     yield
@@ -103,14 +103,15 @@ def test_one_measurement_at_a_time_replaces_what_is_shown_unless_made_under_load
     assert set(table(app)["over n"]) == {"8 to 16"}
     assert app.button(key="measure_layers")
     second: Job[Measurement] = Job()
-    monkeypatch.setattr(jobs, "begin", lambda: jobs._jobs.append(second) or second)
+    monkeypatch.setattr(jobs, "begin", lambda: jobs.JOBS.begin(9, lambda: second))
     app.button(key="measure_layers").click().run()
     assert "stop_measuring" not in [each.key for each in run_app(at="complexity").button]
     app.button(key="stop_measuring").click().run()
     assert second.request == STOP and jobs.last_measurement() is made
     second.future.set_exception(StoppedError())
     monkeypatch.setattr(records, "MOST_LOAD", -1.0)
-    monkeypatch.setattr(jobs, "_jobs", [job])
+    monkeypatch.setattr(jobs, "JOBS", Register())
+    jobs.JOBS.begin(1, lambda: job)
     assert jobs.last_measurement() is None
     app = run_app(at="complexity", measured="here")
     (text,) = (each.value for each in app.error)

@@ -27,6 +27,7 @@ from transformer.study.records import Study, studies_of
 from transformer.study.run import study
 from transformer.study.where import Term, Where
 from transformer.translator import Translator
+from transformer.worker.job import Register
 from ui.export.programs import Source
 from ui.heads import jobs
 from ui.heads.choice import term_of
@@ -209,10 +210,10 @@ def test_edits_of_links_do_not_fill_the_list_of_studies(tmp_path: Path) -> None:
 @pytest.fixture
 def no_study_outlives_its_test() -> Iterator[None]:
     yield
-    for job in jobs._JOBS.values():
+    for job in jobs.JOBS.all().values():
         job.stop()
         job.ended(300)
-    jobs._JOBS.clear()
+    jobs.JOBS = Register()
 
 
 @pytest.mark.usefixtures("no_study_outlives_its_test")

@@ -10,6 +10,7 @@ import pytest
 
 from figures import paper
 from figures.exhibit import Exhibit
+from tests.forks import ROOT
 from tests.pages.conftest import RunApp
 from tests.snapshots import UPDATES, write_snapshots
 from tests.test_calls import check_program
@@ -22,8 +23,12 @@ from ui.frame.page import Page, all_pages
 
 SENTENCE = "The cat sat on <b>it</b> 'and' \"=1+1\"."
 
-#: Pages without a figure, or none before a run is started.
-WITHOUT = {"tours", "training", *(page.path for page in all_pages() if not page.figures)}
+#: Pages without a figure, or none before a run is started or without a study.
+WITHOUT = {"tours", "training", "heads"} | {
+    page.path
+    for page in all_pages()
+    if page.figure is None and not (ROOT / f"ui/{page.path}/exhibits.py").exists()
+}
 
 #: Other views of a page than the one that it opens on, but those whose figures test_calls.py makes.
 VIEWS: dict[str, tuple[dict[str, str], ...]] = {

@@ -13,7 +13,7 @@ from transformer.evaluation.ablations import shipped
 from transformer.training.toys.files import KEPT, Control
 from transformer.training.toys.run import ToyRun
 from transformer.training.toys.settings import ToySettings
-from transformer.worker.job import Job
+from transformer.worker.job import Job, Register
 from ui.training import jobs
 from ui.training.exhibits import AXES
 from ui.training.jobs import Training
@@ -24,7 +24,8 @@ TINY = ToySettings(d_model=16, n_heads=2, n_layers=1, updates=10)
 def test_a_run_is_found(run_app: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     job: Job[bool] = Job()
     models = [TINY, TINY.replace(change="no_residual")]
-    monkeypatch.setattr(jobs, "_RUNS", {"secret": Training("secret", tmp_path, models, job)})
+    monkeypatch.setattr(jobs, "JOBS", Register())
+    jobs.JOBS.begin("secret", lambda: Training("secret", tmp_path, models, job))
 
     app = run_app(at="training", checkpoint="alpha")
     assert app.button(key="start_training").disabled and "update 0 of 10" in app.info[0].value
@@ -106,7 +107,7 @@ def test_table_3_shows_what_the_file_holds(run_app: Any) -> None:
 
 def test_one_run_at_a_time_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(tmp_path))
-    monkeypatch.setattr(jobs, "_RUNS", {})
+    monkeypatch.setattr(jobs, "JOBS", Register())
     monkeypatch.setattr(jobs, "_place", lambda: tmp_path / "jobs")
     run = jobs.begin([ToySettings()])
     run.job.ask(Control("pause"))

@@ -2,7 +2,7 @@
 
 It is a model like any other, so whatever runs, records or measures one does so with an edited one.
 What can be said by other weights is (`off` zeroes the rows of W_V), and then the fast execution
-runs it. Else a module becomes one of the classes below, which only the reference runs.
+runs it. Else one of the modules below takes over a module's weights; only the reference runs them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ import copy
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
-from typing import Any
+from types import MappingProxyType
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -26,6 +27,8 @@ from transformer.layers import FeedForward, Residual
 from transformer.model import Decoded, Encoded, Transformer
 from transformer.positions import NoPositions, ShiftedPositions
 from transformer.types import AttentionKind
+
+M = TypeVar("M", bound=nn.Module)
 
 #: The mean output [H, d_v] of the heads of an attention block, by (kind, layer).
 Means = Mapping[tuple[AttentionKind, int], Tensor]
@@ -76,7 +79,7 @@ class EditedAttention(MultiHeadAttention):
 class HeldNeurons(FeedForward):
     """A feed-forward network with neurons held at a value."""
 
-    neurons: Mapping[int, float]
+    neurons: Mapping[int, float] = MappingProxyType({})
 
     def forward(self, x: Tensor, at: Context = PLAIN) -> Tensor:
         """See `FeedForward`."""
@@ -158,6 +161,8 @@ def edited(
     kept: Iterable[object] = chain(model.parameters(), model.buffers(), [model.config])
     shared = {id(each): each for each in kept}
     new = copy.deepcopy(model, shared)  # of the modules only
+    if any(edit.verb == "no mask" for edit in chosen):
+        new = _replace(new, new, Unmasked)
     for kind in KINDS.values():
         for layer in range(len(new.encoder if kind == "encoder_self" else new.decoder)):
             here = [
@@ -204,26 +209,36 @@ def _edit_heads(
     _scale(block.w_v, factors.repeat_interleave(block.d_v))
     cuts = tuple(edit for edit in edits if edit.verb == "cut")
     relative = bool(uniform.any()) and model.distances(kind, 1, 1) is not None
-    if cuts or is_held.any() or relative or isinstance(block, EditedAttention):
-        block.__class__ = EditedAttention
-        assert isinstance(block, EditedAttention)
-        block.cuts = (*block.cuts, *cuts)  # with those of an earlier edit of this model
-        even = (~uniform).float()[:, None, None]
-        block.even = even if block.even is None else even * block.even
-        if block.held is not None:
-            block.held = block.held * factors[:, None]
+    if not (cuts or is_held.any() or relative or isinstance(block, EditedAttention)):
+        return
+    new = _replace(model, block, EditedAttention)
+    new.cuts = (*new.cuts, *cuts)  # with those of an earlier edit of this model
+    even = (~uniform).float()[:, None, None]
+    new.even = even if new.even is None else even * new.even
+    if new.held is not None:
+        new.held = new.held * factors[:, None]
     if is_held.any():
         if means is None or (kind, layer) not in means:
             raise InputError(
                 f"edit “{next(e for e in edits if e.verb == 'mean')}”: the model's means are not "
                 "known; give `means`, from `head_means`"
             )
-        assert isinstance(block, EditedAttention)
-        held = means[kind, layer].to(block.w_v.weight) * factors[:, None]
-        if block.held is not None and block.is_held is not None:
-            held = torch.where(block.is_held[:, None], block.held, held)
-            is_held = is_held | block.is_held
-        block.held, block.is_held = held, is_held
+        held = means[kind, layer].to(new.w_v.weight) * factors[:, None]
+        if new.held is not None and new.is_held is not None:
+            held = torch.where(new.is_held[:, None], new.held, held)
+            is_held = is_held | new.is_held
+        new.held, new.is_held = held, is_held
+
+
+def _replace(parent: nn.Module, old: nn.Module, kind: type[M]) -> M:
+    """Put a module of `kind` with the weights and settings of `old` in its place."""
+    new = kind.__new__(kind)
+    new.__dict__.update(old.__dict__)
+    for module in parent.modules():
+        for name, child in module.named_children():
+            if child is old:
+                setattr(module, name, new)
+    return new
 
 
 def _edit_rest(model: Transformer, edit: Edit) -> None:
@@ -235,8 +250,6 @@ def _edit_rest(model: Transformer, edit: Edit) -> None:
         assert edit.value is not None
         for side in ("src_positions", "tgt_positions"):
             setattr(model, side, ShiftedPositions(getattr(model, side), int(edit.value)))
-    elif edit.verb == "no mask":
-        model.__class__ = Unmasked
     if edit.verb in ("no positions", "shift positions"):
         return
     for name in stacks:
@@ -250,24 +263,20 @@ def _edit_layer(layer: nn.Module, edit: Edit) -> None:
     feed: FeedForward = layer.feed_forward  # type: ignore[assignment]
     if edit.verb == "skip":
         for each in connections:
-            each.__class__ = Skipped
+            _replace(layer, each, Skipped)
     elif edit.verb == "no residual":
         for each in connections:
             if not isinstance(each, Skipped):
-                each.__class__ = WithoutResidual
+                _replace(layer, each, WithoutResidual)
     elif edit.verb == "ffn off":
         _scale(feed.w_2, feed.w_2.weight.new_zeros(len(feed.w_2.weight)))
     elif edit.verb == "neuron":
         assert edit.index is not None and edit.value is not None
-        before = feed.neurons if isinstance(feed, HeldNeurons) else {}
-        feed.__class__ = HeldNeurons
-        assert isinstance(feed, HeldNeurons)
-        feed.neurons = {**before, edit.index: edit.value}
+        held = _replace(layer, feed, HeldNeurons)
+        held.neurons = {**held.neurons, edit.index: edit.value}
     elif edit.verb == "no mask":
         block: MultiHeadAttention = layer.self_attention  # type: ignore[assignment]
-        block.__class__ = EditedAttention
-        assert isinstance(block, EditedAttention)
-        block.blind = False
+        _replace(layer, block, EditedAttention).blind = False
 
 
 def _without_positions(model: Transformer, stack: str) -> None:

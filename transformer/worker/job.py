@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any, Generic, Literal, Self, TypeVar
+from typing import Any, Generic, Literal, Protocol, Self, TypeVar
 
 from transformer.types import Report
 from transformer.worker.scheduler import Scheduler, Turn, offer_turn
@@ -136,6 +136,51 @@ class Job(Generic[T]):
             self.stop()
             raise
         return self.future.result()
+
+
+class _Runs(Protocol):
+    @property
+    def running(self) -> bool: ...
+
+
+K = TypeVar("K")
+J = TypeVar("J", bound=_Runs)
+
+
+class Register(Generic[K, J]):
+    """Jobs by key that outlive the page runs which begin them. Thread-safe."""
+
+    def __init__(self, kept: int = 1, most: int = 1) -> None:
+        """Create a register of up to `most` running jobs; of others, it keeps the last ones."""
+        self._kept, self._most = kept, most
+        self._jobs: dict[K, J] = {}
+        self._lock = threading.Lock()
+
+    def begin(self, key: K, start: Callable[[], J]) -> J | None:
+        """Start a job; return None if as many run as may, or one under this key."""
+        with self._lock:
+            running = self.running()
+            if key in running or len(running) >= self._most:
+                return None
+            job = start()
+            self._jobs.pop(key, None)
+            ended = [other for other in self._jobs if other not in running]
+            for other in ended[: max(0, len(ended) + 1 - self._kept)]:
+                del self._jobs[other]
+            self._jobs[key] = job
+            return job
+
+    def get(self, key: K) -> J | None:
+        """Return the job under a key, running or kept."""
+        return self._jobs.get(key)
+
+    def all(self) -> dict[K, J]:
+        """Return all jobs, the latest last."""
+        return dict(self._jobs)
+
+    def running(self) -> dict[K, J]:
+        """Return the jobs that have not ended."""
+        return {key: job for key, job in self.all().items() if job.running}
 
 
 def this_job() -> Job[Any] | None:

@@ -205,17 +205,19 @@ def wanted_marks(choice: AttentionChoice) -> tuple[Head, ...]:
     return choice.heads if stored is None else stored
 
 
-def choose_cell(cell: Cell) -> None:
-    """Store the cell chosen in the grid, but leave an untouched default out of the link."""
+def choose_cell(cell: Cell, *heads: Head) -> None:
+    """Store a cell, and heads for lines if given; leave an untouched default out of the link."""
     layer, head = (None if at is None else at + 1 for at in cell)
     values: dict[Param[Any], object]
     values = {LAYER: layer, HEAD: head, AttentionSettings.map: "cell"}
+    values |= {AttentionSettings.heads: heads} if heads else {}
     url_state.store({param: at for param, at in values.items() if url_state.get(param) != at})
 
 
 def mark_heads(heads: Sequence[Head]) -> None:
-    """Store a set of heads and show them combined under the lens."""
-    url_state.store({AttentionSettings.heads: tuple(heads), AttentionSettings.map: "heads"})
+    """Store a set of heads and show them combined under the lens; for none, the chosen cell."""
+    shown = "heads" if heads else "cell"
+    url_state.store({AttentionSettings.heads: tuple(heads), AttentionSettings.map: shown})
 
 
 def choose_selection(selection: Selection) -> None:

@@ -153,10 +153,9 @@ def _offer(
 
 def open_head(kind: AttentionKind, head: Head, display: str) -> None:
     """Show a head, in the display that is open."""
-    url_state.put(KIND, kind)
-    choose_cell(head)
-    if display == "heads":
-        url_state.put(AttentionSettings.heads, (head,))
+    if kind != url_state.get(KIND):
+        url_state.put(KIND, kind)
+    choose_cell(head, *([head] if display == "heads" else []))
 
 
 def _draw_kinds(trace: Trace, choice: AttentionChoice, pattern: str) -> tuple[AttentionKind, ...]:

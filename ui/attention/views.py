@@ -365,9 +365,7 @@ def _take_tokens(maps: Maps) -> None:
 
 def _take_heads() -> None:
     chosen = "-".join(st.session_state["heads_widget"]) or "none"
-    shown = "heads" if st.session_state["heads_widget"] else "cell"
-    heads = AttentionSettings.heads.parse(chosen)
-    url_state.store({AttentionSettings.heads: heads, AttentionSettings.map: shown})
+    mark_heads(AttentionSettings.heads.parse(chosen) or ())
 
 
 def offer(view: View, choice: AttentionChoice, maps: Maps) -> None:

@@ -119,11 +119,9 @@ def follow(tree: Tree, reported: TreeChoice) -> None:
     """Store what the page's tree reports; choosing a new B opens the comparison."""
     before = choice(tree)
     keep(tree, reported)
-    if reported.b is None:
-        if before.b is not None and url_state.get(BeamChoice.panel) == "compare":
-            url_state.put(BeamChoice.panel, "node")
-    elif reported.b != before.b:
-        url_state.put(BeamChoice.panel, "compare")
+    panel = url_state.get(BeamChoice.panel)
+    if reported.b != before.b and (reported.b is not None or panel == "compare"):
+        url_state.put(BeamChoice.panel, "node" if reported.b is None else "compare")
 
 
 def default_node(tree: Tree) -> Node | None:

@@ -6,14 +6,12 @@ the threads of all models.
 
 from __future__ import annotations
 
-import threading
-
 from transformer.evaluation.complexity_records import Measurement
-from transformer.worker.job import Job
+from transformer.worker.job import Job, Register
 from transformer.worker.process import start_alone
 
-_LOCK = threading.Lock()
-_jobs: list[Job[Measurement]] = []
+#: Measurements by number.
+JOBS: Register[int, Job[Measurement]] = Register(kept=10)
 
 
 def begin(quick: bool = False) -> Job[Measurement] | None:
@@ -21,24 +19,17 @@ def begin(quick: bool = False) -> Job[Measurement] | None:
     # Here, as it imports PyTorch.
     from transformer.evaluation.complexity import QUICK, Plan, measure
 
-    with _LOCK:
-        running = current()
-        if running is not None and running.running:
-            return None
-        job = start_alone(measure, QUICK if quick else Plan())
-        _jobs[:] = [*_stored(), job][-2:]
-        return job
+    number = max(JOBS.all(), default=0) + 1
+    return JOBS.begin(number, lambda: start_alone(measure, QUICK if quick else Plan()))
 
 
 def current() -> Job[Measurement] | None:
     """Return the last job of this server, running or not."""
-    return _jobs[-1] if _jobs else None
+    return next(reversed(JOBS.all().values()), None)
 
 
 def last_measurement() -> Measurement | None:
     """Return this server's last measurement that was not made under load, or None."""
-    return next((each.future.result() for each in reversed(_stored())), None)
-
-
-def _stored() -> list[Job[Measurement]]:
-    return [job for job in _jobs if job.phase == "done" and not job.future.result().refusal]
+    jobs = reversed(JOBS.all().values())
+    made = (job.future.result() for job in jobs if job.phase == "done")
+    return next((one for one in made if not one.refusal), None)

@@ -61,8 +61,7 @@ def draw_layers() -> None:
     own = jobs.last_measurement()
     made = own if own is not None and url_state.get(LayersChoice.source) == "here" else shipped()
     d = url_state.get(LayersChoice.width)
-    if d not in made.widths:
-        url_state.put(LayersChoice.width, d := made.widths[-1])
+    d = d if d in made.widths else made.widths[-1]
     st.markdown(
         "Self-attention compares every token with every other: **twice the text, four times the "
         "work**, $n^2 d$. A recurrent layer works token by token: twice the text, twice the work, "
@@ -89,7 +88,7 @@ def _draw_costs(made: Measurement, d: int, own: bool) -> None:
     row = st.container(horizontal=True, vertical_alignment="center")
     quantity = choose_one("Quantity", LayersChoice.quantity, QUANTITIES, row, width="content")
     widths = {each: f"d = {each}" for each in made.widths}
-    choose_one("Width", LayersChoice.width, widths, row, width="content")
+    choose_one("Width", LayersChoice.width, widths, row, chosen=d, width="content")
     row.toggle("All seven layers", **bound(LayersChoice.every))
     more = row.container(horizontal=True, horizontal_alignment="right")
     measured = made.to_json() if own else ""
@@ -246,8 +245,10 @@ def _draw_choices(kind: PathKind) -> int:
     )
     n = url_state.get(PathChoice.length)
     start, end = ends(n)
-    url_state.put(PathChoice.between, (start + 1, end + 1))
-    places[1].slider("From one position to another", 1, n, **bound(PathChoice.between))
+    places[1].slider(
+        "From one position to another", 1, n,
+        **bound(PathChoice.between, shown=(start + 1, end + 1)),
+    )  # fmt: skip
     if kind in ("convolution", "dilated"):
         places[2].select_slider(
             "Kernel k", (3, 5, 7), help="Positions that one layer reads.",

@@ -72,6 +72,18 @@ def bound(
     return filled(key, url_state.get(param) if shown is None else shown, store)
 
 
+def stores(param: Param[int | None]) -> Callable[[int | None], None]:
+    """Return what stores the index from 0 that a component reports, or None."""
+    return lambda at: url_state.put_index(param, at)
+
+
+def sets(param: Param[T], value: T | None) -> dict[str, Any]:
+    """Return the arguments of a button that stores a value, or with None the default."""
+    if value is None:
+        return {"on_click": url_state.forget, "args": (param,)}
+    return {"on_click": url_state.put, "args": (param, value)}
+
+
 def choose_one(
     label: str,
     param: Param[T],

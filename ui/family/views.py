@@ -22,7 +22,7 @@ from ui.core import url_state
 from ui.core.examples import title_of
 from ui.core.layout import current_theme, draw_chart, draw_map
 from ui.core.view import View, ask_for
-from ui.core.widgets import choose_one, numbered
+from ui.core.widgets import choose_one, numbered, sets
 from ui.export.download import download_button, figure_for, source_of, trace_for
 from ui.family.choice import (
     LENGTHS,
@@ -121,12 +121,12 @@ def _draw_continued(view: View) -> None:
         )
         st.button(
             "Draw another" if seed else "Draw one", icon=":material/casino:",
-            on_click=url_state.put, args=(ExpectsChoice.seed, seed + 1), disabled=not n,
+            **sets(ExpectsChoice.seed, seed + 1), disabled=not n,
             help="Chooses each token at random by its probability (top-p 0.9).",
         )  # fmt: skip
         st.button(
-            "Most probable", icon=":material/first_page:", on_click=url_state.forget,
-            args=(ExpectsChoice.seed,), disabled=not (n and seed),
+            "Most probable", icon=":material/first_page:",
+            **sets(ExpectsChoice.seed, None), disabled=not (n and seed),
             help="Chooses the most probable token each time, without drawing.",
         )  # fmt: skip
     if n:

@@ -50,15 +50,15 @@ def draw_decoding(default: Decoding, samples: bool = True, shown: bool = True) -
     known: dict[str, Any] = st.session_state.setdefault(_FILLED, {})
     values: dict[Param[Any], Any]
     values = {SearchChoice.beam: default.beam_size, SearchChoice.alpha: default.alpha}
+    sampled = samples and url_state.get(SearchChoice.sample)
+    applying = SearchChoice.params()[: None if sampled else 3 if samples else 2]
+    stored = {param: url_state.get(param) for param in applying}
     for param, value in values.items():  # unless a visitor or a link chose others
         if url_state.arrived(param):
             known.pop(param.name, None)  # a link's value outlives a change of checkpoint
-        if not url_state.stored(param) or url_state.get(param) == known.get(param.name):
-            url_state.put(param, value)
-            known[param.name] = value
-    sampled = samples and url_state.get(SearchChoice.sample)
-    applying = SearchChoice.params()[: None if sampled else 3 if samples else 2]
-    url_state.store({param: url_state.get(param) for param in applying})
+        if not url_state.stored(param) or stored[param] == known.get(param.name):
+            stored[param] = known[param.name] = value
+    url_state.store(stored)
     url_state.show(*applying)
     if not shown:
         return

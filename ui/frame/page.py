@@ -71,7 +71,6 @@ class Page:
     #: makes the picture that `draw` shows, of a trace or a model; below it stands its download,
     #: and Compare shows it for A and for B
     figure: Callable[..., Exhibit] | None = None
-    others: tuple[Callable[..., Exhibit], ...] = ()  # make other figures of the page
     #: returns what `draw` will ask for, to be computed in one job
     first: Callable[[Side], Sequence[Computation[Any] | Request]] = lambda side: ()
     #: draws a page that is more than one view with a trace, in place of `draw`
@@ -83,11 +82,6 @@ class Page:
         """All settings in the page's link."""
         groups = ((each,) if isinstance(each, Param) else each.params() for each in self.choice)
         return tuple(param for group in groups for param in group)
-
-    @property
-    def figures(self) -> tuple[Callable[..., Exhibit], ...]:
-        """The functions of `headlight` that make the page's figures."""
-        return (self.figure, *self.others) if self.figure else self.others
 
     @property
     def views(self) -> tuple[Beside, ...]:

@@ -177,12 +177,9 @@ def _resolve_checkpoint(usable: Mapping[str, Entry], found: Sequence[Entry]) -> 
             f"The model {code(asked)} {why}; this is {code(fallback)}.",
             icon=":material/info:",
         )
-    if fallback:
-        if asked:
-            drop_ids()
-        url_state.put(CHECKPOINT, fallback)
-    else:
-        url_state.forget(CHECKPOINT)
+    if asked and fallback:
+        drop_ids()
+    url_state.put(CHECKPOINT, fallback)
     return fresh(usable[fallback]) if fallback else _NOTHING
 
 
@@ -194,13 +191,14 @@ def _resolve_sentence(examples: Examples) -> None:
     """
     kept: dict[str, str] = st.session_state.setdefault(_KIND, {"now": examples.kind})
     url_state.get(SENTENCE)  # drops an invalid one
-    opening = examples.items[0].sentence
-    if not url_state.stored(SENTENCE):
-        url_state.put(SENTENCE, opening)
-    elif kept["now"] != examples.kind and not url_state.arrived(SENTENCE):
+    stored, opening = url_state.stored(SENTENCE), examples.items[0].sentence
+    changed = stored and kept["now"] != examples.kind and not url_state.arrived(SENTENCE)
+    if changed:
         drop_steering()
         kept[f"last {kept['now']}"] = url_state.get(SENTENCE)
-        url_state.put(SENTENCE, kept.get(f"last {examples.kind}", opening))
+        opening = kept.get(f"last {examples.kind}", opening)
+    if changed or not stored:
+        url_state.put(SENTENCE, opening)
     kept["now"] = examples.kind
 
 

@@ -52,17 +52,21 @@ TARGET: Param[str | None] = Param(
 )
 
 
+def _steer(prefix: tuple[int, ...] = (), target: str | None = None) -> None:
+    url_state.store({PREFIX: prefix, TARGET: target})
+
+
 def begin_with(ids: Sequence[int]) -> None:
     """Set the prefix, as token ids."""
     _remember()
-    url_state.store({PREFIX: tuple(ids), TARGET: None})
+    _steer(tuple(ids))
     _restart_here()
 
 
 def follow_target(text: str) -> None:
     """Set the whole translation, as text."""
     _remember()
-    url_state.store({PREFIX: (), TARGET: text})
+    _steer(target=text)
     restart()
 
 
@@ -70,21 +74,21 @@ def undo() -> None:
     """Undo the last steer; steering from a link is undone at once."""
     steers = st.session_state.get(_STEERS, [])
     prefix, target = steers.pop() if steers else ((), None)
-    url_state.store({PREFIX: prefix, TARGET: target})
+    _steer(prefix, target)
     _restart_here()
 
 
 def start_over() -> None:
     """Remove all steering, which can be undone too."""
     _remember()
-    url_state.forget(PREFIX, TARGET)
+    _steer()
     _restart_here()
 
 
 def drop_steering() -> None:
     """Remove all steering and its history, for a new sentence."""
     st.session_state.pop(_MESSAGE, None)
-    url_state.forget(PREFIX, TARGET)
+    _steer()
     st.session_state.pop(_STEERS, None)
 
 
@@ -97,7 +101,7 @@ def use_checkpoint(name: str) -> None:
 
 def drop_ids() -> None:
     """Remove the ids of one checkpoint."""
-    url_state.forget(PREFIX)
+    _steer(target=url_state.get(TARGET))
     st.session_state.pop(_STEERS, None)
 
 
@@ -108,8 +112,8 @@ def resolve_steering(sentence: Param[str]) -> None:
     in_url = PREFIX.name in st.query_params or TARGET.name in st.query_params
     if url_state.arrived(sentence) and not in_url:
         drop_steering()
-    if url_state.get(TARGET) is not None:
-        url_state.forget(PREFIX)
+    if (target := url_state.get(TARGET)) is not None:
+        _steer(target=target)
     url_state.show(PREFIX, TARGET)
 
 

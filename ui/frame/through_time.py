@@ -41,7 +41,7 @@ def draw_switch(
     """Draw the button that opens the bar and does `then`, if the checkpoint has snapshots."""
 
     def go() -> None:
-        url_state.put(CHECKPOINT, at(entry.name, moments(entry)[0]))
+        _show(entry.name, moments(entry)[0])
         then()
 
     if entry.history.snapshots and entry.updates is None:
@@ -54,6 +54,10 @@ def draw_switch(
             type="tertiary", key=key, on_click=go,
             help="Snapshots of its training: press Play, or move the slider.",
         )  # fmt: skip
+
+
+def _show(name: str, moment: int | None) -> None:
+    url_state.put(CHECKPOINT, at(name, moment))
 
 
 def moments(entry: Entry) -> tuple[int, ...]:
@@ -71,7 +75,7 @@ def draw_bar(view: View) -> None:
 
     def show(moment: int | None) -> None:
         st.session_state.pop(_PLAYING, None)
-        url_state.put(CHECKPOINT, at(name, moment))
+        _show(name, moment)
 
     with st.container(key="time"):
         row = st.container(horizontal=True, vertical_alignment="center")
@@ -165,7 +169,7 @@ def step(name: str, stops: Sequence[int]) -> None:
     """Go from the current moment to the next; the last one stays."""
     now = split_name(url_state.get(CHECKPOINT))[1]
     following = min(stops.index(now) + 1, len(stops) - 1) if now in stops else len(stops) - 1
-    url_state.put(CHECKPOINT, at(name, stops[following]))
+    _show(name, stops[following])
 
 
 def _hold(view: View) -> None:
@@ -179,4 +183,4 @@ def _play(name: str, stops: Sequence[int]) -> None:
     st.session_state[_PLAYING] = True
     st.session_state.pop(_SINCE, None)
     if url_state.get(CHECKPOINT) == at(name, stops[-1]):  # from the beginning
-        url_state.put(CHECKPOINT, at(name, stops[0]))
+        _show(name, stops[0])

@@ -8,7 +8,6 @@ the checkpoint.
 from __future__ import annotations
 
 import tempfile
-import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -22,16 +21,15 @@ from transformer.study.records import Study
 from transformer.study.run import study
 from transformer.translator import Translator
 from transformer.types import Report
-from transformer.worker.job import Job
+from transformer.worker.job import Job, Register
 from transformer.worker.process import start_alone
 from ui.core import public
 from ui.frame import import_access
 from ui.heads.choice import OWN
 from ui.work.studies import Opened
 
-_LOCK = threading.Lock()
 #: The study in progress, or the last one.
-_JOBS: dict[ModelRef, Job[Path]] = {}
+JOBS: Register[ModelRef, Job[Path]] = Register()
 
 
 def refusal() -> str | None:
@@ -41,22 +39,18 @@ def refusal() -> str | None:
 
 def job_of(ref: ModelRef) -> Job[Path] | None:
     """Return the study of a model, if it is the one in progress or the last one."""
-    return _JOBS.get(ref)
+    return JOBS.get(ref)
 
 
 def begin(ref: ModelRef) -> str | None:
     """Start a study over the default corpus; return why it cannot start, or None."""
-    with _LOCK:
-        for other, job in _JOBS.items():
-            if job.running:
-                return f"This server is studying {other.name}. Yours can start when it ends."
-        try:
-            job = start_alone(whole_study, ref, DEFAULT)
-        except OSError as error:
-            return f"The study cannot start: {error.strerror or error}."
-        _JOBS.clear()
-        _JOBS[ref] = job
-    return None
+    try:
+        if JOBS.begin(ref, lambda: start_alone(whole_study, ref, DEFAULT)) is not None:
+            return None
+    except OSError as error:
+        return f"The study cannot start: {error.strerror or error}."
+    other = next(iter(JOBS.running()), ref)
+    return f"This server is studying {other.name}. Yours can start when it ends."
 
 
 def study_own(ref: ModelRef, device: str, lines: Sequence[str], report: Report) -> Opened:

@@ -109,7 +109,5 @@ def draw_own() -> None:
 
 def _take_own() -> None:
     url_state.put(HeadsChoice.own, st.session_state["own_box"])
-    if own_lines():
-        url_state.put(STUDY, OWN)
-    elif url_state.get(STUDY) == OWN:
-        url_state.forget(STUDY)
+    if own_lines() or url_state.get(STUDY) == OWN:
+        url_state.put(STUDY, OWN if own_lines() else "")

@@ -11,7 +11,6 @@ import os
 import re
 import shutil
 import tempfile
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -26,7 +25,7 @@ from transformer.files.hub import MAX_BYTES, HubModel, fetch
 from transformer.files.leftovers import STAGE, own_prefix, remove_stages
 from transformer.files.safe import check_file
 from transformer.models.importers.registry import FORMATS, Format, put_in_place
-from transformer.worker.job import Job, StoppedError
+from transformer.worker.job import Job, Register, StoppedError, in_turn
 from transformer.worker.limits import free_memory
 from transformer.worker.process import LostError, Process
 from transformer.worker.scheduler import Scheduler
@@ -213,7 +212,7 @@ class Import(Job[None]):
         """Import in turn. Raises: `StoppedError`, or `CheckpointError` without server folders."""
         called = self.plan.called
         try:
-            with _TURNS.turn(lambda ahead: self(ahead, 0)):
+            with in_turn(_TURNS):
                 check_room(self.plan)
                 with adding(self.plan.name) as stage:
                     self._import(stage)
@@ -228,9 +227,6 @@ class Import(Job[None]):
         except Exception:
             log.exception("the import of %s failed", called)
             raise CheckpointError(f"{called}: the import failed, see the log") from None
-        finally:
-            with _LOCK:
-                del _RUNNING[self.plan.name]
 
     def _enter(self, step: Literal["fetching", "reading"]) -> None:
         self(0, 0)
@@ -259,17 +255,16 @@ class Import(Job[None]):
             process.close()
 
 
-_LOCK, _TURNS = threading.Lock(), Scheduler()
-_RUNNING: dict[str, Import] = {}
+#: Imports by the names of their checkpoints, which run one after the other.
+JOBS, _TURNS = Register[str, Import](kept=0, most=MOST_WAITING + 1), Scheduler()
 
 
 def begin(plan: Plan) -> Import:
     """Start an import. Raises `CheckpointError`, one line, if its name is in use."""
-    with _LOCK:
-        check_name(plan.name)
-        if plan.name in _RUNNING:
-            raise CheckpointError(f"{plan.name} is already being imported; choose another name")
-        if len(_RUNNING) > MOST_WAITING:
-            raise CheckpointError("too many imports are waiting; try again in a while")
-        job = _RUNNING[plan.name] = Import(plan)
-    return job.start(lambda _: job._run_plan())
+    check_name(plan.name)
+    job = Import(plan)
+    if JOBS.begin(plan.name, lambda: job.start(lambda _: job._run_plan())) is not None:
+        return job
+    if plan.name in JOBS.running():
+        raise CheckpointError(f"{plan.name} is already being imported; choose another name")
+    raise CheckpointError("too many imports are waiting; try again in a while")

@@ -20,7 +20,7 @@ from ui.core import url_state
 from ui.core.examples import by_title, examples_for, group_of
 from ui.core.glossary import linked
 from ui.core.url_state import Param
-from ui.core.widgets import bound
+from ui.core.widgets import bound, sets
 from ui.work.roots import within_roots, without_root
 
 CARD_FILE = "README.md"
@@ -79,12 +79,11 @@ def _draw_part(entries: list[Entry], titles: Mapping[str, str]) -> list[Entry]:
     called = {each.name: f"{each.name} {titles.get(each.name, '')}" for each in entries}
     matches = [each for each in entries if wanted in called[each.name].casefold()]
     n_parts = max(1, -(-len(matches) // MOST_ROWS))
-    if url_state.get(PART) > n_parts:
-        url_state.forget(PART)
+    part_now = min(url_state.get(PART), n_parts)
     with turned.container(horizontal=True, horizontal_alignment="right"):
         if n_parts > 1:
-            st.pagination(n_parts, **bound(PART))
-    first = (url_state.get(PART) - 1) * MOST_ROWS
+            st.pagination(n_parts, **bound(PART, shown=part_now))
+    first = (part_now - 1) * MOST_ROWS
     part = matches[first : first + MOST_ROWS]
     counted = f"{first + 1}-{first + len(part)} of {len(matches):,}" if part else "No matching name"
     st.caption(f"{counted}; unusable ones come last.")
@@ -119,8 +118,7 @@ def _draw_row(entry: Entry, title: str, chosen: bool, use: Callable[[str], None]
         if card_path(entry) is not None:
             st.button(
                 "Close card" if opened else "Card", key=f"card_{entry.name}", type="tertiary",
-                icon=":material/description:", on_click=url_state.put,
-                args=(CARD, "" if opened else entry.name),
+                icon=":material/description:", **sets(CARD, None if opened else entry.name),
             )  # fmt: skip
         if chosen:
             st.button("In use", icon=":material/check:", disabled=True, key=f"use_{entry.name}")

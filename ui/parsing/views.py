@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 import streamlit as st
 
@@ -12,10 +11,9 @@ from transformer.measures.parse import Reading, read_parse
 from transformer.models.catalogue import Entry
 from transformer.trace.records import Trace
 from ui.components.mount import show
-from ui.core import url_state
 from ui.core.examples import title_of
 from ui.core.view import View
-from ui.core.widgets import layer_and_head
+from ui.core.widgets import layer_and_head, stores
 from ui.export.download import download_button, figure_for
 from ui.frame.steering import use_checkpoint
 from ui.parsing.choice import ParsingChoice, chosen_node, writes_trees
@@ -43,7 +41,7 @@ def draw_parse(view: View, trace: Trace, reading: Reading, words: tuple[str, ...
             key="parse_away", name="parse",
         )  # fmt: skip
     tree = drawing(trace, reading, words, cell).component(chosen)
-    show(tree, key="parse_tree", on_choose=partial(url_state.put_index, ParsingChoice.node))
+    show(tree, key="parse_tree", on_choose=stores(ParsingChoice.node))
     st.caption(
         "The number over a phrase is the probability that the model gave to its two brackets, each "
         "after what it had written; without a number, it is 100%. A dashed line leads to a phrase "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -57,7 +58,7 @@ def draw_sentence(
     pieces = pieces_component(
         pieces_shown(reading, tokenizer), reading.changed, chosen=token, label=label
     )
-    show(pieces, key=side.key("pieces"), on_choose=lambda index: url_state.put(param, index))
+    show(pieces, key=side.key("pieces"), on_choose=partial(url_state.put, param))
 
 
 def draw_cuts(view: View, reading: Reading, tokenizer: Tokenizer) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from figures.labels import count, decimal, in_words, plain
 from transformer.trace import position_vectors
 from transformer.training.objective import learning_rate, smoothed_target
-from ui.tours.stops import Chosen, Found, Scene, among, numbers
+from ui.tours.stops import Chosen, Found, Scene, among, fact, numbers
 from ui.tours.training_facts import PAPER_PART, how_long, training_facts, whose
 
 #: Notes before a question if the picture is not of the checkpoint's positions.
@@ -34,6 +34,7 @@ def _about(period: float) -> str:
     return f"about {period:,.0f}"
 
 
+@fact
 def fastest(scene: Scene) -> Found:
     """The period of the fastest dimensions."""
     period = float(position_vectors.wavelengths(_width(scene))[0])
@@ -41,6 +42,7 @@ def fastest(scene: Scene) -> Found:
     return Found(*options, {**_note(scene), "period": period})
 
 
+@fact
 def slowest(scene: Scene) -> Found:
     """The period of the slowest dimensions."""
     width = _width(scene)
@@ -49,6 +51,7 @@ def slowest(scene: Scene) -> Found:
     return Found(*options, {**_note(scene), "period": period, "pairs": width // 2})
 
 
+@fact
 def distance(scene: Scene) -> Found:
     """The pair of positions whose dot product is that of 5 and 8."""
     width, pairs = _width(scene), ((40, 43), (5, 13), (3, 12), (8, 24))
@@ -65,6 +68,7 @@ def distance(scene: Scene) -> Found:
     return Found(tuple(f"{i} and {j}" for i, j in pairs), gaps.index(min(gaps)), said)
 
 
+@fact
 def rotation(scene: Scene) -> Found:
     """The angle by which 3 positions turn the fastest hand, in degrees."""
     turned = position_vectors.shift(5, 3, _width(scene), "interleaved")
@@ -73,6 +77,7 @@ def rotation(scene: Scene) -> Found:
     return Found(*numbers(angle, [30, 90, 360], "{:.0f}°".format), said)
 
 
+@fact
 def beyond(scene: Scene) -> Found:
     """The number of pairs whose period is longer than the longest training sentence."""
     width, limit = _width(scene), scene.trained or 100
@@ -86,6 +91,7 @@ def beyond(scene: Scene) -> Found:
 AGE = 50
 
 
+@fact
 def how_much(scene: Scene) -> Found:
     """The number of target tokens in training."""
     facts = training_facts(scene)
@@ -102,6 +108,7 @@ def how_much(scene: Scene) -> Found:
     return Found(*options, said, form="continued" if facts.continued else "")
 
 
+@fact
 def batch(scene: Scene) -> Found:
     """The number of pairs in a batch, each as long as the one on the left."""
     facts = training_facts(scene)
@@ -123,6 +130,7 @@ def length_of(scene: Scene) -> int:
     return max(len(scene.trace.src_tokens), len(scene.trace.predicted_tokens), 1)
 
 
+@fact
 def hours(scene: Scene) -> Found:
     """The hours of all parts; the paper's if one is unknown."""
     facts = training_facts(scene)
@@ -136,6 +144,7 @@ def hours(scene: Scene) -> Found:
     return Found(*numbers(total, [total / 10, total * 10, total * 100], how_long), said)
 
 
+@fact
 def remembered(scene: Scene) -> Found:
     """The weight of an old gradient in Adam's means."""
     recipe = training_facts(scene).recipe
@@ -150,6 +159,7 @@ def remembered(scene: Scene) -> Found:
     return Found(*options, said)
 
 
+@fact
 def dropped(scene: Scene) -> Found:
     """The numbers of one token that dropout sets to 0."""
     facts = training_facts(scene)
@@ -161,6 +171,7 @@ def dropped(scene: Scene) -> Found:
     return Found(*numbers(zeros, wrong, "{:.0f}".format), said, form=form)
 
 
+@fact
 def averaged(scene: Scene) -> Found:
     """BLEU by the number of epochs averaged; the paper's number if only one was tried."""
     averages = training_facts(scene).averages[:6]
@@ -177,6 +188,7 @@ def _highest(labels: Sequence[str], scores: Sequence[float]) -> Found:
     return Found(*options, {"each": each})
 
 
+@fact
 def peak(scene: Scene) -> Found:
     """The update with the highest learning rate."""
     facts = training_facts(scene)
@@ -196,6 +208,7 @@ def peak(scene: Scene) -> Found:
     )
 
 
+@fact
 def smoothed(scene: Scene) -> Found:
     """The share of the target that label smoothing leaves for the right token."""
     facts = training_facts(scene)
@@ -206,6 +219,7 @@ def smoothed(scene: Scene) -> Found:
     return Found(*options, said, form="" if facts.recipe.label_smoothing else "without")
 
 
+@fact
 def greedy_or_beam(scene: Scene) -> Found:
     """BLEU by the way of decoding; the paper's models if only one was tried."""
     facts = training_facts(scene)

@@ -12,7 +12,6 @@ import tomllib
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from types import ModuleType
 from typing import Any, cast
 
 import streamlit as st
@@ -25,27 +24,23 @@ from ui.core.glossary import linked
 from ui.core.presenter import PRESENT
 from ui.core.url_state import Param
 from ui.core.view import CHECKPOINT, DEVICE, SENTENCE, View
+from ui.core.widgets import sets
 from ui.frame.page import Page, page_at
 from ui.removals.views import NEEDS, without
-from ui.tours import checkpoint_facts, removal_facts, study_facts, trace_facts
-from ui.tours.stops import Question, Scene, Stop, Tour
+from ui.tours import checkpoint_facts, removal_facts, study_facts, trace_facts  # noqa: F401 - facts
+from ui.tours.stops import FACTS, Question, Scene, Stop, Tour
 from ui.work.desk import computed, get_trace
 from ui.work.studies import study_of
 
-_MODULES = {
-    "trace": trace_facts, "checkpoint": checkpoint_facts, "study": study_facts,
-    "removal": removal_facts,
-}  # fmt: skip
 
-
-def _tour(facts: str, page: str, section: str, stops: list[dict[str, Any]], **said: str) -> Tour:
-    made = (_stop(_MODULES[facts], **{"section": section, "page": page, **each}) for each in stops)
+def _tour(page: str, section: str, stops: list[dict[str, Any]], **said: str) -> Tour:
+    made = (_stop(**{"section": section, "page": page, **stop}) for stop in stops)
     return Tour(section=section, stops=tuple(made), **said)
 
 
-def _stop(module: ModuleType, facts: str, **said: Any) -> Stop:
+def _stop(facts: str, **said: Any) -> Stop:
     texts = {name: said.pop(name) for name in [*said] if name.startswith(("ask", "because"))}
-    return Stop(facts=getattr(module, facts), texts=texts, **said)
+    return Stop(facts=FACTS[facts], texts=texts, **said)
 
 
 _SAID = tomllib.loads(Path(__file__).with_name("tours.toml").read_text("utf-8"))
@@ -160,10 +155,8 @@ def follow(view: View, step: int = 0) -> Page | None:
     st.session_state[_GIVEN] = given
     sentence = view.examples.items[0].sentence
     wanted = {SENTENCE.name: sentence, **here.stop.settings}
-    url_state.start_over(
-        {name: value for name, value in wanted.items() if name not in given}, keep=_KEEP | given
-    )
-    url_state.put(STOP, here.number)
+    values = {name: value for name, value in wanted.items() if name not in given}
+    url_state.start_over({**values, STOP.name: str(here.number)}, keep=_KEEP | given)
     return page_at(here.stop.page)
 
 
@@ -243,7 +236,7 @@ def _draw_head(here: TourStop) -> None:
         if url_state.get(GUESS) is not None:
             st.button(
                 "Ask again", key="tour_again", type="tertiary", icon=":material/replay:",
-                on_click=url_state.put, args=(GUESS, None),
+                **sets(GUESS, None),
             )  # fmt: skip
         st.button(
             "Back", key="tour_back", type="tertiary", icon=":material/arrow_back:",
@@ -301,9 +294,7 @@ def _draw_question(here: TourStop, question: Question) -> None:
                 format_func=lambda i: plain(question.options[i]), on_change=_take_guess,
                 label_visibility="collapsed", width="content",
             )  # fmt: skip
-            st.button(
-                "Show me", key="tour_show", type="tertiary", on_click=url_state.put, args=(GUESS, 0)
-            )
+            st.button("Show me", key="tour_show", type="tertiary", **sets(GUESS, 0))
         return
     right = f"**{plain(question.options[question.answer])}**"
     results = st.session_state.setdefault(_RESULTS, {})

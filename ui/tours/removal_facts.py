@@ -10,13 +10,14 @@ from transformer.measures.heads import rank_correlation
 from transformer.trace.removals import edits_off
 from ui.removals.exhibits import looks
 from ui.removals.views import SMALL, ranked
-from ui.tours.stops import Found, Scene, among, names, numbers, quoted, shown
+from ui.tours.stops import Found, Scene, among, fact, names, numbers, quoted, shown
 
 _QUARTERS = (
     "less than a quarter", "a quarter to half", "half to three quarters", "more than that",
 )  # fmt: skip
 
 
+@fact
 def how_few(scene: Scene) -> Found:
     """The number of heads whose removal changes little."""
     changes = np.concatenate([each.sum(-1).ravel() for each in scene.needs().heads.values()])
@@ -25,6 +26,7 @@ def how_few(scene: Scene) -> Found:
     return Found(_QUARTERS, min(3, 4 * little // len(changes)), {**said, "small": SMALL})
 
 
+@fact
 def look_and_need(scene: Scene) -> Found:
     """The rank correlation of how sharply heads look and how much they are needed."""
     heads, sharp = scene.needs().heads, looks(scene.trace, None)
@@ -37,6 +39,7 @@ def look_and_need(scene: Scene) -> Found:
     return Found(options, answer, {"found": signed(0.0 if np.isnan(found) else found)})
 
 
+@fact
 def which_kind(scene: Scene) -> Found:
     """The kind of attention of the most needed head."""
     heads = {kind: each.sum(-1) for kind, each in scene.needs().heads.items()}
@@ -46,6 +49,7 @@ def which_kind(scene: Scene) -> Found:
     return Found(tuple(KIND_NAMES.values()), list(KIND_NAMES).index(head.kind), said)
 
 
+@fact
 def which_word_is_needed(scene: Scene) -> Found:
     """The source token without which the translation becomes least likely."""
     trace, changes = scene.trace, scene.needs().words.sum(-1)
@@ -58,6 +62,7 @@ def which_word_is_needed(scene: Scene) -> Found:
     return Found(options, answer, said)
 
 
+@fact
 def all_at_once(scene: Scene) -> Found:
     """The change without all heads that alone change little, or without the least needed half."""
     heads = {kind: each.sum(-1) for kind, each in scene.needs().heads.items()}
@@ -74,6 +79,7 @@ def all_at_once(scene: Scene) -> Found:
     )  # fmt: skip
 
 
+@fact
 def in_no_order(scene: Scene) -> Found:
     """The share of a translation that stays in its place without positions."""
     _, text = scene.without("no positions")

@@ -84,6 +84,18 @@ class Found:
     form: str = ""  # the form of the stop's texts; "" is the usual one
 
 
+Facts = Callable[[Scene], Found]
+
+#: What stops may ask about, by the names in tours.toml.
+FACTS: dict[str, Facts] = {}
+
+
+def fact(function: Facts) -> Facts:
+    """Register facts by their function's name."""
+    FACTS[function.__name__] = function
+    return function
+
+
 @dataclass(frozen=True)
 class Stop:
     """One stop of a tour."""
@@ -93,7 +105,7 @@ class Stop:
     text: str
     section: str  # of the paper
     page: str  # the page it is on, by url_path
-    facts: Callable[[Scene], Found]  # returns what the question is about
+    facts: Facts  # returns what the question is about
     #: `ask` and `because`, with slots, and `ask_x` and `because_x` of a form x
     texts: Mapping[str, str]
     settings: Settings = field(default_factory=dict)  # of the page, by their names in the URL

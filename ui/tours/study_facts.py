@@ -6,7 +6,7 @@ import math
 
 from figures.labels import percent
 from transformer.study.records import Finding, Study
-from ui.tours.stops import Found, Scene, cell, two
+from ui.tours.stops import Found, Scene, cell, fact, two
 from ui.work.studies import best_rule
 
 #: Roles that readers of the paper speak of, and that heads seldom have.
@@ -23,6 +23,7 @@ def clearest(study: Study) -> list[Finding]:
     return sorted(best, key=lambda each: (each.named, each.margin), reverse=True)
 
 
+@fact
 def where_it_looks(scene: Scene) -> Found:
     """The role of the head that is farthest above every control."""
     study, finding = _clear(scene, 0)
@@ -31,17 +32,20 @@ def where_it_looks(scene: Scene) -> Found:
     return _found(options, options.index(right), study, finding)
 
 
+@fact
 def without_training(scene: Scene) -> Found:
     """The score of random weights in a second role, at or above that of the head or not."""
     study, finding = _clear(scene, 1)
     return _found(_YES_OR_NO, int(finding.random < finding.score), study, finding)
 
 
+@fact
 def what_belongs_beside(scene: Scene) -> Found:
     """The sentences that show more of a head in a third role than its best ones."""
     return _found(_BESIDE, 0, *_clear(scene, 2))
 
 
+@fact
 def thought_to(scene: Scene) -> Found:
     """The presence of a head in a role that many expect, and the best one beside its control."""
     study, finding = _clear(scene, 0)

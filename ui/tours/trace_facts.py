@@ -18,6 +18,7 @@ from ui.tours.stops import (
     best,
     cell,
     counts,
+    fact,
     names,
     numbers,
     quarters,
@@ -39,6 +40,7 @@ def clear_step(trace: Trace) -> int:
     return best(mean)[0]
 
 
+@fact
 def which_word(scene: Scene) -> Found:
     """The source token with the largest mean weight at the clear step."""
     trace, t = scene.trace, clear_step(scene.trace)
@@ -50,6 +52,7 @@ def which_word(scene: Scene) -> Found:
     return Found(options, answer, {**said, "weight": row.max(), "sum": row.sum()}, settings)
 
 
+@fact
 def one_row(scene: Scene) -> Found:
     """The largest cross-attention weight at the clear step."""
     trace, t = scene.trace, clear_step(scene.trace)
@@ -80,6 +83,7 @@ def unscaled(row: Floats, d_k: int) -> Floats:
     return weights
 
 
+@fact
 def without_scaling(scene: Scene) -> Found:
     """The row of cross-attention whose top weight is nearest to 0.4, with unscaled scores."""
     trace = scene.trace
@@ -95,6 +99,7 @@ def without_scaling(scene: Scene) -> Found:
     )
 
 
+@fact
 def how_many_places(scene: Scene) -> Found:
     """The source token whose heads in layer 1 look at most tokens, and their number."""
     trace, n_heads = scene.trace, scene.trace.encoder_self.shape[1]
@@ -120,6 +125,7 @@ def offset_shares(maps: Floats) -> Floats:
     return np.stack(shares, axis=-1).astype(np.float32)
 
 
+@fact
 def which_offset(scene: Scene) -> Found:
     """The head with the largest weight on one offset."""
     shares = offset_shares(scene.trace.encoder_self)
@@ -129,6 +135,7 @@ def which_offset(scene: Scene) -> Found:
     return Found(options, answer, said, cell(layer, head), "" if share > 0.4 else "weak")
 
 
+@fact
 def share_on_the_end(scene: Scene) -> Found:
     """The head with the most weight on the end mark."""
     maps = scene.trace.encoder_self
@@ -141,6 +148,7 @@ def share_on_the_end(scene: Scene) -> Found:
     return Found(*quarters(share), said, cell(layer, head), form)
 
 
+@fact
 def spread(scene: Scene) -> Found:
     """The entropy of single heads of the last layer, and of their mean."""
     maps = scene.trace.encoder_self[-1]  # [H, S, S]
@@ -154,6 +162,7 @@ def spread(scene: Scene) -> Found:
     )
 
 
+@fact
 def last_token(scene: Scene) -> Found:
     """The number of tokens that the first one looks at, and the weight on the last."""
     weights = scene.trace.encoder_self[:, :, 0]  # [L, H, S], the first token's rows
@@ -164,6 +173,7 @@ def last_token(scene: Scene) -> Found:
     return Found(*numbers(seen, [1, total // 2, total], "{:.0f}".format), said)
 
 
+@fact
 def first_row(scene: Scene) -> Found:
     """The weight of the start mark on itself."""
     maps = scene.trace.decoder_self
@@ -172,6 +182,7 @@ def first_row(scene: Scene) -> Found:
     return Found(*numbers(weight, wrong, "{:.2f}".format), {"weight": weight})
 
 
+@fact
 def how_many_masked(scene: Scene) -> Found:
     """The number of masked cells of decoder self-attention."""
     total = scene.trace.decoder_self.shape[-1]
@@ -182,6 +193,7 @@ def how_many_masked(scene: Scene) -> Found:
     return Found(*numbers(hidden, wrong, "{:.0f}".format), said)
 
 
+@fact
 def cross_open(scene: Scene) -> Found:
     """The number of source tokens that the first target token looks at."""
     row = scene.trace.cross[0, 0, 0]
@@ -198,6 +210,7 @@ def _at(step: int) -> Settings:
     return {"step": str(step + 1), **cell(None, None)}
 
 
+@fact
 def next_token(scene: Scene) -> Found:
     """The token written at the open step, and the most probable others."""
     trace, t = scene.trace, open_step(scene.trace)
@@ -211,6 +224,7 @@ def next_token(scene: Scene) -> Found:
     return Found(two(options), options.index(right), {**said, "probability": probability}, _at(t))
 
 
+@fact
 def what_it_reads(scene: Scene) -> Found:
     """The token that the decoder reads at the open step."""
     trace, t = scene.trace, open_step(scene.trace)
@@ -222,6 +236,7 @@ def what_it_reads(scene: Scene) -> Found:
     return Found(options, answer, said, _at(t))
 
 
+@fact
 def least_sure(scene: Scene) -> Found:
     """The step with the highest entropy, among three others."""
     trace, entropy = scene.trace, nats_to_bits(scene.trace.entropy)
@@ -234,6 +249,7 @@ def least_sure(scene: Scene) -> Found:
     return Found(options, steps.index(hardest), said, _at(hardest))
 
 
+@fact
 def against_greedy(scene: Scene) -> Found:
     """The number of steps whose token was not the most probable, and the first of them."""
     trace = scene.trace
@@ -254,6 +270,7 @@ def against_greedy(scene: Scene) -> Found:
     return Found(*counts(len(leaves), 0, 4), said, form="" if leaves else "none")
 
 
+@fact
 def length_penalty(scene: Scene) -> Found:
     """The score, and what it is made of."""
     trace = scene.trace

@@ -12,7 +12,6 @@ import functools
 import secrets
 import shutil
 import tempfile
-import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -22,7 +21,7 @@ from transformer.files.leftovers import RUNS, own_prefix
 from transformer.training.toys.files import KEPT, Control
 from transformer.training.toys.run import train_toys
 from transformer.training.toys.settings import ToySettings
-from transformer.worker.job import UNKNOWN, Job
+from transformer.worker.job import UNKNOWN, Job, Register
 from transformer.worker.process import start_alone
 from ui.core import public
 from ui.models.import_plan import adding, check_name
@@ -59,6 +58,11 @@ class Training:
         return self.job.progress[0]
 
     @property
+    def running(self) -> bool:
+        """True while the run works, waits or pauses."""
+        return self.job.running
+
+    @property
     def phase(self) -> Phase:
         """State of the run."""
         if self.job.phase == "done":
@@ -75,8 +79,8 @@ class Training:
         return self.path / str(index)
 
 
-_LOCK = threading.Lock()
-_RUNS: dict[str, Training] = {}
+#: Runs by name.
+JOBS: Register[str, Training] = Register(kept=MOST_RUNS)
 
 
 def refusal() -> str | None:
@@ -86,15 +90,14 @@ def refusal() -> str | None:
 
 def find(name: str) -> Training | None:
     """Return the run of this name."""
-    return _RUNS.get(name)
+    return JOBS.get(name)
 
 
 def busy() -> str | None:
     """Return a sentence about the run in progress, or None."""
-    for run in list(_RUNS.values()):
-        if run.job.running:
-            most = max(each.updates for each in run.settings)
-            return f"This server is training a model (update {run.update:,} of {most:,})."
+    for run in JOBS.running().values():
+        most = max(each.updates for each in run.settings)
+        return f"This server is training a model (update {run.update:,} of {most:,})."
     return None
 
 
@@ -103,21 +106,21 @@ def begin(settings: list[ToySettings]) -> Training:
     why = refusal()
     if why is not None:
         raise BusyError(why)
-    with _LOCK:
-        why = busy()
-        if why is not None:
-            raise BusyError(f"{why} Yours can start when it ends.")
-        while len(_RUNS) >= MOST_RUNS:
-            old = _RUNS.pop(next(iter(_RUNS)))
-            shutil.rmtree(old.path, ignore_errors=True)
-        name = secrets.token_urlsafe(9)
-        try:
-            path = _place() / name
-            path.mkdir(parents=True)
-            job = start_alone(train_toys, path, settings)
-        except OSError as error:
-            raise BusyError(f"The run cannot start: {error.strerror or error}.") from None
-        run = _RUNS[name] = Training(name, path, settings, job)
+    before, name = JOBS.all(), secrets.token_urlsafe(9)
+
+    def start() -> Training:
+        path = _place() / name
+        path.mkdir(parents=True)
+        return Training(name, path, settings, start_alone(train_toys, path, settings))
+
+    try:
+        run = JOBS.begin(name, start)
+    except OSError as error:
+        raise BusyError(f"The run cannot start: {error.strerror or error}.") from None
+    if run is None:
+        raise BusyError(f"{busy() or ''} Yours can start when it ends.".lstrip())
+    for old in before.keys() - JOBS.all().keys():
+        shutil.rmtree(before[old].path, ignore_errors=True)
     return run
 
 
@@ -143,7 +146,7 @@ def _place() -> Path:
 
 
 def _end(place: Path) -> None:
-    for run in _RUNS.values():
+    for run in JOBS.all().values():
         run.job.stop()
         run.job.ended(5.0)
     shutil.rmtree(place, ignore_errors=True)

@@ -21,7 +21,7 @@ from transformer.types import AttentionKind
 from ui.core import url_state
 from ui.core.glossary import term
 from ui.core.layout import current_theme, draw_chart, sized
-from ui.core.widgets import bound, choose_one
+from ui.core.widgets import bound, choose_one, sets
 from ui.frame.import_access import refusal
 from ui.models.import_plan import cannot_write, free_name
 from ui.training.choice import KIND, RUN, ToyChoice
@@ -50,8 +50,7 @@ def draw_run(run: Training, use: Callable[[str], None]) -> None:
     if not live:
         _draw_keep(run, use)
         st.button(
-            "New run", icon=":material/add:", key="new_run",
-            on_click=lambda: url_state.forget(RUN),
+            "New run", icon=":material/add:", key="new_run", **sets(RUN, None),
         )  # fmt: skip
 
 

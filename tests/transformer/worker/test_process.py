@@ -20,7 +20,7 @@ from transformer.trace.records import Trace
 from transformer.translator import Translator
 from transformer.types import Report
 from transformer.worker import process, tracing
-from transformer.worker.job import UNKNOWN, Job, StoppedError
+from transformer.worker.job import UNKNOWN, Job, Register, StoppedError
 from transformer.worker.process import LostError, Pool, Process, start_alone
 from transformer.worker.tracing import trace_by_reference, trace_in_turn, warm_up
 
@@ -189,3 +189,15 @@ def test_work_ends_at_its_next_report_once_the_caller_has_left() -> None:
     assert job.ended(60) and (job.phase, job.error) == ("stopped", "")
     with pytest.raises(StoppedError):
         job.future.result()
+
+
+def test_a_register_runs_as_many_as_may_and_keeps_the_last() -> None:
+    register, jobs = Register[str, Job[None]](kept=2, most=2), [Job[None]() for _ in range(5)]
+    assert [register.begin(key, lambda: jobs[0]) is None for key in "aa"] == [False, True]
+    assert register.begin("b", lambda: jobs[1]) is jobs[1]
+    assert register.begin("c", pytest.fail) is None
+    for job, key in zip(jobs[2:], "cda", strict=True):
+        next(iter(register.running().values())).future.set_result(None)
+        assert register.begin(key, lambda job=job: job) is job  # type: ignore[misc]
+    assert [*register.all()] == ["c", "d", "a"] and [*register.running()] == ["d", "a"]
+    assert register.get("a") is jobs[4] and register.get("b") is None
