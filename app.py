@@ -10,7 +10,7 @@ from starlette.middleware import Middleware
 
 from transformer.worker.scheduler import offer_turn
 from ui.core import url_state
-from ui.frame.page import all_pages, asked_for_page
+from ui.frame.page import all_pages, asked_for_page, reload_changed
 from ui.frame.pages import (
     draw_door,
     draw_not_offered,
@@ -36,6 +36,7 @@ def main() -> None:
     st.html(HERE / "ui/frame/style.css")
     url_state.read_url()  # before anything that takes time: a link clicked meanwhile ends this run
 
+    reload_changed()
     home = all_pages()[0]
     pages, others = menu(home), other_addresses()
     hidden = [alias for alias, _ in others.values()]

@@ -6,7 +6,7 @@ import pytest
 
 from tests.browser import pictures
 from tests.forks import ROOT
-from transformer.evaluation.summary import summary_table
+from transformer.evaluation.records import summary_table
 from transformer.models.catalogue import list_entries
 from transformer.worker import limits
 from ui.core import public

@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from types import FrameType
 from typing import NoReturn
 
-from transformer.commands.ablations import ablations
-from transformer.commands.complexity import complexity
 from transformer.commands.evaluate import (
     align,
     evaluate,
@@ -21,6 +19,7 @@ from transformer.commands.evaluate import (
     snapshots,
     typed,
 )
+from transformer.commands.experiments import ablations, complexity
 from transformer.commands.import_ import import_
 from transformer.commands.info import info
 from transformer.commands.options import add_options, call

@@ -12,8 +12,7 @@ from transformer.checkpoint.means import read_means
 from transformer.checkpoint.reference import ModelRef
 from transformer.device import Device, resolve_device
 from transformer.edits.language import Edit, Edits, parse_edits
-from transformer.edits.means import head_means
-from transformer.edits.model import Means, edited
+from transformer.edits.model import Means, edited, head_means
 from transformer.errors import InputError
 from transformer.execution import Executions
 from transformer.hooks import Hook

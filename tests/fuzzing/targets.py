@@ -24,7 +24,7 @@ from transformer.checkpoint.snapshots import FILE as SNAPSHOTS
 from transformer.checkpoint.snapshots import pack, read_history
 from transformer.checkpoint.weights import layout_of
 from transformer.errors import CheckpointError
-from transformer.evaluation.summary import summary_table
+from transformer.evaluation.records import summary_table
 from transformer.models.catalogue import inspect_entry
 from transformer.models.importers.registry import FORMATS
 from transformer.search.decoding import default_decoding

@@ -18,7 +18,7 @@ from tests.tiny_models import uneven_model
 from transformer.checkpoint.folder import save_checkpoint
 from transformer.checkpoint.means import write_means
 from transformer.edits.language import parse_edits
-from transformer.edits.means import head_means
+from transformer.edits.model import head_means
 from transformer.evaluation.pruning import own_translation, prune
 from transformer.models.catalogue import resolve
 from transformer.text.tokenizer import Tokenizer

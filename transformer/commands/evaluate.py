@@ -250,7 +250,7 @@ def means(
 ) -> None:  # fmt: skip
     """Write each head's mean output beside a checkpoint, for the edit “mean cross.3.5”."""
     from transformer.checkpoint.means import FILE, write_means
-    from transformer.edits.means import head_means
+    from transformer.edits.model import head_means
     from transformer.errors import InputError
     from transformer.evaluation.measure import read_metrics
     from transformer.training.corpus import MADE, load_held_out

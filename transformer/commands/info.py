@@ -17,7 +17,7 @@ def info(
 ) -> None:
     """Describe a checkpoint."""
     from transformer.errors import CheckpointError
-    from transformer.evaluation.summary import summary_table
+    from transformer.evaluation.records import summary_table
     from transformer.models.catalogue import inspect_entry, list_entries, looks_like_model
     from transformer.search.decoding import DEFAULT_DECODING, Decoding, default_decoding
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Generic, Literal, Protocol, Self, TypeVar
 
 from transformer.types import Report
@@ -43,13 +43,14 @@ class Job(Generic[T]):
         progress: the last (step, maximum) reported.
         request: the latest request to the work, None without one.
         late: seconds by which its turns come late.
+        part: what it reports in place of its progress, see `part`.
         meter: called with the maximum of each report; may raise to end the work.
     """
 
     def __init__(self, forward: Callable[[Any], None] | None = None, late: float = 0.0) -> None:
         """Create a job. Args: forward: called with each request, if the work is elsewhere."""
         self.future: Future[T] = Future()
-        self.late, self._part = late, UNKNOWN
+        self.late, self.part = late, UNKNOWN
         self.meter: Callable[[int], None] = lambda most: None
         self._forward = forward
         self.progress: tuple[int, int] = UNKNOWN
@@ -59,17 +60,8 @@ class Job(Generic[T]):
         """Report progress. Raises: `StoppedError` if the job was asked to stop."""
         if self.request == STOP:
             raise StoppedError
-        self.progress = self._part if most and self._part != UNKNOWN else (step, most)
+        self.progress = self.part if most and self.part != UNKNOWN else (step, most)
         self.meter(most)
-
-    @contextmanager
-    def part(self, number: int, count: int) -> Iterator[None]:
-        """Report a part's number in place of the progress within it."""
-        self._part = number, count
-        try:
-            yield
-        finally:
-            self._part = UNKNOWN
 
     def ask(self, request: Any) -> None:
         """Replace the request that the work reads."""
@@ -199,9 +191,13 @@ def report(step: int, most: int) -> None:
         offer_turn()
 
 
-def part(number: int, count: int) -> AbstractContextManager[None]:
+@contextmanager
+def part(number: int, count: int) -> Iterator[None]:
     """Report a part's number in place of the progress of this thread's job within it."""
-    return nullcontext() if (job := this_job()) is None else job.part(number, count)
+    job = this_job() or Job()
+    job.part = number, count
+    yield
+    job.part = UNKNOWN
 
 
 def in_turn(scheduler: Scheduler, behind: float = 0.0) -> AbstractContextManager[Turn]:

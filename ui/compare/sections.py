@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import NamedTuple
 
 import streamlit as st
@@ -15,7 +14,7 @@ from ui.core.url_state import Param
 from ui.core.view import CHECKPOINT, SENTENCE
 from ui.frame.beside import Beside, Download, Pair, Setup, both_of
 from ui.frame.editing import EDITS
-from ui.frame.page import Page, all_pages, link_to
+from ui.frame.page import Page, all_pages, link_to, of_pages
 from ui.frame.pages import why_not
 from ui.frame.steering import PREFIX, TARGET
 
@@ -32,7 +31,7 @@ class Section(NamedTuple):
         return self.beside.title or self.page.title
 
 
-@cache
+@of_pages
 def sections() -> dict[str, Section]:
     """Return the views by their names in the URL."""
     found = [Section(page, beside) for page in all_pages() for beside in page.views]

@@ -30,7 +30,7 @@ from figures.labels import plain
 from figures.paper import DEFAULT, PRESETS, Preset, Say, to_pdf, to_png, to_python, to_svg
 from figures.tables import MOST_ROWS, to_csv, to_npz
 from transformer.trace.records import Trace
-from transformer.worker.job import UNKNOWN, Job, StoppedError, in_turn, report
+from transformer.worker.job import UNKNOWN, StoppedError, in_turn, report
 from ui.core.view import View
 from ui.core.widgets import filled
 from ui.export.html import to_html
@@ -190,10 +190,8 @@ def _made(
         if context and not runtime.get_instance().is_active_session(context.session_id):
             raise StoppedError
 
-    job: Job[T] = Job()
-    budget.file(job)
     try:
-        return budget.start(in_lane, job).result(stay)
+        return budget.start_file(in_lane).result(stay)
     except REFUSALS as error:
         text = without_root(str(error)) or "There is not enough memory for this file"
         say(f"{text[:1].upper()}{text[1:]}.")

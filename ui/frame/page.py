@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property, partial
-from importlib import import_module
+from importlib import import_module, reload
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, ParamSpec, TypeVar, cast
 
 import streamlit as st
 from streamlit.navigation.page import StreamlitPage
@@ -33,6 +33,13 @@ DOORS = (
 )  # fmt: skip
 
 _ASKED = "headlight_page_asked"
+
+#: Files of pages, with the times at which they were changed before they were read.
+_READ: dict[Path, int] = {}
+_KEPT: list[Callable[[], None]] = []
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -119,10 +126,28 @@ class Page:
             url_state.forget_stale(f"headlight_{self.path}_{of}", value, *owned)
 
 
-@cache
+def of_pages(function: Callable[P, T]) -> Callable[P, T]:
+    """Keep what a function says of the pages until one of their files changes."""
+    kept = cache(function)
+    _KEPT.append(kept.cache_clear)
+    return cast("Callable[P, T]", kept)
+
+
+def reload_changed() -> None:
+    """Import pages again whose files have changed, as they do in development."""
+    for path, before in [*_READ.items()]:
+        if before != (now := path.stat().st_mtime_ns):
+            _READ[path] = now
+            reload(import_module(f"pages.{path.stem}"))
+            for forget in _KEPT:
+                forget()
+
+
+@of_pages
 def all_pages() -> tuple[Page, ...]:
     """Return the pages in the order of the menu, and of the keys that turn pages; home first."""
-    files = (Path(__file__).parents[2] / "pages").glob("*_page.py")
+    files = [*(Path(__file__).parents[2] / "pages").glob("*_page.py")]
+    _READ.update({file: file.stat().st_mtime_ns for file in files})
     found = [import_module(f"pages.{file.stem}").PAGE for file in files]
 
     def place(page: Page) -> tuple[int, int, str]:
@@ -132,7 +157,7 @@ def all_pages() -> tuple[Page, ...]:
     return tuple(sorted(found, key=place))
 
 
-@cache
+@of_pages
 def entries_of(door: str) -> dict[str, tuple[Page, Entry]]:
     """Return what is behind a door, by name."""
     found = [(page, each) for page in all_pages() for each in page.entries if each.door == door]
@@ -146,7 +171,7 @@ def page_at(path: str) -> Page:
 
 
 # A run marks its pages, so each run has copies.
-@cache
+@of_pages
 def streamlit_page(page: Page, title: str = "") -> StreamlitPage:
     """Return a page for Streamlit; with a title it stands in the header."""
     home = page is all_pages()[0]

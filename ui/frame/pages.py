@@ -25,6 +25,7 @@ from ui.frame.page import (
     all_pages,
     entries_of,
     link_to,
+    of_pages,
     open_page,
     streamlit_page,
 )
@@ -149,7 +150,7 @@ def other_addresses() -> dict[str, tuple[StreamlitPage, Page]]:
     return {path: (copy(hidden), page) for path, (hidden, page) in _aliases().items()}
 
 
-@cache
+@of_pages
 def _aliases() -> dict[str, tuple[StreamlitPage, Page]]:
     pages = all_pages()
     titles = {page.title.lower().replace(" ", "-"): page for page in pages}

@@ -190,12 +190,6 @@ class Budget:
                 "own machine"
             )
 
-    def file(self, job: Job[Any]) -> None:
-        """Note the job of the session's next file; the one before ends at its next report."""
-        with self._lock:
-            self._file.stop()
-            self._file = job
-
     @contextmanager
     def metered(self) -> Iterator[Callable[[int], None]]:
         """Charge the time within.
@@ -220,14 +214,24 @@ class Budget:
         finally:
             charge(computes=False)
 
-    def start(self, make: Callable[[], T], job: Job[T]) -> Job[T]:
-        """Begin work on this budget; its progress goes to `transformer.worker.job.report`."""
+    def start(self, make: Callable[[], T], late: float = 0.0) -> Job[T]:
+        """Begin work on this budget; its progress goes to `transformer.worker.job.report`.
+
+        Args: late: seconds by which it comes late among other work.
+        """
 
         def work(job: Job[T]) -> T:
             with self.metered() as job.meter:
                 return make()
 
-        return job.start(work)
+        return Job[T](late=late).start(work)
+
+    def start_file(self, make: Callable[[], T]) -> Job[T]:
+        """Begin to make a file; the session's one before ends at its next report."""
+        with self._lock:
+            self._file.stop()
+            self._file = job = self.start(make)
+            return job
 
 
 def budget_of_visit() -> Budget:
@@ -317,7 +321,7 @@ def attend(make: Callable[[], T], progress: Progress) -> T:
     """
     budget, turn = budget_of_visit(), this_turn()
     budget.check()
-    job = budget.start(make, Job(late=0.0 if turn is None else turn.late))
+    job = budget.start(make, late=0.0 if turn is None else turn.late)
     try:
         while True:
             with paused(_BEHIND):

@@ -11,7 +11,6 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import cast
 
 import torch
 
@@ -20,7 +19,7 @@ from transformer.checkpoint.reference import fingerprint
 from transformer.errors import CheckpointError, InputError
 from transformer.files.safe import modified
 from transformer.models.arrays.kind import ArchivedTrace
-from transformer.models.catalogue import Entry, ModelRef, describe, inspect_entry, list_entries
+from transformer.models.catalogue import Entry, describe, inspect_entry, list_entries
 from transformer.trace.tracer import Tracer
 from transformer.worker import tracing
 from transformer.worker.job import report
@@ -84,13 +83,10 @@ def load(what: Entry | Request, device: str = "") -> Tracer:
         listed, and what `report` raises, before the model is read.
     """
     ref, device = (what.model, what.device) if isinstance(what, Request) else (what.ref, device)
-    return _load(ref, device)
-
-
-def _load(ref: ModelRef, device: str) -> Tracer:
-    if (loaded := MODELS.get((ref, device))) is not None:
-        return cast("Tracer", loaded)
-    stored = _load(ref.edited(""), device) if ref.edits else None
+    loaded: Tracer | None = MODELS.get((ref, device))
+    if loaded is not None:
+        return loaded
+    stored = load(describe(ref.edited("")), device) if ref.edits else None
 
     def make() -> Tracer:
         report(0, 1)

@@ -27,7 +27,7 @@ from transformer.checkpoint.means import read_means, write_means
 from transformer.checkpoint.reference import ModelRef, at, fingerprint, split_name
 from transformer.checkpoint.snapshots import FILE, pack, read_history, read_snapshot
 from transformer.checkpoint.weights import layout_of, weights_digest
-from transformer.edits.means import head_means
+from transformer.edits.model import head_means
 from transformer.errors import CheckpointError, InputError
 from transformer.files.folders import FileCache
 from transformer.model import Transformer

@@ -25,8 +25,7 @@ from transformer.edits.language import (
     parse_edits,
     text_of,
 )
-from transformer.edits.means import head_means
-from transformer.edits.model import Means, edited
+from transformer.edits.model import Means, edited, head_means
 from transformer.errors import InputError
 from transformer.execution import Fast, Reference
 from transformer.hooks import Record, Site, matching

@@ -26,7 +26,7 @@ from transformer.evaluation.parsing import (
     parse,
     source_text,
 )
-from transformer.evaluation.summary import summary_table
+from transformer.evaluation.records import summary_table
 from transformer.measures.parse import confidences, read_parse
 from transformer.models.catalogue import inspect_entry
 from transformer.training.corpus import gum, load_corpus, make_tokenizer

@@ -29,9 +29,8 @@ from transformer.evaluation import measure as measuring
 from transformer.evaluation.card import card
 from transformer.evaluation.measure import Measuring, measure, predictions, read_metrics
 from transformer.evaluation.publish import SHARES, earlier_parts, publish
-from transformer.evaluation.records import stamps
+from transformer.evaluation.records import stamps, summary_table
 from transformer.evaluation.scores import measure_test, score
-from transformer.evaluation.summary import summary_table
 from transformer.models.catalogue import inspect_entry, list_entries
 from transformer.models.one_stack.files import load_stack
 from transformer.search.decoding import Decoding

@@ -33,9 +33,9 @@ from transformer.evaluation.records import (
     records,
     stamped,
     stamps,
+    summary_table,
 )
 from transformer.evaluation.scores import measure_test
-from transformer.evaluation.summary import summary_table
 from transformer.models.catalogue import inspect_entry
 from transformer.search.decoding import default_decoding
 from transformer.training import typed

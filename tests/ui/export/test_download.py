@@ -31,7 +31,7 @@ from tests.figures.exhibits import HOSTILE, exhibit, hostile_panel, panel
 from tests.views import make_view
 from tests.waiting import wait_until
 from transformer.search.sampling import Sampling
-from transformer.worker.job import Job, StoppedError, report
+from transformer.worker.job import StoppedError, report
 from ui.components.files import COMPONENTS, style
 from ui.components.packing import pack
 from ui.export import download, html
@@ -220,7 +220,7 @@ def test_a_file_counts_and_ends_with_the_budget_or_the_next_file(
 
     def interrupted() -> None:
         report(1, 2)  # as a trace does that the file needs
-        visit.file(Job())
+        visit.start_file(lambda: None)
         report(2, 2)
 
     assert isinstance(ask(visit, interrupted).exception(), StoppedError)

@@ -24,7 +24,7 @@ from tests.waiting import wait_until
 from transformer.trace.records import Trace
 from transformer.translator import Translator
 from transformer.types import Floats
-from transformer.worker.job import UNKNOWN, Job, report, this_job
+from transformer.worker.job import UNKNOWN, report, this_job
 from transformer.worker.scheduler import offer_turn, paused, this_turn
 from ui.core.layout import section, sized
 from ui.core.public import SECONDS, Pace, quota
@@ -350,7 +350,7 @@ def test_work_ends_when_the_budget_is_used_and_waits_free(
             now[0] += 1
 
     with pytest.raises(OverBudgetError):
-        mine.start(work, Job()).result(lambda *_: None)
+        mine.start(work).result(lambda *_: None)
     assert reached[-1] == 5  # after the 7; a second at 12 in 600 restores little
 
 
