@@ -3,6 +3,7 @@
 # make test             all tests, a real browser included; prints the processor time they took
 # make test-under-load  the same beside two endless loops
 # make soak             kills at random moments, many sessions, races, the Dockerfile; LONG=1: all of it
+# make race             Headlight beside other libraries: translating, training, all maps on screen
 # make gpu              checks and figures on a CUDA device, in ten minutes (benchmarks/gpu.py)
 # make pictures         the picture in the README, taken of today's app
 # make lines            lines by folder, and the limits the project keeps
@@ -32,7 +33,7 @@ UV_COMPILE = uv pip compile --universal --python-version 3.11 --no-header --no-a
 # Where `make components` writes.
 OUT := ui/components/bundles
 COMPONENTS = $(foreach at,$(filter-out %/shared/ %/bundles/,$(dir $(wildcard ui/components/*/*.js))),$(at)$(notdir $(at:/=)))
-.PHONY: app components check style types test test-under-load suite soak gpu architecture lines pictures lock sbom audit clean
+.PHONY: app components check style types test test-under-load suite soak race gpu architecture lines pictures lock sbom audit clean
 
 # Tests run in another order each time; make test SEED=5 repeats an order.
 SEED ?= $(shell date +%s)
@@ -79,6 +80,13 @@ soak: $(VENV)/.dev
 	$(BIN)/python tests/browser/chromium.py
 	$(PYTEST) --timeout $(if $(LONG),14400,1200) -v -rs -o python_files='soak_*.py'
 	$(PYTEST) --timeout 1200 -m hypothesis --hypothesis-profile=soak
+
+# Half an hour; needs npm and a network once. DATA=../shared/data trains on Multi30k, not the phrasebook.
+race: $(VENV)/.dev
+	$(BIN)/python tests/browser/chromium.py
+	$(BIN)/python benchmarks/translate.py
+	$(BIN)/python benchmarks/train.py $(if $(DATA),--data $(DATA))
+	$(BIN)/python benchmarks/views.py
 
 # Needs no environment of its own: GPU=... passes arguments on.
 gpu:

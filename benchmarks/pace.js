@@ -1,4 +1,4 @@
-// Runs in the page before anything else, see pace.py. `pace.arm(name, ...args)` waits
+// Runs in the page before anything else, see pace.py and views.py. `pace.arm(name, ...args)` waits
 // for the next click, key or choice and then notes in `pace.took` how many milliseconds pass until
 // `ready[name]` holds and is on screen; `pace.since` counts from a time.
 (() => {
@@ -32,6 +32,16 @@
     // The grid says of its first map what it said when `pace.remember` was called for this name.
     remembered: (name) =>
       pace.said() === pace.memory[name] && painted(all(".grid canvas.maps")[0]),
+    // The grid shows the maps of this name.
+    drawn: (label) =>
+      all(".grid .table")[0]?.getAttribute("aria-label") === label &&
+      painted(all(".grid canvas.maps")[0]),
+    // BertViz has drawn this kind, in an element newer than the last call of `pace.age`.
+    lines: (kind) => {
+      const svg = document.querySelector("#vis svg");
+      return svg !== null && document.querySelector("#filter").value === kind &&
+        !svg.dataset.before && svg.querySelector("line") !== null;
+    },
     // The player stands at this step.
     stepped: (step) => all(".player .count")[0]?.textContent.startsWith(`step ${step} of`),
     stopped: () =>
@@ -57,6 +67,9 @@
     notice: () => setInterval(notice, 10),
     said: () => all(".grid .map")[0]?.getAttribute("aria-label") ?? "",
     remember: (name) => { pace.memory[name] = pace.said(); },
+    age: () => {
+      for (const svg of document.querySelectorAll("#vis svg")) svg.dataset.before = "yes";
+    },
     holds: (name, ...args) => Boolean(ready[name](...args)),
     since: (began, name, ...args) => {
       pace.took = null;

@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import importlib.util
 import json
 import os
 import statistics
@@ -37,7 +36,16 @@ sys.path[:0] = [] if str(ROOT) in sys.path else [str(ROOT)]
 
 from benchmarks.random_marian import BASE, TINY, Shape, make, sources  # noqa: E402
 from benchmarks.translate_contestants import CONTESTANTS, serve  # noqa: E402
-from benchmarks.turns import Figure, Process, processors, report, rounds, say  # noqa: E402
+from benchmarks.turns import (  # noqa: E402
+    Figure,
+    Process,
+    missing,
+    processors,
+    report,
+    rounds,
+    say,
+    setting,
+)
 
 SHAPES = {"base": BASE, "tiny": TINY}
 #: Tasks by name: those of one sentence, then those of a batch.
@@ -173,9 +181,8 @@ def main() -> None:
     if given.serve:
         serve(given.serve, given.folder, given.steps, given.threads, 4 * shape.step_weights)
         return
-    for needed in ("transformers", "ctranslate2"):
-        if importlib.util.find_spec(needed) is None:
-            sys.exit(f"{needed} is missing; `make test` installs it, or see requirements-race.txt")
+    if absent := missing("transformers", "ctranslate2"):
+        sys.exit(absent)
     os.environ["HF_HUB_OFFLINE"] = "1"  # before transformers is imported
     times: Times = {}
     single = SINGLE if given.rounds else ()
@@ -199,6 +206,7 @@ def main() -> None:
             for tasks, count in races:
                 for name, task, done in rounds(running, tasks, count):
                     times.setdefault((name, task), []).append(done["seconds"])
+    print(setting("transformers", "ctranslate2"))
     print(table(times, shape, given, made))
     for where, count in other.items():
         print(f"other ids than Headlight's: {where}, {count} sentences")

@@ -1,4 +1,5 @@
-"""Processes that take turns, each idle between its tasks; and figures beside their aims.
+"""Processes that take turns, each idle between its tasks; figures beside their aims, and where
+they were measured.
 
 Libraries in one process would disturb each other: after a task, OpenMP's threads keep a processor
 busy for a while, waiting for more.
@@ -6,11 +7,16 @@ busy for a while, waiting for more.
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
+import platform
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -88,6 +94,22 @@ def rounds(
 
 def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
+
+
+def setting(*packages: str) -> str:
+    """Return the day, the versions of PyTorch and of other packages, and this machine."""
+    information = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
+    model = re.search(r"model name\s*: (.+)", information)
+    versions = [f"{package} {version(package)}" for package in ("torch", *packages)]
+    machine = model[1].strip() if model else platform.machine()
+    day = datetime.now(UTC).date().isoformat()
+    return f"{day}; {', '.join(versions)}; {processors()} cores of {machine}."
+
+
+def missing(*modules: str) -> str:
+    """Return a line that names a module that is not installed; empty if all are."""
+    absent = [module for module in modules if importlib.util.find_spec(module) is None]
+    return f"{absent[0]} is missing; requirements-race.txt lists it" if absent else ""
 
 
 def processors() -> int:

@@ -1,6 +1,7 @@
-"""Results that benchmarks compute from measurements; the races run in `make soak`."""
+"""Results that benchmarks compute from measurements, and small rounds of the races."""
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -8,11 +9,12 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks import gpu
+from benchmarks import gpu, train, views
 from benchmarks.random_marian import BASE, TINY, sources
 from benchmarks.translate import Times, ratios
 from benchmarks.turns import Figure, report
 from recipes.tools import silver_trees
+from transformer.training.data import Corpus
 from transformer.trees.score import brackets, score, total
 from transformer.trees.tree import Tree, read_tree
 
@@ -47,6 +49,54 @@ def test_figures_are_their_median_by_ours() -> None:
         "recorded_beam4_vs_ctranslate2": 1.5,
         "trace_vs_transformers": 0.5,
     }
+
+
+@pytest.mark.filterwarnings("ignore")  # of the other libraries
+@pytest.mark.parametrize("name", ["Headlight", *train.OTHERS])
+def test_every_library_trains(name: str, tmp_path: Path) -> None:
+    if name in train.OTHERS:
+        for module in ("accelerate", name.lower()):
+            pytest.importorskip(module)
+    corpus = Corpus(tuple(("a dog runs " * n, "ein Hund rennt " * n) for n in range(1, 30)))
+    work = train.prepare(train.recipe_of("tiny", "pairs"), corpus, tmp_path)
+    update = train.CONTESTANTS[name](work)
+    assert update is not None
+    seconds, processor, loss = update([work.batch(0), work.batch(1)])
+    assert seconds > 0 and processor > 0 and 1 < loss < 100
+
+
+def test_training_is_compared_within_rounds() -> None:
+    rates = {
+        "Headlight": [(300.0, 150.0), (900.0, 150.0), (310.0, 150.0)],
+        "transformers": [(200.0, 50.0), (300.0, 100.0), (155.0, 50.0)],
+        "JoeyNMT": [(100.0, 50.0), (300.0, 50.0), (300.0, 25.0)],
+    }
+    assert [figure.value for figure in train.ratios(rates)] == [2.0, 3.0, 3.0, 3.0]
+
+
+@pytest.mark.browser
+@pytest.mark.filterwarnings("ignore")  # BertViz leaves a file open
+def test_all_maps_are_drawn_by_both(capsys: pytest.CaptureFixture[str]) -> None:
+    for module in ("bertviz", "IPython"):
+        pytest.importorskip(module)
+    try:
+        views.fetch_libraries()
+    except (OSError, subprocess.SubprocessError) as error:
+        pytest.skip(f"BertViz's libraries: {error}")
+    result = views.race(8, layers=1, heads=2, repeats=1, timeout=60)
+    for visit in result.values():
+        assert not visit.failure and visit.sent > 1_000 and visit.first > 0 and visit.change > 0
+
+
+def test_a_drawing_that_came_too_late_is_the_limit() -> None:
+    ours = views.Result(100_000, 1.0, 0.1)
+    late = views.Result(9_000_000, 120, 120, "> 120 s")
+    lines = views.table({512: {"bertviz": late, "headlight": ours}}).splitlines()
+    assert lines[2:] == [
+        "| 512 | BertViz | 9.00 MB | > 120 s | > 120 s |",
+        "|  | Headlight | 0.10 MB | 1.00 s | 0.10 s |",
+        "| | | **90 x** | **>120 x** | **>1200 x** |",
+    ]
 
 
 def gpu_figures(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dict[str, Any]]:

@@ -26,7 +26,7 @@ def test_found_cases_are_refused_or_read(case: Path, bench: Bench) -> None:
 
 @pytest.mark.parametrize("name", [
     "config.json", "metrics.json", "tokenizer.model", "model.safetensors", "model.pt",
- "marian",
+    "marian",
 ])  # fmt: skip
 @given(data=st.data(), changes=MUTATIONS)
 @settings(max_examples=20)

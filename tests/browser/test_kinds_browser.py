@@ -92,9 +92,7 @@ def test_a_tab_draws_before_the_server_answers(open_page: OpenGrid, trace: Trace
     assert not waiting.at_rest(page, lambda: wire.carries(b"headlight.grid.left"))
 
 
-def test_of_several_arrow_keys_the_last_wins(
-    open_page: OpenGrid,
-) -> None:
+def test_of_several_arrow_keys_the_last_wins(open_page: OpenGrid) -> None:
     page, wire = open_page(kind="cross", layer="1", head="1")
     waiting.note(page.locator(".grid"), ".table", "aria-label")
     page.get_by_role("radio", name=CROSS).focus()

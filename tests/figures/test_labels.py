@@ -153,9 +153,7 @@ def test_the_winner_s_sentence_has_its_numbers(seed: int, alpha: float, beam: in
 
 
 @given(st.integers(0, 3_000))
-def test_a_rival_is_quoted_from_a_word_s_start_and_can_be_told_apart(
-    seed: int,
-) -> None:
+def test_a_rival_is_quoted_from_a_word_s_start_and_told_apart(seed: int) -> None:
     tree = beam_tree(searched(seed, 4, 0.6, end=1.0))
     for quoted, rest in re.findall(r"#(\d+) `… ([^`]*)`", explained(tree)):
         whole = decode([node.token_id for node in tree.prefix(tree.leaves[int(quoted) - 1])])

@@ -50,9 +50,7 @@ def test_a_link_reopens_any_view_and_its_hidden_mass_is_true(
     assert f"dimming `{token}` hides {hidden:.2f} of the attention" in name(app)
 
 
-def test_examples_fill_an_empty_page_and_a_click_takes_one(
-    open_page: RunApp,
-) -> None:
+def test_examples_fill_an_empty_page_and_a_click_takes_one(open_page: RunApp) -> None:
     app = open_page(sentence="", prefix="5.6", layer="2")
     chips = [each for each in app.main.button if str(each.key).startswith("example ")]
     assert [each.key.removeprefix("example ") for each in chips] == [

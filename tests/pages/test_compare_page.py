@@ -199,9 +199,7 @@ def test_every_view_works_or_says_why(open_shipped: RunApp, case: str) -> None:
             assert [label[:4] for label in links] == [*why, "A on", "B on"]
 
 
-def test_players_stand_at_one_step_and_the_longer_one_leads(
-    open_shipped: RunApp,
-) -> None:
+def test_players_stand_at_one_step_and_the_longer_one_leads(open_shipped: RunApp) -> None:
     app = open_shipped(topic="steps", other=CAPTIONS, step="2", layer="3", head="6")
     headers = [header for header, _ in messages(app, "player")]
     for header, name in zip(headers, (EN_DE, CAPTIONS), strict=True):

@@ -60,7 +60,7 @@ def test_models_without_a_choice_show_none(open_app: RunApp) -> None:
 
 @pytest.mark.parametrize(("name", "defaults", "other"), [
     ("nllb", ("eng_Latn", "deu_Latn"), ("fra_Latn", "arb_Arab")),
- ("mbart", ("en_XX", "de_DE"), ("fr_XX", "ro_RO")),
+    ("mbart", ("en_XX", "de_DE"), ("fr_XX", "ro_RO")),
 ])  # fmt: skip
 def test_a_language_is_chosen_told_and_in_the_link(
     open_app: RunApp, name: str, defaults: tuple[str, str], other: tuple[str, str]

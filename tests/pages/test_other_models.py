@@ -110,7 +110,7 @@ def test_an_encoder_decoder_plays_its_own_translation(open_page: RunApp, kinds: 
 
 @pytest.mark.parametrize(("name", "kind"), [
     ("both.npz", "cross"), ("text.npz", "decoder_self"), ("read.npz", "encoder_self"),
- pytest.param("t5", "cross", marks=needs_transformers),
+    pytest.param("t5", "cross", marks=needs_transformers),
 ])  # fmt: skip
 def test_the_program_of_a_download_makes_the_same_numbers(
     kinds: Path, monkeypatch: pytest.MonkeyPatch, name: str, kind: AttentionKind

@@ -62,9 +62,7 @@ def test_a_page_shows_a_model_or_says_where_to_go(run_app: RunApp, kinds: Path, 
             assert links == {each.title for each in all_pages() if each.path in offered}
 
 
-def test_a_door_opens_what_is_behind_it_and_the_sentence_stands_where_it_does_something(
-    run_app: RunApp,
-) -> None:
+def test_a_door_opens_what_is_behind_it_with_the_sentence_where_needed(run_app: RunApp) -> None:
     """Through all entries, each from the one before; what a link brings counts as a choice."""
     for door in DOORS:
         behind = entries_of(door)

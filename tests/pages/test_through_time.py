@@ -91,9 +91,7 @@ def test_every_moment_says_what_the_run_began_with_and_what_the_finished_model_i
         assert slider(app).options == [first, "3 updates", "20 updates"]
 
 
-def test_compare_offers_the_moments_of_the_run_and_says_what_the_finished_model_is(
-    open_page: RunApp,
-) -> None:
+def test_compare_offers_the_moments_and_names_the_finished_model(open_page: RunApp) -> None:
     def of(app: AppTest, label: str) -> Any:
         (found,) = (each for each in app.main.selectbox if each.label == label)
         return found

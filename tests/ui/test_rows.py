@@ -175,7 +175,7 @@ def test_a_graph_has_its_parents_first_and_all_of_each_node(wrong: dict[str, Any
 
 @pytest.mark.parametrize(("beam", "dropped", "preset"), [
     (2, True, PRESETS["one-column"]), (4, False, PRESETS["dark-slide"]),
- (10, False, PRESETS["dark-slide"]),
+    (10, False, PRESETS["dark-slide"]),
 ])  # fmt: skip
 def test_edges_join_boxes_that_hold_whole_words(beam: int, dropped: bool, preset: Preset) -> None:
     trace = searched(3, beam)

@@ -323,6 +323,7 @@ def test_blocks_are_drawn_from_like_one_and_hold_numbers() -> None:
         with pytest.raises(FloatingPointError, match="NaN"):
             scoring.score(torch.tensor([[0.0, 0.0], [0.0, bad]]), SearchSettings())
     logits = torch.randn(5, 40, generator=torch.Generator().manual_seed(3))
+    logits[:, 1] = 6.0  # the likeliest, which is suppressed
     settings = SearchSettings(1, sampling=Sampling(seed=7), suppressed=(1,))
     together, apart = (
         scoring.score(logits, settings, 2).drawn,
@@ -330,7 +331,7 @@ def test_blocks_are_drawn_from_like_one_and_hold_numbers() -> None:
     )
     assert together is not None and apart is not None and len(apart) == 5
     tokens = [each.token for each in together]
-    assert tokens == [each.token for each in apart]
+    assert tokens == [each.token for each in apart] and 1 not in tokens
     own = normalised(logits).gather(1, torch.tensor(tokens)[:, None])[:, 0]
     assert [each.log_prob for each in together] == pytest.approx(own.tolist(), abs=1e-6)
 

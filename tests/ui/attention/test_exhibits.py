@@ -79,8 +79,8 @@ NUMBERS = ("", "0", "1-", "-1", "x", "1.5", "1e3")
 
 @pytest.mark.parametrize(("param", "raws"), [
     (AttentionSettings.keys, NUMBERS),
- (AttentionSettings.pin, (*NUMBERS, "x1", "q", "q0", "k1.5")),
- (AttentionSettings.heads,
+    (AttentionSettings.pin, (*NUMBERS, "x1", "q", "q0", "k1.5")),
+    (AttentionSettings.heads,
   ("", "1", "1.", ".1", "0.1", "1.0", "1.1-1.1", "1.1-", "a.b", "1.1.1")),
 ])  # fmt: skip
 def test_nonsense_is_refused(param: Param[Any], raws: tuple[str, ...]) -> None:

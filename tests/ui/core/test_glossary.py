@@ -62,8 +62,8 @@ def test_a_help_text_holds_what_there_is() -> None:
 
 @pytest.mark.parametrize(("query", "first"), [
     ("SOFT", "softmax"), ("warmup", "warm-up"), ("subword", "piece"),
- ("layer normal", "layer norm"), ("3.5", "positional encoding"),
- ("causal", "Is cross-attention causal?"), ("sink", "Why does `</s>` get so much weight?"),
+    ("layer normal", "layer norm"), ("3.5", "positional encoding"),
+    ("causal", "Is cross-attention causal?"), ("sink", "Why does `</s>` get so much weight?"),
 ])  # fmt: skip
 def test_search_finds_names_before_texts(query: str, first: str) -> None:
     table = QUESTIONS if first.endswith("?") else TERMS
@@ -80,7 +80,7 @@ def test_search_takes_any_text_and_shows_all_for_none(query: str) -> None:
 
 @pytest.mark.parametrize(("word", "name"), [
     ("nats", "log-probability"), ("log p", "log-probability"), ("α", "length penalty"),
- ("alpha", "length penalty"), ("Score", "score"), ("`_`", "piece"), ("prefix", "prefix"),
+    ("alpha", "length penalty"), ("Score", "score"), ("`_`", "piece"), ("prefix", "prefix"),
 ])  # fmt: skip
 def test_a_word_is_linked_once_to_the_entry_that_has_it(word: str, name: str) -> None:
     text = f"`{word.strip('`')} x` is code, {word} is not, nor {word} again."

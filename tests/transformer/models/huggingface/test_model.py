@@ -188,6 +188,7 @@ def test_a_text_predicts_each_of_its_tokens_and_one_more(writing: Pair) -> None:
     trace = writing.ours.trace(SENTENCE, top_k=4)
     assert list(trace.tgt_ids) == rows[0].tolist()
     assert trace.predicted_ids[:-1] == trace.tgt_ids[1:]
+    assert trace.predicted_tokens[:-1] == trace.tgt_tokens[1:]
     assert trace.predicted_ids[-1] == trace.top_ids[-1, 0] == int(output.logits[0, -1].argmax())
     assert_maps(trace, decoder_self=output.attentions)
     assert_predictions(trace, output.logits[0])
