@@ -16,6 +16,7 @@ from tests.snapshots import UPDATES, write_snapshots
 from transformer.models.catalogue import inspect_entry
 from transformer.models.one_stack.tracer import StackModel
 from transformer.translator import Translator
+from ui.core.loops import headline
 from ui.frame import through_time
 
 
@@ -69,7 +70,7 @@ def test_the_bar_opens_on_the_first_and_leads_to_each(open_page: RunApp, root: P
     assert "After 3 of 20 updates, from" in said(app) and "0.7%" in said(app)  # exp(-5)
     expected = Translator.load(root / "alpha@3", "cpu").trace(CAT)
     assert trace_of(app).tgt_ids == expected.tgt_ids
-    assert translation(app) == (expected.text or "(empty)")
+    assert translation(app) == (headline(expected) or "(empty)")
     slider(app).set_value(0).run()
     assert "Before the first of 20 updates: random weights." in said(app)
     press(app, "close_time")
