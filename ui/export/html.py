@@ -15,7 +15,6 @@ import re
 from collections.abc import Sequence
 from functools import cache
 from html import escape
-from importlib.util import find_spec
 from pathlib import Path
 
 from figures import paper
@@ -24,6 +23,7 @@ from figures.labels import show_token
 from figures.palette import CHROME, Theme
 from figures.tables import decimals, n_numbers, table
 from ui.components.files import COMPONENTS, script, style
+from ui.platform.assets import font_file
 
 __all__ = ["save", "to_html"]
 
@@ -44,12 +44,7 @@ def font_face() -> str:
     Streamlit, or with one that has another font, the result is empty and the page falls back to
     fonts of the system.
     """
-    found = find_spec("streamlit")
-    if found is None or found.origin is None:
-        return ""
-    folder = Path(found.origin).parent / "static" / "static" / "media"
-    path = next(iter(sorted(folder.glob("SourceSansVF-Upright*.woff2"))), None)
-    if path is None:
+    if (path := font_file()) is None:
         return ""
     data = base64.b64encode(path.read_bytes()).decode()
     return (
