@@ -173,18 +173,9 @@ def _read(name: str) -> str:
 
 
 def _script(names: Sequence[str]) -> str:
-    blocks = ["'use strict';", "const IN_APP = false;", "const mounts = {};"]
-    for name in names:
-        found, count = re.subn(
-            r"^export default function\b",
-            f"mounts[{json.dumps(name)}] = mountThisView;\nfunction mountThisView",
-            script(name),
-            flags=re.MULTILINE,
-        )
-        if count != 1 or re.search(r"^\s*(?:export|import)\b", found, re.MULTILINE):
-            raise ValueError(f"component {name!r} is no single module with one default function")
-        blocks.append(f"{{\n{found}\n}}")
-    code = "\n".join([*blocks, _read("offline.js")])
+    mounts = [f"{script(name)}mounts[{json.dumps(name)}] = view.default;" for name in names]
+    start = ["'use strict';", "const IN_APP = false;", "const mounts = {};"]
+    code = "\n".join([*start, *mounts, _read("offline.js")])
     if re.search(r"</script|<!--", code, re.IGNORECASE):
         raise ValueError("a component's script would end the element that holds it")
     return f"(() => {{\n{code}\n}})();"

@@ -350,14 +350,14 @@ def test_long_tables_are_left_to_the_other_files(monkeypatch: pytest.MonkeyPatch
 
 
 def test_an_unknown_component_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"'lense' is not one of player, grid, lens"):
+    with pytest.raises(ValueError, match=r"'lense' is not one of branches, cut, grid"):
         to_html(exhibit(offline=Offline("lense", b"")))
 
 
 @pytest.mark.parametrize("name", COMPONENTS)
 def test_every_component_fits_into_a_page(name: str) -> None:
     code = html._script((name,))
-    assert code.count(f'mounts["{name}"] = mountThisView;') == 1
+    assert code.count(f'mounts["{name}"] = view.default;') == 1
     used = set(re.findall(r"--(?:st|hl)-[a-z-]+", code + style(name)))
     given = set(re.findall(r"(--[a-z-]+):", html._theme()))
     assert used <= given, "the page gives no value to these"
