@@ -7,6 +7,7 @@
 # make gpu              checks and figures on a CUDA device, in ten minutes (benchmarks/gpu.py)
 # make pictures         the picture in the README, taken of today's app
 # make lines            lines by folder, and the limits the project keeps
+# make components      the bundles of the browser's scripts and styles; needs npm
 # make lock             versions, and for servers their hashes, from the ranges in pyproject.toml
 # make sbom, audit      what a server has installed, and what is known against it
 # Each makes .venv first if it is missing or older than the lock files.
@@ -29,7 +30,10 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install -q --disable-pip-version-check --no-compile
 UV_COMPILE = uv pip compile --universal --python-version 3.11 --no-header --no-annotate -q
 
-.PHONY: app check style types test test-under-load suite soak race gpu architecture lines pictures lock sbom audit clean
+# Where `make components` writes.
+OUT := ui/components/bundles
+COMPONENTS = $(foreach at,$(filter-out %/shared/ %/bundles/,$(dir $(wildcard ui/components/*/*.js))),$(at)$(notdir $(at:/=)))
+.PHONY: app components check style types test test-under-load suite soak race gpu architecture lines pictures lock sbom audit clean
 
 # Tests run in another order each time; make test SEED=5 repeats an order.
 SEED ?= $(shell date +%s)
@@ -37,6 +41,10 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4
 
 app: $(VENV)/.app
 	$(BIN)/streamlit run app.py --server.port $(PORT)
+
+components:
+	npx --yes esbuild@0.25.12 $(foreach at,$(sort $(COMPONENTS)),$(at).js $(at).css) --bundle --minify \
+	--format=iife --global-name=view --outdir=$(OUT) --entry-names=[name] --log-level=warning
 
 check: style types
 

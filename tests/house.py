@@ -1,10 +1,13 @@
-"""The modules of the project and their imports."""
+"""The modules of the project, their imports, and the way of a sentence through them."""
 
 import ast
+import os
+import threading
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from types import CodeType, FrameType
 
 from tests.forks import ROOT
 
@@ -86,3 +89,48 @@ def reduced(graph: Graph) -> dict[str, set[str]]:
         }
         for node, others in graph.items()
     }
+
+
+def stays_of_a_sentence() -> list[str]:
+    """Return the files through which the page's thread goes for one new sentence on Translate.
+
+    A file is listed again each time the thread comes back to it from another. Counted is the first
+    entry of each named function of three lines or more, so that a getter is no stop on the way.
+    The process must be fresh: what it has computed or remembered is not walked again.
+    """
+    from streamlit.testing.v1 import AppTest
+
+    from ui.hosting.state import libraries
+
+    stays: list[str] = []
+    seen: set[CodeType] = set()
+
+    def enter(frame: FrameType, event: str, _: object) -> None:
+        code = frame.f_code
+        if event != "call" or code in seen:
+            return
+        seen.add(code)
+        here = threading.current_thread().name.startswith("ScriptRunner")
+        lines = {line for *_, line in code.co_lines() if line}
+        path = Path(code.co_filename)
+        if here and code.co_name[0] != "<" and len(lines) > 3 and path.is_relative_to(ROOT):
+            name = path.relative_to(ROOT).as_posix()
+            if name[0] != "." and stays[-1:] != [name]:
+                stays.append(name)
+
+    os.environ["HEADLIGHT_CHECKPOINTS"] = str(ROOT / "checkpoints")
+    libraries.set()
+    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=300)
+    app.query_params["sentence"] = "A dog runs."
+    app.run()
+    app.text_area(key="sentence_box").set_value("The cat sleeps.")
+    threading.setprofile(enter)
+    app.sidebar.button[0].click().run()
+    threading.setprofile(None)
+    assert not app.exception
+    return stays
+
+
+if __name__ == "__main__":
+    walk = stays_of_a_sentence()
+    print(len(set(walk)), len(walk) - len(set(walk)))

@@ -4,16 +4,19 @@ Counts the lines of the files that git tracks, so a build folder or an editor's 
 """
 
 import subprocess
+import sys
 from collections import Counter, defaultdict
 from pathlib import Path
 
 from tests.house import ROOT, arrows, modules
 
 SUFFIXES = (".py", ".js", ".css")
-#: Largest sizes that the project allows itself.
+#: Largest sizes that the project allows itself; `tests/test_house.py` holds them. They only fall.
 LIMITS = {
-    "source lines": 70_000,
-    "lines of tests": 36_500,
+    "source lines": 67_000,
+    "lines of tests": 36_100,
+    "files on the way of a sentence": 44,
+    "returns on the way of a sentence": 72,
     "decisions, files": 50,
     "README, bytes": 9_216,
     "modules under 50 lines with one importer": 20,
@@ -42,16 +45,25 @@ def by_folder() -> dict[str, int]:
 
 
 def sizes() -> dict[str, int]:
-    """Return what `LIMITS` bounds, and the words of decisions."""
+    """Return what `LIMITS` bounds, and the words of decisions.
+
+    Benchmarks, data tools and generated scripts are no source lines.
+    """
     code = [path for path in tracked() if path.endswith(SUFFIXES)]
+    apart = ("tests/", "benchmarks/", "recipes/", "ui/components/bundles/")
+    way = [sys.executable, "-W", "ignore", "-m", "tests.house"]
+    printed = subprocess.run(way, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    files, returns = map(int, printed.split()[-2:])
     decisions = [
         path
         for path in tracked()
         if path.startswith("docs/decisions/") and not path.endswith("README.md")
     ]
     return {
-        "source lines": sum(count(path) for path in code if not path.startswith("tests/")),
+        "source lines": sum(count(path) for path in code if not path.startswith(apart)),
         "lines of tests": sum(count(path) for path in code if path.startswith("tests/")),
+        "files on the way of a sentence": files,
+        "returns on the way of a sentence": returns,
         "decisions, files": len(decisions),
         "decisions, words": sum(len(read(path).split()) for path in decisions),
         "README, bytes": (ROOT / "README.md").stat().st_size,

@@ -28,7 +28,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("transformer.commands",),
     ("transformer.__main__",),
     ("figures",),
-    ("ui", "ui.components"),
+    ("ui", "ui.components", "ui.platform"),
     ("ui.core",),
     ("ui.work",),
     ("ui.export", "ui.hosting"),

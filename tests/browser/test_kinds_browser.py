@@ -81,13 +81,15 @@ def test_a_tab_draws_before_the_server_answers(open_page: OpenGrid, trace: Trace
     expect(page.get_by_text(ABOUT["encoder_self"][:40])).to_be_visible()
     shows(page, ENCODER, "Head 2, mean over layers")
     eventually(page, lambda: wire.carries(b"headlight.lens") > 0, True)
-    assert not waiting.at_rest(page, lambda: wire.carries(b"openKinds")), "the grid was sent again"
+    assert not waiting.at_rest(page, lambda: wire.carries(b"headlight.grid.left")), (
+        "the grid was sent again"
+    )
 
     page.get_by_role("radio", name=CROSS).click()
     shows(page, CROSS, "Layer 3, head 2")
     until_the_url_says(page, kind="cross", layer="3", head="2")
     expect(page.get_by_text("Layer 3, head 2", exact=True)).to_be_visible()
-    assert not waiting.at_rest(page, lambda: wire.carries(b"openKinds"))
+    assert not waiting.at_rest(page, lambda: wire.carries(b"headlight.grid.left"))
 
 
 def test_of_several_arrow_keys_the_last_wins(open_page: OpenGrid) -> None:

@@ -50,10 +50,9 @@ def show(
 
 @cache
 def _registered(name: str) -> Any:
-    js = f"const IN_APP = true;\n{script(name)}"
-    return st.components.v2.component(
-        f"headlight.{name}", html=element(name), css=style(name), js=js
-    )
+    js = f"const IN_APP = true;\n{script(name)}export default view.default;"
+    css = f"/* A single line would be taken for a path. */\n{style(name)}"
+    return st.components.v2.component(f"headlight.{name}", html=element(name), css=css, js=js)
 
 
 def _message(key: str, component: Component[Any], choice: Any) -> bytes:

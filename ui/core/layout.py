@@ -10,7 +10,6 @@ from plotly.basedatatypes import BaseFigure
 from plotly.graph_objects import Figure
 from plotly.io import to_json
 from streamlit.delta_generator import DeltaGenerator
-from streamlit.elements.vega_charts import _convert_altair_to_vega_lite_spec
 
 from figures.attention import describe, heatmap
 from figures.charts import grow
@@ -19,6 +18,7 @@ from transformer.worker.scheduler import offer_turn
 from ui.components.lens import MOST_TOKENS, Map, Selection
 from ui.components.mount import show
 from ui.core.presenter import SCALE, presenting
+from ui.platform.assets import vega_lite_of
 
 T = TypeVar("T")
 
@@ -64,7 +64,7 @@ class ReadyChart:
     """A chart that was written out before, its data in Arrow's format."""
 
     def __init__(self, chart: Any) -> None:
-        self._spec: dict[str, Any] = _convert_altair_to_vega_lite_spec(chart)
+        self._spec = vega_lite_of(chart)
         self.nbytes = len(repr(self._spec))
 
     def to_dict(self) -> dict[str, Any]:

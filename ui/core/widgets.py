@@ -7,13 +7,13 @@ from typing import Any, TypeVar
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
-from streamlit.runtime.state.session_state_proxy import get_session_state
 
 from transformer.measures.words import WORD_RULE
 from ui.components.grid import Cell
 from ui.core import url_state
 from ui.core.glossary import HINTS, Explanation, linked, term
 from ui.core.url_state import HEAD, LAYER, Param
+from ui.platform.session import reports
 
 T = TypeVar("T")
 
@@ -27,9 +27,7 @@ def fill(key: str, value: object) -> None:
     A browser that has not drawn a widget yet, such as one in a closed popover, does not have what
     earlier runs set: only the latest counts when it draws it. It reports the widgets that it has.
     """
-    state = get_session_state()._state
-    reported = state._key_id_mapper.get_id_from_key(key) in state._new_widget_state
-    if not reported or st.session_state[key] != value:
+    if not reports(key) or st.session_state[key] != value:
         st.session_state[key] = value
 
 

@@ -8,22 +8,14 @@ their own. One of a session waits at a time, on its budget, and only while someb
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from inspect import signature
 from typing import Any, TypeVar
 
 import streamlit as st
-from streamlit import runtime
 from streamlit.delta_generator import DeltaGenerator
-from streamlit.runtime.scriptrunner import add_script_run_ctx, get_script_run_ctx
-from streamlit.runtime.scriptrunner_utils.script_run_context import ScriptRunContext
-from streamlit.runtime.scriptrunner_utils.script_run_context_attr import (
-    SCRIPT_RUN_CONTEXT_ATTR_NAME,
-)
 
 from figures.exhibit import Exhibit
 from figures.labels import plain
@@ -35,6 +27,7 @@ from ui.core.view import View
 from ui.core.widgets import filled
 from ui.export.html import to_html
 from ui.export.programs import Source, called
+from ui.platform.session import Session, current_session
 from ui.work.desk import Budget, budget_of_visit
 from ui.work.models import REFUSALS, load
 from ui.work.results import LONG, PICTURES, Computation, result_of, trace
@@ -135,7 +128,12 @@ def _offer(make: Callable[[], Exhibit], key: str, name: str, n_numbers: int) -> 
         **filled(widget, st.session_state.get(_SIZE, DEFAULT.name), store),
     )  # fmt: skip
     preset = PRESETS[st.session_state[widget]]
-    say = partial(_say, get_script_run_ctx(), st.empty())
+    session, place = current_session(), st.empty()
+
+    def say(line: str) -> None:
+        if session is not None:
+            session.caption(place, plain(line))
+
     for each in (form.at(preset) for form in FORMATS):
         if each.ending in ("png", "pdf"):
             each = replace(each, write=partial(each.write, say=say))
@@ -145,13 +143,13 @@ def _offer(make: Callable[[], Exhibit], key: str, name: str, n_numbers: int) -> 
 def _button(
     make: Callable[[], Exhibit], each: Format, key: str, name: str, n_numbers: int, say: Say
 ) -> None:
-    file_name, context = f"{name}{each.size}.{each.ending}", get_script_run_ctx()
+    file_name, session = f"{name}{each.size}.{each.ending}", current_session()
     budget = budget_of_visit()
 
     def data() -> bytes:
-        content = _made(lambda: each.write(make()), each.sized, context, budget, say)
-        if context is not None:
-            _keep(context, content, each.mime, f"{key}_{each.ending}", file_name)
+        content = _made(lambda: each.write(make()), each.sized, session, budget, say)
+        if session is not None:
+            session.keep(content, each.mime, f"{key}_{each.ending}", file_name)
         return content
 
     large = each.ending == "csv" and n_numbers > MOST_ROWS
@@ -171,7 +169,7 @@ def _button(
 
 
 def _made(
-    make: Callable[[], T], drawn: bool, context: ScriptRunContext | None, budget: Budget, say: Say
+    make: Callable[[], T], drawn: bool, session: Session | None, budget: Budget, say: Say
 ) -> T:
     """Make a file in its turn and on a session's budget; errors are shown on its page.
 
@@ -187,7 +185,7 @@ def _made(
             return make()
 
     def stay(*_: int) -> None:
-        if context and not runtime.get_instance().is_active_session(context.session_id):
+        if session and not session.active:
             raise StoppedError
 
     try:
@@ -196,35 +194,6 @@ def _made(
         text = without_root(str(error)) or "There is not enough memory for this file"
         say(f"{text[:1].upper()}{text[1:]}.")
         raise
-
-
-def _say(context: ScriptRunContext | None, place: DeltaGenerator, line: str) -> None:
-    """Show a line on a session's page, whose run and its way to the browser have ended."""
-    if context and (session := runtime.get_instance().get_app_session(context.session_id)):
-        with _within(replace(context, _enqueue=session._enqueue_forward_msg)):
-            place.caption(plain(line))
-
-
-@contextmanager
-def _within(context: ScriptRunContext) -> Iterator[None]:
-    thread = threading.current_thread()
-    add_script_run_ctx(thread, context)
-    try:
-        yield
-    finally:
-        delattr(thread, SCRIPT_RUN_CONTEXT_ATTR_NAME)
-
-
-def _keep(context: ScriptRunContext, content: bytes, mime: str, place: str, name: str) -> None:
-    """Keep a file for the session until its next run.
-
-    Streamlit deletes a file made on demand once the scripts of any two sessions have ended, which
-    in a full classroom is before the browser has fetched it.
-    """
-    with _within(context):
-        runtime.get_instance().media_file_mgr.add(
-            content, mime, place, file_name=name, is_for_static_download=True
-        )
 
 
 def trace_for(view: View) -> Trace:

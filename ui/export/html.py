@@ -15,7 +15,6 @@ import re
 from collections.abc import Sequence
 from functools import cache
 from html import escape
-from importlib.util import find_spec
 from pathlib import Path
 
 from figures import paper
@@ -24,6 +23,7 @@ from figures.labels import show_token
 from figures.palette import CHROME, Theme
 from figures.tables import decimals, n_numbers, table
 from ui.components.files import COMPONENTS, script, style
+from ui.platform.assets import font_file
 
 __all__ = ["save", "to_html"]
 
@@ -44,12 +44,7 @@ def font_face() -> str:
     Streamlit, or with one that has another font, the result is empty and the page falls back to
     fonts of the system.
     """
-    found = find_spec("streamlit")
-    if found is None or found.origin is None:
-        return ""
-    folder = Path(found.origin).parent / "static" / "static" / "media"
-    path = next(iter(sorted(folder.glob("SourceSansVF-Upright*.woff2"))), None)
-    if path is None:
+    if (path := font_file()) is None:
         return ""
     data = base64.b64encode(path.read_bytes()).decode()
     return (
@@ -178,18 +173,9 @@ def _read(name: str) -> str:
 
 
 def _script(names: Sequence[str]) -> str:
-    blocks = ["'use strict';", "const IN_APP = false;", "const mounts = {};"]
-    for name in names:
-        found, count = re.subn(
-            r"^export default function\b",
-            f"mounts[{json.dumps(name)}] = mountThisView;\nfunction mountThisView",
-            script(name),
-            flags=re.MULTILINE,
-        )
-        if count != 1 or re.search(r"^\s*(?:export|import)\b", found, re.MULTILINE):
-            raise ValueError(f"component {name!r} is no single module with one default function")
-        blocks.append(f"{{\n{found}\n}}")
-    code = "\n".join([*blocks, _read("offline.js")])
+    mounts = [f"{script(name)}mounts[{json.dumps(name)}] = view.default;" for name in names]
+    start = ["'use strict';", "const IN_APP = false;", "const mounts = {};"]
+    code = "\n".join([*start, *mounts, _read("offline.js")])
     if re.search(r"</script|<!--", code, re.IGNORECASE):
         raise ValueError("a component's script would end the element that holds it")
     return f"(() => {{\n{code}\n}})();"

@@ -14,7 +14,6 @@ import hmac
 import secrets
 
 import streamlit as st
-from streamlit import config
 
 from ui.core import public, url_state
 from ui.core.url_state import Param, text
@@ -37,9 +36,9 @@ def invitation() -> str | None:
     """Return the text to print when the server starts; None if a token would change nothing."""
     if _setting():
         return None
-    scheme = "https" if config.get_option("server.sslCertFile") else "http"
-    port = config.get_option("server.port")
-    base = (config.get_option("server.baseUrlPath") or "").strip("/")
+    scheme = "https" if st.get_option("server.sslCertFile") else "http"
+    port = st.get_option("server.port")
+    base = (st.get_option("server.baseUrlPath") or "").strip("/")
     path = "/".join(part for part in (base, "models") if part)
     return (
         "  To import models in the app, open this link (others only look):\n"

@@ -11,7 +11,6 @@ from types import MappingProxyType
 from typing import Any, Literal, ParamSpec, TypeVar, cast
 
 import streamlit as st
-from streamlit.navigation.page import StreamlitPage
 
 from figures.exhibit import Exhibit, file_stem
 from transformer.trace.tracer import Ability
@@ -24,6 +23,7 @@ from ui.core.url_state import Param
 from ui.core.view import Request, View, current_view
 from ui.export.download import download_below, figure_for
 from ui.frame.beside import Beside
+from ui.platform.session import StreamlitPage
 from ui.work.desk import fragment, get_trace, prepare
 from ui.work.results import Computation
 

@@ -8,7 +8,6 @@ from functools import cache
 from pathlib import Path
 
 import streamlit as st
-from streamlit.navigation.page import StreamlitPage
 
 from figures.labels import KIND_NAMES, plain
 from transformer.types import AttentionKind
@@ -31,6 +30,7 @@ from ui.frame.page import (
 )
 from ui.frame.steering import use_checkpoint
 from ui.frame.through_time import draw_switch
+from ui.platform.session import StreamlitPage
 from ui.work.desk import get_tracer
 
 _LOGO = Path(__file__).parent / "logo"

@@ -11,12 +11,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import Any
 
-from streamlit.runtime.pages_manager import PagesManager
-
 from transformer.worker.process import WAITING
 from ui.core.public import is_public
 from ui.frame.import_access import invitation
 from ui.hosting import start, state
+from ui.platform.session import serve_every_address_by_the_app
 
 #: Files of as many visitors are awaited at once; a thread that waits takes little.
 _FILES = 256
@@ -33,7 +32,7 @@ async def begin(app: Any) -> AsyncIterator[None]:
     A public server also loads the first model and starts a process that traces sentences. The link
     that allows imports is printed.
     """
-    PagesManager.uses_pages_directory = False
+    serve_every_address_by_the_app()
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_FILES, "file"))
     start.prepare()
     threading.Thread(target=_warm_up, name="warm-up", daemon=True).start()

@@ -10,29 +10,21 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-from typing import Any
 from urllib.parse import urlsplit
 
+import streamlit as st
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-from streamlit import config
 
 from ui.core.public import Pace, is_public
 from ui.hosting.headers import headers_of, policy_of
 from ui.hosting.state import state
 from ui.hosting.visitors import AGAIN, ARRIVALS, IDLE, VISITORS, Bounded, Line
+from ui.platform.server import CLOSED, COUNTERS, KNOWN_BASE, STREAM, serve_websockets_by
 
 #: Path of the readiness check for balancers, below the app's base path.
 READY = "_headlight/ready"
-
-#: Streamlit's endpoints that the app does not need: nothing is uploaded, and no program uses pages.
-_CLOSED = ("_stcore/upload_file", "_stcore/agent", "_stcore/script-health-check")
-
-#: Streamlit's counters, which tell strangers what a public server does.
-_COUNTERS = "_stcore/metrics"
-
-_STREAM = "_stcore/stream"
 
 _FULL = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>Headlight is full</title>
@@ -55,8 +47,7 @@ _BASE = """<script>
 {{
   const parts = location.pathname.split("/").filter(Boolean);
   const base = parts.slice(0, Math.max(0, parts.length - {depth})).join("/");
-  const known = {{ BACKEND_BASE_URL: `${{location.origin}}/${{base}}` }};
-  window.__streamlit = {{ ...window.__streamlit, ...known }};
+  {known}
 }}
 </script>"""
 
@@ -87,10 +78,8 @@ class Gate:
             await self._answer(scope, _silence, send)
         elif scope["type"] == "websocket":
             await self._stream(scope, receive, send, address)
-        else:  # the start: Streamlit offers no way to choose the server's connections
-            server: Any = getattr(receive, "__self__", None)
-            if hasattr(server, "config"):
-                server.config.ws_protocol_class = Bounded
+        else:  # the start
+            serve_websockets_by(Bounded, receive)
             await self.app(scope, receive, send)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -112,7 +101,7 @@ class Gate:
             found = state()
             status = 200 if found["ready"] else 503
             await JSONResponse(found, status, _NO_STORE)(scope, receive, with_headers)
-        elif path.startswith(_CLOSED) or (is_public() and path.startswith(_COUNTERS)):
+        elif path.startswith(CLOSED) or (is_public() and path.startswith(COUNTERS)):
             await PlainTextResponse("Not found", 404)(scope, receive, with_headers)
         else:
             # The policy is that of the whole page; for HEAD, the server cuts it.
@@ -125,7 +114,7 @@ class Gate:
         known = _is_origin(Headers(scope=scope).get("origin", ""))
         await asyncio.sleep(ARRIVALS.take(1, address))
         with VISITORS.place() as given:
-            if given and known and below_base(scope["path"]) == _STREAM:
+            if given and known and below_base(scope["path"]) == STREAM:
                 line = Line(VISITORS, receive, send, address)
                 await self.app(scope, line.receive, line.send)
             else:
@@ -142,7 +131,7 @@ async def _silence() -> Message:
 def below_base(path: str) -> str:
     """Return a request's path below the app's base path, without slashes at its ends."""
     parts = [part for part in path.split("/") if part]
-    base = [part for part in (config.get_option("server.baseUrlPath") or "").split("/") if part]
+    base = [part for part in (st.get_option("server.baseUrlPath") or "").split("/") if part]
     return "/".join(parts[len(base) :] if parts[: len(base)] == base else parts)
 
 
@@ -183,7 +172,9 @@ def _pages(path: str, scope: Scope, receive: Receive, send: Send) -> Send:
         packed = headers.get("content-encoding") == "gzip"
         page = gzip.decompress(body) if packed else bytes(body)
         if depth:
-            page = page.replace(b"<head>", b"<head>" + _BASE.format(depth=depth).encode(), 1)
+            page = page.replace(
+                b"<head>", b"<head>" + _BASE.format(depth=depth, known=KNOWN_BASE).encode(), 1
+            )
         for of_the_file in ("content-encoding", "etag", "last-modified"):
             del headers[of_the_file]
         headers["content-security-policy"] = policy_of(page)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from streamlit import config, net_util
+import streamlit as st
 
 from transformer.files.leftovers import RUNS, clear_away, remove_stages
 from transformer.worker.limits import processors, shares
@@ -19,6 +19,7 @@ from ui.core import public
 from ui.core.public import quota
 from ui.hosting.headers import frames
 from ui.hosting.visitors import VISITORS, most_visitors
+from ui.platform.server import contact_no_server
 from ui.work.roots import checkpoint_roots
 
 log = logging.getLogger(__name__)
@@ -37,7 +38,7 @@ def problems() -> list[str]:
         except ValueError as error:
             found.append(str(error))
     if public.is_public():
-        if not config.get_option("server.allowedHosts"):
+        if not st.get_option("server.allowedHosts"):
             found.append(
                 f"{public.VARIABLE}=1 needs the names under which this server is reached: add "
                 "--server.allowedHosts headlight.example.org, or set it in .streamlit/config.toml"
@@ -50,9 +51,7 @@ def problems() -> list[str]:
 def prepare() -> None:
     """Set limits, and remove leftovers of a killed server."""
     VISITORS.most = most_visitors()
-    # Streamlit would ask a server on the internet, and let all visitors wait, whenever a page of
-    # another site opens a connection.
-    net_util.get_external_ip = lambda: None
+    contact_no_server()
     if (count := processors()) < (os.cpu_count() or 1):  # PyTorch knows the machine's only
         os.environ.setdefault("OMP_NUM_THREADS", str(count))
     with suppress(ImportError, ValueError, OSError):

@@ -7,19 +7,20 @@ default of a public server is 200.
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any
 
-from google.protobuf.message import DecodeError
 from starlette.types import Message, Receive, Send
-from streamlit.proto.AuthRedirect_pb2 import AuthRedirect
-from streamlit.proto.BackMsg_pb2 import BackMsg
-from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
-from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from ui.core.public import Pace, whole_number
+from ui.platform.server import (
+    Connection,
+    DecodeError,
+    kind_of,
+    message_to_open_again,
+    widgets_in,
+)
 
 VARIABLE = "HEADLIGHT_SESSIONS"
 
@@ -47,13 +48,6 @@ MOST_WIDGETS, MOST_REPORTED = 1_000, 20_000
 
 #: Frames from a browser a second, and at once: messages, their parts, and pings.
 RATE, BURST = 50.0, 200.0
-
-#: Bytes on their way to a browser; Linux doubles them, and would let megabytes wait for one that
-#: does not read.
-_WAITING = 131_072
-
-#: Bytes parsed before frames are counted: 700 empty frames, 9 ms.
-_PIECE = 4_096
 
 #: Messages of Streamlit's client that the app answers. Others would clear the caches of all
 #: sessions, run git, or make addresses for uploads, 300 bytes for each 2 of the message.
@@ -135,8 +129,7 @@ class Line:
                     message = await self._receive()
             except TimeoutError:
                 if self._visitors.full:  # open the same address again, and wait there like others
-                    again = ForwardMsg(auth_redirect=AuthRedirect(url=""))
-                    await self.send({"type": "websocket.send", "bytes": again.SerializeToString()})
+                    await self.send({"type": "websocket.send", "bytes": message_to_open_again()})
                     await asyncio.sleep(_KEPT)
                 return await self._end(_IDLE)
             if message["type"] != "websocket.receive":
@@ -145,16 +138,12 @@ class Line:
             data = b"\xff" if data is None else data  # a text is no message
             await asyncio.sleep(HEARD.take(_AT_LEAST + len(data), self._address))
             try:
-                said = BackMsg.FromString(data)
+                kind, content = kind_of(data)
             except DecodeError:
                 return await self._end(1002)
-            widgets = said.rerun_script.widget_states.widgets
-            reports = (len(each.json_value or each.json_trigger_value) for each in widgets)
-            if len(widgets) > MOST_WIDGETS or max(reports, default=0) > MOST_REPORTED:
+            n_widgets, reports = widgets_in(content)
+            if n_widgets > MOST_WIDGETS or max(reports, default=0) > MOST_REPORTED:
                 return await self._end(1009)
-            kind = said.WhichOneof("type")
-            if kind == "backend_operation_request":
-                kind = said.backend_operation_request.WhichOneof("payload")
             if kind not in _HEARD:
                 continue
             while self._sending:
@@ -169,55 +158,15 @@ class Line:
         return {"type": "websocket.disconnect", "code": code}
 
 
-class Bounded(WebSocketsSansIOProtocol):
-    """A connection that ends if the browser sends too much, too often, or does not read.
+class Bounded(Connection):
+    """A visitor's websocket, with limits for what a browser sends."""
 
-    Streamlit has one limit for messages in both directions, and its largest answers are some
-    megabytes.
-    """
+    most_bytes = MOST_BYTES
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self.conn.max_message_size = MOST_BYTES
         self._frames = Pace(RATE, BURST)
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Send small answers at once, as asyncio does not for Streamlit's sockets."""
-        super().connection_made(transport)
-        with suppress(OSError):  # no TCP
-            connection: socket.socket = transport.get_extra_info("socket")
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _WAITING)
-
-    def data_received(self, data: bytes) -> None:
-        """Parse what arrived."""
-        for start in range(0, len(data), _PIECE):
-            if not self.transport.is_closing():
-                super().data_received(data[start : start + _PIECE])
-
-    def handle_events(self) -> None:
-        """Pass frames on."""
-        if self._frames.take(len(self.conn.events)) == 0:
-            super().handle_events()
-        else:
-            self.conn.fail(1008, "too many messages")
-            self.handle_parser_exception()
-        if self.conn.handshake_exc is not None:  # uvicorn leaves some unanswered, and open
-            self.transport.write(b"".join(self.conn.data_to_send()))
-            self.transport.close()
-
-    def handle_parser_exception(self) -> None:
-        """End a connection that broke a rule, with what is still to send."""
-        if self.conn.close_sent is not None:
-            super().handle_parser_exception()
-        self.transport.abort()
-
-    def keepalive_timeout(self) -> None:
-        """End a connection that does not answer, with what is still to send."""
-        super().keepalive_timeout()
-        self.transport.abort()
-
-    def on_task_complete(self, task: asyncio.Task[None]) -> None:
-        """Give the browser a while to read the end."""
-        super().on_task_complete(task)
-        self.loop.call_later(self.close_timeout, self.transport.abort)
+    def admits(self, frames: int) -> bool:
+        """Count frames; return False for too many at once."""
+        return self._frames.take(frames) == 0

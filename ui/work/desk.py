@@ -30,8 +30,6 @@ import streamlit as st
 import torch
 from plotly.graph_objects import Figure
 from streamlit.delta_generator import DeltaGenerator
-from streamlit.errors import StreamlitInvalidLayoutContextError
-from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from figures.charts import grow
 from figures.labels import count, plain
@@ -48,6 +46,7 @@ from ui.core import url_state
 from ui.core.layout import ReadyChart, ReadyFigure, sized, text_scale
 from ui.core.public import Pace, quota
 from ui.core.view import Request, View, ask_for, is_blank
+from ui.platform.session import OutsideFragmentError, drop_unknown_widgets
 from ui.work import models, results
 from ui.work.lru import Lru
 from ui.work.models import REFUSALS, load
@@ -111,7 +110,7 @@ def run_in_turn() -> Iterator[None]:
     if this_turn() is not None:
         yield
         return
-    _drop_unknown_widgets()
+    drop_unknown_widgets(_MOST_UNKNOWN)
     behind, _here.behind = getattr(_here, "behind", 0.0), 0.0
     late = PACE.take(1, st.context.ip_address)
     with RUNS.turn(behind=behind, late=late + (_BEHIND if late > _CROWD else 0.0)):
@@ -128,18 +127,6 @@ def fall_back() -> None:
     else:
         turn.fall_back(_BEHIND)
         turn.scheduler.offer(turn)
-
-
-def _drop_unknown_widgets() -> None:
-    """Drop widgets that a browser made up, which Streamlit keeps until a run reaches its end."""
-    if (context := get_script_run_ctx(suppress_warning=True)) is not None:
-        session = context.session_state
-        with session._lock:
-            new = session._state._new_widget_state
-            unknown = new.states.keys() - new.widget_metadata.keys()
-            size = sum(100 + new.states[name].value.ByteSize() for name in unknown)
-            for name in unknown if size > _MOST_UNKNOWN else ():
-                del new.states[name]
 
 
 def fragment(draw: Callable[P, None]) -> Callable[P, None]:
@@ -306,7 +293,7 @@ def _frames_place() -> DeltaGenerator | None:
     """
     slot: DeltaGenerator | None = st.session_state.get(_SLOT)
     if slot is not None:
-        with suppress(StreamlitInvalidLayoutContextError):
+        with suppress(OutsideFragmentError):
             slot.empty()
             return slot
     return None

@@ -38,6 +38,8 @@ from ui.export import download, html
 from ui.export.download import FORMATS, source_of
 from ui.export.html import save, to_html
 from ui.export.programs import header
+from ui.platform import session
+from ui.platform.session import Session
 from ui.work import desk
 from ui.work.desk import Budget, OverBudgetError
 from ui.work.results import PICTURES
@@ -83,9 +85,9 @@ def test_a_picture_that_lacks_characters_says_so_after_the_run(
     monkeypatch.setattr(download, "_button", lambda make, form, *_: forms.append(form))
     AppTest.from_string(SCRIPT.format(count=1), default_timeout=60).run()
     sent: list[ForwardMsg] = []
-    session = SimpleNamespace(_enqueue_forward_msg=sent.append)
-    holder = SimpleNamespace(get_app_session=lambda _: session)
-    monkeypatch.setattr(download.runtime, "get_instance", lambda: holder)
+    page = SimpleNamespace(_enqueue_forward_msg=sent.append)
+    holder = SimpleNamespace(get_app_session=lambda _: page)
+    monkeypatch.setattr(session.runtime, "get_instance", lambda: holder)
     made = replace(exhibit(), title="\U00011f04")  # of the Kawi script, which no usual font has
     for form in forms[: len(FORMATS)]:
         sent.clear()
@@ -153,13 +155,13 @@ def test_a_file_outlives_the_runs_of_other_sessions(monkeypatch: pytest.MonkeyPa
     """Streamlit drops unreferenced files whenever any session's script ends."""
     files = MediaFileManager(MemoryMediaFileStorage("/media"))
     holder = SimpleNamespace(media_file_mgr=files)
-    monkeypatch.setattr(download.runtime, "get_instance", lambda: holder)
+    monkeypatch.setattr(session.runtime, "get_instance", lambda: holder)
     mine = SimpleNamespace(
         session_id="mine", pages_manager=SimpleNamespace(main_script_hash="app"), fragment_id=None
     )
 
     def make() -> bytes:
-        download._keep(mine, b"1,2", "text/csv", "figure_csv", "a.csv")  # type: ignore[arg-type]
+        Session(mine).keep(b"1,2", "text/csv", "figure_csv", "a.csv")  # type: ignore[arg-type]
         assert get_script_run_ctx(suppress_warning=True) is None, "the thread serves others next"
         return b"1,2"
 
@@ -187,10 +189,10 @@ def ask(monkeypatch: pytest.MonkeyPatch) -> Callable[..., "Future[None]"]:
         say: Callable[[str], None] = pytest.fail,
     ) -> "Future[Any]":  # fmt: skip
         holder = SimpleNamespace(is_active_session=here.__contains__)
-        monkeypatch.setattr(download.runtime, "get_instance", lambda: holder)
-        context: Any = SimpleNamespace(session_id="m")
+        monkeypatch.setattr(session.runtime, "get_instance", lambda: holder)
+        visitor = Session(SimpleNamespace(session_id="m"))  # type: ignore[arg-type]
 
-        return ThreadPoolExecutor(1).submit(download._made, make, True, context, visit, say)
+        return ThreadPoolExecutor(1).submit(download._made, make, True, visitor, visit, say)
 
     return ask
 
@@ -295,7 +297,7 @@ def test_the_font_of_the_app_is_in_the_page(monkeypatch: pytest.MonkeyPatch) -> 
         assert page.policy()["font-src"] == ["data:"]
         assert re.findall(r"url\((?!\"data:)|@import|https?://", css) == []
         assert 'font-family: "Source Sans"' in face and '--st-font: "Source Sans",' in css
-    monkeypatch.setattr(html, "find_spec", lambda name: None)
+    monkeypatch.setattr(html, "font_file", lambda: None)
     monkeypatch.setattr(html, "font_face", html.font_face.__wrapped__)
     assert b"@font-face" not in lens_page()
 
@@ -348,14 +350,14 @@ def test_long_tables_are_left_to_the_other_files(monkeypatch: pytest.MonkeyPatch
 
 
 def test_an_unknown_component_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"'lense' is not one of player, grid, lens"):
+    with pytest.raises(ValueError, match=r"'lense' is not one of branches, cut, grid"):
         to_html(exhibit(offline=Offline("lense", b"")))
 
 
 @pytest.mark.parametrize("name", COMPONENTS)
 def test_every_component_fits_into_a_page(name: str) -> None:
     code = html._script((name,))
-    assert code.count(f'mounts["{name}"] = mountThisView;') == 1
+    assert code.count(f'mounts["{name}"] = view.default;') == 1
     used = set(re.findall(r"--(?:st|hl)-[a-z-]+", code + style(name)))
     given = set(re.findall(r"(--[a-z-]+):", html._theme()))
     assert used <= given, "the page gives no value to these"

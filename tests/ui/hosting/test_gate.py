@@ -80,7 +80,7 @@ def get(
 def test_a_page_at_any_address_has_its_base_and_policy(
     path: str, base: str, depth: int, packed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gate.config, "get_option", {"server.baseUrlPath": base}.__getitem__)
+    monkeypatch.setattr(gate.st, "get_option", {"server.baseUrlPath": base}.__getitem__)
     status, headers, body = get(path, packed=packed)
     assert get(path, packed=packed, method="HEAD")[1] == headers
     assert status == 200 and int(headers[b"content-length"]) == len(body)

@@ -17,7 +17,7 @@ from ui.hosting.start import LONGEST, MOST, WINDOW, Sparse
 @pytest.fixture
 def hosts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     named: list[str] = []
-    monkeypatch.setattr(start.config, "get_option", {"server.allowedHosts": named}.__getitem__)
+    monkeypatch.setattr(start.st, "get_option", {"server.allowedHosts": named}.__getitem__)
     return named
 
 

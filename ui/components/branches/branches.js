@@ -1,5 +1,6 @@
 // Two paths of a search tree as two rows of tokens. The shared prefix is written once, across both
 // rows; the step at which they diverge is marked.
+import { make, plain, shown, signed, themeOf, watch } from "../shared/index.js";
 
 function component({ root, header }) {
   const { a, b, shared } = header;
@@ -32,3 +33,5 @@ function component({ root, header }) {
     root.style.setProperty("--b", second);
   });
 }
+
+export default (host) => shown(host, "branches", component);

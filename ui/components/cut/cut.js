@@ -1,5 +1,6 @@
 // A sentence in pieces (header.pieces), or a list of other segmentations (header.cuts). The choice is a
 // piece's id, or the 0-based number of a segmentation.
+import { make, plain, press, remember, rove, shown, syncChoice, themeOf, watch } from "../shared/index.js";
 
 function component({ root, header }, host) {
   const choice = syncChoice(host, header);
@@ -52,3 +53,5 @@ function cutButton({ label, share, stretches, places, text, note }, number) {
     share === null ? [] : bar, make("span", "stretches", stretches.length ? parts : plain(text)));
   return { button, value: number };
 }
+
+export default (host) => shown(host, "cut", component);

@@ -11,6 +11,10 @@
 // With `off`, by kind the heads that are taken out, every map has a switch, which reports as "switch"
 // the heads that it turns: its own, those behind a combined map, or all marked ones. Those switched
 // while Shift is down are reported together, to `join` what was taken out before.
+import { buildScale, buildWeightScale, isOffline, make, plain, shown, signedEnds, stepped, syncChoice,
+  touching, watch } from "../shared/index.js";
+import { buildTabs, openKinds, shownKind } from "./kinds.js";
+import { drawAll, undraw } from "./maps.js";
 
 // How long a kind stays on screen before the others are unpacked, in milliseconds.
 const STAY_MS = 400;
@@ -362,3 +366,5 @@ function heading(role, name, short, isMean) {
   return make("span", isMean ? "heading mean" : "heading", { role, "aria-label": name },
     make("span", "long", name), make("span", "short", short));
 }
+
+export default (host) => shown(host, "grid", component);

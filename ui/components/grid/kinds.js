@@ -2,8 +2,10 @@
 //
 // A message holds the kinds one after another, each deflated separately, so that unseen kinds are
 // not unpacked. A kind without bytes is known by name only and is sent once chosen.
+import { make, rove, unpack } from "../shared/index.js";
+import { unfold } from "./maps.js";
 
-function openKinds(header, body) {
+export function openKinds(header, body) {
   let from = 0;
   return header.kinds.map(([name, title, short, bytes]) => {
     const packed = body.subarray(from, (from += bytes));
@@ -27,13 +29,13 @@ async function inflated(bytes) {
 }
 
 // The kind to draw: the chosen one, or another until it has arrived.
-function shownKind(kinds, [, , , name]) {
+export function shownKind(kinds, [, , , name]) {
   return kinds.find((kind) => kind.here && kind.name === name) ?? kinds.find((kind) => kind.here);
 }
 
 // The tabs: `element`, `mark(name)` for the chosen one, `fit()` for the available width. They look
 // and work like Streamlit's segmented control: one tab stop, arrow keys choose.
-function buildTabs(kinds, choose) {
+export function buildTabs(kinds, choose) {
   const buttons = kinds.map(({ name, title, short }) => make("button", "kind",
     { "data-kind": name, role: "radio", "aria-label": title, onclick: () => choose(name) },
     make("span", "long", title), make("span", "short", short)));

@@ -2,13 +2,14 @@
 //
 // Maps are drawn at device pixels: larger ones shrink by taking the largest weight of every block,
 // so that a single bright cell never disappears; smaller ones grow without blur.
+import { drawScale, mapImage, themeOf, weightLevel, wordsOf } from "../shared/index.js";
 
 // Some browsers leave larger canvases empty.
 const MOST_PIXELS = 16e6;
 
 // The maps [row][column][query][key]: single heads are sent as they are, the last column and
 // row as differences from the combined single heads.
-function unfold(header, body) {
+export function unfold(header, body) {
   const { queries, keys, row_names: rows, column_names: columns } = header;
   const [size, layers, heads] = [queries * keys, rows.length - 1, columns.length - 1];
   const maps = new Uint8Array(rows.length * columns.length * size);
@@ -47,7 +48,7 @@ function unfold(header, body) {
 
 // Draws every map of a pane, unless it already shows these pixels. One canvas lies behind all
 // cells: a browser handles each canvas as a layer of its own, and hundreds of them slow every frame.
-function drawAll(root, pane) {
+export function drawAll(root, pane) {
   const { sheet, cells, table, canvas } = pane;
   const width = cells[0][0].clientWidth;
   if (!width || !root.querySelector(".probe")) return; // hidden, or not watched yet
@@ -111,7 +112,7 @@ function placesOf(cells, frame, ratio) {
 }
 
 // Frees the pixels of a hidden pane.
-function undraw({ canvas }) {
+export function undraw({ canvas }) {
   canvas.width = canvas.height = 0;
   delete canvas.dataset.drawn;
 }

@@ -1,5 +1,6 @@
 // The frame's keyboard shortcuts, the hint that lists them, and the link to the view. Shortcuts are
 // ignored while someone types; one is sent to Python as the trigger `go`.
+import { make, shown } from "../shared/index.js";
 
 const STOPS = "a[href], button, input, select, textarea, summary, [tabindex]";
 const HELPS = "[data-testid=stTooltipHoverTarget], [data-testid=stVegaLiteChart]";
@@ -199,3 +200,5 @@ function panel(data, send) {
     data.keys.map(([, label, does, go]) => row("button", label, does, { onclick: () => send(go) })),
     more.map(([label, does]) => row("div", label, does)));
 }
+
+export default (host) => shown(host, "keys", component);

@@ -1,5 +1,6 @@
 // The most probable token behind every decoder layer. A cell is [token, probability, the same in
 // words, rank of the token that is predicted in the end, its probability in words].
+import { cellCursor, make, plain, shown, touching, writeRow } from "../shared/index.js";
 
 function component({ root, header }) {
   const { cells, columns, rows, predicted } = header;
@@ -56,3 +57,5 @@ function described({ cells, columns, rows, predicted }, [step, layer]) {
     : layer + 1 < columns.length ? "it is predicted in the end" : "the model's own prediction";
   return `${where}, step ${step + 1} (${rows[step]}): ${token} with ${likely}; ${ends}.`;
 }
+
+export default (host) => shown(host, "layers", component);

@@ -3,6 +3,10 @@
 // The body holds the weights as float32, row by row: rows are queries, columns are keys. If labels can
 // be selected, the choice is [queries, keys]. With a limit above 0 the weights are differences, and
 // the colours run from -limit to limit.
+import { buildMatrix, buildScale, buildWeightScale, cellCursor, drawCells, drawScale, extend, fitRows,
+  floatsOf, inkOn, make, onPhone, pageTop, plain, setBox, sharp, shown, signedEnds, signedLevel, startsOf,
+  syncChoice, tallness, themed, touching, watch, weightLevel, widestRow, widthsIn, wordsOf, writeRow } from
+  "../shared/index.js";
 
 const LARGEST_CELL = 46;
 const SMALLEST_LABEL = 12; // px of cell side below which labels are thinned out
@@ -204,3 +208,5 @@ function described(map, at) {
   const weight = number(map, map.weights[row * map.keys + column], 4);
   return `${where}: ${weight}${map.covered.has(column) ? " (dimmed)" : ""}`;
 }
+
+export default (host) => shown(host, "lens", component);

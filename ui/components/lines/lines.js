@@ -2,6 +2,8 @@
 //
 // The canvas covers the visible part of the tokens and stays in place while they scroll. It is
 // redrawn every frame, so 512 tokens cost no more than those on screen.
+import { fitRows, inkOn, isOffline, make, plain, press, remember, rove, sharp, shown, syncChoice, themeOf,
+  touching, watch, widestRow, widthsIn, writeRow } from "../shared/index.js";
 
 const MOST_DRAWN = 30000; // lines at a time; of more than that the strongest are drawn
 const LEVELS = 6; // steps of opacity: lines of one head and step are one path
@@ -325,3 +327,5 @@ function buildLegend(root, lines, legend, choice, view, soon) {
   legend.append(make("div", "legend-title", "Heads"), make("div", "chips", ...rows), foot);
   return refresh;
 }
+
+export default (host) => shown(host, "lines", component);

@@ -1,5 +1,8 @@
 // How alike each head of one model (rows) is to each head of another (columns). The body holds the
 // similarities as float32, row by row; the choice is the pair [row, column], 0-based.
+import { buildMatrix, buildScale, cellCursor, drawCells, drawScale, floatsOf, inkOn, levelOf, make,
+  outlineCell, setBox, sharp, shown, startsOf, syncChoice, themeOf, watch, wordsOf } from
+  "../shared/index.js";
 
 const GAP = 4; // px after each layer
 const LARGEST = 26;
@@ -104,3 +107,5 @@ function described(table, at, pointed) {
   return `${lead}${table.names[0]} ${table.rows[row]} and ${table.names[1]} ${table.columns[column]}: ` +
     `similarity ${value}${matched}`;
 }
+
+export default (host) => shown(host, "match", component);

@@ -1,9 +1,10 @@
 // Light between words: beams from a token of the translation up to the source, or arcs between
 // words of the source. Its width is the word's, its strength the weight.
+import { lightUp, sharp, themeOf } from "../shared/index.js";
 
 const FAINT = 0.05; // weights below this throw no light
 
-Object.assign(Opening.prototype, {
+export const lightPart = {
   /** Throw light from a word or token on the source words by their weights, at a strength 0 to 1. */
   shine(from, weights, strength) {
     this.light = { from, weights, strength };
@@ -45,7 +46,7 @@ Object.assign(Opening.prototype, {
     const { left, right, top, bottom } = element.getBoundingClientRect();
     return { left: left - box.left, right: right - box.left, top: top - box.top, bottom: bottom - box.top };
   },
-});
+};
 
 // A beam that widens from a token to the word above it.
 function beam(pen, start, end, weight) {

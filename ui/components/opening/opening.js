@@ -1,5 +1,7 @@
 // The opening: a sentence is translated token by token, stops before the pronoun, and asks what it
 // stands for. Where motion is unwelcome, each stage stands there at once.
+import { calm, extend, lasting, make, shown, watch } from "../shared/index.js";
+import { lightPart } from "./light.js";
 
 const PACE = 430; // ms that one token takes, at most
 const WRITING = 900; // ms that all of them take, at most
@@ -212,3 +214,7 @@ class Opening {
     this.report("over");
   }
 }
+
+Object.assign(Opening.prototype, lightPart);
+
+export default (host) => shown(host, "opening", component);

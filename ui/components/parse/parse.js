@@ -1,6 +1,8 @@
 // A sentence under its tree. The chosen bracket (header.choice, a node) lights the words that the
 // model looked at when it wrote that bracket; the panel beside names them. The body has one row of
 // float32 a node, over the words and `</s>`, -1 where the model did not write the node.
+import { colourOf, floatsOf, inkOn, make, plain, shape, shown, syncChoice, themeOf, watch, weightLevel,
+  widthsIn } from "../shared/index.js";
 
 const LEVEL = 2.6; // from one level of the tree to the next, in em
 const [SMALLEST, LARGEST] = [0.88, 1.45]; // of an em, to fit the view; a longer sentence scrolls
@@ -174,3 +176,5 @@ function fill(view, at, row) {
   }
   view.panel.replaceChildren(...parts);
 }
+
+export default (host) => shown(host, "parse", component);

@@ -1,5 +1,8 @@
 // A matrix as a sum of others: the parts as small maps, their sum as a large one with labels. The body
 // holds the maps as float32 [map][query][key] and the mask as bytes [query][key].
+import { buildMatrix, cellCursor, drawCells, drawRow, drawSlanted, extend, fitted, floatsOf, fourDigits, make,
+  plain, rowColumns, sharp, shown, signedLevel, startsOf, themed, touching, watch, widestRow, widthsIn,
+  wordsOf } from "../shared/index.js";
 
 const LARGEST_SUM_CELL = 34; // px
 const LONGEST_TOKEN = 96; // px
@@ -105,3 +108,5 @@ function described({ header, values: maps, mask }, at) {
   const terms = values.map((value, p) => `${fourDigits(value)} (${header.names[p]})`);
   return `${where}: ${terms.join(" + ")} = ${fourDigits(total)}`;
 }
+
+export default (host) => shown(host, "parts", component);

@@ -1,7 +1,8 @@
 // Where everything stands, in CSS pixels: as figure 1, with one layer of each stack opened.
+import { openIn } from "./plan.js";
 
 // Returns: {width, height, blocks, lines, frames, notes}; blocks from the bottom up, encoder first.
-function layOut(view, width, unit) {
+export function layOut(view, width, unit) {
   const gap = Math.max(30 * unit, width * 0.08);
   const column = Math.min(330 * unit, (width - gap) / 2);
   const start = (width - 2 * column - gap) / 2;

@@ -1,6 +1,8 @@
 // The words and numbers of one block for the chosen token.
+import { canvasOfImage, fourDigits, imageOf, make, plain, themeOf, wordsOf } from "../shared/index.js";
+import { positionIn } from "./plan.js";
 
-function titleOf(view, block) {
+export function titleOf(view, block) {
   const words = view.header.words[block.words];
   const stack = view.header.stacks[block.stack].name;
   const where = stack[0].toUpperCase() + stack.slice(1);
@@ -10,7 +12,7 @@ function titleOf(view, block) {
 }
 
 // A number of the chosen token at a block: "shares", "added" or "fired".
-function numberOf(view, block, name) {
+export function numberOf(view, block, name) {
   const stack = view.numbers[block.stack];
   const i = positionIn(view, block.stack);
   const line = name === "fired" ? block.layer : block.layer * stack.k + block.k;
@@ -23,14 +25,14 @@ function normOf(view, s, step) {
 }
 
 // The head, key and weight of the largest weight of the chosen query.
-function lookOf(view, block) {
+export function lookOf(view, block) {
   const stack = view.numbers[block.stack];
   const at = (block.layer * stack.kinds + block.kind) * stack.n + positionIn(view, block.stack);
   return stack.looks.subarray(3 * at, 3 * at + 3);
 }
 
 // Show a block's words and numbers, and mark it in the drawing.
-function showBlock(view, id) {
+export function showBlock(view, id) {
   const block = view.plan.blocks.find((each) => each.id === id);
   if (!block) return;
   view.shown = id;

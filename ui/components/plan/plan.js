@@ -1,5 +1,10 @@
 // Figure 1 of the paper for one checkpoint: blocks, arrows, the sentence's tokens, real numbers. A click
 // on a block with a page of its own is reported as "open".
+import { calm, extend, floatsOf, isOffline, make, modified, onPhone, pageTop, plain, press, rove, shape,
+  shown, syncChoice, touching, watch } from "../shared/index.js";
+import { layOut } from "./layout.js";
+import { lookOf, numberOf, showBlock, titleOf } from "./panel.js";
+import { labelPlay, stopTravel, travel } from "./travel.js";
 
 const SCALES = [1.35, 1.25, 1.15, 1.05, 1]; // of type, largest first
 
@@ -73,11 +78,11 @@ function clamped({ stacks }, chosen) {
 }
 
 // The position of the chosen token of a stack, and its opened layer.
-function positionIn(view, s) {
+export function positionIn(view, s) {
   return s === 0 ? view.chosen.source : view.chosen.row;
 }
 
-function openIn(view, s) {
+export function openIn(view, s) {
   return Math.min(view.chosen.layer, view.header.stacks[s].depth - 1);
 }
 
@@ -278,3 +283,5 @@ function walk(view, event) {
   event.preventDefault();
   if (next) view.marks.get(next.id).focus();
 }
+
+export default (host) => shown(host, "plan", component);

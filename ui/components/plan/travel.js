@@ -1,4 +1,6 @@
 // On request the chosen tokens' vectors travel through the model, block by block, and stop.
+import { calm } from "../shared/index.js";
+import { showBlock } from "./panel.js";
 
 const MOVE = 220; // milliseconds from block to block
 const STAY = { main: 620, thin: 260, plate: 90, plain: 380 };
@@ -21,14 +23,14 @@ function wayOf(view) {
   ];
 }
 
-function labelPlay(view) {
+export function labelPlay(view) {
   const still = calm() ? "Step" : "Play";
   view.play.textContent = view.travel && !calm() ? "Stop" : still;
   view.play.title = "Follow the chosen tokens' vectors from block to block.";
 }
 
 // Play; where motion is unwanted, each press goes one block further instead.
-function travel(view) {
+export function travel(view) {
   const way = wayOf(view);
   if (calm()) {
     do view.stop = ((view.stop ?? -1) + 1) % way.length;
@@ -72,7 +74,7 @@ function arrive(view, stop) {
   if (stop.id) showBlock(view, stop.id);
 }
 
-function stopTravel(view) {
+export function stopTravel(view) {
   if (!view.travel) return;
   cancelAnimationFrame(view.travel.request);
   view.travel = null;

@@ -1,14 +1,15 @@
 // DOM helpers: tokens, icons, scrolling lists.
+import { make, shape } from "../shared/index.js";
 
 /** A token as text, its word-start mark in a muted colour. */
-function write(element, token) {
+export function write(element, token) {
   element.dir = "auto";
   const marked = token.startsWith("▁");
   element.replaceChildren(...(marked ? [make("span", "mark", "_"), token.slice(1)] : [token]));
 }
 
 /** A named row of tokens. Returns: its list. */
-function lane(parent, name, role, label) {
+export function lane(parent, name, role, label) {
   const list = make("ol", "tokens", { "aria-label": label });
   const title = make("div", "lane-name", make("span", "", name), make("span", "faint", role));
   parent.append(make("div", "lane", title, list));
@@ -24,13 +25,13 @@ const ICONS = {
   last: ["M5 5v14l9.5-7z", "M15.5 5H18v14h-2.5z"],
 };
 
-function icon(name) {
+export function icon(name) {
   const paths = ICONS[name].map((d) => shape("path", { d }));
   return shape("svg", { viewBox: "0 0 24 24", "aria-hidden": true }, paths);
 }
 
 /** Scroll a list, never the page, until an item is visible. */
-function reveal(list, item) {
+export function reveal(list, item) {
   if (!item || list.scrollHeight <= list.clientHeight) return;
   const above = item.offsetTop - list.offsetTop;
   if (above < list.scrollTop || above + item.offsetHeight > list.scrollTop + list.clientHeight) {
@@ -38,13 +39,13 @@ function reveal(list, item) {
   }
 }
 
-function inView(list, item) {
+export function inView(list, item) {
   const outer = list.getBoundingClientRect();
   const inner = item.firstChild.getBoundingClientRect();
   return inner.bottom <= outer.bottom + 2 && inner.top >= outer.top - 2;
 }
 
-function percent(probability) {
+export function percent(probability) {
   if (probability < 0.001) return "<0.1%";
   return `${(100 * probability).toFixed(probability >= 0.0995 ? 0 : 1)}%`;
 }

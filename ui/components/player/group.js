@@ -1,6 +1,7 @@
 // Players side by side: they step together, and matching parts stand at one height.
+import { alignParts, groupOf } from "../shared/index.js";
 
-Object.assign(Player.prototype, {
+export const groupPart = {
   /** The mounted players of this one's group, including itself; empty for a lone player. */
   members() {
     const { group } = this.message.header;
@@ -48,4 +49,4 @@ Object.assign(Player.prototype, {
       each.count.textContent = leads ? both.join(" · ") : each.where();
     }
   },
-});
+};

@@ -1,7 +1,11 @@
 // The two lanes: source tokens under cross-attention, the translation under self-attention. Both
 // show where the newest position looks, on the same colour scale.
+import { extend, lightUp, make, plain, sharp } from "../shared/index.js";
+import { inView, reveal, write } from "./dom.js";
+import { strongest } from "./maps.js";
+import { FAINT } from "./player.js";
 
-Object.assign(Player.prototype, {
+export const lanesPart = {
   fillLanes() {
     const { source, predicted, input, rows, unknown, special, laneSpans, sourceSpans, ended, nForced,
       forced } = this.message.header;
@@ -129,7 +133,7 @@ Object.assign(Player.prototype, {
       ctx.stroke();
     });
   },
-});
+};
 
 function written(weight) {
   return weight >= FAINT ? weight.toFixed(2) : "";

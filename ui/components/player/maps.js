@@ -3,7 +3,7 @@
 // is sent as its lower triangle, row by row.
 
 /** Header and weights of a message. Weights are integers from 0 to `full`. */
-function opened({ header, body }) {
+export function opened({ header, body }) {
   if (header.bits !== 16) return { header, weights: body, full: 255 };
   const copy = body.slice(); // begins at 0, so a 16-bit view may lie on it
   return { header, weights: new Uint16Array(copy.buffer), full: 65535 };
@@ -29,7 +29,7 @@ function weightsOf({ header, weights, full }, layer, head, start, size) {
 
 /** Cross-attention [T, S] and self-attention [T, T], their columns summed over the header's
  * spans, [[first, after the last], ...], one per token or word. `ofCross` and `ofOwn` are [layer, head]. */
-function mapsOf(message, ofCross, ofOwn) {
+export function mapsOf(message, ofCross, ofOwn) {
   const { shape, sourceSpans, keySpans } = message.header;
   const [L, H, T, S] = shape;
   const cross = weightsOf(message, ...ofCross, 0, T * S);
@@ -55,16 +55,16 @@ function summed(map, rows, columns, spans) {
 }
 
 /** Row `t` of a map with this many columns. */
-function rowOf(map, t, columns) {
+export function rowOf(map, t, columns) {
   return map.subarray(t * columns, (t + 1) * columns);
 }
 
-function strongest(row) {
+export function strongest(row) {
   let best = 0;
   for (let i = 1; i < row.length; i += 1) if (row[i] > row[best]) best = i;
   return best;
 }
 
-function range(n) {
+export function range(n) {
   return Array.from({ length: n }, (_, i) => i);
 }

@@ -1,5 +1,7 @@
 // The matrix under the lens: rows are decoder positions (queries); columns are keys, source tokens
 // on the left and the prefix on the right.
+import { cellUnder, drawCells, drawRow, drawSlanted, fitted, make, onPhone, pageTop, plain, rowColumns,
+  setBox, sharp, startsOf, tallness, weightLevel, widestRow, widthsIn } from "../shared/index.js";
 
 const LABEL = 11; // px at scale 1, and the least height of a row that has a label
 const MOST_CELL = 26; // px in a window of 720 px
@@ -7,7 +9,7 @@ const MOST_SCROLLED = 128; // rows that a phone draws at that size
 const FINGER = 18; // px, of a cell on a phone, where the maps scroll below their labels
 const BLOCK_GAP = 16; // px, between the two maps
 
-Object.assign(Player.prototype, {
+export const matrixPart = {
   /** Lay out the cells: margins for labels, then as large as fits. `blocks` are the two maps, side by
    * side over the same rows. */
   matrixFrame() {
@@ -203,7 +205,7 @@ Object.assign(Player.prototype, {
     }
     if (redraw) this.drawMatrix();
   },
-});
+};
 
 /** The step between numbered rows or columns, for `n` of them within `size` pixels. */
 function every(n, size) {

@@ -1,7 +1,9 @@
 // The next token: the most probable candidates, their entropy, and the running score. Another
 // candidate can be taken instead; Python then continues decoding from it.
+import { extend, make, signed, term } from "../shared/index.js";
+import { percent, write } from "./dom.js";
 
-Object.assign(Player.prototype, {
+export const nextPart = {
   buildNext() {
     this.nextTitle = make("h3");
     // Beside what was clicked; the sidebar, which has it too, is folded up on a phone.
@@ -95,4 +97,4 @@ Object.assign(Player.prototype, {
       : `No recorded attention weight, of any layer and head, differs by more than ${gap} from ` +
         "one pass over the finished translation (teacher forcing)";
   },
-});
+};

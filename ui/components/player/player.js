@@ -1,8 +1,18 @@
 // The decoding player. Stepping, playing, and changing layer or head happen here without the server,
 // which is told once the user pauses.
+import { drawScale, extend, lasting, make, plain, press, shown, syncChoice, themed, watch, wordsOf } from
+  "../shared/index.js";
+import { lane, percent } from "./dom.js";
+import { groupPart } from "./group.js";
+import { lanesPart } from "./lanes.js";
+import { mapsOf, opened, range, rowOf, strongest } from "./maps.js";
+import { matrixPart } from "./matrix.js";
+import { nextPart } from "./next.js";
+import { shiftPart } from "./shift.js";
+import { transportPart } from "./transport.js";
 
 const REPORT_MS = 300;
-const FAINT = 0.05; // weights below this get no number and no line
+export const FAINT = 0.05; // weights below this get no number and no line
 const PARTS = { cross: "cross-attention", decoder_self: "self-attention" };
 const MOST_BUTTONS = 12; // more layers or heads than this become a drop-down
 
@@ -252,3 +262,7 @@ class Player {
     }
   }
 }
+
+Object.assign(Player.prototype, groupPart, lanesPart, matrixPart, nextPart, shiftPart, transportPart);
+
+export default (host) => shown(host, "player", component);

@@ -1,9 +1,11 @@
 // "Outputs (shifted right)", the words of figure 1: what a position predicts drops one place to the
 // right, where the next position reads it. One column per decoder position, predictions above.
+import { calm, make, plain } from "../shared/index.js";
+import { write } from "./dom.js";
 
 const DROP_MS = 450;
 
-Object.assign(Player.prototype, {
+export const shiftPart = {
   /** Build the strip, and the button in the lane's name that opens it. */
   buildShift() {
     const label = "Decoder positions, what each reads and predicts";
@@ -69,4 +71,4 @@ Object.assign(Player.prototype, {
       late.animate([{ opacity: 0 }, { opacity: 1 }], { delay: DROP_MS, duration: 200, fill: "backwards" });
     }
   },
-});
+};

@@ -1,8 +1,10 @@
 // Moving through the steps: buttons, scrubber, playing, and keys.
+import { buildScale, extend, make, modified } from "../shared/index.js";
+import { icon } from "./dom.js";
 
 const PLAY_MS = 800;
 
-Object.assign(Player.prototype, {
+export const transportPart = {
   buildTransport() {
     const button = (name, label, onclick) =>
       make("button", "icon", icon(name), { "aria-label": label, title: label, onclick });
@@ -86,4 +88,4 @@ Object.assign(Player.prototype, {
     event.preventDefault();
     acts[event.key]();
   },
-});
+};

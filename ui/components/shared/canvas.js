@@ -1,7 +1,8 @@
 // Canvases that are sharp on every screen, and text that fits.
+import { make } from "./view.js";
 
 // Resizes a canvas, in CSS pixels, and clears it. Returns: its context, in CSS pixels.
-function sharp(canvas, width, height) {
+export function sharp(canvas, width, height) {
   const ratio = window.devicePixelRatio || 1;
   canvas.width = Math.max(1, Math.round(width * ratio));
   canvas.height = Math.max(1, Math.round(height * ratio));
@@ -13,7 +14,7 @@ function sharp(canvas, width, height) {
 }
 
 // The width of text in a font, by a function that remembers.
-function widthsIn(font) {
+export function widthsIn(font) {
   const pen = make("canvas").getContext("2d");
   pen.font = font;
   const known = new Map();
@@ -24,7 +25,7 @@ function widthsIn(font) {
 }
 
 // Text shortened to a width in the pen's font, with an ellipsis.
-function fitted(pen, text, width) {
+export function fitted(pen, text, width) {
   if (pen.measureText(text).width <= width) return text;
   const letters = [...text];
   while (letters.length > 1 && pen.measureText(`${letters.join("")}…`).width > width) letters.pop();
@@ -32,7 +33,7 @@ function fitted(pen, text, width) {
 }
 
 // Writes text that leans to the right by an angle and begins, or ends, at (x, y).
-function drawSlanted(pen, text, x, y, angle = Math.PI / 3, align = "left") {
+export function drawSlanted(pen, text, x, y, angle = Math.PI / 3, align = "left") {
   pen.save();
   pen.translate(x, y);
   pen.rotate(-angle);

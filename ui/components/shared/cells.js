@@ -2,7 +2,7 @@
 
 // The cell that an arrow key, Home or End leads to from [row, column]; null for other keys and with
 // modifiers.
-function stepped(event, [row, column], rows, columns) {
+export function stepped(event, [row, column], rows, columns) {
   const to = {
     ArrowLeft: [row, column - 1], ArrowRight: [row, column + 1],
     ArrowUp: [row - 1, column], ArrowDown: [row + 1, column],
@@ -12,14 +12,14 @@ function stepped(event, [row, column], rows, columns) {
   return [rows, columns].map((length, axis) => Math.min(length - 1, Math.max(0, to[axis])));
 }
 
-function modified(event) {
+export function modified(event) {
   return event.shiftKey || event.ctrlKey || event.metaKey || event.altKey;
 }
 
 // Makes elements one stop of the Tab key; arrow keys, Home and End move between them, `wraps` from
 // the last to the first. `choose(at)`, if any, takes the one that they reach. Returns: a function
 // that makes another the stop.
-function rove(elements, { choose, wraps = false } = {}) {
+export function rove(elements, { choose, wraps = false } = {}) {
   const n = elements.length;
   const stop = (wanted) => elements.forEach((each, at) => (each.tabIndex = at === wanted ? 0 : -1));
   stop(0);
@@ -39,12 +39,12 @@ function rove(elements, { choose, wraps = false } = {}) {
 }
 
 // Marks the pressed ones among buttons: `is(at)`.
-function press(buttons, is) {
+export function press(buttons, is) {
   buttons.forEach((button, at) => button.setAttribute("aria-pressed", is(at)));
 }
 
 // Positions an element in its parent, in CSS pixels.
-function setBox(element, left, top, width, height) {
+export function setBox(element, left, top, width, height) {
   element.style.left = `${left}px`;
   element.style.top = `${top}px`;
   if (width !== undefined) element.style.width = `${width}px`;

@@ -4,7 +4,7 @@
 //
 // A message carries the choice at the time it was made. Later choices made here take precedence,
 // even if the view is mounted again with the same message; a newer message replaces them.
-function syncChoice(component, header) {
+export function syncChoice(component, header) {
   // A remounted view has another key, so mount.py identifies it by `session`. Views of an offline
   // page stay mounted and share one session.
   const { session, count, choice } = header;
@@ -41,6 +41,6 @@ function syncChoice(component, header) {
 }
 
 // True in a page without a server.
-function isOffline(header) {
+export function isOffline(header) {
   return header.session === "offline";
 }

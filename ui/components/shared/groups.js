@@ -1,7 +1,7 @@
 // Views of one group, side by side.
 
 // The mounted views of a group of this kind, with `view` among them; each has a `root`.
-function groupOf(kind, name, view) {
+export function groupOf(kind, name, view) {
   const groups = (window[Symbol.for(`headlight.${kind}`)] ??= new Map());
   const mounted = (groups.get(name) ?? []).filter((each) => each.root.isConnected);
   const all = mounted.some((each) => each.root === view.root) ? mounted : [...mounted, view];
@@ -11,7 +11,7 @@ function groupOf(kind, name, view) {
 
 // Gives parts (a selector) of views that stand side by side the height of the tallest, row by row.
 // Returns: true if they stand side by side.
-function alignParts(views, selector) {
+export function alignParts(views, selector) {
   const parts = views.map(({ root }) => [...root.querySelectorAll(selector)]);
   for (const part of parts.flat()) part.style.minHeight = "";
   const places = new Set(views.map(({ root }) => root.getBoundingClientRect().left));

@@ -1,9 +1,12 @@
 // The matrix that every map is: cells counted row by row, painted, and read with the pointer or the
 // arrow keys. Colours are pixel values (colours.js), 0 for none.
+import { modified, setBox, stepped } from "./cells.js";
+import { canvasOfImage, cssOf, imageOf } from "./colours.js";
+import { make, plain } from "./view.js";
 
 // A matrix on a canvas, with an outline for the cell at the cursor. `cells` are laid out by the view:
 // where rows and columns begin, and the width and height of a cell, in px.
-function buildMatrix(className = "cells") {
+export function buildMatrix(className = "cells") {
   const matrix = {
     canvas: make("canvas", className, { "aria-hidden": true }),
     cursor: make("div", "cursor", { hidden: "" }),
@@ -50,14 +53,14 @@ function blocks(cells, pixels) {
 }
 
 // An image of h x w pixels of a map. `wordAt(cell)` is a colour; for `rankAt` see `pooled`.
-function mapImage(rows, columns, h, w, wordAt, rankAt) {
+export function mapImage(rows, columns, h, w, wordAt, rankAt) {
   const cells = pooled(rows, columns, h, w, rankAt);
   return imageOf(h, w, (at) => wordAt(cells[at]));
 }
 
 // Draws a map as one image in a box [left, top, width, height], in CSS pixels. Returns: true if it has
 // more cells than device pixels.
-function drawMap(pen, rows, columns, box, wordAt, rankAt) {
+export function drawMap(pen, rows, columns, box, wordAt, rankAt) {
   const ratio = window.devicePixelRatio || 1;
   const fitting = (cells, side) => Math.min(cells, Math.max(1, Math.floor(side * ratio)));
   const [w, h] = [fitting(columns, box[2]), fitting(rows, box[3])];
@@ -69,7 +72,7 @@ function drawMap(pen, rows, columns, box, wordAt, rankAt) {
 // Draws the cells of a matrix: with a gap between them, or as one image if they are narrower than
 // `smallest` px. A cell without a colour is masked: with `ink` it gets a dot, since it is not a weight
 // of 0 that the model chose. `finish(cell, x, y, colour)` adds to a cell. Returns: as `drawMap`.
-function drawCells(pen, { ys, xs, w, h = w, wordAt, rankAt, ink, finish, smallest = 12 }) {
+export function drawCells(pen, { ys, xs, w, h = w, wordAt, rankAt, ink, finish, smallest = 12 }) {
   const columns = xs.length;
   const box = [xs[0], ys[0], w * columns, h * ys.length];
   const apart = w >= smallest;
@@ -99,12 +102,12 @@ function dot(pen, x, y, side, ink) {
 }
 
 // The starts of cells of `side` px, with a gap of `gap` px after every `group` of them.
-function startsOf(count, side, from = 0, group = count, gap = 0) {
+export function startsOf(count, side, from = 0, group = count, gap = 0) {
   return Array.from({ length: count }, (_, at) => from + at * side + Math.floor(at / group) * gap);
 }
 
 // The cell of a matrix under the pointer, null for none.
-function cellUnder(event, { canvas, cells: { ys, xs, w, h = w } }) {
+export function cellUnder(event, { canvas, cells: { ys, xs, w, h = w } }) {
   const box = canvas.getBoundingClientRect();
   const find = (starts, offset, side) => starts.findIndex((from) => offset >= from && offset < from + side);
   const cell = [find(ys, event.clientY - box.top, h), find(xs, event.clientX - box.left, w)];
@@ -112,7 +115,7 @@ function cellUnder(event, { canvas, cells: { ys, xs, w, h = w } }) {
 }
 
 // Puts an element beside the canvas around one of its cells; hides it if there is no such cell.
-function outlineCell(element, { canvas, cells: { ys, xs, w, h = w } }, at) {
+export function outlineCell(element, { canvas, cells: { ys, xs, w, h = w } }, at) {
   element.hidden = !at || !(at[0] in ys) || !(at[1] in xs);
   if (element.hidden) return;
   const [left, top] = [canvas.style.left, canvas.style.top].map((each) => parseFloat(each) || 0);
@@ -124,7 +127,7 @@ function outlineCell(element, { canvas, cells: { ys, xs, w, h = w } }, at) {
 // map; `show(cell)`, if any, follows too. `start()` is where the keys begin, and `choose(cell)`, if any,
 // takes a cell that is clicked or entered. Returns: a function that shows the cursor again, for
 // matrices that were drawn again.
-function cellCursor(stop, matrices, { rows, columns, readout, describe, show, choose, start = () => [0, 0] }) {
+export function cellCursor(stop, matrices, { rows, columns, readout, describe, show, choose, start = () => [0, 0] }) {
   let at = null;
   const refresh = () => {
     for (const { outline } of matrices) outline(at);

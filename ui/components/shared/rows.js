@@ -2,6 +2,8 @@
 // tokens where there is room, the one that is read in a quiet column before the one that is
 // predicted; else what is predicted alone, `→ predicts`, since what is read stands one row above.
 // The full label is in the title and wherever a row is spoken of.
+import { fitted } from "./canvas.js";
+import { extend, make, plain } from "./view.js";
 
 // A label as [what the position reads, what it predicts]; the latter is "" where only a token is named.
 function rowSides(label) {
@@ -10,7 +12,7 @@ function rowSides(label) {
 }
 
 // Writes a label into an element, in columns that `fitRows` lays out.
-function writeRow(element, label) {
+export function writeRow(element, label) {
   const [reads, predicts] = rowSides(label);
   if (!predicts) {
     element.textContent = reads;
@@ -22,12 +24,12 @@ function writeRow(element, label) {
 }
 
 // The width of the longest label, written in full.
-function widestRow(labels, widthOf) {
+export function widestRow(labels, widthOf) {
   return Math.max(...labels.map((label) => widthOf(plain(label))));
 }
 
 // The columns of labels within `limit` px: {reads, predicts, width, tight}, widths in px.
-function rowColumns(labels, widthOf, limit) {
+export function rowColumns(labels, widthOf, limit) {
   const sides = labels.map(rowSides);
   const widest = (side) => Math.max(...sides.map((each) => widthOf(each[side])));
   const [reads, predicts, arrow] = [widest(0), widest(1), widthOf(" \u2192  ")];
@@ -37,7 +39,7 @@ function rowColumns(labels, widthOf, limit) {
 }
 
 // Lays out the columns of all labels inside `root`. Returns: their width in px.
-function fitRows(root, labels, widthOf, limit) {
+export function fitRows(root, labels, widthOf, limit) {
   const { predicts, tight, width } = rowColumns(labels, widthOf, limit);
   root.classList.toggle("tight-rows", tight);
   root.style.setProperty("--predicts", `${Math.ceil(predicts)}px`);
@@ -45,7 +47,7 @@ function fitRows(root, labels, widthOf, limit) {
 }
 
 // Draws a label on a canvas, its end at x, as `rowColumns` lays out.
-function drawRow(pen, label, { predicts: column, width, tight }, x, y) {
+export function drawRow(pen, label, { predicts: column, width, tight }, x, y) {
   const [reads, predicts] = rowSides(label);
   const [alpha, gap] = [pen.globalAlpha, pen.measureText("  ").width];
   pen.textAlign = "right";

@@ -1,9 +1,8 @@
-// What every view needs: its message, its elements, and when to draw. Python prepends the functions
-// that a component calls, since a component is one module without imports (see files.py). Text from a
-// message is untrusted: it only ever becomes textContent, or is drawn on a canvas.
+// What every view needs: its message, its elements, and when to draw. Text from a message is
+// untrusted: it only ever becomes textContent, or is drawn on a canvas.
 
 // A message of packing.py as {header, body}; the body is a view, not a copy.
-function unpack(data) {
+export function unpack(data) {
   const view = new DataView(data.buffer, data.byteOffset, data.byteLength);
   const length = view.getUint32(0, true);
   const header = JSON.parse(new TextDecoder().decode(data.subarray(4, 4 + length)));
@@ -12,14 +11,14 @@ function unpack(data) {
 
 // Shows what Streamlit, or an offline page, hands to a component: calls `component` with its element
 // and message, and with the host to report to. Returns: what ends it.
-function shown(host, name, component) {
+export function shown(host, name, component) {
   const root = host.parentElement.querySelector(`.${name}`);
   return root && host.data?.byteLength ? component({ root, ...unpack(host.data) }, host) : undefined;
 }
 
 // A component that outlives its messages: an object of this class, made for the first one, whose
 // `receive` takes each. Returns: a function that closes it.
-function lasting(View, given, host) {
+export function lasting(View, given, host) {
   const { root } = given;
   root.view ??= new View(root, given, host);
   root.view.receive(given, host);
@@ -32,13 +31,13 @@ function lasting(View, given, host) {
 }
 
 // Bytes as float32; a copy, since float32 needs an aligned start.
-function floatsOf(body) {
+export function floatsOf(body) {
   return new Float32Array(body.slice(0, body.length - (body.length % 4)).buffer);
 }
 
 // An element with parts: strings become plain text (tokens are never markup), objects attributes and
 // handlers (`onclick`), elements children.
-function make(tag, className, ...parts) {
+export function make(tag, className, ...parts) {
   const element = document.createElement(tag);
   if (className) element.className = className;
   if (tag === "button") element.type = "button";
@@ -46,11 +45,11 @@ function make(tag, className, ...parts) {
 }
 
 // The same for an SVG element.
-function shape(tag, ...parts) {
+export function shape(tag, ...parts) {
   return extend(document.createElementNS("http://www.w3.org/2000/svg", tag), ...parts);
 }
 
-function extend(element, ...parts) {
+export function extend(element, ...parts) {
   for (const part of parts.flat(2)) {
     if (typeof part === "string" || part instanceof Node) element.append(part);
     else for (const [name, value] of Object.entries(part ?? {})) {
@@ -62,33 +61,33 @@ function extend(element, ...parts) {
 }
 
 // Text for display: the word-start mark (U+2581) is a heavy block in most fonts.
-function plain(text) {
+export function plain(text) {
   return text.replaceAll("\u2581", "_");
 }
 
 // Whether a finger is the pointer: it taps, cannot hover, and has no Shift.
-function touching() {
+export function touching() {
   return matchMedia("(pointer: coarse)").matches;
 }
 
 // Whether the window is a phone's: things stand below each other there, and wide ones scroll.
-function onPhone() {
+export function onPhone() {
   return window.innerWidth <= 640;
 }
 
 // True where the reader asks for less motion.
-function calm() {
+export function calm() {
   return matchMedia("(prefers-reduced-motion: reduce)").matches;
 }
 
 // The distance of an element from the top of the page, in px, however far the page is scrolled.
-function pageTop(element) {
+export function pageTop(element) {
   const scrolled = document.querySelector('[data-testid="stMain"]')?.scrollTop ?? 0;
   return element.getBoundingClientRect().top + scrolled;
 }
 
 // How many times as tall as a window of 720 px this one is, at least 1: heights are made for 720.
-function tallness() {
+export function tallness() {
   return Math.max(1, window.innerHeight / 720);
 }
 
@@ -96,7 +95,7 @@ function tallness() {
 // pixel ratio changes, and when a font has loaded. Streamlit changes its CSS variables without calling
 // the component again; the probe's colour follows them through a short transition, whose end is an event. Replaces an
 // earlier watch of the same root. Returns: a function that stops.
-function watch(root, draw) {
+export function watch(root, draw) {
   root.unwatch?.();
   const probe = make("i", "probe");
   probe.style.cssText =
@@ -131,14 +130,14 @@ function watch(root, draw) {
 }
 
 // "light" or "dark", judged by the page's background.
-function themeOf(root) {
+export function themeOf(root) {
   const probe = root.querySelector(".probe");
   const [r, g, b] = getComputedStyle(probe).backgroundColor.match(/[\d.]+/g).map(Number);
   return 0.299 * r + 0.587 * g + 0.114 * b < 128 ? "dark" : "light";
 }
 
 // Colours and type of the current theme.
-function themed(root) {
+export function themed(root) {
   const style = getComputedStyle(root);
   const value = (name) => style.getPropertyValue(`--st-${name}`).trim();
   return {
@@ -155,7 +154,7 @@ function themed(root) {
 
 // Records which element has the focus in a view that is about to be rebuilt, and how far its lists
 // (a selector) are scrolled. Returns: a function that restores both, by position.
-function remember(root, lists) {
+export function remember(root, lists) {
   const all = (what) => [...root.querySelectorAll(what)];
   const focused = all("button").indexOf(root.getRootNode().activeElement);
   const tops = all(lists).map((list) => list.scrollTop);

@@ -1,14 +1,15 @@
 // What q · k is divided by: a slider, and the weights, output and contribution that follow.
+import { make } from "../shared/index.js";
 
 const SNAP = 0.03; // of the slider's range: so near the model's own divisor, a drag stays on it
 
 // A stored divisor, null for the model's, within the slider's range.
-function divisorOf({ root }, stored) {
+export function divisorOf({ root }, stored) {
   return Number.isFinite(stored) ? Math.min(2 * root, Math.max(1, stored)) : root;
 }
 
 // What follows from dividing q · k by a number: {logits, weights, output, contribution}.
-function weighed({ header, numbers }, divisor) {
+export function weighed({ header, numbers }, divisor) {
   const [model, keys, , v] = header.sizes;
   const relative = header.relative; // what a distance adds, in models with relative positions
   const logits = Float64Array.from(numbers.dots, (dot, j) => dot / divisor + (relative ? relative[j] : 0));
@@ -27,7 +28,7 @@ function weighed({ header, numbers }, divisor) {
 }
 
 // Sharpness of weights, as in transformer/measures/entropy.py.
-function spreadOf(weights) {
+export function spreadOf(weights) {
   let [entropy, slope] = [0, 0];
   for (const a of weights) {
     if (a > 0) entropy -= a * Math.log2(a);
@@ -37,13 +38,13 @@ function spreadOf(weights) {
 }
 
 // The divisor as text, by name where it has one.
-function divisorName({ header, divisor }) {
+export function divisorName({ header, divisor }) {
   if (divisor === header.root) return `√${header.sizes[2]}`;
   return divisor === 1 ? "1" : divisor.toFixed(2);
 }
 
 // The slider and the three divisors that have names. Returns: {input, show}.
-function divisorSlider(place, view, { move, choose }) {
+export function divisorSlider(place, view, { move, choose }) {
   const { root, sizes } = view.header;
   const shown = make("output");
   const range = { type: "range", min: 1, max: 2 * root, step: "any" };

@@ -1,11 +1,12 @@
 // Drawing primitives of the stages. Vectors are strips of cells on the diverging scale; everything
 // with one number per key uses the same columns, so that a key stays in place.
+import { drawMap, drawSlanted, fitted, plain, sharp, signedLevel } from "../shared/index.js";
 
 const LONGEST_LABEL = 92; // px
 const WIDEST_COLUMN = 68; // px
 
 // A canvas as wide as the picture. Returns: its context, in CSS pixels.
-function canvasOf(row, at, height) {
+export function canvasOf(row, at, height) {
   const pen = sharp(row.canvas, at.width, height);
   pen.font = fontOf(at);
   pen.textBaseline = "middle";
@@ -16,7 +17,7 @@ function fontOf(at, weight = 400) {
   return `${weight} ${at.look.size * 0.93}px ${at.look.font}`;
 }
 
-function put(pen, at, text, x, y, { align = "left", colour = at.look.ink, weight = 400 } = {}) {
+export function put(pen, at, text, x, y, { align = "left", colour = at.look.ink, weight = 400 } = {}) {
   pen.font = fontOf(at, weight);
   pen.textAlign = align;
   pen.fillStyle = colour;
@@ -24,7 +25,7 @@ function put(pen, at, text, x, y, { align = "left", colour = at.look.ink, weight
 }
 
 // A vector as a line of cells, its name on the left and the ends of its scale on the right.
-function strip(row, pen, at, { name, label, values, y, h, limit }) {
+export function strip(row, pen, at, { name, label, values, y, h, limit }) {
   const w = at.width - at.left - at.right;
   const most = limit ?? largest(values);
   paintCells(pen, at, values, 1, values.length, at.left, y, w, h, most);
@@ -34,7 +35,7 @@ function strip(row, pen, at, { name, label, values, y, h, limit }) {
 }
 
 // A matrix of cells; a pixel that holds several shows the largest number.
-function paintCells(pen, at, values, rows, columns, x, y, w, h, limit) {
+export function paintCells(pen, at, values, rows, columns, x, y, w, h, limit) {
   const wordAt = (cell) => at.look.signed[signedLevel(values[cell], limit)];
   drawMap(pen, rows, columns, [x, y, w, h], wordAt, (cell) => Math.abs(values[cell]));
   pen.strokeStyle = at.look.ink;
@@ -45,7 +46,7 @@ function paintCells(pen, at, values, rows, columns, x, y, w, h, limit) {
 }
 
 // The columns of the keys, the same in every stage.
-function columnsOf(at) {
+export function columnsOf(at) {
   const column = Math.min(WIDEST_COLUMN, (at.width - at.left - at.right) / at.count);
   return { column, w: column * at.count };
 }
@@ -60,7 +61,7 @@ function band(pen, at, y, h) {
 }
 
 // The keys' tokens below their columns.
-function labels(pen, at, y) {
+export function labels(pen, at, y) {
   const { column } = columnsOf(at);
   const every = Math.max(1, Math.ceil((at.look.size * 0.95) / column));
   at.header.keys.forEach((token, j) => {
@@ -73,7 +74,7 @@ function labels(pen, at, y) {
   });
 }
 
-function labelHeight(at) {
+export function labelHeight(at) {
   const pen = document.createElement("canvas").getContext("2d");
   pen.font = fontOf(at, 600);
   const widths = at.header.keys.map((token) => pen.measureText(clipped(pen, at, token)).width);
@@ -86,7 +87,7 @@ function clipped(pen, at, token) {
 }
 
 // One bar for each key in each series, over a common axis from low to high.
-function keyBars(row, at, { series, low, high, ticks, masked, height = 104 }) {
+export function keyBars(row, at, { series, low, high, ticks, masked, height = 104 }) {
   const h = (height * at.look.size) / 14;
   const top = 8;
   const pen = canvasOf(row, at, top + h + labelHeight(at));
@@ -148,7 +149,7 @@ function hatch(pen, at, top, h) {
 }
 
 // An axis that includes 0 and all values.
-function range(values) {
+export function range(values) {
   const low = Math.min(0, ...values);
   const high = Math.max(0, ...values);
   const room = high - low || 1;
@@ -156,14 +157,14 @@ function range(values) {
   return { low, high, ticks: [0, ...[low, high].filter(far)] };
 }
 
-function largest(values) {
+export function largest(values) {
   let most = 0;
   for (const value of values) most = Math.max(most, Math.abs(value));
   return most;
 }
 
 // A number for an axis.
-function short(value) {
+export function short(value) {
   const size = Math.abs(value);
   if (value === 0) return "0";
   const text = value.toFixed(size >= 100 ? 0 : size >= 9.95 ? 1 : 2).replace("-", "−");

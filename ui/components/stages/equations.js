@@ -10,7 +10,7 @@ const summed = (below) => ["munder", ["mo", "∑"], below];
 const word = (text) => ["mtext", text];
 
 // The lines of a stage's equation, with the numbers of this head in it.
-function equations(stage, header) {
+export function equations(stage, header) {
   const [model, keys, k, v] = header.sizes;
   const bias = (name) => (header.has_bias ? ["+", sub("b", name)] : []);
   const shape = (n, m) => word(`\u2003${n} × ${m}`);

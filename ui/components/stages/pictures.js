@@ -1,7 +1,11 @@
 // The picture of every stage, drawn with the primitives of drawing.js.
+import { fourDigits, make, plain, setBox, touching } from "../shared/index.js";
+import { divisorName, spreadOf, weighed } from "./divisor.js";
+import { canvasOf, columnsOf, keyBars, labelHeight, labels, largest, paintCells, put, range, short, strip }
+  from "./drawing.js";
 
 // Draws one stage; sets `row.areas`, the hit areas, and `row.describe`, their descriptions.
-function drawStage(row) {
+export function drawStage(row) {
   const { view, canvas } = row;
   row.areas = [];
   pens[row.stage](row, {
@@ -17,7 +21,7 @@ function drawStage(row) {
 }
 
 // Describes and outlines what is under the pointer.
-function note(row) {
+export function note(row) {
   const at = row.view.pointed?.stage === row.stage ? row.view.pointed : null;
   const area = at && row.areas.find((each) => each.name === at.area);
   row.readout.textContent = plain(row.describe(area ? at : null));

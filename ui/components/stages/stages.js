@@ -1,5 +1,10 @@
 // Inside a head: the stages of attention for one query, from the tokens' vectors to W_O. Choosing a key
 // or moving the divisor redraws every stage here.
+import { alignParts, colourOf, extend, floatsOf, groupOf, make, modified, shown, syncChoice, themed, watch,
+  wordsOf } from "../shared/index.js";
+import { divisorOf, divisorSlider, weighed } from "./divisor.js";
+import { equations } from "./equations.js";
+import { drawStage, note } from "./pictures.js";
 
 function component({ root, header, body }, host) {
   const choice = syncChoice(host, header);
@@ -144,3 +149,5 @@ function check({ header }) {
   const size = header.difference === 0 ? "0" : header.difference.toExponential(1);
   return `The weights of stage 6, with the division, differ from the recorded attention map by ${size} at most.`;
 }
+
+export default (host) => shown(host, "stages", component);

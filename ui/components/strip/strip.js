@@ -1,5 +1,6 @@
 // Words or tokens in a row, each above its log-probability. Those the other side lacks are underlined;
 // the first difference is marked. Or two sentences, word below word, with what changed between them.
+import { extend, make, plain, remember, rove, shown, signed, watch } from "../shared/index.js";
 
 function component({ root, header }, host) {
   const { columns } = header;
@@ -90,3 +91,5 @@ function oneLine(root, row) {
   };
   return watch(root, show);
 }
+
+export default (host) => shown(host, "strip", component);

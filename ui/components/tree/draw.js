@@ -3,8 +3,9 @@
 // A column is a decoding step and a row a rank, so each column is the beam at that step, best on
 // top. The rows of the beam are tall; below a line are the thin rows of dropped
 // candidates. Only the visible part is painted, so a long search costs no more than a short one.
+import { fitted, inkOn, plain, sharp, signed, themed } from "../shared/index.js";
 
-const COLUMN = 126; // px at zoom 1, like all sizes here
+export const COLUMN = 126; // px at zoom 1, like all sizes here
 const NODE = 102; // width of a node; the rest of a column is for the edges
 const EDGE = 8; // least width for the edges between two columns
 const TALL = 40;
@@ -17,10 +18,10 @@ const FENCE = 14; // between the beam and what was dropped
 const MOST_DROPPED = 5; // wider beams than this leave out edges to what they dropped
 
 const FINISHED = 2;
-const CUT = 3;
+export const CUT = 3;
 
 /** Sizes in CSS pixels at a zoom and a type scale; `narrow` shortens the columns alone. */
-function geometry(header, zoom, type, narrow = 1) {
+export function geometry(header, zoom, type, narrow = 1) {
   const unit = zoom * type;
   const column = COLUMN * unit * narrow;
   const beam = header.beam;
@@ -41,7 +42,7 @@ function geometry(header, zoom, type, narrow = 1) {
 }
 
 /** The rectangle of a node; -1 is <s>. */
-function rectOf(header, size, index) {
+export function rectOf(header, size, index) {
   if (index < 0) {
     const height = size.height(0);
     return { x: size.gutter, y: size.top(0) + 4 * size.unit, w: size.root * 0.62, h: height };
@@ -56,7 +57,7 @@ function rectOf(header, size, index) {
 }
 
 /** The size of the whole tree. */
-function extent(header, size, shown) {
+export function extent(header, size, shown) {
   const rank = shown.reduce((most, index) => Math.max(most, header.rank[index]), 0);
   const steps = 1 + (header.step.at(-1) ?? -1);
   return {
@@ -66,7 +67,7 @@ function extent(header, size, shown) {
 }
 
 /** Paint the visible part. Returns: its nodes. */
-function paintTree(view, state) {
+export function paintTree(view, state) {
   const { header, size, canvas, left, top, width, height } = view;
   const pen = sharp(canvas, width, height);
   const first = Math.floor((left - size.gutter - size.root) / size.column) - 1;
@@ -265,7 +266,7 @@ function shortened(pen, view, text, font, room) {
 }
 
 /** The colours of the current theme, also as variables for the bar above the tree. */
-function inkOf(root, header) {
+export function inkOf(root, header) {
   const look = themed(root);
   const over = (colour, share) => `color-mix(in srgb, ${colour} ${share}%, ${look.paper})`;
   const [a, b] = header.colours[look.theme];

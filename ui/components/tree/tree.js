@@ -1,5 +1,7 @@
 // The view of a search tree: what is chosen, hidden, zoomed to and scrolled to. The choice, {a, b,
 // dropped}, is reported once the user pauses.
+import { lasting, make, plain, shown, signed, syncChoice, term, touching, watch } from "../shared/index.js";
+import { COLUMN, CUT, extent, geometry, inkOf, paintTree, rectOf } from "./draw.js";
 
 const REST_MS = 250;
 const ZOOMS = [0.35, 0.5, 0.7, 0.85, 1, 1.2, 1.45];
@@ -335,3 +337,5 @@ class TreeView {
       `so far ${signed(header.total[index])} · score ${signed(header.score[index])}`;
   }
 }
+
+export default (host) => shown(host, "tree", component);

@@ -1,0 +1,142 @@
+"""The server: endpoints and messages of Streamlit, websockets of uvicorn."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+from google.protobuf.message import DecodeError
+from starlette.types import Receive
+from streamlit import net_util
+from streamlit.proto.AuthRedirect_pb2 import AuthRedirect
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+
+__all__ = [
+    "CLOSED", "COUNTERS", "KNOWN_BASE", "STREAM", "Connection", "DecodeError", "contact_no_server",
+    "kind_of", "message_to_open_again", "serve_websockets_by", "widgets_in",
+]  # fmt: skip
+
+#: The endpoint of the app's websocket.
+STREAM = "_stcore/stream"
+
+#: Endpoints that the app does not need: nothing is uploaded, and no program uses pages.
+CLOSED = ("_stcore/upload_file", "_stcore/agent", "_stcore/script-health-check")
+
+#: Counters, which tell strangers what a public server does.
+COUNTERS = "_stcore/metrics"
+
+#: JavaScript that tells Streamlit's client the address `base` of the app.
+KNOWN_BASE = """
+  const known = { BACKEND_BASE_URL: `${location.origin}/${base}` };
+  window.__streamlit = { ...window.__streamlit, ...known };"""
+
+#: Bytes on their way to a browser; Linux doubles them, and would let megabytes wait for one that
+#: does not read.
+_WAITING = 131_072
+
+#: Bytes parsed before frames are counted: 700 empty frames, 9 ms.
+_PIECE = 4_096
+
+
+def contact_no_server() -> None:
+    """Keep Streamlit from asking a server on the internet for this one's address.
+
+    It would do so, and let all visitors wait, whenever a page of another site opens a connection.
+    """
+    net_util.get_external_ip = lambda: None
+
+
+def kind_of(data: bytes) -> tuple[str | None, BackMsg]:
+    """Return the kind of a browser's message and the message. Raises: `DecodeError`."""
+    message = BackMsg.FromString(data)
+    kind = message.WhichOneof("type")
+    if kind == "backend_operation_request":
+        kind = message.backend_operation_request.WhichOneof("payload")
+    return kind, message
+
+
+def widgets_in(message: BackMsg) -> tuple[int, Iterator[int]]:
+    """Return the number of widgets in a browser's message, and the characters that each reports."""
+    widgets = message.rerun_script.widget_states.widgets
+    return len(widgets), (len(one.json_value or one.json_trigger_value) for one in widgets)
+
+
+def message_to_open_again() -> bytes:
+    """Return the message that has a browser open its address again."""
+    message: bytes = ForwardMsg(auth_redirect=AuthRedirect(url="")).SerializeToString()
+    return message
+
+
+def serve_websockets_by(connection: type[Connection], receive: Receive) -> None:
+    """Have uvicorn use this class, for which Streamlit has no option.
+
+    Args: receive: of the application's lifespan.
+    """
+    server: Any = getattr(receive, "__self__", None)
+    if hasattr(server, "config"):
+        server.config.ws_protocol_class = connection
+
+
+class Connection(WebSocketsSansIOProtocol):
+    """A websocket that ends if the browser sends too much, too often, or does not read.
+
+    Streamlit has one limit for messages in both directions, and its largest answers are some
+    megabytes.
+    """
+
+    #: Bytes of a message from a browser.
+    most_bytes: int
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.conn.max_message_size = self.most_bytes
+
+    def admits(self, frames: int) -> bool:
+        """Return whether so many further frames may arrive now."""
+        raise NotImplementedError
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Send small answers at once, as asyncio does not for Streamlit's sockets."""
+        super().connection_made(transport)
+        with suppress(OSError):  # no TCP
+            connection: socket.socket = transport.get_extra_info("socket")
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _WAITING)
+
+    def data_received(self, data: bytes) -> None:
+        """Parse what arrived."""
+        for start in range(0, len(data), _PIECE):
+            if not self.transport.is_closing():
+                super().data_received(data[start : start + _PIECE])
+
+    def handle_events(self) -> None:
+        """Pass frames on."""
+        if self.admits(len(self.conn.events)):
+            super().handle_events()
+        else:
+            self.conn.fail(1008, "too many messages")
+            self.handle_parser_exception()
+        if self.conn.handshake_exc is not None:  # uvicorn leaves some unanswered, and open
+            self.transport.write(b"".join(self.conn.data_to_send()))
+            self.transport.close()
+
+    def handle_parser_exception(self) -> None:
+        """End a connection that broke a rule, with what is still to send."""
+        if self.conn.close_sent is not None:
+            super().handle_parser_exception()
+        self.transport.abort()
+
+    def keepalive_timeout(self) -> None:
+        """End a connection that does not answer, with what is still to send."""
+        super().keepalive_timeout()
+        self.transport.abort()
+
+    def on_task_complete(self, task: asyncio.Task[None]) -> None:
+        """Give the browser a while to read the end."""
+        super().on_task_complete(task)
+        self.loop.call_later(self.close_timeout, self.transport.abort)

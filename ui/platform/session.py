@@ -1,0 +1,96 @@
+"""Sessions and runs: reported widgets, and files and lines of a run that has ended."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from streamlit import runtime
+from streamlit.delta_generator import DeltaGenerator
+from streamlit.errors import StreamlitInvalidLayoutContextError as OutsideFragmentError
+from streamlit.navigation.page import StreamlitPage
+from streamlit.runtime.pages_manager import PagesManager
+from streamlit.runtime.scriptrunner import add_script_run_ctx, get_script_run_ctx
+from streamlit.runtime.scriptrunner_utils.script_run_context import ScriptRunContext
+from streamlit.runtime.scriptrunner_utils.script_run_context_attr import (
+    SCRIPT_RUN_CONTEXT_ATTR_NAME,
+)
+from streamlit.runtime.state.session_state_proxy import get_session_state
+
+__all__ = [
+    "OutsideFragmentError", "Session", "StreamlitPage", "current_session", "drop_unknown_widgets",
+    "reports", "serve_every_address_by_the_app",
+]  # fmt: skip
+
+
+def reports(key: str) -> bool:
+    """Return True if the browser has reported the widget with this key in this run."""
+    state = get_session_state()._state
+    return state._key_id_mapper.get_id_from_key(key) in state._new_widget_state
+
+
+def drop_unknown_widgets(most: int) -> None:
+    """Drop widgets that a browser made up, which Streamlit keeps until a run reaches its end.
+
+    Args: most: bytes of such widgets that may stay.
+    """
+    if (context := get_script_run_ctx(suppress_warning=True)) is not None:
+        session = context.session_state
+        with session._lock:
+            new = session._state._new_widget_state
+            unknown = new.states.keys() - new.widget_metadata.keys()
+            size = sum(100 + new.states[name].value.ByteSize() for name in unknown)
+            for name in unknown if size > most else ():
+                del new.states[name]
+
+
+def serve_every_address_by_the_app() -> None:
+    """Keep Streamlit from taking the files in `pages/` for pages before the first run."""
+    PagesManager.uses_pages_directory = False
+
+
+@dataclass(frozen=True)
+class Session:
+    """A visitor's session, reached from threads outside its runs."""
+
+    context: ScriptRunContext
+
+    @property
+    def active(self) -> bool:
+        """True until the visitor has left."""
+        return bool(runtime.get_instance().is_active_session(self.context.session_id))
+
+    def caption(self, place: DeltaGenerator, line: str) -> None:
+        """Show a line on the page of a run that has ended, and with it its way to the browser."""
+        if session := runtime.get_instance().get_app_session(self.context.session_id):
+            with _within(replace(self.context, _enqueue=session._enqueue_forward_msg)):
+                place.caption(line)
+
+    def keep(self, content: bytes, mime: str, place: str, name: str) -> None:
+        """Keep a file until the session's next run.
+
+        Streamlit deletes a file made on demand once the scripts of any two sessions have ended,
+        which in a full classroom is before the browser has fetched it.
+        """
+        with _within(self.context):
+            runtime.get_instance().media_file_mgr.add(
+                content, mime, place, file_name=name, is_for_static_download=True
+            )
+
+
+def current_session() -> Session | None:
+    """Return the session of this run; None without one."""
+    context = get_script_run_ctx(suppress_warning=True)
+    return None if context is None else Session(context)
+
+
+@contextmanager
+def _within(context: ScriptRunContext) -> Iterator[None]:
+    thread = threading.current_thread()
+    add_script_run_ctx(thread, context)
+    try:
+        yield
+    finally:
+        delattr(thread, SCRIPT_RUN_CONTEXT_ATTR_NAME)
