@@ -129,7 +129,7 @@ def keep(run: Training, lane: int, name: str) -> None:
     model = run.lane(lane) / KEPT
     check_name(name)
     if not model.is_dir():
-        raise CheckpointError("this model was not saved")
+        raise CheckpointError("this model was not kept")
     try:
         with adding(name) as stage:
             shutil.copytree(model, stage / name)

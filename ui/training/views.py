@@ -184,14 +184,14 @@ def _draw_keep(run: Training, use: Callable[[str], None]) -> None:
     for model in settings:
         if not model.keepable:
             st.caption(
-                f"The model with {CHANGES[model.change]} cannot be saved: checkpoints support "
+                f"The model with {CHANGES[model.change]} cannot be kept: checkpoints support "
                 "only the paper's network."
             )
     if not lanes:
         return
     why = cannot_write() or refusal()
     if why is not None:
-        st.caption(f":material/lock: The result cannot be saved as a checkpoint. {plain(why)}")
+        st.caption(f":material/lock: The result cannot be kept as a checkpoint. {plain(why)}")
         return
     for index in lanes:
         _draw_keep_one(run, index, _name(settings[index], len(settings)), use)
@@ -220,7 +220,7 @@ def _draw_keep_one(run: Training, index: int, name: str, use: Callable[[str], No
             st.session_state[kept] = chosen
 
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        st.text_input(f"Save “{name}” as a checkpoint named", key=key, max_chars=64, width=320)
+        st.text_input(f"Keep “{name}” as a checkpoint named", key=key, max_chars=64, width=320)
         st.button("Keep", icon=":material/save:", key=f"keep_{index}", on_click=take)
 
 
