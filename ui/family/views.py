@@ -76,7 +76,7 @@ def _draw_filled(view: View) -> None:
         + (
             "."
             if hidden
-            else "; until then, **each token is hidden in turn**, and its bar shows its probability."
+            else "; until then, **each token is hidden in turn**, and bars show its probability."
         )
     )
     example = _with_a_gap(trace)
