@@ -1,4 +1,4 @@
-"""The URL parameters of the page on what layers cost."""
+"""The URL parameters of the Cost page."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class PathChoice(Choice):
 
 def ends(n: int) -> tuple[int, int]:
     """Return the two positions among n, counted from 0, the second behind the first."""
-    first, second = sorted(min(each, n) for each in url_state.get(PathChoice.between))
+    first, second = sorted(min(place, n) for place in url_state.get(PathChoice.between))
     if first == second:
         first, second = (first, second + 1) if second < n else (first - 1, second)
     return first - 1, second - 1

@@ -29,20 +29,22 @@ AXES = {
 }
 
 
-def lines_of(made: Measurement, quantity: str, d: int) -> dict[str, Reals]:
+def lines_of(measurement: Measurement, quantity: str, d: int) -> dict[str, Reals]:
     """Return a quantity by kind of layer at width d, [lengths], NaN where not measured."""
     unit = AXES[quantity][1]
     return {
-        LAYER_COSTS[kind].name: np.array([_value(made, quantity, kind, n, d) for n in made.lengths])
+        LAYER_COSTS[kind].name: np.array(
+            [_value(measurement, quantity, kind, n, d) for n in measurement.lengths]
+        )
         / unit
         for kind in LAYER_COSTS
     }
 
 
-def _value(made: Measurement, quantity: str, kind: LayerKind, n: int, d: int) -> float:
-    cell = made.cell(kind, n, d)
+def _value(measurement: Measurement, quantity: str, kind: LayerKind, n: int, d: int) -> float:
+    cell = measurement.cell(kind, n, d)
     if quantity == "counted":
-        return float(counted(kind, made.shape(n, d)))
+        return float(counted(kind, measurement.shape(n, d)))
     if not cell.seconds:
         return float("nan")
     return float(np.median(cell.seconds)) if quantity == "time" else float(cell.bytes)
@@ -53,14 +55,15 @@ def layer_costs(d: int, measured: str = "") -> Exhibit:
 
     Args: measured: a measurement as JSON; by default the one that comes with the project.
     """
-    made = Measurement.from_json(measured) if measured else shipped()
-    lines = lines_of(made, "time", d)
+    measurement = Measurement.from_json(measured) if measured else shipped()
+    lines = lines_of(measurement, "time", d)
     logs = {name: np.log10(values) for name, values in lines.items()}
-    lengths = tuple(map(str, made.lengths))
+    lengths = tuple(map(str, measurement.lengths))
     return Exhibit(
         name=f"layer-costs-{d}",
         title=f"Time of one forward pass, width {d}",
-        caption=f"Median of {made.rounds} rounds on {made.made.said}, as log10 of milliseconds.",
+        caption=f"Median of {measurement.rounds} rounds on {measurement.made.said}, as log10 of "
+        "milliseconds.",
         parts=(Series("log10 of milliseconds", lengths, logs, "length n", "log10 ms"),),
         arrays={"milliseconds": np.stack(list(lines.values()))},
     )

@@ -1,7 +1,7 @@
-"""Measurements on this server, one at a time, whose last result serves all sessions.
+"""Measurements on this server, one at a time; the last result serves all sessions.
 
-They outlive the page run that started them, and run in a process: in the server one would change
-the threads of all models.
+They continue when their page is left, in a separate process: in the server, a measurement would
+change the threads of all models.
 """
 
 from __future__ import annotations
@@ -31,5 +31,5 @@ def current() -> Job[Measurement] | None:
 def last_measurement() -> Measurement | None:
     """Return this server's last measurement that was not made under load, or None."""
     jobs = reversed(JOBS.all().values())
-    made = (job.future.result() for job in jobs if job.phase == "done")
-    return next((one for one in made if not one.refusal), None)
+    results = (job.future.result() for job in jobs if job.phase == "done")
+    return next((result for result in results if not result.refusal), None)

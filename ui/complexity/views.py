@@ -1,4 +1,4 @@
-"""The views of Cost: layers as measured, a signal's path, and the maps of a long text here."""
+"""The views of Cost: measured layers, a signal's path, and the maps of a long text."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def draw_layers() -> None:
     st.markdown(
         "Self-attention compares every token with every other: **twice the text, four times the "
         "work**, $n^2 d$. A recurrent layer works token by token: twice the text, twice the work, "
-        "$n d^2$. Attention is the cheaper of the two while the text is shorter than the vectors "
+        "$n d^2$. Attention is cheaper while the text is shorter than the vectors "
         "are wide: **the counts cross at $n = d$**, measured times near it."
     )
     _draw_costs(made, d, made is own)
@@ -87,7 +87,7 @@ def draw_layers() -> None:
 def _draw_costs(made: Measurement, d: int, own: bool) -> None:
     row = st.container(horizontal=True, vertical_alignment="center")
     quantity = choose_one("Quantity", LayersChoice.quantity, QUANTITIES, row, width="content")
-    widths = {each: f"d = {each}" for each in made.widths}
+    widths = {width: f"d = {width}" for width in made.widths}
     choose_one("Width", LayersChoice.width, widths, row, chosen=d, width="content")
     row.toggle("All seven layers", **bound(LayersChoice.every))
     more = row.container(horizontal=True, horizontal_alignment="right")
@@ -135,13 +135,13 @@ def _draw_crossings(made: Measurement) -> None:
         "By table 1 self-attention has fewer operations than a recurrent layer as long as $n < d$. "
         "That holds for its products alone; *by count* includes the projections of a whole layer. "
         "Time also depends on the machine: the n steps of a recurrent layer come one after the "
-        "other, which leaves more or less of a processor idle."
+        "other, which leaves part of a processor idle."
     )
     columns: dict[str, list[str]] = {"self-attention": [], "recurrent": [], "by count": []}
     columns |= {f"time, d = {d}": [] for d in made.widths}
     for first, second in COMPARED:
         work = partial(crossings, made, first, second)
-        found = once(("crossings", made.made.date, first, second), work)
+        estimates = once(("crossings", made.made.date, first, second), work)
         columns["self-attention"].append(LAYER_COSTS[first].name)
         columns["recurrent"].append(LAYER_COSTS[second].name)
         ratio = counted_crossing(first, second, made.widths[-1]) / made.widths[-1]
@@ -149,7 +149,7 @@ def _draw_crossings(made: Measurement) -> None:
             f"n > {ratio:.3g} d".replace(" 1 ", " ") if ratio > 0 else "every n"
         )
         for d in made.widths:
-            columns[f"time, d = {d}"].append(_length(found.get(d), made))
+            columns[f"time, d = {d}"].append(_length(estimates.get(d), made))
     st.table(columns, hide_index=True)
     st.caption(
         "Counts hold everywhere. The lengths from which self-attention takes longer are those of "
@@ -159,8 +159,8 @@ def _draw_crossings(made: Measurement) -> None:
     )
 
 
-def _length(found: Estimate | None, made: Measurement) -> str:
-    if found is None:
+def _length(estimate: Estimate | None, made: Measurement) -> str:
+    if estimate is None:
         return "–"
 
     def say(n: float) -> str:
@@ -168,16 +168,18 @@ def _length(found: Estimate | None, made: Measurement) -> str:
             return f"beyond {made.lengths[-1]:,}"
         return f"{n:,.0f}" if n else f"below {made.lengths[0]:,}"
 
-    known = found.low == found.high or not 0 < found.value < math.inf
-    return say(found.value) if known else _interval(found, say)
+    exact = estimate.low == estimate.high or not 0 < estimate.value < math.inf
+    return say(estimate.value) if exact else _interval(estimate, say)
 
 
 def _range(sizes: Sequence[int]) -> str:
     return f"{sizes[0]:,} to {sizes[-1]:,}" if len(sizes) > 1 else "–"
 
 
-def _interval(found: Estimate | None, say: Callable[[float], str] = signed) -> str:
-    return f"{say(found.value)} ({say(found.low)} to {say(found.high)})" if found else "–"
+def _interval(estimate: Estimate | None, say: Callable[[float], str] = signed) -> str:
+    if estimate is None:
+        return "–"
+    return f"{say(estimate.value)} ({say(estimate.low)} to {say(estimate.high)})"
 
 
 def _or_dash(value: float | None) -> str:
@@ -220,7 +222,7 @@ def _draw_progress(job: Job[Measurement]) -> None:
     st.progress(0.0 if starting else min(1.0, done / total), said)
     if st.session_state.get(_OWN) is job:
         st.button("Stop", icon=":material/stop:", on_click=job.stop, key="stop_measuring")
-    st.caption("Leave the machine alone in the meantime: under load, nothing is kept.")
+    st.caption("Keep the machine idle meanwhile: results under load are discarded.")
 
 
 @st.fragment
@@ -281,10 +283,10 @@ def _draw_walk(kind: PathKind, n: int, start: int, end: int, walked: int, steps:
         f"{PATHS[kind][0]}: a signal from position {start + 1} to {end + 1} after {walked} of "
         f"{count(steps, word)}.",
     )
-    st.caption(_SAID[kind])
+    st.caption(_RULES[kind])
 
 
-_SAID: dict[PathKind, str] = {
+_RULES: dict[PathKind, str] = {
     "recurrent": "A state is computed from the one before it, so a signal passes through every "
     "position between the two, in a layer that reads from left to right.",
     "convolution": "A layer reads its k nearest positions, so a signal moves (k-1)/2 positions a "
@@ -300,12 +302,12 @@ _SAID: dict[PathKind, str] = {
 def _draw_lengths(kind: PathKind, distance: int, n: int) -> None:
     place = section(
         "Why short paths",
-        "What happens at one end has to be learned from an error at the other, through every node "
-        "between. The shorter that way, the easier it is to learn what belongs together far apart "
-        "(section 4): a pronoun and its noun, say.\n\n"
-        f"These are the ways over a distance of {distance}.",
+        "An error at one end must train the other end, through every node between them. Shorter "
+        "paths make long-range dependencies easier to learn (section 4), such as a pronoun and "
+        "its noun.\n\n"
+        f"These are the path lengths for a distance of {distance}.",
     )
-    lengths = {PATHS[each][0]: path_length(each, distance, size_of(each)) for each in KINDS}
+    lengths = {PATHS[k][0]: path_length(k, distance, size_of(k)) for k in KINDS}
     chart = bars(lengths, "layers or steps", current_theme(), marked=(PATHS[kind][0],),
                  written="d", height=220)  # fmt: skip
     said = "; ".join(f"{name} {length}" for name, length in lengths.items())
@@ -324,7 +326,7 @@ def draw_maps(view: View, config: ModelConfig) -> None:
     heads = config.decoder_heads
     place = section(
         "Bytes of all maps",
-        "The app shows the weight of every pair of tokens, so it has to keep them. With "
+        "The app shows the weight of every pair of tokens, so it must store them all. With "
         f"{LENGTHS[-1]} tokens on either side, this model has\n\n"
         f"- {config.n_encoder_layers} × {config.n_heads} maps of the source, "
         f"{most['encoder'] / 1e6:,.1f} MB\n"
@@ -333,7 +335,7 @@ def draw_maps(view: View, config: ModelConfig) -> None:
         f"- {config.n_decoder_layers} × {heads} maps from one to the other, "
         f"{most['cross'] / 1e6:,.1f} MB\n\n"
         f"of {LENGTHS[-1]}² float32 numbers each. **Every token meets every token: twice the "
-        "tokens are four times the pairs.**",
+        "tokens, four times the pairs.**",
     )
     sizes = {f"{n} tokens": size / 1e6 for n, size in bytes_at.items()}
     draw_chart(
@@ -352,8 +354,8 @@ def draw_maps(view: View, config: ModelConfig) -> None:
 def _draw_times(view: View, config: ModelConfig) -> None:
     place = section(
         "Seconds",
-        "One reading of random tokens by this model, source and translation of n tokens each, "
-        "with every map recorded and with fused attention, which makes none. Maps grow with n², "
+        "One pass over random tokens by this model, with n source and n target tokens: once "
+        "with every map recorded, once with fused attention, which stores none. Maps grow with n², "
         "projections and feed-forward networks with n.",
     )
     key = ("time of maps", view.entry.ref.mark, view.device)
@@ -365,13 +367,13 @@ def _draw_times(view: View, config: ModelConfig) -> None:
         ) and not st.session_state.pop(_ASKED, False):  # fmt: skip
             return
         model = get_translator(view).model
-        st.session_state[_ASKED] = True  # so that a rerun for another reason goes on with it
+        st.session_state[_ASKED] = True  # so that any other rerun continues it
         found = run(
             key, lambda report: time_maps(model, _reached(config), report=report),
             "Timing: pass {step} of {most}", "Time this model",
         )  # fmt: skip
         st.session_state.pop(_ASKED, None)
-    recorded, fused = (np.median(each, axis=1) * 1e3 for each in found)
+    recorded, fused = (np.median(times, axis=1) * 1e3 for times in found)
     lengths = _reached(config)
     lines, theme = {"maps recorded": recorded, "fused": fused}, current_theme()
     chart = cost_lines(lengths, lines, AXES["time"][0], 0, theme)
