@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from figures.labels import count, decimal, in_words, plain
 from transformer.trace import position_vectors
 from transformer.training.objective import learning_rate, smoothed_target
-from ui.tours.stops import Chosen, Found, Scene, among, fact, numbers
+from ui.tours.stops import Chosen, Scene, StopFacts, among, fact, numbers
 from ui.tours.training_facts import PAPER_PART, how_long, training_facts, whose
 
-#: Notes before a question if the picture is not of the checkpoint's positions.
+#: Notes before a question if the picture shows other positions than the checkpoint's.
 _NOTES = {
     "learned": "This model learned its positions (table 3, row E); take the paper's sines. ",
     "stored": "This model keeps its positions as a table of numbers; take the paper's sines. ",
@@ -35,25 +36,25 @@ def _about(period: float) -> str:
 
 
 @fact
-def fastest(scene: Scene) -> Found:
+def fastest(scene: Scene) -> StopFacts:
     """The period of the fastest dimensions."""
     period = float(position_vectors.wavelengths(_width(scene))[0])
     options = numbers(period, [2, 12, 100, 10_000], _about)
-    return Found(*options, {**_note(scene), "period": period})
+    return StopFacts(*options, {**_note(scene), "period": period})
 
 
 @fact
-def slowest(scene: Scene) -> Found:
+def slowest(scene: Scene) -> StopFacts:
     """The period of the slowest dimensions."""
     width = _width(scene)
     period = float(position_vectors.wavelengths(width)[-1])
     options = numbers(period, [period / 100, period / 10, 10 * period], _about)
-    return Found(*options, {**_note(scene), "period": period, "pairs": width // 2})
+    return StopFacts(*options, {**_note(scene), "period": period, "pairs": width // 2})
 
 
 @fact
-def distance(scene: Scene) -> Found:
-    """The pair of positions whose dot product is that of 5 and 8."""
+def distance(scene: Scene) -> StopFacts:
+    """The pair of positions with the dot product of 5 and 8."""
     width, pairs = _width(scene), ((40, 43), (5, 13), (3, 12), (8, 24))
 
     def product(i: int, j: int) -> float:
@@ -64,132 +65,136 @@ def distance(scene: Scene) -> Found:
     target = product(5, 8)
     gaps = [abs(product(i, j) - target) for i, j in pairs]
     i, j = pairs[gaps.index(min(gaps))]
-    said = {**_note(scene), "target": target, "i": i, "j": j, "same": product(i, j), "gap": j - i}
-    return Found(tuple(f"{i} and {j}" for i, j in pairs), gaps.index(min(gaps)), said)
+    values = {**_note(scene), "target": target, "i": i, "j": j, "same": product(i, j), "gap": j - i}
+    return StopFacts(tuple(f"{i} and {j}" for i, j in pairs), gaps.index(min(gaps)), values)
 
 
 @fact
-def rotation(scene: Scene) -> Found:
+def rotation(scene: Scene) -> StopFacts:
     """The angle by which 3 positions turn the fastest hand, in degrees."""
-    turned = position_vectors.shift(5, 3, _width(scene), "interleaved")
-    angle = math.degrees(float(turned.angles[0]))
-    said = {**_note(scene), "angle": angle, "error": decimal(turned.largest_error)}
-    return Found(*numbers(angle, [30, 90, 360], "{:.0f}°".format), said)
+    shift = position_vectors.shift(5, 3, _width(scene), "interleaved")
+    angle = math.degrees(float(shift.angles[0]))
+    values = {**_note(scene), "angle": angle, "error": decimal(shift.largest_error)}
+    return StopFacts(*numbers(angle, [30, 90, 360], "{:.0f}°".format), values)
 
 
 @fact
-def beyond(scene: Scene) -> Found:
+def beyond(scene: Scene) -> StopFacts:
     """The number of pairs whose period is longer than the longest training sentence."""
     width, limit = _width(scene), scene.trained or 100
     slow, pairs = int((position_vectors.wavelengths(width) > limit).sum()), width // 2
     options = numbers(slow, [0, pairs // 4, pairs, pairs // 2], "{:.0f}".format)
-    said = {**_note(scene), "limit": limit, "pairs": pairs}
-    return Found(*options, said, form="" if scene.trained else "unknown")
+    values = {**_note(scene), "limit": limit, "pairs": pairs}
+    return StopFacts(*options, values, form="" if scene.trained else "unknown")
 
 
-#: Updates after which the tour asks what Adam remembers.
+#: Age in updates of the gradient in the question about Adam.
 AGE = 50
 
 
 @fact
-def how_much(scene: Scene) -> Found:
+def how_much(scene: Scene) -> StopFacts:
     """The number of target tokens in training."""
     facts = training_facts(scene)
     right = float(max(facts.target_tokens, 1))
     passes = "one pass" if facts.epochs == 1 else "passes"
-    said = {
+    values = {
         "whose": whose(facts), "updates": facts.updates, "tokens": facts.target_tokens,
         "again": f" in {count(facts.epochs, 'epoch')} ({passes} over the text)"
         if facts.epochs else "",
-        "each": facts.target_tokens / facts.updates,
+        "per_update": facts.target_tokens / facts.updates,
         "took": f", {how_long(facts.hours)}" if facts.hours else "",
     }  # fmt: skip
     options = numbers(right, [right / 100, right / 10, right * 10], in_words)
-    return Found(*options, said, form="continued" if facts.continued else "")
+    return StopFacts(*options, values, form="continued" if facts.continued else "")
 
 
 @fact
-def batch(scene: Scene) -> Found:
-    """The number of pairs in a batch, each as long as the one on the left."""
+def batch(scene: Scene) -> StopFacts:
+    """The number of pairs in a batch, all as long as the one on the left."""
     facts = training_facts(scene)
     room, length = facts.recipe.batch_tokens, length_of(scene)
     right = max(room // length, 1)
-    said = {
+    values = {
         "whose": "this model" if facts.own else "the paper’s base model",
         "room": room, "length": length, "right": right,
         "longest": f", and {max(room // facts.longest, 1):,} of the longest"
         if facts.longest else "",
-        "each": facts.target_tokens / facts.updates,
+        "per_update": facts.target_tokens / facts.updates,
     }  # fmt: skip
     wrong = [max(right // 4, 1), 4 * right, room]
-    return Found(*numbers(float(right), wrong, "{:,.0f}".format), said)
+    return StopFacts(*numbers(float(right), wrong, "{:,.0f}".format), values)
 
 
 def length_of(scene: Scene) -> int:
-    """Return the tokens of the longer side of the sentence on the left."""
+    """Return the longer of the source and translation, in tokens."""
     return max(len(scene.trace.src_tokens), len(scene.trace.predicted_tokens), 1)
 
 
 @fact
-def hours(scene: Scene) -> Found:
-    """The hours of all parts; the paper's if one is unknown."""
+def hours(scene: Scene) -> StopFacts:
+    """Training time in hours; the paper's if unknown."""
     facts = training_facts(scene)
-    known = facts.hours_in_all > 0
-    parts, total = (facts.parts, facts.hours_in_all) if known else ((PAPER_PART,), PAPER_PART.hours)
+    has_hours = facts.hours_in_all > 0
+    parts, total = (
+        (facts.parts, facts.hours_in_all) if has_hours else ((PAPER_PART,), PAPER_PART.hours)
+    )
     several = f"The {len(parts)} parts of its training ran" if len(parts) > 1 else "It was trained"
-    said = {
-        "whose": several if known and facts.own else "The paper’s base model was trained",
+    values = {
+        "whose": several if has_hours and facts.own else "The paper’s base model was trained",
         "on": f" on {plain(parts[-1].hardware)}" if parts[-1].hardware else "",
     }
-    return Found(*numbers(total, [total / 10, total * 10, total * 100], how_long), said)
+    return StopFacts(*numbers(total, [total / 10, total * 10, total * 100], how_long), values)
 
 
 @fact
-def remembered(scene: Scene) -> Found:
+def remembered(scene: Scene) -> StopFacts:
     """The weight of an old gradient in Adam's means."""
     recipe = training_facts(scene).recipe
     left, forgot = recipe.beta2**AGE, recipe.beta1**AGE
-    said = {
+    values = {
         "beta1": recipe.beta1, "beta2": recipe.beta2, "age": AGE, "left": decimal(left, 2),
         "forgot": decimal(forgot, 2), "epsilon": decimal(recipe.epsilon), "paper": decimal(1e-9),
     }  # fmt: skip
     options = numbers(
         100 * left, [100, 100 / AGE, 100 * forgot], lambda share: f"{decimal(share, 2)}%"
     )
-    return Found(*options, said)
+    return StopFacts(*options, values)
 
 
 @fact
-def dropped(scene: Scene) -> Found:
-    """The numbers of one token that dropout sets to 0."""
+def dropped(scene: Scene) -> StopFacts:
+    """Mean number of one token's values set to 0 by dropout."""
     facts = training_facts(scene)
     p, d_model = facts.dropout or 0.1, facts.d_model
     zeros = p * d_model
-    said = {"p": p, "d_model": d_model, "zeros": zeros, "scale": 1 / (1 - p)}
+    values = {"p": p, "d_model": d_model, "zeros": zeros, "scale": 1 / (1 - p)}
     wrong = [zeros / 10, d_model / 2, (1 - p) * d_model]
     form = "" if facts.dropout else "without"
-    return Found(*numbers(zeros, wrong, "{:.0f}".format), said, form=form)
+    return StopFacts(*numbers(zeros, wrong, "{:.0f}".format), values, form=form)
 
 
 @fact
-def averaged(scene: Scene) -> Found:
-    """BLEU by the number of epochs averaged; the paper's number if only one was tried."""
+def averaged(scene: Scene) -> StopFacts:
+    """BLEU by number of averaged epochs; the paper's number with fewer than two results."""
     averages = training_facts(scene).averages[:6]
     if len(averages) < 2:
-        return Found(("1", "5", "10", "20"), 1, form="paper")
+        return StopFacts(("1", "5", "10", "20"), 1, form="paper")
     return _highest([count(n, "epoch") for n, _ in averages], [score for _, score in averages])
 
 
-def _highest(labels: Sequence[str], scores: Sequence[float]) -> Found:
+def _highest(labels: Sequence[str], scores: Sequence[float]) -> StopFacts:
     """Ask for the highest score."""
     ranking = [int(i) for i in np.argsort(np.array(scores))]
     options: Chosen = among(int(np.argmax(scores)), ranking, labels, most=5)
-    each = ", ".join(f"{label}: {score:.1f}" for label, score in zip(labels, scores, strict=True))
-    return Found(*options, {"each": each})
+    pairs = zip(labels, scores, strict=True)
+    return StopFacts(
+        *options, {"scores": ", ".join(f"{name}: {score:.1f}" for name, score in pairs)}
+    )
 
 
 @fact
-def peak(scene: Scene) -> Found:
+def peak(scene: Scene) -> StopFacts:
     """The update with the highest learning rate."""
     facts = training_facts(scene)
     right = float(min(max(facts.recipe.warmup, 1), facts.updates))
@@ -198,38 +203,43 @@ def peak(scene: Scene) -> Found:
         for n in (int(right), facts.updates)
     )
     last = f"{decimal(end, 2)} at the end"
-    said = {
+    values = {
         "updates": facts.updates, "part": "of the last part " if facts.continued else "",
         "right": right, "top": decimal(top, 3),
         "falls": f", and to {last}" if facts.recipe.cooldown else f" ({last})",
     }  # fmt: skip
-    return Found(
-        *numbers(right, [1, facts.updates / 2, facts.updates], "update {:,.0f}".format), said
+    return StopFacts(
+        *numbers(right, [1, facts.updates / 2, facts.updates], "update {:,.0f}".format), values
     )
 
 
 @fact
-def smoothed(scene: Scene) -> Found:
-    """The share of the target that label smoothing leaves for the right token."""
+def smoothed(scene: Scene) -> StopFacts:
+    """The right token's share of the smoothed target."""
     facts = training_facts(scene)
     epsilon = facts.recipe.label_smoothing or 0.1
-    right, each = smoothed_target(epsilon, facts.vocab_size)
+    right, other = smoothed_target(epsilon, facts.vocab_size)
     options = numbers(right, [1.0, epsilon, 0.5], lambda share: f"{100 * share:.4g}%")
-    said = {"epsilon": epsilon, "vocab": facts.vocab_size, "right": right, "each": decimal(each, 3)}
-    return Found(*options, said, form="" if facts.recipe.label_smoothing else "without")
+    values = {
+        "epsilon": epsilon,
+        "vocab": facts.vocab_size,
+        "right": right,
+        "other": decimal(other, 3),
+    }
+    return StopFacts(*options, values, form="" if facts.recipe.label_smoothing else "without")
 
 
 @fact
-def greedy_or_beam(scene: Scene) -> Found:
-    """BLEU by the way of decoding; the paper's models if only one was tried."""
+def greedy_or_beam(scene: Scene) -> StopFacts:
+    """BLEU by decoding method; the paper's models with fewer than two scores."""
     facts = training_facts(scene)
     if len({score for _, score in facts.tried}) < 2:
-        return Found(("base", "big"), 1, form="paper")
+        return StopFacts(("base", "big"), 1, form="paper")
     tried = list(dict.fromkeys(facts.tried))[:6]
     labels = [str(decoding) for decoding, _ in tried]
     if len(set(labels)) < len(labels):
         labels = [f"{label} ({place})" for place, label in enumerate(labels, 1)]
-    found = _highest(labels, [score for _, score in tried])
+    highest = _highest(labels, [score for _, score in tried])
     tests = ", ".join(f"{score:.1f} on {name}" for name, score in facts.tests.items())
     there = f"; there it scores {tests}" if tests else ""
-    return Found(found.options, found.answer, {**found.values, "there": there})
+    return replace(highest, values={**highest.values, "there": there})

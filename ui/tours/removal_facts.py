@@ -1,4 +1,4 @@
-"""Facts for the tour that takes parts out of the model, each measured on it."""
+"""Facts of the tour "Take it apart", measured on the model."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from transformer.measures.heads import rank_correlation
 from transformer.trace.removals import edits_off
 from ui.removals.exhibits import looks
 from ui.removals.views import SMALL, ranked
-from ui.tours.stops import Found, Scene, among, fact, names, numbers, quoted, shown
+from ui.tours.stops import Scene, StopFacts, among, fact, names, numbers, quoted, stem
 
 _QUARTERS = (
     "less than a quarter", "a quarter to half", "half to three quarters", "more than that",
@@ -18,61 +18,63 @@ _QUARTERS = (
 
 
 @fact
-def how_few(scene: Scene) -> Found:
+def how_few(scene: Scene) -> StopFacts:
     """The number of heads whose removal changes little."""
-    changes = np.concatenate([each.sum(-1).ravel() for each in scene.needs().heads.values()])
+    changes = np.concatenate([change.sum(-1).ravel() for change in scene.needs().heads.values()])
     little = int((np.abs(changes) < SMALL).sum())
-    said = {"source": quoted(scene.trace.source), "heads": len(changes), "little": little}
-    return Found(_QUARTERS, min(3, 4 * little // len(changes)), {**said, "small": SMALL})
+    values = {"source": quoted(scene.trace.source), "heads": len(changes), "little": little}
+    return StopFacts(_QUARTERS, min(3, 4 * little // len(changes)), {**values, "small": SMALL})
 
 
 @fact
-def look_and_need(scene: Scene) -> Found:
-    """The rank correlation of how sharply heads look and how much they are needed."""
+def look_and_need(scene: Scene) -> StopFacts:
+    """Rank correlation of the heads' sharpness and importance."""
     heads, sharp = scene.needs().heads, looks(scene.trace, None)
-    found = rank_correlation(
-        np.concatenate([each.ravel() for each in sharp.values()]),
+    correlation = rank_correlation(
+        np.concatenate([sharpness.ravel() for sharpness in sharp.values()]),
         -np.concatenate([heads[kind].sum(-1).ravel() for kind in sharp]),
     )
     options = ("below 0", "0 to 0.3", "0.3 to 0.6", "above 0.6")
-    answer = sum(found >= limit for limit in (0, 0.3, 0.6))
-    return Found(options, answer, {"found": signed(0.0 if np.isnan(found) else found)})
+    answer = sum(correlation >= limit for limit in (0, 0.3, 0.6))
+    return StopFacts(
+        options, answer, {"correlation": signed(0.0 if np.isnan(correlation) else correlation)}
+    )
 
 
 @fact
-def which_kind(scene: Scene) -> Found:
+def which_kind(scene: Scene) -> StopFacts:
     """The kind of attention of the most needed head."""
-    heads = {kind: each.sum(-1) for kind, each in scene.needs().heads.items()}
+    heads = {kind: change.sum(-1) for kind, change in scene.needs().heads.items()}
     head = ranked(heads)[0]
     change = signed(float(heads[head.kind][head.layer, head.head]))
-    said = {"place": head.off.place, "change": change}
-    return Found(tuple(KIND_NAMES.values()), list(KIND_NAMES).index(head.kind), said)
+    values = {"place": head.off.place, "change": change}
+    return StopFacts(tuple(KIND_NAMES.values()), list(KIND_NAMES).index(head.kind), values)
 
 
 @fact
-def which_word_is_needed(scene: Scene) -> Found:
-    """The source token without which the translation becomes least likely."""
+def which_word_is_needed(scene: Scene) -> StopFacts:
+    """The source token that the translation needs most."""
     trace, changes = scene.trace, scene.needs().words.sum(-1)
     order = np.argsort(changes).tolist()
     options, answer = among(order[0], order, names(trace.src_tokens))
-    said = {
-        "source": quoted(trace.source), "top": quoted(shown(trace.src_tokens[order[0]])),
+    values = {
+        "source": quoted(trace.source), "top": quoted(stem(trace.src_tokens[order[0]])),
         "change": signed(float(changes[order[0]])),
     }  # fmt: skip
-    return Found(options, answer, said)
+    return StopFacts(options, answer, values)
 
 
 @fact
-def all_at_once(scene: Scene) -> Found:
-    """The change without all heads that alone change little, or without the least needed half."""
-    heads = {kind: each.sum(-1) for kind, each in scene.needs().heads.items()}
+def all_at_once(scene: Scene) -> StopFacts:
+    """The effect of removing all heads with small single effects, or the least needed half."""
+    heads = {kind: change.sum(-1) for kind, change in scene.needs().heads.items()}
     order = ranked(heads)[::-1]
     little = [head for head in order if abs(heads[head.kind][head.layer, head.head]) < SMALL]
     out = little if len(little) > 1 else order[: (len(order) + 1) // 2]
     total = float(sum(heads[head.kind][head.layer, head.head] for head in out))
     edits = text_of(edits_off(out, order))
     both, text = scene.without(edits)
-    return Found(
+    return StopFacts(
         *numbers(both, [total, 10 * total, total - 30, total / 4], signed),
         {"n": len(out), "total": signed(total), "both": signed(both), "text": quoted(text)},
         {"edit": edits}, "" if out is little else "half",
@@ -80,15 +82,17 @@ def all_at_once(scene: Scene) -> Found:
 
 
 @fact
-def in_no_order(scene: Scene) -> Found:
-    """The share of a translation that stays in its place without positions."""
+def in_no_order(scene: Scene) -> StopFacts:
+    """The share of a translation that keeps its place without positions."""
     _, text = scene.without("no positions")
     before, after = (
-        each.split() if " " in scene.trace.text else list(each) for each in (scene.trace.text, text)
+        line.split() if " " in scene.trace.text else list(line) for line in (scene.trace.text, text)
     )
     same = sum(a == b for a, b in zip(before, after, strict=False))
-    said = {
+    values = {
         "before": quoted(scene.trace.text), "text": quoted(text), "same": same, "n": len(before),
         "what": "words" if " " in scene.trace.text else "signs",
     }  # fmt: skip
-    return Found(_QUARTERS, min(3, 4 * same // max(1, len(before))), said, {"edit": "no positions"})
+    return StopFacts(
+        _QUARTERS, min(3, 4 * same // max(1, len(before))), values, {"edit": "no positions"}
+    )

@@ -33,8 +33,8 @@ def _unknown(*_: Any) -> Any:
 class Scene:
     """The subject of questions: one sentence through one checkpoint, with its metrics.json.
 
-    `trained` are the positions of the longest training sentence, None if unknown; `study` is that
-    of the model's heads, None without one.
+    `trained` is the length of the longest training sentence in positions, or None if unknown;
+    `study` is the study of the model's heads, or None.
     """
 
     trace: Trace
@@ -42,18 +42,18 @@ class Scene:
     metrics: Mapping[str, Any] = field(default_factory=dict)
     trained: int | None = None
     study: Study | None = None
-    #: measures what the sentence needs
+    #: measures the change without each part
     needs: Callable[[], Needs] = field(default=_unknown)
-    #: returns the change of its log-probability in nats under edits, and the edited translation
+    #: returns the change of log-probability in nats under edits, and the edited translation
     without: Callable[[str], tuple[float, str]] = field(default=_unknown)
 
 
 @dataclass(frozen=True)
 class Question:
-    """Something to predict before the picture is shown; `because`, shown after, explains it.
+    """A prediction to make before the picture appears; `because` then explains it.
 
-    `ask` and `because` are Markdown, `options` at least two different plain texts, and `answer` is
-    the index of the right one.
+    `ask` and `because` are Markdown, `options` are two or more different plain texts, and
+    `answer` is the index of the right one.
     """
 
     ask: str
@@ -72,21 +72,21 @@ Settings = Mapping[str, str]
 
 
 @dataclass(frozen=True)
-class Found:
-    """Facts of a scene that a stop asks about."""
+class StopFacts:
+    """Facts of a scene for a stop's question."""
 
     #: options, answer: as in `Question`
     options: tuple[str, ...]
     answer: int
     values: Mapping[str, object] = field(default_factory=dict)  # fill the slots of the stop's texts
-    #: of the page, that depend on the trace: a step, a layer, a head
+    #: page settings that depend on the trace: a step, a layer, a head
     settings: Settings = field(default_factory=dict)
     form: str = ""  # the form of the stop's texts; "" is the usual one
 
 
-Facts = Callable[[Scene], Found]
+Facts = Callable[[Scene], StopFacts]
 
-#: What stops may ask about, by the names in tours.toml.
+#: Registered facts, by their names in tours.toml.
 FACTS: dict[str, Facts] = {}
 
 
@@ -104,21 +104,21 @@ class Stop:
     title: str
     text: str
     section: str  # of the paper
-    page: str  # the page it is on, by url_path
-    facts: Facts  # returns what the question is about
-    #: `ask` and `because`, with slots, and `ask_x` and `because_x` of a form x
+    page: str  # url_path of its page
+    facts: Facts  # returns the question's facts
+    #: `ask` and `because` with slots, and `ask_x` and `because_x` of form x
     texts: Mapping[str, str]
     settings: Settings = field(default_factory=dict)  # of the page, by their names in the URL
 
     def question(self, scene: Scene) -> Question:
         """Return the question about a scene."""
-        found = self.facts(scene)
+        facts = self.facts(scene)
         ask, because = (
-            (self.texts[name] + own[1:] if own.startswith("+") else own).format(**found.values)
+            (self.texts[name] + own[1:] if own.startswith("+") else own).format(**facts.values)
             for name in ("ask", "because")
-            for own in (self.texts.get(f"{name}_{found.form}", self.texts[name]),)
+            for own in (self.texts.get(f"{name}_{facts.form}", self.texts[name]),)
         )
-        return Question(ask, found.options, found.answer, because)
+        return Question(ask, facts.options, facts.answer, because)
 
 
 @dataclass(frozen=True)
@@ -142,8 +142,8 @@ def cell(layer: int | None, head: int | None) -> Settings:
     }
 
 
-def shown(token: str) -> str:
-    """Return a token without the mark of a word's start, unless it is only that."""
+def stem(token: str) -> str:
+    """Return a token without its word-start mark, unless it is only the mark."""
     return token.lstrip("▁") or "▁"
 
 
@@ -154,7 +154,7 @@ def quoted(text: str) -> str:
 
 def names(tokens: Sequence[str]) -> list[str]:
     """Return the tokens without marks; repeated ones with their position, from 1."""
-    plain = [shown(token) for token in tokens]
+    plain = [stem(token) for token in tokens]
     return [
         f"{name} ({place})" if plain.count(name) > 1 else name
         for place, name in enumerate(plain, start=1)
@@ -168,7 +168,7 @@ def words(trace: Trace, until: int) -> str:
 
 
 def translation(trace: Trace) -> str:
-    """Return the translation quoted, a loop cut as on every page."""
+    """Return the translation quoted, with a loop shortened as on every page."""
     return quoted(headline(trace))
 
 
@@ -185,7 +185,7 @@ def among(right: int, ranking: Sequence[int], labels: Sequence[str], most: int =
 
 
 def numbers(right: float, wrong: Sequence[float], write: Callable[[float], str]) -> Chosen:
-    """Return numbers as options, smallest first, without wrong ones that read like the right."""
+    """Return numbers as options, smallest first, without duplicates of the right one."""
     values = {write(value): value for value in wrong}
     values[write(right)] = right
     ordered = sorted(values, key=values.__getitem__)

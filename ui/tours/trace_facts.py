@@ -11,9 +11,9 @@ from transformer.measures.entropy import entropy_bits, nats_to_bits
 from transformer.trace.records import Trace
 from transformer.types import Floats
 from ui.tours.stops import (
-    Found,
     Scene,
     Settings,
+    StopFacts,
     among,
     best,
     cell,
@@ -23,7 +23,7 @@ from ui.tours.stops import (
     numbers,
     quarters,
     quoted,
-    shown,
+    stem,
     translation,
     two,
     words,
@@ -41,30 +41,30 @@ def clear_step(trace: Trace) -> int:
 
 
 @fact
-def which_word(scene: Scene) -> Found:
+def which_word(scene: Scene) -> StopFacts:
     """The source token with the largest mean weight at the clear step."""
     trace, t = scene.trace, clear_step(scene.trace)
     row = trace.cross.mean(axis=(0, 1))[t]
     options, answer = among(int(row.argmax()), np.argsort(-row).tolist(), names(trace.src_tokens))
-    said = {"source": quoted(trace.source), "written": words(trace, t), "step": t + 1}
-    said |= {"next": quoted(shown(trace.predicted_tokens[t])), "top": quoted(options[answer])}
+    values = {"source": quoted(trace.source), "written": words(trace, t), "step": t + 1}
+    values |= {"next": quoted(stem(trace.predicted_tokens[t])), "top": quoted(options[answer])}
     settings = {"step": str(t + 1), **cell(None, None)}
-    return Found(options, answer, {**said, "weight": row.max(), "sum": row.sum()}, settings)
+    return StopFacts(options, answer, {**values, "weight": row.max(), "sum": row.sum()}, settings)
 
 
 @fact
-def one_row(scene: Scene) -> Found:
+def one_row(scene: Scene) -> StopFacts:
     """The largest cross-attention weight at the clear step."""
     trace, t = scene.trace, clear_step(scene.trace)
     layer, head = best(trace.cross[:, :, t].max(axis=-1))
     row = trace.cross[layer, head, t]
-    return Found(
+    return StopFacts(
         *quarters(float(row.max())),
         {
-            "token": quoted(shown(trace.predicted_tokens[t])),
+            "token": quoted(stem(trace.predicted_tokens[t])),
             "mean": trace.cross.mean(axis=(0, 1))[t].max(),
             "head": head + 1, "layer": layer + 1, "weight": row.max(),
-            "key": quoted(shown(trace.src_tokens[int(row.argmax())])),
+            "key": quoted(stem(trace.src_tokens[int(row.argmax())])),
             "row": quoted(plain_token(query_labels(trace, "cross")[t], 24)),
         },
         cell(layer, head),
@@ -72,10 +72,10 @@ def one_row(scene: Scene) -> Found:
 
 
 def unscaled(row: Floats, d_k: int) -> Floats:
-    """Return the weights of a row if its scores were not divided by sqrt(d_k).
+    """Return attention weights without division of the scores by sqrt(d_k).
 
-    Softmax forgets a constant, so the logarithms of the weights are the scores; multiplying them
-    by sqrt(d_k) undoes the division (section 3.2.1).
+    Softmax ignores an added constant, so log weights serve as scores; multiplying them by
+    sqrt(d_k) undoes the division (section 3.2.1).
     """
     scores = np.log(np.maximum(row.astype(np.float64), 1e-30)) * np.sqrt(d_k)
     exps = np.exp(scores - scores.max())
@@ -84,35 +84,35 @@ def unscaled(row: Floats, d_k: int) -> Floats:
 
 
 @fact
-def without_scaling(scene: Scene) -> Found:
-    """The row of cross-attention whose top weight is nearest to 0.4, with unscaled scores."""
+def without_scaling(scene: Scene) -> StopFacts:
+    """The cross-attention row with top weight nearest to 0.4, scaled and unscaled."""
     trace = scene.trace
     layer, head, t = best(-np.abs(trace.cross.max(axis=-1) - 0.4))
     d_k = scene.config.d_k or scene.config.d_model // scene.config.n_heads
     row = trace.cross[layer, head, t]
     now, then = float(row.max()), float(unscaled(row, d_k).max())
-    said = {"head": head + 1, "layer": layer + 1, "step": t + 1, "now": now, "then": then}
-    return Found(
+    values = {"head": head + 1, "layer": layer + 1, "step": t + 1, "now": now, "then": then}
+    return StopFacts(
         *numbers(then, [now, now / np.sqrt(d_k), (now + 1) / 2], "{:.2f}".format),
-        {**said, "d_k": d_k, "root": np.sqrt(d_k)},
+        {**values, "d_k": d_k, "root": np.sqrt(d_k)},
         {"query": str(t + 1), **cell(layer, head)},
     )
 
 
 @fact
-def how_many_places(scene: Scene) -> Found:
-    """The source token whose heads in layer 1 look at most tokens, and their number."""
+def how_many_places(scene: Scene) -> StopFacts:
+    """The source token with the most diverse top keys in layer 1, and their number."""
     trace, n_heads = scene.trace, scene.trace.encoder_self.shape[1]
     tops = trace.encoder_self[0].argmax(axis=-1)  # [H, S]
     different = [len(set(tops[:, i])) for i in range(tops.shape[1])]
     token, labels = int(np.argmax(different)), names(trace.src_tokens)
     looks = ", ".join(quoted(labels[top]) for top in dict.fromkeys(tops[:, token].tolist()))
-    said = {
+    values = {
         "heads": count(n_heads, "head"), "token": quoted(labels[token]),
         "source": quoted(trace.source), "looks": looks,
     }  # fmt: skip
-    return Found(
-        *counts(different[token], 1, n_heads), said, form="one_head" if n_heads == 1 else ""
+    return StopFacts(
+        *counts(different[token], 1, n_heads), values, form="one_head" if n_heads == 1 else ""
     )
 
 
@@ -126,34 +126,34 @@ def offset_shares(maps: Floats) -> Floats:
 
 
 @fact
-def which_offset(scene: Scene) -> Found:
+def which_offset(scene: Scene) -> StopFacts:
     """The head with the largest weight on one offset."""
     shares = offset_shares(scene.trace.encoder_self)
     layer, head, answer = best(shares)
     options, share = ("the token before", "the token itself", "the token after"), shares.max()
-    said = {"head": head + 1, "layer": layer + 1, "share": share, "where": options[answer]}
-    return Found(options, answer, said, cell(layer, head), "" if share > 0.4 else "weak")
+    values = {"head": head + 1, "layer": layer + 1, "share": share, "where": options[answer]}
+    return StopFacts(options, answer, values, cell(layer, head), "" if share > 0.4 else "weak")
 
 
 @fact
-def share_on_the_end(scene: Scene) -> Found:
+def share_on_the_end(scene: Scene) -> StopFacts:
     """The head with the most weight on the end mark."""
     maps = scene.trace.encoder_self
     ends = list(scene.trace.src_special) or [maps.shape[-1] - 1]
     shares = maps[..., ends].sum(axis=-1).mean(axis=-1)  # [L, H]
     layer, head = best(shares)
     share, even = float(shares[layer, head]), 1 / maps.shape[-1]
-    said = {"head": head + 1, "layer": layer + 1, "share": share, "even": even}
+    values = {"head": head + 1, "layer": layer + 1, "share": share, "even": even}
     form = "" if share > 3 * even else "faint"
-    return Found(*quarters(share), said, cell(layer, head), form)
+    return StopFacts(*quarters(share), values, cell(layer, head), form)
 
 
 @fact
-def spread(scene: Scene) -> Found:
-    """The entropy of single heads of the last layer, and of their mean."""
+def spread(scene: Scene) -> StopFacts:
+    """Row entropy of single heads in the last layer, and of their mean."""
     maps = scene.trace.encoder_self[-1]  # [H, S, S]
-    alone, together = (float(entropy_bits(each).mean()) for each in (maps, maps.mean(axis=0)))
-    return Found(
+    alone, together = (float(entropy_bits(rows).mean()) for rows in (maps, maps.mean(axis=0)))
+    return StopFacts(
         ("more spread out", "about the same", "sharper"),
         1 if abs(together - alone) < 0.05 else 0,
         {"alone": alone, "together": together},
@@ -163,42 +163,42 @@ def spread(scene: Scene) -> Found:
 
 
 @fact
-def last_token(scene: Scene) -> Found:
-    """The number of tokens that the first one looks at, and the weight on the last."""
+def last_token(scene: Scene) -> StopFacts:
+    """Keys visible to the first token, and its weight on the last."""
     weights = scene.trace.encoder_self[:, :, 0]  # [L, H, S], the first token's rows
     seen, total = int((weights[0, 0] > 0).sum()), weights.shape[-1]
     layer, head = best(weights[..., -1])
-    said = {"source": quoted(scene.trace.source), "total": total, "seen": seen}
-    said |= {"weight": weights[layer, head, -1], "head": head + 1, "layer": layer + 1}
-    return Found(*numbers(seen, [1, total // 2, total], "{:.0f}".format), said)
+    values = {"source": quoted(scene.trace.source), "total": total, "seen": seen}
+    values |= {"weight": weights[layer, head, -1], "head": head + 1, "layer": layer + 1}
+    return StopFacts(*numbers(seen, [1, total // 2, total], "{:.0f}".format), values)
 
 
 @fact
-def first_row(scene: Scene) -> Found:
+def first_row(scene: Scene) -> StopFacts:
     """The weight of the start mark on itself."""
     maps = scene.trace.decoder_self
     weight = float(maps[:, :, 0, 0].min())
     wrong = [1 / max(maps.shape[-1], 2), 0.5, 0.0]
-    return Found(*numbers(weight, wrong, "{:.2f}".format), {"weight": weight})
+    return StopFacts(*numbers(weight, wrong, "{:.2f}".format), {"weight": weight})
 
 
 @fact
-def how_many_masked(scene: Scene) -> Found:
+def how_many_masked(scene: Scene) -> StopFacts:
     """The number of masked cells of decoder self-attention."""
     total = scene.trace.decoder_self.shape[-1]
     above = np.triu(np.ones((total, total), dtype=bool), 1)
     hidden = int((scene.trace.decoder_self[0, 0][above] == 0).sum())
     wrong = [total * (total + 1) // 2, total * total, total]
-    said = {"total": total, "cells": total * total, "hidden": hidden, "less": total - 1}
-    return Found(*numbers(hidden, wrong, "{:.0f}".format), said)
+    values = {"total": total, "cells": total * total, "hidden": hidden, "less": total - 1}
+    return StopFacts(*numbers(hidden, wrong, "{:.0f}".format), values)
 
 
 @fact
-def cross_open(scene: Scene) -> Found:
-    """The number of source tokens that the first target token looks at."""
+def cross_open(scene: Scene) -> StopFacts:
+    """Source tokens visible to the first target token."""
     row = scene.trace.cross[0, 0, 0]
     wrong = [1, len(row) // 2, len(row), 0]
-    return Found(*numbers(int((row > 0).sum()), wrong, "{:.0f}".format), {"total": len(row)})
+    return StopFacts(*numbers(int((row > 0).sum()), wrong, "{:.0f}".format), {"total": len(row)})
 
 
 def open_step(trace: Trace) -> int:
@@ -211,75 +211,77 @@ def _at(step: int) -> Settings:
 
 
 @fact
-def next_token(scene: Scene) -> Found:
+def next_token(scene: Scene) -> StopFacts:
     """The token written at the open step, and the most probable others."""
     trace, t = scene.trace, open_step(scene.trace)
-    right = shown(trace.predicted_tokens[t])
-    others = [shown(token) for token in trace.top_tokens[t]]
+    right = stem(trace.predicted_tokens[t])
+    others = [stem(token) for token in trace.top_tokens[t]]
     options = sorted(dict.fromkeys([right, *others[:5]]))[:5]
     if right not in options:
         options = sorted([right, *options[:4]])
-    said = {"source": quoted(trace.source), "written": words(trace, t), "right": quoted(right)}
+    values = {"source": quoted(trace.source), "written": words(trace, t), "right": quoted(right)}
     probability = math.exp(float(trace.log_probs[t]))
-    return Found(two(options), options.index(right), {**said, "probability": probability}, _at(t))
+    return StopFacts(
+        two(options), options.index(right), {**values, "probability": probability}, _at(t)
+    )
 
 
 @fact
-def what_it_reads(scene: Scene) -> Found:
-    """The token that the decoder reads at the open step."""
+def what_it_reads(scene: Scene) -> StopFacts:
+    """The decoder's input token at the open step."""
     trace, t = scene.trace, open_step(scene.trace)
     ranking = [place for place in (t + 1, t - 1, *range(len(trace.tgt_tokens))) if place >= 0]
     options, answer = among(t, ranking, names((*trace.tgt_tokens, trace.predicted_tokens[-1])))
     row = quoted(plain_token(query_labels(trace, "cross")[t], 24))
-    said = {"translation": translation(trace), "position": t + 1, "row": row}
-    said["next"] = quoted(shown(trace.predicted_tokens[t]))
-    return Found(options, answer, said, _at(t))
+    values = {"translation": translation(trace), "position": t + 1, "row": row}
+    values["next"] = quoted(stem(trace.predicted_tokens[t]))
+    return StopFacts(options, answer, values, _at(t))
 
 
 @fact
-def least_sure(scene: Scene) -> Found:
+def least_sure(scene: Scene) -> StopFacts:
     """The step with the highest entropy, among three others."""
     trace, entropy = scene.trace, nats_to_bits(scene.trace.entropy)
     hardest = int(trace.entropy.argmax())
     others = [int(t) for t in np.argsort(-trace.entropy) if t != hardest]
     steps = sorted({hardest, *others[:: max(1, len(others) // 3)][:3]})
-    options = two([f"step {t + 1}: {shown(trace.predicted_tokens[t])}" for t in steps])
-    each = ", ".join(f"{entropy[t]:.2g}" for t in steps)
-    said = {"translation": translation(trace), "each": each}
-    return Found(options, steps.index(hardest), said, _at(hardest))
+    options = two([f"step {t + 1}: {stem(trace.predicted_tokens[t])}" for t in steps])
+    entropies = ", ".join(f"{entropy[t]:.2g}" for t in steps)
+    values = {"translation": translation(trace), "entropies": entropies}
+    return StopFacts(options, steps.index(hardest), values, _at(hardest))
 
 
 @fact
-def against_greedy(scene: Scene) -> Found:
-    """The number of steps whose token was not the most probable, and the first of them."""
+def against_greedy(scene: Scene) -> StopFacts:
+    """Steps that did not take the most probable token: their number, and the first."""
     trace = scene.trace
-    leaves = [t for t, taken in enumerate(trace.predicted_ids) if taken != trace.top_ids[t, 0]]
-    said = {
+    leaves = [t for t, token in enumerate(trace.predicted_ids) if token != trace.top_ids[t, 0]]
+    values = {
         "size": trace.search.beam_size if trace.search else 1, "translation": translation(trace),
         "leaves": len(leaves), "steps": len(trace.predicted_ids),
     }  # fmt: skip
     if leaves:
         t = leaves[0]
-        said |= {
+        values |= {
             "step": t + 1,
-            "top": quoted(shown(trace.top_tokens[t][0])),
+            "top": quoted(stem(trace.top_tokens[t][0])),
             "top_share": math.exp(float(trace.top_log_probs[t, 0])),
-            "won": quoted(shown(trace.predicted_tokens[t])),
+            "won": quoted(stem(trace.predicted_tokens[t])),
             "won_share": math.exp(float(trace.log_probs[t])),
         }
-    return Found(*counts(len(leaves), 0, 4), said, form="" if leaves else "none")
+    return StopFacts(*counts(len(leaves), 0, 4), values, form="" if leaves else "none")
 
 
 @fact
-def length_penalty(scene: Scene) -> Found:
-    """The score, and what it is made of."""
+def length_penalty(scene: Scene) -> StopFacts:
+    """The score of the translation and its terms."""
     trace = scene.trace
     alpha = trace.search.alpha if trace.search else 0.6
     total, n = float(trace.log_probs.sum()), len(trace.predicted_ids)
     penalty = ((5 + n) / 6) ** alpha
-    said = {"n": n, "alpha": alpha, "penalty": penalty}
-    said |= {"total": _signed(total), "score": _signed(trace.score)}
-    return Found(*numbers(trace.score, [total, total * penalty, total / n], _signed), said)
+    values = {"n": n, "alpha": alpha, "penalty": penalty}
+    values |= {"total": _signed(total), "score": _signed(trace.score)}
+    return StopFacts(*numbers(trace.score, [total, total * penalty, total / n], _signed), values)
 
 
 def _signed(number: float) -> str:

@@ -30,7 +30,7 @@ from ui.frame.page import all_pages
 from ui.removals.views import without
 from ui.tours.checkpoint_facts import length_of
 from ui.tours.guide import TOURS, sheet
-from ui.tours.stops import Question, Scene, Tour, counts, names, numbers, quarters, shown
+from ui.tours.stops import Question, Scene, Tour, counts, names, numbers, quarters, stem
 from ui.tours.study_facts import clearest
 from ui.tours.trace_facts import offset_shares, unscaled
 from ui.tours.training_exhibits import FIGURES, PAPER_SCORES, training_exhibit
@@ -194,7 +194,7 @@ def test_answers_about_removed_parts_are_those_of_the_measured_changes() -> None
 def test_the_decoder_reads_the_token_written_before(shipped: Scene) -> None:
     trace, asked = shipped.trace, question(DECODING, 2, shipped)
     step = int(DECODING.stops[1].facts(shipped).settings["step"]) - 1
-    expected = shown(trace.predicted_tokens[step - 1]) if step else "<s>"
+    expected = stem(trace.predicted_tokens[step - 1]) if step else "<s>"
     assert asked.options[asked.answer].startswith(expected)
     assert query_labels(trace, "cross")[step].replace("▁", "_") in asked.because.replace("\\", "")
 
@@ -275,9 +275,9 @@ def test_what_was_thought_is_said_to_be_so_or_not(named: bool) -> None:
 def test_a_model_of_one_head_is_told_so() -> None:
     scene = Scene(make_trace(n_heads=1), replace(CONFIG, n_heads=1))
     first, last = question(HEADS, 1, scene), question(HEADS, 4, scene)
-    assert "has 1 head." in first.ask and "one head only" in first.because
-    assert right(HEADS, 4, scene) == "about the same" and "one head only" in last.because
-    assert "one head only" not in question(HEADS, 4, Scene(make_trace(), CONFIG)).because
+    assert "has 1 head." in first.ask and "only one head" in first.because
+    assert right(HEADS, 4, scene) == "about the same" and "only one head" in last.because
+    assert "only one head" not in question(HEADS, 4, Scene(make_trace(), CONFIG)).because
 
 
 def test_learned_positions_are_not_taken_for_the_papers() -> None:
