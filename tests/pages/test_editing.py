@@ -341,5 +341,5 @@ def test_the_toy_says_what_no_positions_does(run_app: RunApp) -> None:
         edit="no positions",
     )  # fmt: skip
     text = messages_in(app)
-    assert "in reverse are **maerts**: with all parts 6 of 6 stand in their place" in text
-    assert "cannot know their order" in text
+    assert "reversed letters are **maerts**: with all parts, 6 of 6 are in the right place" in text
+    assert "unordered set of tokens" in text

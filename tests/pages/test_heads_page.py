@@ -236,7 +236,7 @@ def test_a_study_runs_on_the_server_and_goes_on_after_a_stop(
     assert running.ended(300)
     app.run()
     if running.phase == "stopped":
-        assert app.button(key="begin_study").label == "Go on"
+        assert app.button(key="begin_study").label == "Resume"
         app.button(key="begin_study").click().run()
     again = jobs.job_of(ref)
     assert again is not None and again.ended(300) and again.phase == "done"
@@ -307,7 +307,7 @@ def test_the_tour_of_roles_asks_any_model_that_was_studied(
     shutil.copytree(family / "reader", tmp_path / "root" / "reader")
     study(tmp_path / "root" / "reader", conllu(tmp_path / "tiny.conllu"))
     app = run_app(tmp_path / "root", **at)
-    assert not app.info and "Think of what" in texts(app)
+    assert not app.info and "Consider what" in texts(app)
     app.button(key="tour_show").click().run()
     assert app.query_params["kind"] == "encoder_self" and app.query_params["role"]
     assert "in sentence after sentence" in texts(app) and app.selectbox(key="role_box")

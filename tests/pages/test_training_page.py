@@ -112,7 +112,7 @@ def test_one_run_at_a_time_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     run = jobs.begin([ToySettings()])
     run.job.ask(Control("pause"))
     assert jobs.find(run.name) is run and run.phase == "starting"
-    with pytest.raises(jobs.BusyError, match="Yours can start when it ends"):
+    with pytest.raises(jobs.BusyError, match="You can start yours when it ends"):
         jobs.begin([ToySettings()])
     wait_until(lambda: run.phase == "paused")
     run.job.stop()

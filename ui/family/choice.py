@@ -16,7 +16,7 @@ from ui.core.view import View
 
 #: Views of the page, named in the menu.
 PART: Param[str] = Param("part", url_state.one_of(("expects", "stacks", "changes")), "expects")
-#: Numbers of tokens that a model that continues can add.
+#: Choices for the number of tokens to continue by.
 LENGTHS = (0, 5, 10, 20)
 
 
@@ -24,14 +24,14 @@ LENGTHS = (0, 5, 10, 20)
 class ExpectsChoice(Choice):
     """The URL parameters of GPT and BERT."""
 
-    #: name of the model that continues or fills in; "" is the page's choice
+    #: name of the model; "" is the page's default
     member: Param[str] = Param("member", url_state.text(100), "")
     place: Param[int | None] = url_state.position(
         "place", of="member checkpoint"
     )  # a place in the text
-    #: how many tokens are added
+    #: number of tokens to add
     more: Param[int] = Param("more", url_state.whole(0, max(LENGTHS)), 0)
-    #: of drawn tokens; 0 takes the most probable ones
+    #: random seed for drawing; 0 takes the most probable tokens
     seed: Param[int] = Param("seed", url_state.whole(0, 9_999), 0)
 
 
@@ -46,13 +46,13 @@ class StacksChoice(Choice):
 
 
 def members(entries: Sequence[Entry], *tasks: str) -> list[Entry]:
-    """Return the usable models of one stack with one of these tasks, in the tasks' order."""
-    found = [each for each in entries if each.ok and each.stack and each.stack.task in tasks]
-    return sorted(found, key=lambda each: tasks.index(each.stack.task if each.stack else ""))
+    """Return the usable single-stack models for these tasks, in the tasks' order."""
+    matches = [entry for entry in entries if entry.ok and entry.stack and entry.stack.task in tasks]
+    return sorted(matches, key=lambda entry: tasks.index(entry.stack.task if entry.stack else ""))
 
 
 def pair_of(entries: Sequence[Entry]) -> tuple[Entry, Entry] | None:
-    """Return a translator of two stacks and one of one stack that learned from the same text."""
+    """Return a two-stack and a single-stack translator trained on the same text."""
     for one in members(entries, "translate"):
         data = _data(one.metrics)
         for two in entries:
@@ -62,7 +62,7 @@ def pair_of(entries: Sequence[Entry]) -> tuple[Entry, Entry] | None:
 
 
 def _data(metrics: Mapping[str, Any]) -> tuple[object, ...]:
-    """Return what a model was trained on, in which direction; () if unknown."""
+    """Return a model's training corpora and direction; () if unknown."""
     data = data_of_training(metrics)
     return tuple(str(data.get(name)) for name in ("corpora", "src", "tgt")) if data else ()
 
@@ -70,7 +70,7 @@ def _data(metrics: Mapping[str, Any]) -> tuple[object, ...]:
 def view_of(view: View, entry: Entry) -> View:
     """Return the view of the same sentence through another model, as it translates by default.
 
-    The checkpoint whose training is on screen is seen at the moment chosen there.
+    A checkpoint shown through its training keeps the chosen moment.
     """
     now = view.entry if view.entry.whole == entry.name else entry
     return replace(view, entry=now, prefix=(), target=None, sampling=None)

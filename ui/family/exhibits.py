@@ -21,12 +21,12 @@ TOP = 10
 
 
 def opened(sentence: str) -> str:
-    """Return a text without the marks that end a sentence, after which nothing would follow."""
+    """Return a text without its final punctuation, so that the model continues it."""
     return sentence.rstrip(" .!?…") or sentence
 
 
 def next_tokens(trace: Trace) -> tuple[Guesses, ...]:
-    """Return what a causal trace expects at each place after its first, as guesses."""
+    """Return a causal trace's predictions at each place after its first, as guesses."""
     places = zip(
         trace.predicted_tokens, trace.top_tokens, trace.top_log_probs, trace.log_probs, strict=True
     )
@@ -37,36 +37,36 @@ def next_tokens(trace: Trace) -> tuple[Guesses, ...]:
 
 
 def expected_tokens(model: StackModel, trace: Trace, new_tokens: int = 0, seed: int = 0) -> Exhibit:
-    """Return how probable a model of one stack held each token of a text, as a figure.
+    """Return a single-stack model's probability of each token of a text, as a figure.
 
     Args:
-        new_tokens: continue the text by at most as many tokens.
-        seed: of drawn tokens; 0 takes the most probable ones.
+        new_tokens: maximum number of tokens to continue the text by.
+        seed: random seed for drawing; 0 takes the most probable tokens.
     """
     causal = bool(trace.tgt_tokens)
     if causal:
         guesses = next_tokens(continued(model, trace, new_tokens, seed))
     else:
         guesses = model.guesses(trace, TOP)
-    known = [np.nan if each.log_prob is None else np.exp(each.log_prob) for each in guesses]
-    probabilities = np.array(known, np.float32)
-    given = "knowing those before it" if causal else "knowing all others"
+    shares = [np.nan if guess.log_prob is None else np.exp(guess.log_prob) for guess in guesses]
+    probabilities = np.array(shares, np.float32)
+    context = "given earlier tokens" if causal else "given all other tokens"
     return Exhibit(
         name=file_stem("expected tokens"),
         title="What the model expects",
-        caption=f"How probable the model held each token, {given}; and the {TOP} most probable "
-        "ones at the first places.",
+        caption=f"Probability of each token, {context}; and the {TOP} most probable tokens at the "
+        "first places.",
         parts=(
-            Series("the text as it stands", numbered([each.token for each in guesses]),
+            Series("the text as it stands", numbered([guess.token for guess in guesses]),
                    {"probability": probabilities},
                    "token", "probability", "bar"),
             *(
                 Series(
-                    f"place {each.position + 1}",
-                    numbered(each.tokens),
-                    {"probability": np.exp(each.log_probs)}, "token", "probability", "bar",
+                    f"place {guess.position + 1}",
+                    numbered(guess.tokens),
+                    {"probability": np.exp(guess.log_probs)}, "token", "probability", "bar",
                 )
-                for each in guesses[:TOP]
+                for guess in guesses[:TOP]
             ),
         ),
         arrays={"probabilities": probabilities},
@@ -88,9 +88,9 @@ def continued(model: StackModel, trace: Trace, n: int, seed: int) -> Trace:
 
 
 def looks(trace: Trace, layer: int, head: int) -> tuple[Floats, tuple[str, ...], tuple[str, ...]]:
-    """Return where a translation looks in its source: weights [T, S], rows and columns.
+    """Return a translation's weights on its source [T, S], rows and columns.
 
-    Of a model of one stack, the part of its map on the source.
+    A single-stack model gives the part of its map on the source.
     """
     if trace.cross.size:
         rows = row_labels(trace.tgt_tokens, trace.predicted_tokens)
@@ -103,7 +103,7 @@ def looks(trace: Trace, layer: int, head: int) -> tuple[Floats, tuple[str, ...],
 def one_stack_or_two(
     two: Trace, one: Trace, *, two_at: Head = (0, 0), one_at: Head = (0, 0)
 ) -> Exhibit:
-    """Return where a translator of two stacks and one of a single stack look in one source.
+    """Return the weights of a two-stack and a single-stack translator on one source.
 
     Args: two, one: their traces.  two_at, one_at: layer and head of each, from 0.
     """
@@ -116,8 +116,8 @@ def one_stack_or_two(
     return Exhibit(
         name=file_stem("one stack or two"),
         title="Where two translators look in one source",
-        caption="Left, cross-attention of a model of two stacks; right, the part of a single "
-        "stack's map that lies on the source, whose rows therefore sum to less than 1.",
+        caption="Left: cross-attention of a two-stack model. Right: the part of a single stack's "
+        "map on the source; its rows therefore sum to less than 1.",
         parts=tuple(panels),
         arrays=arrays,
         facts=facts_of(two),
@@ -129,8 +129,8 @@ def looks_exhibit(
     sources: tuple[Source, Source], traces: tuple[Trace, Trace], heads: tuple[Head, Head]
 ) -> Exhibit:
     """Return `one_stack_or_two` with its program."""
-    made = one_stack_or_two(*traces, two_at=heads[0], one_at=heads[1])
+    exhibit = one_stack_or_two(*traces, two_at=heads[0], one_at=heads[1])
     choice = {"two_at": heads[0], "one_at": heads[1]}
-    facts = {**made.facts, "Checkpoint": " and ".join(source.checkpoint for source in sources)}
-    program = of_two(sources, ("two", "one")) + call(made, one_stack_or_two, choice)
-    return replace(made, facts=facts, snippet=program)
+    facts = {**exhibit.facts, "Checkpoint": " and ".join(source.checkpoint for source in sources)}
+    program = of_two(sources, ("two", "one")) + call(exhibit, one_stack_or_two, choice)
+    return replace(exhibit, facts=facts, snippet=program)

@@ -1,4 +1,4 @@
-"""The views of Family: what models expect, one stack beside two, and what changed since 2017."""
+"""The views of Family: predictions, one stack beside two, and changes since 2017."""
 
 from __future__ import annotations
 
@@ -38,29 +38,29 @@ from ui.frame.steering import use_checkpoint
 from ui.work.desk import computed, get_trace
 from ui.work.results import Computation
 
-#: The guesses of a model that fills in, at each place.
+#: Guesses of a fill-in model at each place.
 GUESSES: Computation[tuple[Guesses, ...]] = Computation(
     "guesses", TOP, lambda model, trace: model.guesses(trace, TOP)
 )
 
 
 def draw_expects(view: View, entries: Sequence[Entry]) -> None:
-    """Draw what a model that continues or fills in expects of the sentence."""
-    found = {each.name: each for each in members(entries, "continue", "fill")}
-    if not found:
+    """Draw the predictions of a model that continues or fills in the sentence."""
+    models = {entry.name: entry for entry in members(entries, "continue", "fill")}
+    if not models:
         st.info(
-            "No model here continues or fills in a text. A recipe with a table [stack] trains "
+            "No installed model continues or fills in text. A recipe with a [stack] table trains "
             "one: see recipes.",
             icon=":material/info:",
         )
         return
     chosen = url_state.get(ExpectsChoice.member)
-    if chosen not in found:
-        chosen = view.entry.whole if view.entry.whole in found else next(iter(found))
-    if len(found) > 1:
-        names = {name: title_of(entry) for name, entry in found.items()}
+    if chosen not in models:
+        chosen = view.entry.whole if view.entry.whole in models else next(iter(models))
+    if len(models) > 1:
+        names = {name: title_of(entry) for name, entry in models.items()}
         chosen = choose_one("Model", ExpectsChoice.member, names, chosen=chosen)
-    entry = found[chosen]
+    entry = models[chosen]
     assert entry.stack is not None
     (_draw_filled if entry.stack.task == "fill" else _draw_continued)(view_of(view, entry))
 
@@ -68,16 +68,15 @@ def draw_expects(view: View, entries: Sequence[Entry]) -> None:
 def _draw_filled(view: View) -> None:
     trace = get_trace(view)
     guesses = computed(view, GUESSES)
-    hidden = any(each.log_prob is None for each in guesses)
+    hidden = any(guess.log_prob is None for guess in guesses)
     words, more = st.columns([5, 2], vertical_alignment="center")
     words.markdown(
-        f"It sees both sides of a hidden word and says what stands there. Write {code(MASK)} for "
-        "a word to hide it"
+        f"This model sees both sides of a hidden word and predicts it. Write {code(MASK)} in place "
+        "of a word to hide it"
         + (
             "."
             if hidden
-            else "; as long as nothing is hidden, **each token is hidden in turn**, and the bars "
-            "say how probable it was."
+            else "; until then, **each token is hidden in turn**, and bars show its probability."
         )
     )
     example = _with_a_gap(trace)
@@ -87,11 +86,11 @@ def _draw_filled(view: View) -> None:
                 "Hide a word", icon=":material/visibility_off:", on_click=ask_for, args=(example,)
             )
         _offer_download(view, len(guesses))
-    _draw_guesses(guesses, "what could stand here")
+    _draw_guesses(guesses, "candidates")
 
 
 def _with_a_gap(trace: Trace) -> str:
-    """Return the sentence with its longest word hidden, "" if it has one word only."""
+    """Return the sentence with its longest word hidden; "" for a single word."""
     words = trace.source.split()
     if len(words) < 2:
         return ""
@@ -102,15 +101,15 @@ def _with_a_gap(trace: Trace) -> str:
 
 def _draw_continued(view: View) -> None:
     n, seed = url_state.get(ExpectsChoice.more), url_state.get(ExpectsChoice.seed)
-    wanted: Computation[Trace] = Computation(
+    continuation: Computation[Trace] = Computation(
         "continued", (n, seed), lambda model, trace: continued(model, trace, n, seed)
     )
-    trace = computed(view, wanted)
+    trace = computed(view, continuation)
     guesses = next_tokens(trace)
     words, more = st.columns([5, 2], vertical_alignment="center")
     words.markdown(
-        "It sees only the tokens to the left. The bars say how probable each token was, given "
-        "those before it; **let it go on**, and it writes the next ones itself."
+        "This model sees only earlier tokens. The bars show how probable each token was, given the "
+        "tokens before it. **Let it continue**, and it writes the next ones itself."
     )
     with more.container(horizontal=True, horizontal_alignment="right"):
         _offer_download(view, len(guesses))
@@ -130,39 +129,40 @@ def _draw_continued(view: View) -> None:
             help="Chooses the most probable token each time, without drawing.",
         )  # fmt: skip
     if n:
-        given = trace.n_forced + 1
+        start = trace.n_forced + 1
         typed, written = (
             "".join(tokens).replace("\u2581", " ")
-            for tokens in (trace.tgt_tokens[1:given], trace.tgt_tokens[given:])
+            for tokens in (trace.tgt_tokens[1:start], trace.tgt_tokens[start:])
         )
         ends = " It ended the sentence." if trace.complete else ""
         space = " " if written.startswith(" ") else ""
-        said = written.strip()
-        st.markdown(plain(typed.strip()) + space + (f"**{plain(said)}**" if said else "") + ends)
-    _draw_guesses(guesses, "what could come here")
+        text = written.strip()
+        st.markdown(plain(typed.strip()) + space + (f"**{plain(text)}**" if text else "") + ends)
+    _draw_guesses(guesses, "candidates")
 
 
 def _draw_guesses(guesses: Sequence[Guesses], title: str) -> None:
     """Draw all places as bars, and the candidates of one."""
-    tokens = [each.token for each in guesses]
-    known = np.array(
-        [np.nan if each.log_prob is None else np.exp(each.log_prob) for each in guesses], np.float32
+    tokens = [guess.token for guess in guesses]
+    odds = np.array(
+        [np.nan if guess.log_prob is None else np.exp(guess.log_prob) for guess in guesses],
+        np.float32,
     )
-    hidden = next((index for index, each in enumerate(guesses) if each.log_prob is None), None)
-    first = int(np.nanargmin(known)) if hidden is None else hidden
+    hidden = next((i for i, guess in enumerate(guesses) if guess.log_prob is None), None)
+    first = int(np.nanargmin(odds)) if hidden is None else hidden
     chosen = url_state.index(ExpectsChoice.place, len(guesses), first)
     left, right = st.columns([5, 4], gap="large")
     theme = current_theme()
-    if np.isnan(known).all():  # nothing but hidden words, of which there is no probability
+    if np.isnan(odds).all():  # hidden words have no probability
         right = left
     else:
-        said = ", ".join(
+        alt = ", ".join(
             f"{plain_token(token)} {'hidden' if np.isnan(value) else f'{100 * value:.0f}%'}"
-            for token, value in zip(tokens, known, strict=True)
+            for token, value in zip(tokens, odds, strict=True)
         )
         left.markdown("**How probable each token was**")
-        chart = expected(tokens, known, theme, chosen=chosen)
-        draw_chart(chart, f"Probability of each token: {said}.", left)
+        chart = expected(tokens, odds, theme, chosen=chosen)
+        draw_chart(chart, f"Probability of each token: {alt}.", left)
     with right:
         named = [f"{number}  {plain_token(token)}" for number, token in enumerate(tokens, 1)]
         numbered("family", ExpectsChoice.place, f"Place: {title}", named, chosen)
@@ -188,19 +188,19 @@ def _offer_download(view: View, n_numbers: int) -> None:
 
 
 def draw_changes(view: View, entries: Sequence[Entry]) -> None:
-    """Draw what differs from the paper's model, for each member of the family."""
+    """Draw each family member's differences from the paper's model."""
     st.markdown(
-        "All are built from the blocks of section 3. **Little changed.** What did, model by model, "
-        "without sizes:"
+        "All use the blocks of section 3. **Little changed.** These are the differences, model by "
+        "model, apart from size:"
     )
-    found = [
-        each
-        for each in entries
-        if each.ok and (each.stack or (each.config and each.config.positions == "relative"))
+    models = [
+        entry
+        for entry in entries
+        if entry.ok and (entry.stack or (entry.config and entry.config.positions == "relative"))
     ]
-    if not found:
-        st.info("No such model is here.", icon=":material/info:")
-    for entry in sorted(found, key=lambda each: each.stack is not None):
+    if not models:
+        st.info("No such model is installed.", icon=":material/info:")
+    for entry in sorted(models, key=lambda entry: entry.stack is not None):
         _draw_entry(st.container(border=True), view, entry)
 
 
@@ -214,11 +214,11 @@ def _draw_entry(place: DeltaGenerator, view: View, entry: Entry) -> None:
             st.button("Use", key=f"use_{entry.name}", on_click=use_checkpoint, args=(entry.name,))
     what, then, now = zip(*changes(entry), strict=True) if changes(entry) else ((), (), ())
     place.table(
-        {"what": [f"**{each}**" for each in what], "2017": then, "here": now}, hide_index=True
+        {"what": [f"**{name}**" for name in what], "2017": then, "here": now}, hide_index=True
     )
 
 
-#: Stacks, and what they learn, by task; in the paper and here.
+#: Stacks and their objectives by task.
 _STACKS = {
     "continue": "a decoder without cross-attention",
     "fill": "an encoder alone",
@@ -226,42 +226,42 @@ _STACKS = {
 }
 _LEARNS = {
     "continue": "predict every next token of any text",
-    "fill": "predict the 15% of tokens that are hidden, from both sides",
+    "fill": "predict the 15% of hidden tokens from both sides",
     "translate": "next target token (unchanged)",
 }
 _POSITIONS = {
     "learned": "a trained vector for each position",
     "stored": "a table from another library",
-    "relative": "nothing is added; each head adds a number for the distance to a logit",
+    "relative": "none; each head adds a bias by distance to its scores",
 }
 _ACTIVATIONS = {"gelu": "GELU, a smooth ReLU", "silu": "SiLU, a smooth ReLU"}
 
 
 def changes(entry: Entry) -> list[tuple[str, str, str]]:
-    """Return what differs from the paper's model, its size aside: of what, in 2017, and here."""
+    """Return differences from the paper's model, except size: (what, in 2017, here)."""
     config: ModelConfig | None = entry.config
-    found = []
+    rows = []
     if entry.stack is not None:
         task, config = entry.stack.task, entry.stack.blocks
-        found = [
-            ("Stacks", "an encoder, and a decoder that looks into it", _STACKS[task]),
+        rows = [
+            ("Stacks", "an encoder, and a decoder that attends to it", _STACKS[task]),
             ("Learns to", "predict each next token of a translation", _LEARNS[task]),
         ]
     if config is None:
         return []
     if config.norm == "pre":
         now = "before each block, so the stream stays a plain sum"
-        found.append(("LayerNorm", "after each residual sum", now))
+        rows.append(("LayerNorm", "after each residual sum", now))
     if config.positions != "sinusoidal":
         added = "sinusoids, added to the embeddings"
-        found.append(("Positions", added, _POSITIONS[config.positions]))
+        rows.append(("Positions", added, _POSITIONS[config.positions]))
     if config.activation != "relu":
-        found.append(("Feed-forward", "ReLU", _ACTIVATIONS[config.activation]))
+        rows.append(("Feed-forward", "ReLU", _ACTIVATIONS[config.activation]))
     if config.attention_bias:
-        found.append(("Projections", "without biases", "with biases"))
+        rows.append(("Projections", "without biases", "with biases"))
     if not config.scale_embedding:
-        found.append(("Embeddings", "times √d_model", "as they are"))
-    return found
+        rows.append(("Embeddings", "times √d_model", "as they are"))
+    return rows
 
 
 #: Layer and head of each translator.
@@ -276,7 +276,7 @@ def draw_stacks(view: View, entries: Sequence[Entry]) -> None:
     pair = pair_of(entries)
     if pair is None:
         st.info(
-            "This needs two translators trained on the same text, one of a single stack: see "
+            "Needs two translators trained on the same text, one with a single stack: see "
             "recipes/decoder-only-en-de.toml.",
             icon=":material/info:",
         )
@@ -287,8 +287,8 @@ def draw_stacks(view: View, entries: Sequence[Entry]) -> None:
         f"**{plain(one.title)}** reads the source as the beginning of its own text. **Compare "
         "where they look in the source.**"
     )
-    known = two.examples
-    if view.examples.kind != known.kind and known.find(view.sentence) is None:
+    own = two.examples
+    if view.examples.kind != own.kind and own.find(view.sentence) is None:
         two, one = _on_their_text(view, two, one)
     traces = get_trace(two), get_trace(one)
     columns = st.columns(2, gap="large")
@@ -307,10 +307,10 @@ def draw_stacks(view: View, entries: Sequence[Entry]) -> None:
 
 
 def _on_their_text(view: View, two: View, one: View) -> tuple[View, View]:
-    """Return both views on a sentence like those they learned from, but on one that was typed."""
+    """Return both views on a typed sentence, or else on a caption like their training text."""
     example = two.examples.items[2].sentence
     if view.examples.find(view.sentence) is not None:
-        st.caption("Read here, as both were trained on captions:")
+        st.caption("Both were trained on captions, so they read this one:")
         with st.container(key="source"):
             st.text(example)
         return replace(two, sentence=example), replace(one, sentence=example)
@@ -333,7 +333,7 @@ def _draw_side(name: str, view: View, trace: Trace) -> tuple[int, int]:
     layer, head, notes = 0, 0, []
     if best is not None and best[0] < n_layers and best[1] < n_heads:
         layer, head = best[:2]
-        if entry.updates is None:  # the errors are those of the finished model
+        if entry.updates is None:  # measured on the finished model
             notes.append(best[2])
     layer_param, head_param = _PARAMS[name]
     layer = url_state.index(layer_param, n_layers, layer)
@@ -348,8 +348,8 @@ def _draw_side(name: str, view: View, trace: Trace) -> tuple[int, int]:
         share = float(weights.sum(axis=1).mean())
         notes.append(f"This head puts {100 * share:.0f}% of its weight on the source")
     where = f"{kind}: layer {layer + 1}, head {head + 1}"
-    shown = Map(weights, rows, columns, where, "translation", "source")
-    draw_map(shown, f"family_{name}", max_height=370, height=370)
+    picture = Map(weights, rows, columns, where, "translation", "source")
+    draw_map(picture, f"family_{name}", max_height=370, height=370)
     st.markdown(f"“{plain(trace.text)}”")
     st.caption("".join(f"{note}. " for note in notes))
     return layer, head

@@ -92,28 +92,28 @@ def _draw_network(view: View, trace: Trace, stream: Stream, chosen: PlanChoice) 
     where = f"{stack} layer {layer + 1}"
     words = (
         f"For {code(show_token(reading.token))} **{fired:,} of {len(reading.inner):,}** neurons "
-        f"are above 0. What they add makes up **{share:.0%}** of the sum with the stream. "
+        f"are above 0. Their output is **{share:.0%}** of its sum with the stream. "
         f"{word_start(held.tokens)}"
     )
     theme = current_theme()
     if reading.promoted is None:
         place_for = section(
             f"Neurons of {where}",
-            f"{words}\n\nIn the encoder a neuron cannot be read as words: its row of $W_2$ goes to "
-            "the layers above, never to the output matrix. So there are activations only.",
+            f"{words}\n\nIn the encoder, a neuron has no reading as words: its row of $W_2$ goes "
+            "to the layers above, never to the output matrix. So only activations appear here.",
         )
     else:
         predicted = trace.predicted_tokens[position]
         place_for = section(
-            f"What the feed-forward network of {where} says", f"{words}\n\n{_said(reading)}"
+            f"What the feed-forward network of {where} says", f"{words}\n\n{_reading_note(reading)}"
         )
         most = show_token(reading.promoted.tokens[0])
         alt = f"Tokens that it raises and lowers most; it raises {most} most."
         draw_chart(promoted_bars(reading, predicted, theme), alt, place_for)
         place_for = section(
             "Neurons that fire most",
-            "Each neuron adds its row of $W_2$ times its activation, which is the length of the "
-            "bar. Beside it: the tokens whose logits that row raises most.",
+            "Each neuron adds its row of $W_2$ times its activation, shown as the bar. Beside it: "
+            "the tokens whose logits that row raises most.",
         )
     first = reading.neurons[0]
     leads = f"neuron {first + 1} leads with {reading.inner[first]:.2f}"
@@ -121,15 +121,14 @@ def _draw_network(view: View, trace: Trace, stream: Stream, chosen: PlanChoice) 
     draw_chart(neuron_bars(reading, theme), alt, place_for)
 
 
-def _said(reading: FeedForwardReading) -> str:
+def _reading_note(reading: FeedForwardReading) -> str:
     if reading.exact:
         return (
-            "No layer comes after it, so this is exactly what it adds to the logits: tokens to the "
-            "right become more probable."
+            "No layer follows, so this is its exact effect on the logits: tokens on the right "
+            "become more probable."
         )
     return (
-        "Read with the output matrix, as if no layer came after it. Later layers may turn it into "
-        "something else."
+        "Read with the output matrix, as if no layer followed. Later layers may change its effect."
     )
 
 
@@ -141,13 +140,13 @@ def _draw_stream(stream: Stream, chosen: PlanChoice) -> None:
     note = (
         "The stream is a plain sum here (pre-norm), so it grows from block to block."
         if stream.pre_norm
-        else "LayerNorm follows every sum and sets the length anew, so the share of a block says "
-        "more about it."
+        else "LayerNorm resets the length after every sum, so a block's share tells more than the "
+        "length."
     )
     picture = section(
         f"How much each block of the {stack} adds",
         "A block adds its output to the stream. Its share is $|b|/(|x|+|b|)$: 0% changes nothing, "
-        "50% is a vector as long as the stream itself.",
+        "50% means a vector as long as the stream itself.",
     )
     n = len(held.tokens)
     alt = f"Shares of {len(labels)} blocks for {n} tokens; the largest is {shares.max():.0%}."

@@ -1,4 +1,4 @@
-"""The page's choices: a study, what the table shows, a head, and what it looks from and to."""
+"""The page's choices: a study, the table's contents, a head, and its query and key words."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ui.core.choice import Choice
 from ui.core.url_state import HEAD, KIND, LAYER, Param
 from ui.work.studies import STUDY, Opened
 
-#: Most sentences of a visitor's own, and their name among the studies.
+#: Maximum number of a visitor's own sentences, and their name among the studies.
 MOST_OWN, OWN = 200, "own"
 
 _TERM = url_state.text(80)
@@ -22,8 +22,8 @@ _TERM = url_state.text(80)
 class HeadsChoice(Choice):
     """The URL parameters; see `head_of` for the head.
 
-    `shows` is the name of a role or of a measure of importance; "" is what each head does. A side
-    of a question, `source` and `key`, is a word, "tag:NOUN", or "" for any word.
+    `shows` is the name of a role or of a measure of importance; "" is each head's role. `source`
+    and `key` are a word, "tag:NOUN", or "" for any word.
     """
 
     kind: Param[str] = KIND
@@ -39,7 +39,7 @@ class HeadsChoice(Choice):
 def term_of(raw: str) -> Term | None:
     """Return one side of a question; None for any word."""
     of, _, value = raw.partition(":")
-    named = next((each for each in OFS if each == of and value), None)
+    named = next((kind for kind in OFS if kind == of and value), None)
     return Term(named or "word", (value if named else raw).strip()) if raw.strip() else None
 
 
@@ -50,12 +50,14 @@ def own_lines() -> tuple[str, ...]:
 
 
 def head_of(opened: Opened, role: Role | None) -> Head:
-    """Return the stored head if it can have the role; else the one that is clearest in it."""
+    """Return the stored head if the role is possible for it, else the role's clearest head."""
     study = opened.study
-    wanted = url_state.get(KIND), url_state.get(LAYER), url_state.get(HEAD)
-    found = [tag.finding for tag in opened.tags.values()] if role is None else study.in_role(role)
-    for head in [each.head for each in found] or study.heads:
-        if (head.kind, head.layer + 1, head.head + 1) == wanted:
+    stored = url_state.get(KIND), url_state.get(LAYER), url_state.get(HEAD)
+    findings = (
+        [tag.finding for tag in opened.tags.values()] if role is None else study.in_role(role)
+    )
+    for head in [finding.head for finding in findings] or study.heads:
+        if (head.kind, head.layer + 1, head.head + 1) == stored:
             return head
-    best = max(found, key=lambda each: (each.named, each.margin), default=None)
+    best = max(findings, key=lambda finding: (finding.named, finding.margin), default=None)
     return best.head if best else study.heads[0]

@@ -11,7 +11,7 @@ from ui.export.programs import Source, start_of
 
 _RESOLVE = "from transformer.models.catalogue import resolve"
 _STUDY = "from transformer.study.records import Study"
-_FOUND = """ref = resolve(path_of({name!r})).edited({edits!r})
+_LOAD = """ref = resolve(path_of({name!r})).edited({edits!r})
 study = Study.load(next(each for each in studies_of(ref) if each.name == {folder!r}))
 """
 _ROLE = """role = study.role({role!r})
@@ -42,7 +42,7 @@ def role_exhibit(study: Study, role: Role, source: Source, folder: str) -> Exhib
             "score minus best control",
         ))  # fmt: skip
     program = start_of((), _RESOLVE, f"{_STUDY}, studies_of")
-    program += _FOUND.format(name=source.checkpoint, edits=source.edits, folder=folder)
+    program += _LOAD.format(name=source.checkpoint, edits=source.edits, folder=folder)
     program += "".join(_ROLE.format(role=role.name, kind=kind) for kind in arrays)
     best = study.in_role(role)[0]
     return Exhibit(

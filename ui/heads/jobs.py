@@ -1,8 +1,7 @@
 """Studies on this server: one at a time, and small ones of a visitor's own sentences.
 
-A study outlives the page run that started it. One that was stopped, or whose server was killed,
-goes on when it is started again. Who may train and import may study: the result is written beside
-the checkpoint.
+A study continues when its page is left. After a stop or a killed server, a new start resumes it.
+Studies need the rights to train and import: the result is written beside the checkpoint.
 """
 
 from __future__ import annotations
@@ -50,23 +49,23 @@ def begin(ref: ModelRef) -> str | None:
     except OSError as error:
         return f"The study cannot start: {error.strerror or error}."
     other = next(iter(JOBS.running()), ref)
-    return f"This server is studying {other.name}. Yours can start when it ends."
+    return f"This server is studying {other.name}. You can start yours when it ends."
 
 
 def study_own(ref: ModelRef, device: str, lines: Sequence[str], report: Report) -> Opened:
-    """Study sentences without annotation, and measure the importance that takes seconds.
+    """Study sentences without annotation, with the quick measures of importance.
 
     Args: report: called with the steps done and their number; may raise to stop.
     """
     with tempfile.TemporaryDirectory() as folder:
         text = Path(folder) / f"{OWN}.txt"
         text.write_text("".join(f"{line}\n" for line in lines), "utf-8")
-        made = Study.load(study(ref, text, Path(folder) / OWN, device=device, progress=report))
+        result = Study.load(study(ref, text, Path(folder) / OWN, device=device, progress=report))
     tracer = open_tracer(ref, device)
     if isinstance(tracer, Translator | StackModel):
-        found = importance(
+        measures = importance(
             tracer, lines, wanted=("gradient", "removal", "sharpness"), report=report
         )
         about = {"importance": {"sentences": len(lines), "text": "sentences of your own"}}
-        made = replace(made, importance=dict(found), notes=about)
-    return Opened(made, OWN)
+        result = replace(result, importance=dict(measures), notes=about)
+    return Opened(result, OWN)

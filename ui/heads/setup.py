@@ -1,4 +1,4 @@
-"""The study on screen: the chosen one, a visitor's own sentences, or the way to make one."""
+"""The study on screen: a stored one, a visitor's own sentences, or the form for a new one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BEGUN = "headlight_study"
 
 
 def chosen_study(view: View) -> Opened | None:
-    """Return the study to show; one of the visitor's own sentences is made here."""
+    """Return the study to show; run a study of the visitor's own sentences."""
     lines = own_lines()
     if url_state.get(STUDY) == OWN and lines:
         get_tracer(view)
@@ -42,10 +42,10 @@ def draw_choice(view: View, opened: Opened) -> None:
 
 
 def draw_setup(view: View) -> None:
-    """Say that there is no study, and offer to make one: a button, or the command."""
+    """Draw a notice that no study exists, with a button or command to make one."""
     st.info(
         f"The heads of **{plain(view.title)}** have not been studied yet. A study finds their "
-        "roles: the places where a head looks in sentence after sentence.",
+        "roles: patterns that a head follows in sentence after sentence.",
         icon=":material/query_stats:",
     )
     job, why = jobs.job_of(view.entry.ref), jobs.refusal()
@@ -55,14 +55,14 @@ def draw_setup(view: View) -> None:
         if job is not None and job.error:
             st.warning(plain(job.error), icon=":material/error:")
         st.button(
-            "Study its heads" if job is None else "Go on", key="begin_study", type="primary",
+            "Study its heads" if job is None else "Resume", key="begin_study", type="primary",
             icon=":material/play_arrow:", on_click=_begin, args=(view,),
-            help="It reads the GUM corpus and takes minutes. You can leave this page.",
+            help="Reads the GUM corpus; takes a few minutes. You can leave this page.",
         )  # fmt: skip
     else:
         if why is not None:
             st.caption(f":material/lock: {plain(why)}")
-        st.caption("These commands do it, on any machine:")
+        st.caption("These commands run a study on any machine:")
         st.code(
             "python -m transformer data gum --out data\n"
             f"python -m transformer study checkpoints/{view.checkpoint}",
@@ -79,7 +79,7 @@ def _begin(view: View) -> None:
 
 @st.fragment(run_every=1.0)
 def _draw_running(view: View) -> None:
-    """Draw the progress of the study and its Stop button; the page is drawn anew when it ends."""
+    """Draw the progress of the study and its Stop button; redraw the page at its end."""
     job = jobs.job_of(view.entry.ref)
     if job is None or not job.running:
         st.rerun()
@@ -89,17 +89,17 @@ def _draw_running(view: View) -> None:
         f"Studying: step {step:,} of {most:,}" if most > 0 else "Starting",
     )
     own = st.session_state.get(_BEGUN) is job
-    if own:  # others see how far it is
+    if own:  # others see only its progress
         st.button("Stop", icon=":material/stop:", key="stop_study", on_click=job.stop,
-                  help="What is done is kept; Go on continues there.")  # fmt: skip
+                  help="Progress is saved; Resume continues from there.")  # fmt: skip
 
 
 def draw_own() -> None:
     """Draw the box for a visitor's own sentences."""
     with st.expander("Study your own sentences", icon=":material/edit:"):
         st.caption(
-            f"One a line, up to {MOST_OWN}. Nobody has marked their grammar, so they show only "
-            "roles of place, such as the previous token, and two measures of importance."
+            f"One per line, up to {MOST_OWN}. Without syntax labels, only positional roles are "
+            "measured, such as the previous token, and two measures of importance."
         )
         fill("own_box", url_state.get(HeadsChoice.own))
         st.text_area("Sentences", key="own_box", max_chars=20_000, on_change=_take_own,

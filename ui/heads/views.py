@@ -1,4 +1,4 @@
-"""The table of what heads do, the numbers and sentences of one, and questions about all."""
+"""The table of heads' roles, one head's numbers and sentences, and questions about all."""
 
 from __future__ import annotations
 
@@ -42,54 +42,54 @@ from ui.work.studies import Opened, Tag, best_rule, in_words, rules, studies, st
 
 
 class Measure(NamedTuple):
-    """A measure of importance in words."""
+    """The texts of a measure of importance."""
 
     name: str
     about: str
-    unit: str = "nats a token"
+    unit: str = "nats per token"
     digits: int = 3
 
 
 MEASURES = {
     "gradient": Measure(
-        "slope of the loss", "How fast a token's loss changes as the head is scaled, |dL/dgate|."
+        "slope of the loss", "Change of a token's loss as the head is scaled, |dL/dgate|."
     ),
     "removal": Measure(
-        "single removal", "The log-probability that a token loses when this head alone is out."
+        "single removal", "The log-probability that a token loses when only this head is removed."
     ),
     "bleu": Measure(
-        "BLEU lost", "The BLEU that greedy translations lose when this head alone is out.",
+        "BLEU lost", "The BLEU that greedy translations lose when only this head is removed.",
         "points", 1,
     ),
     "order": Measure(
-        "order of pruning", "Heads are taken out one after the other, the least harmful first.",
+        "order of pruning", "Heads are removed one at a time, the least harmful first.",
         "", 0,
     ),
     "sharpness": Measure(
-        "sharpness", "The largest weight of a query, on average: no measure of importance.", "",
+        "sharpness", "The largest weight of a query, on average; not a measure of importance.", "",
     ),
 }  # fmt: skip
 
-#: Roles listed of a head besides the one shown, and words shown around a pair.
+#: Other roles listed for a head, and words around a pair.
 _MOST, _AROUND = 3, 2
-#: Rank correlation from which two measures are said to agree.
+#: Rank correlation from which two measures agree.
 _AGREE = 0.5
 
 
 def draw_choice(opened: Opened, role: Role | None, measure: str, head: Head) -> None:
-    """Draw the choices of what the table shows, and of a head for whoever does not click there."""
+    """Draw the choice of the table's contents, and of a head as an alternative to a click."""
     shows = {"": "what each head does"}
-    shows |= {each: f"importance: {MEASURES[each].name}" for each in opened.study.importance}
-    shows |= {each.name: each.title for each in opened.study.roles}
+    shows |= {name: f"importance: {MEASURES[name].name}" for name in opened.study.importance}
+    shows |= {option.name: option.title for option in opened.study.roles}
     st.selectbox(
         "Show", list(shows), width=300, format_func=shows.__getitem__,
         **bound(HeadsChoice.shows, key="role_box", shown=role.name if role else measure),
     )  # fmt: skip
 
-    def name(each: Head) -> str:
-        tag = opened.tags.get(each)
+    def name(choice: Head) -> str:
+        tag = opened.tags.get(choice)
         does = f": {tag.finding.role.title}" if tag and tag.finding.named else ""
-        return f"{KIND_NAMES[each.kind].split()[0]} {each.layer + 1}.{each.head + 1}{does}"
+        return f"{KIND_NAMES[choice.kind].split()[0]} {choice.layer + 1}.{choice.head + 1}{does}"
 
     st.selectbox(
         "Head", opened.study.heads, format_func=name, width=300,
@@ -98,7 +98,7 @@ def draw_choice(opened: Opened, role: Role | None, measure: str, head: Head) -> 
 
 
 def offer(view: View, opened: Opened, role: Role) -> None:
-    """Draw the download of a role's scores, if any head was measured in a study that is kept."""
+    """Draw the download of a role's scores, if a stored study has any."""
     if opened.name != OWN and opened.study.in_role(role):
         download_button(
             partial(role_exhibit, opened.study, role, source_of(view), opened.name),
@@ -107,28 +107,28 @@ def offer(view: View, opened: Opened, role: Role) -> None:
 
 
 def draw_table(opened: Opened, role: Role | None, measure: str, head: Head) -> None:
-    """Draw what was found and all heads, layers by heads; a click chooses one."""
+    """Draw the summary and all heads, layers by heads; a click chooses one."""
     study, read = opened.study, plain(opened.study.read)
     if measure:
         cells = _important(measure, study.importance[measure])
         about = study.notes.get("importance", {})
         read = f"{about.get('sentences', '?')} {plain(str(about.get('text', 'sentences')))}"
         key = MEASURES[measure].about
-    elif role and (found := study.in_role(role)):
-        most = max(abs(each.margin) for each in found) or 1.0
-        cells = {each.head: _in_role(each, most) for each in found}
+    elif role and (findings := study.in_role(role)):
+        most = max(abs(finding.margin) for finding in findings) or 1.0
+        cells = {finding.head: _in_role(finding, most) for finding in findings}
         key = (
             "Left: how often the head looks at the right word. Right: percentage points above (+) "
-            "or below (−) the best simple rule. In colour: above it."
+            "or below (−) the best simple rule. Coloured: above it."
         )
     else:
         cells = {head: _does(opened.tags.get(head)) for head in study.heads}
         key = (
-            "Where each head looks, and how often. In colour: its role. In grey: where it looks "
-            "most often, but not clearly enough for a role."
+            "Where each head looks, and how often. Coloured: its role. Grey: where it looks most, "
+            "but not clearly enough for a role."
         )
     st.markdown(about_table(opened, role, measure))
-    chart, kinds = drawn(head_roles, cells, head, current_theme()), {each.kind for each in cells}
+    chart, kinds = drawn(head_roles, cells, head, current_theme()), {at.kind for at in cells}
     event: Any = st.altair_chart(
         sized(chart), theme=None, width="content", on_select="rerun", alt=key,
         selection_mode=[*map(selection_of, kinds)],
@@ -158,40 +158,42 @@ def _in_role(found: Finding, most: float) -> Cell:
 
 
 def _important(measure: str, values: Mapping[AttentionKind, Floats]) -> dict[Head, Cell]:
-    said, cells = MEASURES[measure], {}
-    most = max(0.0, *(float(each.max()) for each in values.values())) or 1.0
-    for kind, each in values.items():
-        for (layer, head), value in np.ndenumerate(each):
-            amount = signed(float(value), said.digits)
-            about = f"{said.name}: {amount} {said.unit}"
+    texts, cells = MEASURES[measure], {}
+    most = max(0.0, *(float(grid.max()) for grid in values.values())) or 1.0
+    for kind, grid in values.items():
+        for (layer, head), value in np.ndenumerate(grid):
+            amount = signed(float(value), texts.digits)
+            about = f"{texts.name}: {amount} {texts.unit}"
             cells[Head(kind, layer, head)] = Cell(float(value) / most, amount, "", about)
     return cells
 
 
 def about_table(opened: Opened, role: Role | None, measure: str) -> str:
-    """Return what was found, in a sentence or two of Markdown."""
+    """Return a summary of the table in one or two sentences of Markdown."""
     if measure:
-        said = agreement_in_words(opened.study.importance)
-        return linked(f"How much the predictions need each head. {said}", "rank correlation")
+        correlations = agreement_in_words(opened.study.importance)
+        return linked(
+            f"How much the predictions need each head. {correlations}", "rank correlation"
+        )
     if role is None:
         heads, n = len(opened.study.heads), sum(tag.finding.named for tag in opened.tags.values())
         have = f"{n} of {heads} heads {'has' if n == 1 else 'have'}" if n else "No head has"
         return linked(
-            f"**{have} a role**: a place where a head looks in sentence after sentence, clearly "
-            "more often than any simple rule would.", "role of a head",
+            f"**{have} a role**: a pattern that a head follows in sentence after sentence, clearly "
+            "more often than any simple rule.", "role of a head",
         )  # fmt: skip
-    found = opened.study.in_role(role)
-    if not found:
+    findings = opened.study.in_role(role)
+    if not findings:
         return f"Too few pairs to measure: {plain(role.title)}."
-    named = sum(each.named for each in found)
-    lead = f"No head clearly beats *{best_rule(found[0])}*"
+    named = sum(finding.named for finding in findings)
+    lead = f"No head clearly beats *{best_rule(findings[0])}*"
     if named:
-        lead = f"{count(named, 'head')} of {len(found)}: clearly better than every simple rule"
-    return f"**{lead}.** The best is {found[0].head.off.place}, {plain(in_words(found[0]))}"
+        lead = f"{count(named, 'head')} of {len(findings)}: clearly better than every simple rule"
+    return f"**{lead}.** The best is {findings[0].head.off.place}, {plain(in_words(findings[0]))}"
 
 
 def draw_head(view: View, opened: Opened, role: Role, head: Head) -> None:
-    """Draw how a head does in a role, against simple rules, and the sentences behind it."""
+    """Draw a head's score in a role, beside simple rules, and the sentences behind it."""
     study = opened.study
     st.markdown(f"#### {head.off.place[:1].upper()}{head.off.place[1:]}: {plain(role.title)}")
     finding = study.finding(role, head)
@@ -200,8 +202,8 @@ def draw_head(view: View, opened: Opened, role: Role, head: Head) -> None:
         return
     words, picture = st.columns([5, 6], gap="large", vertical_alignment="center")
     others = ", ".join([
-        f"{plain(each.role.title)} {each.score:.0%} (best rule {max(rules(each).values()):.0%})"
-        for each in study.findings(head) if each.role != role
+        f"{plain(other.role.title)} {other.score:.0%} (best rule {max(rules(other).values()):.0%})"
+        for other in study.findings(head) if other.role != role
     ][:_MOST])  # fmt: skip
     words.markdown(
         f"It does so in **{percent(finding.score)}** of {finding.pairs:,} "
@@ -213,23 +215,23 @@ def draw_head(view: View, opened: Opened, role: Role, head: Head) -> None:
     )
     scores = {"this head": finding.score, **rules(finding)}
     draw_chart(drawn(against_rules, scores, current_theme()), in_words(finding), picture, "rules")
-    found = examples(study, opened.pairs, role, head)
-    misses = any(each.wanted not in (each.key, -1) for each in found.failed)
-    right = ", and should look at the one in *italics*" if misses else ""
+    samples = examples(study, opened.pairs, role, head)
+    misses = any(example.wanted not in (example.key, -1) for example in samples.failed)
+    right = ", and the right word is in *italics*" if misses else ""
     st.markdown(
-        "**Sentences behind it.** The word in **bold** looks at the `marked` one, with the weight "
-        f"in front{right}. Each opens in Attention."
+        "**Sentences behind it.** The word in **bold** looks at the `marked` one; its weight comes "
+        f"first{right}. Each sentence opens in Attention."
     )
     titles = ("It does it", "It fails", "At random")
-    for column, title, some in zip(st.columns(3), titles, found[1:], strict=True):
+    for column, title, some in zip(st.columns(3), titles, samples[1:], strict=True):
         is_random = title == titles[2]
         column.markdown(f"**{title}**" + ("" if is_random else " :gray[largest weight first]"))
         if not some:
-            column.caption("None in the sentences that the study keeps.")
+            column.caption("None in the stored sentences.")
         lines = column.container(gap=None, key=f"looks_{title}")
-        for at, each in enumerate(some):
-            mark = ("✓ " if each.right else "✗ ") * is_random
-            _offer(lines, view, opened, head, each, f"{title} {at}", mark)
+        for at, example in enumerate(some):
+            mark = ("✓ " if example.right else "✗ ") * is_random
+            _offer(lines, view, opened, head, example, f"{title} {at}", mark)
 
 
 def _offer(
@@ -257,21 +259,21 @@ def snippet(sentence: Sentence, kind: AttentionKind, look: Example | Look, aroun
 
 
 def _around(words: Sequence[str], places: Mapping[str, int], around: int) -> str:
-    shown, last = [], -1
+    parts, last = [], -1
     for at, word in enumerate(words):
-        if min(abs(at - each) for each in places.values() if each >= 0) > around // 2:
+        if min(abs(at - place) for place in places.values() if place >= 0) > around // 2:
             continue
         text = code(word, 24) if at == places.get("key") else plain(shorten(word, 24))
         for name, mark in (("wanted", "*"), ("query", "**")):
             if at == places.get(name) and (name == "query" or at != places["key"]):
                 text = f"{mark}{text}{mark}"
-        shown += ["…"] * (at != last + 1) + [text]
+        parts += ["…"] * (at != last + 1) + [text]
         last = at
-    return " ".join(shown + ["…"] * (last < len(words) - 1))
+    return " ".join(parts + ["…"] * (last < len(words) - 1))
 
 
 def _open(view: View, sentence: Sentence, head: Head, query: int, key: int) -> None:
-    """Open Attention on a pair: its sentence, its translation, its head, and both words marked."""
+    """Open Attention on a pair: its sentence, translation and head, with both words marked."""
     target = " ".join(sentence.target)
     values = {
         "sentence": sentence.text, "kind": head.kind, "layer": str(head.layer + 1),
@@ -289,32 +291,32 @@ def _open(view: View, sentence: Sentence, head: Head, query: int, key: int) -> N
 
 
 def draw_where(view: View, opened: Opened, head: Head) -> None:
-    """Draw the form of "sentences where this head looks from X to Y", and its answer."""
+    """Draw the form "sentences where this head looks from X to Y", and its results."""
     tokenizer = getattr(load(view.request), "tokenizer", None)
     index = opened.where(lambda word: tokenizer.tokenize(word).pieces if tokenizer else ())
     named: dict[Of, str] = {"tag": "part of speech", "relation": "relation"}
 
-    def shown(raw: str) -> str:
+    def label_of(raw: str) -> str:
         term = term_of(raw)
         return f"{term.value} ({named.get(term.of, term.of)})" if term else "any word"
 
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         for param, label in ((HeadsChoice.source, "Looks from"), (HeadsChoice.key, "to")):
-            keys, known = param is HeadsChoice.key, url_state.get(param)
-            options = ["", *(f"{of}:{each}" for of in named
-                             for each in index.values(head.kind, of, keys=keys))]  # fmt: skip
+            keys, stored = param is HeadsChoice.key, url_state.get(param)
+            options = ["", *(f"{of}:{value}" for of in named
+                             for value in index.values(head.kind, of, keys=keys))]  # fmt: skip
             st.selectbox(
-                label, [*options, *{known}.difference(options)], width=300, format_func=shown,
+                label, [*options, *{stored}.difference(options)], width=300, format_func=label_of,
                 accept_new_options=True,
-                help="Choose a part of speech or a relation, or type a word. `token:ing` is a "
+                help="Choose a part of speech or a relation, or type a word. `token:ing` means a "
                 "token of the model.",
                 **bound(param, key=f"{param.name}_box"),
             )  # fmt: skip
     chosen = HeadsChoice.read()
     answer = index(head, term_of(chosen.source), term_of(chosen.key))
     st.caption(
-        f"{count(answer.n_looks, 'look')} in {count(answer.n_sentences, 'sentence')} of the "
-        f"{len(opened.study.sentences):,} that the study keeps, the largest weights first:"
+        f"{count(answer.n_looks, 'look')} in {count(answer.n_sentences, 'sentence')} of "
+        f"{len(opened.study.sentences):,} stored ones, largest weights first:"
     )
     lines = st.container(gap=None, key="looks_where")
     for at, look in enumerate(answer.looks):
@@ -328,34 +330,34 @@ def agreement_in_words(measured: Mapping[str, Any]) -> str:
     for pair, value in agreement(measured).items():
         if not math.isnan(value):
             is_real = "sharpness" not in pair
-            names = (MEASURES[each].name for each in pair if each != "sharpness")
+            names = (MEASURES[name].name for name in pair if name != "sharpness")
             (real if is_real else sharp).append(f"{' and '.join(names)} {signed(value)}")
             least[is_real] = min(least[is_real], value)
     agree = "agree" if least[True] >= _AGREE else "agree only in part"
     follow = "follows" if least[False] >= _AGREE else "does not follow"
-    said = {
+    sentences = {
         f"The measures **{agree}** on which heads matter (rank correlation): ": real,
         f"Importance **{follow}** how sharply a head looks: ": sharp,
     }
-    return " ".join(f"{lead}{', '.join(each)}." for lead, each in said.items() if each)
+    return " ".join(f"{lead}{', '.join(pairs)}." for lead, pairs in sentences.items() if pairs)
 
 
 def draw_through_training(view: View, opened: Opened, role: Role, head: Head) -> None:
-    """Draw the score of a role at the moments of training that were studied on the same text."""
+    """Draw a role's score through training, at the moments studied on the same text."""
     ref = view.entry.ref.edited("")
     lines: dict[str, list[tuple[int, float]]] = {"score": [], "best rule": []}
     for moment in readable_history(ref.folder).snapshots:
         at = ref.after(moment.updates)
         for other in filter(None, (study_of(at, path.name) for path in studies(at))):
-            known, same = other.study.role(role.name), opened.study.corpus_digest
-            found = known and other.study.finding(known, head)
-            if found and other.study.corpus_digest == same:
-                lines["score"].append((moment.updates, found.score))
-                lines["best rule"].append((moment.updates, found.bar))
+            same = other.study.corpus_digest == opened.study.corpus_digest
+            there = other.study.role(role.name)
+            if same and there and (finding := other.study.finding(there, head)):
+                lines["score"].append((moment.updates, finding.score))
+                lines["best rule"].append((moment.updates, finding.bar))
                 break
     if len(lines["score"]) > 1:
         (first, before), *_, (last, after) = lines["score"]
-        said = f"{percent(before)} after {first:,} updates, {percent(after)} after {last:,}"
-        st.markdown(f"**Through training**: {said}")
+        summary = f"{percent(before)} after {first:,} updates, {percent(after)} after {last:,}"
+        st.markdown(f"**Through training**: {summary}")
         chart = drawn(curves, lines, f"{role.title}, {head.off.place}", current_theme(), share=True)
-        draw_chart(chart, said, key="through_training")
+        draw_chart(chart, summary, key="through_training")

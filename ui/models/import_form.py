@@ -59,7 +59,7 @@ def draw_import(use: Callable[[str], None]) -> None:
                     st.toast("That is not this server's token.", icon=":material/error:")
 
             st.text_input("Token", type="password", max_chars=200, key=_TOKEN_BOX, on_change=take)
-        if not is_public():  # a stranger has no command line there
+        if not is_public():  # visitors have no command line there
             st.caption("You can still import on the server's command line:")
             command = "python -m transformer import marian DIR --out checkpoints/NAME"
             st.code(command, language="shell", wrap_lines=True)
@@ -81,7 +81,7 @@ def _draw_choices() -> tuple[Format, Plan | None]:
     left, middle, right = st.columns([2, 3, 2])
     with left:
         name = st.selectbox(
-            "Format", tuple(FORMATS), format_func=lambda each: FORMATS[each].title, **bound(FORMAT)
+            "Format", tuple(FORMATS), format_func=lambda key: FORMATS[key].title, **bound(FORMAT)
         )
         place = st.segmented_control(
             "From", ("folder", "hub"), required=True,
@@ -109,18 +109,19 @@ def _draw_choices() -> tuple[Format, Plan | None]:
 def _draw_folder(kind: Format) -> str:
     """Draw the choice of a folder on this server, listed or typed."""
     url_state.show(FOLDER)
-    found, kept, key = import_plan.folders_for(kind), url_state.get(FOLDER), "folder_box"
-    if found:
+    folders, kept, key = import_plan.folders_for(kind), url_state.get(FOLDER), "folder_box"
+    if folders:
         fill(key, kept or None)
         st.selectbox(
-            "Folder", found if not kept or kept in found else [kept, *found], index=None, key=key,
+            "Folder", folders if not kept or kept in folders else [kept, *folders], index=None,
+            key=key,
             accept_new_options=True, placeholder="Choose one, or type its name",
             on_change=lambda: url_state.put(FOLDER, (st.session_state[key] or "")[:200]),
         )  # fmt: skip
     else:
         st.text_input("Folder", max_chars=200, placeholder="folder name", **bound(FOLDER))
     roots = ", ".join(f"{root.name}/" for root in checkpoint_roots())
-    count = f"{len(found)} found" if found else "None found"
+    count = f"{len(folders)} found" if folders else "None found"
     st.caption(f"{count} in {plain(roots)}. Other folders on the server cannot be opened.")
     return url_state.get(FOLDER)
 
@@ -136,22 +137,22 @@ def _draw_hub(kind: Format) -> HubModel | None:
     if why is not None:
         st.caption(f":material/cloud_off: Not available: {plain(why)}.")
         return None
-    found: dict[tuple[str, str], HubModel] = st.session_state.setdefault(_FOUND, {})
-    model = found.get((kind.name, name))
+    models: dict[tuple[str, str], HubModel] = st.session_state.setdefault(_FOUND, {})
+    model = models.get((kind.name, name))
     if model is not None:
         size = f"{len(model.files)} files, {in_bytes(model.size)}"
         st.caption(f"{size}, at commit {code(model.revision[:8])}.")
         return model
-    asked = st.button(
+    pressed = st.button(
         "Look up its size", icon=":material/cloud:", disabled=not is_name(name),
         help="This does not download the model.",
     )  # fmt: skip
     if name and not is_name(name):
         st.caption("Model names on the hub have the form owner/name.")
-    if asked:
+    if pressed:
         try:
             looked_up = attend(lambda: look_up(name, kind.files), Progress(("look up", name)))
-            found[kind.name, name] = looked_up
+            models[kind.name, name] = looked_up
         except CheckpointError as error:
             _say(error)
         else:
@@ -163,7 +164,7 @@ def _draw_plan(plan: Plan) -> None:
     """Draw the cost of an import before anything is read, and the button that starts it."""
     verb = "Downloads" if isinstance(plan.source, HubModel) else "Reads"
     free = [import_plan.free_disk(), free_memory()]
-    disk, memory = (f" ({in_bytes(each)} free)" if each is not None else "" for each in free)
+    disk, memory = (f" ({in_bytes(size)} free)" if size is not None else "" for size in free)
     st.markdown(
         f"{verb} **{in_bytes(plan.read)}** from {code(plan.called)}; takes up to "
         f"**{in_bytes(plan.disk)}** on disk{disk} and "

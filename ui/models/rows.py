@@ -1,4 +1,4 @@
-"""The list of checkpoints: a row each, with task, size, scores and card."""
+"""The list of checkpoints, with task, size, scores and card."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ui.work.roots import within_roots, without_root
 
 CARD_FILE = "README.md"
 
-#: Maximum number of files whose size is counted.
+#: Maximum number of files to measure.
 _MOST_FILES = 500
 
 #: Measures of each kind of record.
@@ -46,14 +46,14 @@ def draw_rows(
     use: Callable[[str], None],
     bring: Callable[[Entry], None],
 ) -> None:
-    """Draw the usable checkpoints by what they do, then the others with the reason.
+    """Draw the usable checkpoints by task, then the others with the reason.
 
     Args: use: called with a chosen name.  bring: called with an entry to import.
     """
     url_state.show(CARD)
-    found = {each.name: each for each in entries if each.ok}
-    titles = by_title(found.values())
-    ordered = [*(found[name] for name in titles), *(each for each in entries if not each.ok)]
+    usable = {entry.name: entry for entry in entries if entry.ok}
+    titles = by_title(usable.values())
+    ordered = [*(usable[name] for name in titles), *(entry for entry in entries if not entry.ok)]
     if len(ordered) > MOST_ROWS:
         ordered = _draw_part(ordered, titles)
     group = ""
@@ -75,9 +75,9 @@ def _draw_part(entries: list[Entry], titles: Mapping[str, str]) -> list[Entry]:
     named, turned = st.columns([2, 5], vertical_alignment="bottom")
     with named:
         st.text_input("Find", max_chars=255, placeholder="part of a name", **bound(NAMED))
-    wanted = url_state.get(NAMED).strip().casefold()
-    called = {each.name: f"{each.name} {titles.get(each.name, '')}" for each in entries}
-    matches = [each for each in entries if wanted in called[each.name].casefold()]
+    part_of_name = url_state.get(NAMED).strip().casefold()
+    names = {entry.name: f"{entry.name} {titles.get(entry.name, '')}" for entry in entries}
+    matches = [entry for entry in entries if part_of_name in names[entry.name].casefold()]
     n_parts = max(1, -(-len(matches) // MOST_ROWS))
     part_now = min(url_state.get(PART), n_parts)
     with turned.container(horizontal=True, horizontal_alignment="right"):
@@ -177,8 +177,8 @@ def size_of(path: Path) -> int:
     try:
         if not path.is_dir():
             return path.stat().st_size
-        files = [each for _, each in zip(range(_MOST_FILES), path.iterdir(), strict=False)]
-        return sum(each.stat().st_size for each in files if each.is_file())
+        files = [file for _, file in zip(range(_MOST_FILES), path.iterdir(), strict=False)]
+        return sum(file.stat().st_size for file in files if file.is_file())
     except OSError:
         return 0
 
@@ -188,12 +188,12 @@ def figures_of(metrics: Mapping[str, Any], *, letters: bool = False) -> list[str
 
     A model of `letters` has no BLEU.
     """
-    every = [(_figures(each, letters), each.setting) for each in records(metrics)]
-    found = [(line, plain(shorten(setting, 80))) for line, setting in every if line]
-    if not found:
+    every = [(_figures(record, letters), record.setting) for record in records(metrics)]
+    rows = [(line, plain(shorten(setting, 80))) for line, setting in every if line]
+    if not rows:
         return ["No measured figures"]
-    line, setting = found[0]
-    more = f"; {len(found) - 1} more in its card" if len(found) > 1 else ""
+    line, setting = rows[0]
+    more = f"; {len(rows) - 1} more in its card" if len(rows) > 1 else ""
     return [line, linked(setting, "beam", "alpha") + more]
 
 

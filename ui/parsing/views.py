@@ -43,28 +43,29 @@ def draw_parse(view: View, trace: Trace, reading: Reading, words: tuple[str, ...
     tree = drawing(trace, reading, words, cell).component(chosen)
     show(tree, key="parse_tree", on_choose=stores(ParsingChoice.node))
     st.caption(
-        "The number over a phrase is the probability that the model gave to its two brackets, each "
-        "after what it had written; without a number, it is 100%. A dashed line leads to a phrase "
-        "below 90%: doubt it."
+        "The number over a phrase is the probability of its two brackets, given the text before "
+        "them; no number means 100%. A dashed line marks a doubtful phrase, below 90%."
     )
     repairs = reading.parse.rebuilt.repairs
     st.caption(
         f"Repaired to make a tree: {', '.join(repairs)}."
         if repairs
-        else "The model wrote a whole tree; nothing had to be repaired."
+        else "The model wrote a complete tree; no repairs were needed."
     )
     labels = dict.fromkeys(node.label for node in reading.nodes)
-    st.caption(" · ".join(f"{code(each)} {GLOSSES[each]}" for each in labels if each in GLOSSES))
+    st.caption(
+        " · ".join(f"{code(label)} {GLOSSES[label]}" for label in labels if label in GLOSSES)
+    )
 
 
 def offer_parsers(view: View, entries: Sequence[Entry]) -> None:
-    """Explain that this model does not parse, and offer parsers."""
+    """Draw a notice that this model does not parse, with a choice of parsers."""
     parsers = [entry for entry in entries if entry.error is None and writes_trees(entry)]
     st.info(
-        f"**{plain(view.title)}** translates. A parser writes a tree instead: choose one."
+        f"**{plain(view.title)}** translates. Choose a parser, which writes trees:"
         if parsers
-        else f"**{plain(view.title)}** translates, and no model here is a parser. "
-        "`python -m transformer train recipes/parsing-gum.toml` makes one.",
+        else f"**{plain(view.title)}** translates, and no parser is installed. "
+        "`python -m transformer train recipes/parsing-gum.toml` trains one.",
         icon=":material/account_tree:",
     )
     with st.container(horizontal=True):
@@ -76,7 +77,7 @@ def offer_parsers(view: View, entries: Sequence[Entry]) -> None:
 
 
 def draw_borrowed(view: View, parser: View) -> None:
-    """Explain that another model parses here, and offer it for every page."""
+    """Draw a notice that another model parses here, with a button to use it everywhere."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.caption(
             f"**{plain(view.title)}** translates; this tree is by **{plain(parser.title)}**.",

@@ -91,9 +91,9 @@ def draw_positions(
 def draw_table(d_model: int, n: int, layout: PositionLayout, trained: int | None) -> None:
     """Draw the encoding as a picture, and single dimensions of it as curves."""
     place = section(
-        "Every position gets a pattern of its own",
-        "By itself, attention treats a sentence as a bag of tokens. So a vector that depends only "
-        "on the position is added to each embedding. "
+        "Every position has its own pattern",
+        "By itself, attention treats a sentence as an unordered set of tokens. So a vector that "
+        "depends only on the position is added to each embedding. "
         "One row of the picture is one position, one column a dimension. "
         + (
             "*Interleaved*, as in the paper: sine and cosine of a pair are side by side."
@@ -119,13 +119,13 @@ def draw_table(d_model: int, n: int, layout: PositionLayout, trained: int | None
         "Each dimension is a wave",
         "Read a column from top to bottom and you see a wave. The first pair turns once in about 6 "
         f"positions, the last in {position_vectors.wavelengths(d_model)[-1]:,.0f}. Like the "
-        "digits of a counter, fast waves tell neighbours apart and slow ones early from late.",
+        "digits of a counter, fast waves distinguish neighbours, and slow ones early from late.",
     )
     dims = dimensions_param(d_model, layout)
     url_state.show(dims)
     chosen = place.multiselect(
         "Dimensions", range(d_model), max_selections=_MOST_CURVES,
-        help="The numbers of a position's vector, counted from 0; each is a wave of its own.",
+        help="Components of the position's vector, counted from 0.",
         format_func=lambda i: f"{i} ({names[i]})", **bound(dims),
     )  # fmt: skip
     labels = [f"{i} ({names[i]})" for i in chosen]
@@ -144,9 +144,9 @@ def draw_products(d_model: int, n: int, layout: PositionLayout) -> None:
     place = section(
         "Only the distance counts",
         r"The dot product of two encodings is $\sum_i \cos\big((pos-pos')\,\omega_i\big)$: it "
-        "depends on how far apart two positions are, not on where they are. So every diagonal "
-        "of $PE \\cdot PE^\\top$ has one colour, and the curves from different positions fall on "
-        f"each other. A position with itself gives d/2 = {d_model // 2}.",
+        "depends on the distance between two positions, not on where they are. So every diagonal "
+        "of $PE \\cdot PE^\\top$ has one colour, and the curves from different positions "
+        f"coincide. A position with itself gives d/2 = {d_model // 2}.",
     )
     shown = position_vectors.encoding(min(n, 128), d_model, layout)
     values = position_vectors.offset_products(_STARTS, _OFFSETS, d_model)
@@ -170,8 +170,8 @@ def draw_shift(d_model: int, layout: PositionLayout) -> None:
     place = section(
         "A position is a row of clocks",
         "The numbers of a position come in pairs, and each pair is the hand of a clock. **A step "
-        "to the next token turns every hand by an angle of its own**, wherever it points: fast "
-        "hands tell neighbours apart, slow ones early from late. Choose a position and an offset: "
+        "to the next token turns every hand by its own angle**, wherever it points: fast "
+        "hands distinguish neighbours, slow ones early from late. Choose a position and an offset: "
         "the turned hand must meet the ring, which comes from the formula.",
     )
     inputs = place.columns(2)
@@ -181,7 +181,7 @@ def draw_shift(d_model: int, layout: PositionLayout) -> None:
     )  # fmt: skip
     k = inputs[1].number_input(
         "Offset k", -1_000, 1_000, **bound(PositionsChoice.shift),
-        help="The number of positions to move on from there, or back if it is negative.",
+        help="Number of positions to move forward, or back if negative.",
     )  # fmt: skip
     result = position_vectors.shift(pos, k, d_model, layout)
     pairs = sorted({round(x) for x in np.linspace(0, (d_model // 2 - 1) / 2, 5)})
@@ -229,8 +229,8 @@ def draw_beyond(
     known = (
         f"The longest sentence in this model's training had {trained} positions."
         if trained
-        else "This model does not say how long its training sentences were; this shows what "
-        f"lies beyond {limit} positions."
+        else "This model does not record its longest training sentence; the shaded part starts "
+        f"at {limit} positions."
     )
     ends = "".join(f" after position {len(rows) - 1}" for rows in list(tables.values())[:1])
     place = section(
@@ -253,7 +253,7 @@ def draw_beyond(
 
 
 def say_nothing_learned(view: View) -> None:
-    """Say why no learned table is shown."""
+    """Draw a notice on why no learned table is available."""
     st.caption(
         (f"**{plain(view.title)}** computes its positions by the formula" if view.checkpoint
          else "No model is loaded")
@@ -267,7 +267,7 @@ def draw_learned(view: View, learned: dict[str, Floats]) -> None:
     place = section(
         "Learned instead of computed",
         f"**{plain(view.title)}** learned a vector for each position (table 3, row "
-        "E). If it learned that near positions are alike, there is a band along the diagonal. "
+        "E). A band along the diagonal means that nearby positions are similar. "
         "Cosine similarity compares directions only, so both pictures share one scale.",
     )
     side = choose_one("Table", PositionsChoice.side, list(learned), place)
@@ -292,11 +292,11 @@ def draw_distances(view: View, model: Transformer) -> None:
     """Draw what each head adds for each distance."""
     place = section(
         "Distances instead of positions",
-        f"In **{plain(view.title)}** a vector holds no position. Each head adds a "
-        "number to a logit, by how far the key stands before (left) or after (right) the query; "
-        "far distances share one. All layers of a stack use the same numbers, which began at 0 "
-        "(as in T5, Raffel et al. 2020). **A warm colour is a distance that the head prefers**, "
-        "blue is one that it avoids.",
+        f"In **{plain(view.title)}** vectors contain no position. Each head adds a "
+        "bias to its scores that depends on the distance of the key, before (left) or after "
+        "(right) the query; far distances share one. All layers of a stack use the same biases, "
+        "which started at 0 (as in T5, Raffel et al. 2020). **Warm colours are distances that "
+        "the head prefers**, blue ones it avoids.",
     )
     side = choose_one("Stack", PositionsChoice.side, ["Encoder", "Decoder"], place)
     ahead = _REACH if side == "Encoder" else 0
@@ -319,9 +319,9 @@ def draw_stored(view: View, model: Transformer) -> None:
     tables, note = position_vectors.tables_of(model), position_vectors.stored_note(model)
     place = section(
         "The table that this model adds",
-        f"The formula's sinusoids are computed; **{plain(view.title)}** keeps its "
-        "positions as numbers, and every page computes with these.\n\n"
-        f"**{note}**\n\nThe lower picture has a scale of its own.",
+        f"The formula's sinusoids are computed; **{plain(view.title)}** stores its "
+        "positions as numbers, which every page uses.\n\n"
+        f"**{note}**\n\nThe lower picture has its own scale.",
     )
     side = choose_one("Table", PositionsChoice.side, list(tables), place)
     rows = tables[side][: url_state.get(PositionsChoice.length)]

@@ -1,4 +1,4 @@
-"""Heads off: the change of a translation's log-probability without each part of the model."""
+"""Removals: each part's effect on a translation's log-probability."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from ui.removals.exhibits import bars, looks, needed_parts
 from ui.work.desk import computed
 from ui.work.results import Computation
 
-#: A head whose removal changes less is said to change nothing, in nats.
+#: Changes below this count as small, in nats.
 SMALL = 0.05
 
-#: Stands for the whole translation among its steps.
+#: The whole translation, among its steps.
 WHOLE = -1
 
-#: Heads offered as buttons.
+#: Number of heads with a button.
 MOST = 5
 
 NEEDS: Computation[Needs] = Computation(
@@ -48,13 +48,13 @@ NEEDS: Computation[Needs] = Computation(
 
 
 def draw_choice(trace: Trace) -> int | None:
-    """Draw the choice of a token, and return its step; None for the whole translation."""
+    """Draw the choice of a token; return its step, or None if the whole translation is chosen."""
     step = url_state.index(STEP, len(trace.predicted_tokens))
 
-    def name(each: int) -> str:
-        if each == WHOLE:
+    def name(at: int) -> str:
+        if at == WHOLE:
             return "the whole translation"
-        return f"{each + 1}  {plain_token(trace.predicted_tokens[each])}"
+        return f"{at + 1}  {plain_token(trace.predicted_tokens[at])}"
 
     def take(chosen: int) -> None:
         url_state.put_index(STEP, None if chosen == WHOLE else chosen)
@@ -68,13 +68,13 @@ def draw_choice(trace: Trace) -> int | None:
 
 def draw_heads(view: View, trace: Trace, step: int | None) -> None:
     """Draw the tables of heads, what stands out, and buttons for the most needed ones."""
-    found = computed(view, NEEDS)
-    heads = {kind: found.of(each, step) for kind, each in found.heads.items()}
+    effects = computed(view, NEEDS)
+    heads = {kind: effects.of(changes, step) for kind, changes in effects.heads.items()}
     sharp, edits = looks(trace, step), parse_edits(view.entry.ref.edits)
     out = [
         (kind, int(layer), int(head))
-        for kind, each in heads.items()
-        for layer, head in np.argwhere(heads_off(edits, kind, each.shape))
+        for kind, changes in heads.items()
+        for layer, head in np.argwhere(heads_off(edits, kind, changes.shape))
     ]
     tables, words = st.columns([5, 4], gap="medium")
     event = tables.altair_chart(
@@ -89,7 +89,7 @@ def draw_heads(view: View, trace: Trace, step: int | None) -> None:
     with words:
         st.markdown(linked(in_words(heads), "nats"))
         st.markdown(_agreement(sharp, heads))
-        st.markdown("Take out what is needed most:")
+        st.markdown("Remove the most needed heads:")
         for head in ranked(heads)[:MOST]:
             edit = head.off
             value = heads[head.kind][head.layer, head.head]
@@ -97,23 +97,23 @@ def draw_heads(view: View, trace: Trace, step: int | None) -> None:
                 f"{edit.place[:1].upper()}{edit.place[1:]}: {signed(value)}", key=f"needs {edit}",
                 icon=":material/content_cut:", type="tertiary", on_click=switch,
                 args=(head.kind, head_of(trace, *head)),
-                help="Take it out on every page, or bring it back.",
+                help="Removes this head on every page, or restores it.",
             )  # fmt: skip
         download_below(st.container(), view, "needed-parts", needed_parts, step=step)
 
 
 def draw_parts(view: View, trace: Trace, step: int | None) -> None:
-    """Draw source words, feed-forward networks and layers as bars, which take these out."""
-    found, theme = computed(view, NEEDS), current_theme()
-    stacks = [(stack, n) for stack, each in found.networks.items() for n in range(len(each))]
+    """Draw source words, networks and layers as bars; a click removes a part."""
+    effects, theme = computed(view, NEEDS), current_theme()
+    stacks = [(stack, n) for stack, layers in effects.networks.items() for n in range(len(layers))]
     edits = (
         [Edit("cut", "cross", key=n) for n in range(len(trace.src_tokens))],
         [Edit("ffn off", stack, n) for stack, n in stacks],
         [Edit("skip", stack, n) for stack, n in stacks],
     )
-    shown = bars(trace, found, step).items()
+    charts = bars(trace, effects, step).items()
     for n, (place, (title, (names, values))) in enumerate(
-        zip(st.columns([2, 1.3, 1.3]), shown, strict=True)
+        zip(st.columns([2, 1.3, 1.3]), charts, strict=True)
     ):
         place.markdown(f"**{title}**")
         labels = [plain_token(name, 24) for name in names]
@@ -128,8 +128,8 @@ def draw_parts(view: View, trace: Trace, step: int | None) -> None:
 
 
 def together(edits: Sequence[Edit]) -> Computation[Floats]:
-    """Return the change of the original's translation under each edit alone, and under all."""
-    sets = [*((each,) for each in edits), tuple(edits)]
+    """Return the change of the original translation by each edit alone, and by all."""
+    sets = [*((edit,) for edit in edits), tuple(edits)]
     return Computation(
         "together", text_of(edits),
         lambda translator, trace: with_edits(
@@ -154,14 +154,14 @@ def without(edits: str) -> Computation[tuple[float, str]]:
 
 
 def draw_together(view: View) -> None:
-    """Draw what the visitor's edits change one by one, and together, if there are several."""
+    """Draw the effects of several edits, one by one and together."""
     edits = parse_edits(view.entry.ref.edits)
     if len(edits) < 2:
         return
     *alone, both = computed(view.original, together(edits)).tolist()
     words, picture = st.columns([5, 4], gap="medium")
     words.markdown(in_sum(alone, both))
-    names = [str(each) for each in edits] if len(edits) <= MOST else []
+    names = [str(edit) for edit in edits] if len(edits) <= MOST else []
     values = np.array([*(alone if names else ()), sum(alone), both], np.float32)
     chart = part_needs([*names, "in sum, each alone", "together"], values, current_theme())
     draw_chart(chart, in_sum(alone, both), picture, key="together")
@@ -170,34 +170,33 @@ def draw_together(view: View) -> None:
 def in_sum(alone: Sequence[float], both: float) -> str:
     """Return the changes of single edits and of all together in words."""
     total = sum(alone)
-    said = (
+    text = (
         f"One by one, your {len(alone)} edits change the log-probability of the original "
         f"translation by {signed(min(alone))} to {signed(max(alone))} nats, **in sum by "
         f"{signed(total)}; together by {signed(both)}**. "
     )
     if abs(both - total) < max(0.1, 0.25 * abs(total)):
-        return f"{said}So they hardly depend on each other."
+        return f"{text}They hardly depend on each other."
     if both < total:
-        return f"{said}Each stands in for the others: together they are needed more than alone."
-    return f"{said}Once one of them is out, the others are needed less."
+        return f"{text}They replace each other: together they are needed more than alone."
+    return f"{text}Once one is removed, the others are needed less."
 
 
 def draw_reasons(view: View, trace: Trace, whole: Trace) -> None:
-    """Say how many of the toy's letters are right, and what no positions does."""
+    """Draw the number of right letters of the toy, and the effect of removed positions."""
     if view.examples.kind == "letters":
         right = whole.source.strip().casefold()[::-1]
         all_of_them, some = (
-            sum(a == b for a, b in zip(each.text, right, strict=False)) for each in (whole, trace)
+            sum(a == b for a, b in zip(record.text, right, strict=False))
+            for record in (whole, trace)
         )
         st.markdown(
-            f"The letters in reverse are **{plain(right)}**: with all parts {all_of_them} of "
-            f"{len(right)} stand in their place, without them {some}."
+            f"The reversed letters are **{plain(right)}**: with all parts, {all_of_them} of "
+            f"{len(right)} are in the right place; with your edits, {some}."
         )
     edits = parse_edits(view.entry.ref.edits)
-    if any(each.verb == "no positions" and each.where != "decoder" for each in edits):
-        st.markdown(
-            "Without positions the encoder reads a bag of tokens: it cannot know their order."
-        )
+    if any(edit.verb == "no positions" and edit.where != "decoder" for edit in edits):
+        st.markdown("Without positions, the encoder sees an unordered set of tokens.")
 
 
 def ranked(heads: Mapping[AttentionKind, Floats]) -> list[Head]:
@@ -207,28 +206,30 @@ def ranked(heads: Mapping[AttentionKind, Floats]) -> list[Head]:
         for kind, changes in heads.items()
         for (layer, head), value in np.ndenumerate(changes)
     ]
-    return [head for _, head in sorted(every, key=lambda each: each[0])]
+    return [head for _, head in sorted(every, key=lambda pair: pair[0])]
 
 
 def in_words(heads: Mapping[AttentionKind, Floats]) -> str:
     """Return the most needed head and the share of heads that change little, in words."""
-    changes = np.concatenate([each.ravel() for each in heads.values()])
+    changes = np.concatenate([grid.ravel() for grid in heads.values()])
     first = ranked(heads)[0]
     value = float(heads[first.kind][first.layer, first.head])
     little = int((np.abs(changes) < SMALL).sum())
     place = first.off.place
     return (
-        f"Most needed: **{place}** (log-probability {signed(value)} nats). Taken out alone, "
+        f"Most needed: **{place}** (log-probability {signed(value)} nats). Removed alone, "
         f"{little} of {len(changes)} heads change it by less than {SMALL} nats."
     )
 
 
 def _agreement(sharp: Mapping[AttentionKind, Floats], heads: Mapping[AttentionKind, Floats]) -> str:
-    found = rank_correlation(
-        np.concatenate([each.ravel() for each in sharp.values()]),
-        -np.concatenate([each.ravel() for each in heads.values()]),
+    correlation = rank_correlation(
+        np.concatenate([grid.ravel() for grid in sharp.values()]),
+        -np.concatenate([grid.ravel() for grid in heads.values()]),
     )
-    if math.isnan(found):
+    if math.isnan(correlation):
         return ""
-    verdict = "are not the most needed ones" if found < 0.5 else "tend to be the most needed ones"
-    return f"The heads that look most sharply {verdict} (rank correlation {signed(found)})."
+    verdict = (
+        "are not the most needed ones" if correlation < 0.5 else "tend to be the most needed ones"
+    )
+    return f"The sharpest heads {verdict} (rank correlation {signed(correlation)})."

@@ -33,7 +33,7 @@ class ToyChoice(Choice):
     seed: Param[int] = _whole("toy_seed", "seed")
 
     def models(self) -> list[ToySettings]:
-        """Return the models to train: the paper's and one with a change. Raises `ConfigError`."""
+        """Return the models to train: the paper's and any variant. Raises `ConfigError`."""
         values = asdict(self)
         change, updates = values.pop("change"), self.updates or TASKS[self.task].updates
         first = ToySettings(**values | {"updates": updates})

@@ -1,4 +1,4 @@
-"""The figure of table 3: what each change does to the base model, here and in the paper."""
+"""The figure of table 3: effects of changes to the base model, here and in the paper."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def ablations() -> Exhibit:
     results, arrays, parts = shipped().comparable, {}, []
     for measure, title in AXES.items():
         changes = changes_of(table(results), measure)
-        ours = arrays[f"{measure}_ours"] = np.array([each.ours for each in changes])
-        lines = {"this project": ours, "the paper": np.array([each.theirs for each in changes])}
-        names = tuple(each.name for each in changes)
+        ours = arrays[f"{measure}_ours"] = np.array([change.ours for change in changes])
+        lines = {"this project": ours, "the paper": np.array([change.theirs for change in changes])}
+        names = tuple(change.name for change in changes)
         parts.append(Series(title, names, lines, "", title, "bar"))
     return Exhibit(
         name="table-3",
@@ -35,12 +35,12 @@ def ablations() -> Exhibit:
 
 
 def changes_of(lines: Sequence[Line], measure: str) -> list[Change]:
-    """Return all rows but the first, the base, as differences to it."""
+    """Return the differences of all other rows to the first, the base model."""
     return [
         Change(
-            f"{each.variation.group}  {each.variation.change}",
-            found.difference, found.reach, found.theirs, found.verdict,
+            f"{line.variation.group}  {line.variation.change}",
+            figures.difference, figures.reach, figures.theirs, figures.verdict,
         )
-        for each in lines[1:]
-        for found in (each.figures[measure],)
+        for line in lines[1:]
+        for figures in (line.figures[measure],)
     ]  # fmt: skip

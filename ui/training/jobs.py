@@ -1,8 +1,8 @@
 """Toy runs of this server, one at a time.
 
-A run outlives the page run that started it. Its name is a secret in the page's address, which lets
-one steer it; others only see that a run is in progress. `HEADLIGHT_TRAIN=off` allows none; a public
-server allows them only if `HEADLIGHT_TRAIN=on` is set.
+A run continues when its page is left. Its secret name, in the page's address, grants control of it;
+others only see that a run is in progress. `HEADLIGHT_TRAIN=off` forbids runs; a public server
+allows them only with `HEADLIGHT_TRAIN=on`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ui.models.import_plan import adding, check_name
 
 VARIABLE = public.TRAIN
 
-#: Runs whose files are kept; the oldest is removed first.
+#: Maximum number of stored runs; the oldest is removed first.
 MOST_RUNS = 6
 
 Phase = Literal["starting", "running", "paused", "done", "stopped", "failed"]
@@ -96,13 +96,13 @@ def find(name: str) -> Training | None:
 def busy() -> str | None:
     """Return a sentence about the run in progress, or None."""
     for run in JOBS.running().values():
-        most = max(each.updates for each in run.settings)
+        most = max(settings.updates for settings in run.settings)
         return f"This server is training a model (update {run.update:,} of {most:,})."
     return None
 
 
 def begin(settings: list[ToySettings]) -> Training:
-    """Start a run. Raises `BusyError` if one is in progress or none is allowed."""
+    """Start a run. Raises `BusyError` if another is in progress or runs are not allowed."""
     why = refusal()
     if why is not None:
         raise BusyError(why)
@@ -118,21 +118,21 @@ def begin(settings: list[ToySettings]) -> Training:
     except OSError as error:
         raise BusyError(f"The run cannot start: {error.strerror or error}.") from None
     if run is None:
-        raise BusyError(f"{busy() or ''} Yours can start when it ends.".lstrip())
+        raise BusyError(f"{busy() or ''} You can start yours when it ends.".lstrip())
     for old in before.keys() - JOBS.all().keys():
         shutil.rmtree(before[old].path, ignore_errors=True)
     return run
 
 
 def keep(run: Training, lane: int, name: str) -> None:
-    """Copy a finished model among the checkpoints. Raises `CheckpointError`, one line."""
-    made = run.lane(lane) / KEPT
+    """Copy a finished model to the checkpoints. Raises `CheckpointError` with one line."""
+    model = run.lane(lane) / KEPT
     check_name(name)
-    if not made.is_dir():
+    if not model.is_dir():
         raise CheckpointError("this model was not kept")
     try:
         with adding(name) as stage:
-            shutil.copytree(made, stage / name)
+            shutil.copytree(model, stage / name)
     except OSError as error:
         raise CheckpointError(f"{name}: {error.strerror or error}") from None
 

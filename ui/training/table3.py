@@ -1,4 +1,4 @@
-"""Table 3 on screen: the stored runs beside the paper's rows, and the command that adds to them."""
+"""Table 3 on screen: stored runs beside the paper's, and the command for more."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ui.export.download import download_below
 from ui.training.choice import MEASURE, MEASURES
 from ui.training.exhibits import AXES, ablations, changes_of
 
-_SAID: dict[Verdict, str] = {
+_VERDICTS: dict[Verdict, str] = {
     "same direction, significant": "in the paper's direction",
     "other direction": "in the other direction",
     "no direction in the paper": "where the paper shows none",
@@ -31,12 +31,12 @@ def draw_table3() -> None:
     url_state.show(MEASURE)
     results, measure = shipped(), url_state.get(MEASURE)
     lines = table(results)
-    found = Counter(each.figures[measure].verdict for each in lines[1:])
-    counts = [f"{found[verdict]} {said}" for verdict, said in _SAID.items() if found[verdict]]
+    totals = Counter(line.figures[measure].verdict for line in lines[1:])
+    counts = [f"{totals[verdict]} {text}" for verdict, text in _VERDICTS.items() if totals[verdict]]
     st.markdown(
         "Section 6.2 asks what matters in the architecture: **change one thing, train again, "
-        "compare.** Here each row is trained on Multi30k in a model a quarter as wide and half as "
-        f"deep. Of {len(lines) - 1} changes: {', '.join(counts)}."
+        "compare.** Here, each row is a model a quarter as wide and half as deep, trained on "
+        f"Multi30k. Of {len(lines) - 1} changes: {', '.join(counts)}."
     )
     left, more = st.columns([8, 2], vertical_alignment="bottom")
     choose_one("Measure", MEASURE, MEASURES, left)
@@ -46,13 +46,13 @@ def draw_table3() -> None:
     draw_chart(
         differences(changes, AXES[measure], current_theme()),
         f"{AXES[measure]} of {len(changes)} rows; {better} is better. "
-        + "; ".join(f"{each.name} {each.verdict}" for each in changes),
+        + "; ".join(f"{change.name} {change.verdict}" for change in changes),
     )
     st.caption(
-        f"Further {better} is better. A line is its row's own 95% interval, from the spread over "
-        "runs pooled over all rows. Verdicts are stricter: a line clear of zero may be too close "
-        f"to tell. {caveats(results, lines)} A direction says nothing of the size: compare “here” "
-        "with “there”. One unit of the paper's last digit counts as no direction."
+        f"Further {better} is better. A line is a row's 95% interval, from the variation between "
+        "runs, pooled over all rows. Verdicts are stricter: a line clear of zero can still be too "
+        f"close to tell. {caveats(results, lines)} A direction says nothing about size: compare "
+        "“here” with “there”. A difference of one unit in the paper's last digit has no direction."
     )
     st.table(_cells(lines, measure), hide_index=True)
     _draw_source(results.comparable)
@@ -63,9 +63,9 @@ def _cells(lines: list[Line], measure: str) -> dict[str, list[str]]:
     columns = ("", "change", "in the paper", "parameters", "runs", name, f"{name} in the paper",
                AXES[measure])  # fmt: skip
     rows = [
-        ["" if row.group == "base" else row.group, row.change, row.theirs, *each.cells(measure)]
-        for each in lines
-        for row in (each.variation,)
+        ["" if row.group == "base" else row.group, row.change, row.theirs, *line.cells(measure)]
+        for line in lines
+        for row in (line.variation,)
     ]
     return {
         column: list(cells) for column, cells in zip(columns, zip(*rows, strict=True), strict=True)
@@ -76,17 +76,17 @@ def _draw_source(results: Results) -> None:
     runs = results.runs
     if runs:
         settings = runs[0].recipe["training"]
-        hours = sum(each.hours for each in runs)
+        hours = sum(run.hours for run in runs)
         st.caption(
             f"{len(runs)} runs of {runs[0].updates:,} updates of {settings['batch_tokens']:,} "
             f"tokens, in {runs[0].precision}, {hours:.1f} hours on "
-            f"{plain(', '.join(dict.fromkeys(each.hardware for each in runs)))}. Perplexity is per "
+            f"{plain(', '.join(dict.fromkeys(run.hardware for run in runs)))}. Perplexity is per "
             f"piece of one vocabulary of {runs[0].pieces:,}, on Multi30k's validation text; BLEU "
             "is cased sacreBLEU on the same text, beam 4 and α = 0.6. The paper trained 100,000 "
-            "updates of 25,000 tokens on WMT 2014 and measured on newstest2013, so differences "
-            "compare, values do not."
+            "updates of 25,000 tokens on WMT 2014 and measured on newstest2013, so compare "
+            "differences, not values."
         )
-    st.caption("More rows and seeds, on any machine; a run that was stopped goes on where it was:")
+    st.caption("Run more rows and seeds on any machine; a stopped run resumes:")
     st.code(
         "python -m transformer ablations --data DIR --out DIR [--rows heads-1 layers-1 ...] "
         "[--seeds 1 2 3 ...]",

@@ -37,7 +37,7 @@ _PHASES = {
     "stopped": "Stopped", "failed": "Failed",
 }  # fmt: skip
 #: Title, name in metrics.jsonl, and whether it is a share.
-_CURVES = (("loss, nats a token", "loss", False), ("accuracy on held-out text", "accuracy", True),
+_CURVES = (("loss, nats per token", "loss", False), ("accuracy on held-out text", "accuracy", True),
            ("learning rate", "lr", False))  # fmt: skip
 
 
@@ -66,7 +66,7 @@ def _draw(run: Training, live: bool) -> None:
 
 def _lines(run: Training) -> dict[str, list[dict[str, Any]]]:
     """Return the logged lines of each model by its name."""
-    names = [_name(each, len(run.settings)) for each in run.settings]
+    names = [_name(settings, len(run.settings)) for settings in run.settings]
     return {name: read_metrics(run.lane(index)) for index, name in enumerate(names)}
 
 
@@ -74,8 +74,8 @@ def _draw_curves(lines: dict[str, list[dict[str, Any]]]) -> None:
     theme = current_theme()
     for column, (title, field, share) in zip(st.columns(3), _CURVES, strict=True):
         values = {
-            name: [(line["update"], line[field]) for line in found if field in line]
-            for name, found in lines.items()
+            name: [(line["update"], line[field]) for line in logged if field in line]
+            for name, logged in lines.items()
         }
         chart = curves(values, title, theme, share=share)
         draw_chart(chart, f"{title}: {last(values)}", column, f"training_{field}")
@@ -94,12 +94,12 @@ def last(values: Mapping[str, Sequence[tuple[int, Any]]]) -> str:
 
 
 def _draw_head(run: Training, lines: dict[str, list[dict[str, Any]]]) -> None:
-    most = max(each.updates for each in run.settings)
+    most = max(settings.updates for settings in run.settings)
     right = {
-        name: next((line["accuracy"] for line in reversed(found) if "accuracy" in line), None)
-        for name, found in lines.items()
+        name: next((line["accuracy"] for line in reversed(logged) if "accuracy" in line), None)
+        for name, logged in lines.items()
     }
-    said = ", ".join(
+    shares = ", ".join(
         (f"{plain(name)}: " if len(lines) > 1 else "") + f"**{value:.0%}** right"
         for name, value in right.items()
         if value is not None
@@ -108,7 +108,7 @@ def _draw_head(run: Training, lines: dict[str, list[dict[str, Any]]]) -> None:
     st.progress(
         min(1.0, run.update / most),
         f"{task.title}: {_PHASES[run.phase].lower()}, update {run.update:,} of {most:,}"
-        + (f"; {said}" if said else ""),
+        + (f"; {shares}" if shares else ""),
     )
     if run.job.error:
         st.error(plain(run.job.error), icon=":material/error:")
@@ -117,26 +117,26 @@ def _draw_head(run: Training, lines: dict[str, list[dict[str, Any]]]) -> None:
 
 
 def _draw_controls(run: Training) -> None:
-    asked = run.control
-    paused = asked.wish == "pause"
+    request = run.control
+    paused = request.wish == "pause"
     with st.container(horizontal=True, vertical_alignment="bottom"):
         wish: Wish = "run" if paused else "pause"
         st.button(
             "Resume" if paused else "Pause", key="pause_training", on_click=run.job.ask,
             icon=":material/play_arrow:" if paused else ":material/pause:",
-            args=(replace(asked, wish=wish),),
+            args=(replace(request, wish=wish),),
         )  # fmt: skip
-        step = replace(asked, wish="pause", until=run.update + 1)
+        step = replace(request, wish="pause", until=run.update + 1)
         st.button(
             "One step", icon=":material/skip_next:", key="step_training", on_click=run.job.ask,
-            args=(step,), disabled=not paused, help="Make one update, then wait again.",
+            args=(step,), disabled=not paused, help="Run one update, then pause again.",
         )  # fmt: skip
         st.button(
             "Stop", icon=":material/stop:", key="stop_training", on_click=run.job.ask,
-            args=(replace(asked, wish="stop"),), help="End here and keep what was learned.",
+            args=(replace(request, wish="stop"),), help="End training and keep the weights.",
         )  # fmt: skip
         if "rate_training" not in st.session_state:
-            st.session_state.rate_training = asked.factor
+            st.session_state.rate_training = request.factor
         st.select_slider(
             "Learning rate (× schedule)", _FACTORS, key="rate_training", width=260,
             on_change=lambda: run.job.ask(
@@ -151,7 +151,7 @@ def _draw_maps(run: Training, names: list[str]) -> None:
     choose_one("Attention, last layer", KIND, KIND_NAMES, label_visibility="visible")
     updates = map_updates(run.lane(0))
     if not updates:
-        st.caption("The maps come with the first update.")
+        st.caption("Maps appear after the first update.")
         return
     update = updates[-1]
     if not run.job.running and len(updates) > 1:
@@ -180,20 +180,20 @@ def _draw_maps(run: Training, names: list[str]) -> None:
 
 def _draw_keep(run: Training, use: Callable[[str], None]) -> None:
     settings = run.settings
-    made = [index for index in range(len(settings)) if (run.lane(index) / KEPT).is_dir()]
-    for each in settings:
-        if not each.keepable:
+    lanes = [index for index in range(len(settings)) if (run.lane(index) / KEPT).is_dir()]
+    for model in settings:
+        if not model.keepable:
             st.caption(
-                f"The model with {CHANGES[each.change]} cannot be kept: a checkpoint describes the "
-                "paper's network, which this one no longer is."
+                f"The model with {CHANGES[model.change]} cannot be kept: checkpoints support "
+                "only the paper's network."
             )
-    if not made:
+    if not lanes:
         return
     why = cannot_write() or refusal()
     if why is not None:
         st.caption(f":material/lock: The result cannot be kept as a checkpoint. {plain(why)}")
         return
-    for index in made:
+    for index in lanes:
         _draw_keep_one(run, index, _name(settings[index], len(settings)), use)
 
 
@@ -224,9 +224,9 @@ def _draw_keep_one(run: Training, index: int, name: str, use: Callable[[str], No
         st.button("Keep", icon=":material/save:", key=f"keep_{index}", on_click=take)
 
 
-#: Seconds between checks while another's run is in progress.
+#: Seconds between checks during another visitor's run.
 _LOOK = 2.0
-_EXAMPLES = 10  # of which a small screen shows four
+_EXAMPLES = 10  # a small screen shows four
 
 
 def draw_form() -> None:
@@ -243,7 +243,7 @@ def draw_form() -> None:
         st.selectbox(
             "Second run beside it", tuple(CHANGES), **bound(ToyChoice.change),
             format_func=lambda name: name if name == "none" else CHANGES[name].capitalize(),
-            help="A second model that differs in one setting; text and batches are the same.",
+            help="A second model with one setting changed, trained on the same batches.",
         )  # fmt: skip
     with st.expander("Model and settings", icon=":material/tune:"):
         _draw_settings()
@@ -262,7 +262,7 @@ def draw_form() -> None:
     st.container(key="toy_examples").markdown(
         "#### What it learns\n\n| Source | Target |\n|:--|:--|\n"
         + "\n".join(f"| `{text}` | `{task.answer(text)}` |" for text in sources)
-        + "\n\nThe first is held out of training; the run draws its attention maps after every few "
+        + "\n\nThe first is held out; the run draws its attention maps every few "
         f"updates. **What to look for:** {task.look}"
     )
     ended = find(st.session_state.get(_LAST, ""))
@@ -295,12 +295,12 @@ def _draw_settings() -> None:
 
 @st.fragment(run_every=_LOOK)
 def _draw_turn(settings: list[ToySettings]) -> None:
-    """Say that another run is in progress; the button comes back when it ends."""
+    """Draw a notice of another run in progress; the button returns when it ends."""
     other = busy()
     if other is None:
         st.rerun()
     st.info(
-        f"{plain(other)} One run at a time: you can start yours as soon as it ends.",
+        f"{plain(other)} Only one run at a time: you can start yours when it ends.",
         icon=":material/hourglass_top:",
     )
     _draw_start(settings, disabled=True)

@@ -23,15 +23,15 @@ VARIABLE = "HEADLIGHT_RUNS"
 #: Seconds between updates of a live run.
 _EVERY = 3.0
 
-#: Runs drawn together.
+#: Maximum number of runs drawn together.
 _MOST = 4
 
 #: Title, kind of line and name in metrics.jsonl.
 _CURVES = (
-    ("training loss, nats a piece", "update", "nll"),
-    ("validation loss, nats a piece", "epoch", "val_nll"),
+    ("training loss, nats per piece", "update", "nll"),
+    ("validation loss, nats per piece", "epoch", "val_nll"),
     ("learning rate", "update", "lr"),
-    ("target pieces a second", "update", "tokens_per_second"),
+    ("target pieces per second", "update", "tokens_per_second"),
 )
 
 
@@ -39,8 +39,8 @@ def draw_watch() -> None:
     """Draw the view."""
     url_state.show(WATCHED)
     st.markdown(
-        "A real run takes hours. Whatever `python -m transformer train` writes to its folder is "
-        "drawn here as it arrives; **choose several to compare their recipes.**"
+        "A real run takes hours. This page draws the log of `python -m transformer train` as it "
+        "grows; **choose several runs to compare their recipes.**"
     )
     roots = folders_in(VARIABLE, "runs")
     runs = list_runs(roots)
@@ -57,15 +57,15 @@ def draw_watch() -> None:
             language="bash",
         )
         return
-    asked = [name for name in url_state.get(WATCHED).split(",") if name in runs][:_MOST]
-    st.session_state.watched_runs = asked or [next(iter(runs))]
+    selected = [name for name in url_state.get(WATCHED).split(",") if name in runs][:_MOST]
+    st.session_state.watched_runs = selected or [next(iter(runs))]
     chosen = st.multiselect(
         "Runs", list(runs), key="watched_runs", max_selections=_MOST, label_visibility="collapsed",
         placeholder="Choose a run", on_change=_remember,
     )  # fmt: skip
     if chosen:
         folders = [runs[name] for name in chosen]
-        live = any(read_run(each).live for each in folders)
+        live = any(read_run(folder).live for folder in folders)
         st.fragment(_draw, run_every=_EVERY if live else None)(folders)
 
 
@@ -74,58 +74,58 @@ def _remember() -> None:
 
 
 def _draw(folders: list[Path]) -> None:
-    seen = [read_run(each) for each in folders]
-    for each in seen:
-        st.caption(f"**{plain(each.name)}** {_state(each)}")
+    runs = [read_run(folder) for folder in folders]
+    for run in runs:
+        st.caption(f"**{plain(run.name)}** {_state(run)}")
     theme = current_theme()
     for row in (_CURVES[:2], _CURVES[2:]):
         for column, (title, kind, name) in zip(st.columns(2), row, strict=True):
-            lines = {each.name: each.curve(kind, name) for each in seen}
+            lines = {run.name: run.curve(kind, name) for run in runs}
             chart = curves(lines, title, theme, from_zero=name != "val_nll")
             draw_chart(chart, f"{title}: {last(lines)}", column, f"watch_{name}")
-    _draw_settings(seen)
+    _draw_settings(runs)
 
 
 def _state(run: WatchedRun) -> str:
     if not run.lines:
-        return "has logged nothing yet; the first line comes after 50 updates"
+        return "has no log yet; the first line follows after 50 updates"
     last = run.lines[-1]
     epochs = run.setting("training", "epochs")
     epoch = f"epoch {int(last.get('epoch', 0)) + 1:,}" if not run.finished else ""
-    said = [f"update {last['update']:,}"]
+    parts = [f"update {last['update']:,}"]
     if epoch:
-        said.append(epoch + (f" of at most {epochs:,}" if isinstance(epochs, int) else ""))
+        parts.append(epoch + (f" of at most {epochs:,}" if isinstance(epochs, int) else ""))
     seconds = last.get("seconds")
     if isinstance(seconds, int | float):
-        said.append(f"{seconds / 3600:.1f} hours")
+        parts.append(f"{seconds / 3600:.1f} hours")
     if run.finished:
-        said.append("finished")
+        parts.append("finished")
     elif run.live:
-        said.append(f"last line {run.age:.0f} s ago")
+        parts.append(f"last line {run.age:.0f} s ago")
     else:
-        said.append("stopped; `--resume` goes on")
-    return "; ".join(said)
+        parts.append("stopped; `--resume` continues it")
+    return "; ".join(parts)
 
 
-def _draw_settings(seen: list[WatchedRun]) -> None:
-    """Draw the settings: all of one run, or those in which several differ."""
+def _draw_settings(runs: list[WatchedRun]) -> None:
+    """Draw all settings of one run, or the differing settings of several."""
     names: dict[tuple[str, str], None] = {}
-    for run in seen:
+    for run in runs:
         for table, values in run.recipe.items():
             if isinstance(values, Mapping):
                 names |= dict.fromkeys((table, name) for name in values)
     rows: list[tuple[str, list[Any]]] = []
     for table, name in names:
-        values = [run.setting(table, name) for run in seen]
-        if len(seen) == 1 or any(value != values[0] for value in values):
+        values = [run.setting(table, name) for run in runs]
+        if len(runs) == 1 or any(value != values[0] for value in values):
             rows.append((f"{table}.{name}", values))
-    title = "Settings" if len(seen) == 1 else "Settings that differ"
-    with st.expander(title, icon=":material/tune:", expanded=len(seen) > 1):
+    title = "Settings" if len(runs) == 1 else "Settings that differ"
+    with st.expander(title, icon=":material/tune:", expanded=len(runs) > 1):
         if not rows:
             st.caption("None.")
             return
         columns = {"setting": [code(name) for name, _ in rows]}
-        for index, run in enumerate(seen):
+        for index, run in enumerate(runs):
             columns[plain(run.name)] = [_written(values[index]) for _, values in rows]
         st.table(columns, hide_index=True)
 
