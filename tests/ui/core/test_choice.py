@@ -35,7 +35,7 @@ RAWS = (
 class Sample(Choice):
     """Two settings, one of which belongs to the sentence."""
 
-    token: Param[int | None] = url_state.position("token", of="sentence")
+    picked: Param[int | None] = url_state.position("picked", of="sentence")
     count: Param[int] = Param("count", url_state.whole(3, 30), 10)
 
 
@@ -89,15 +89,15 @@ def test_any_text_is_refused_or_written_as_it_was_read(raw: str) -> None:
 
 
 def test_what_belongs_to_a_sentence_goes_with_it_unless_a_link_brought_it() -> None:
-    choice = Sample(token=4, count=5)
+    choice = Sample(picked=4, count=5)
     choice.put()
     Sample.forget_stale(sentence="one")
     assert Sample.read() == choice
     Sample.forget_stale(sentence="two")
-    assert Sample.read() == replace(choice, token=None)
-    url_state.bring({"token": "7"})
+    assert Sample.read() == replace(choice, picked=None)
+    url_state.bring({"picked": "7"})
     Sample.forget_stale(sentence="three")
-    assert Sample.read().token == 7
+    assert Sample.read().picked == 7
 
 
 def test_what_belongs_to_a_setting_goes_with_it_unless_stored_beside_it() -> None:
@@ -113,7 +113,7 @@ def test_what_belongs_to_a_setting_goes_with_it_unless_stored_beside_it() -> Non
 
 
 def test_places_are_indices_of_what_there_is() -> None:
-    url_state.put_index(Sample.token, 4)
-    assert (url_state.index(Sample.token, 5), url_state.index(Sample.token, 4)) == (4, None)
-    url_state.put_index(Sample.token, None)
-    assert url_state.index(Sample.token, 5) is None
+    url_state.put_index(Sample.picked, 4)
+    assert (url_state.index(Sample.picked, 5), url_state.index(Sample.picked, 4)) == (4, None)
+    url_state.put_index(Sample.picked, None)
+    assert url_state.index(Sample.picked, 5) is None

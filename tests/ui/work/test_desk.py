@@ -29,6 +29,7 @@ from transformer.worker.scheduler import offer_turn, paused, this_turn
 from ui.core.layout import section, sized
 from ui.core.public import SECONDS, Pace, quota
 from ui.core.view import View
+from ui.platform import session as platform
 from ui.work import desk, results
 from ui.work.desk import (
     RUNS,
@@ -161,7 +162,7 @@ def started(run: Callable[[], object]) -> threading.Thread:
 def test_widgets_of_no_page_do_not_fill_a_session(monkeypatch: pytest.MonkeyPatch) -> None:
     session = SafeSessionState(SessionState(), lambda: None)
     context = SimpleNamespace(session_state=session)
-    monkeypatch.setattr(desk, "get_script_run_ctx", lambda **_: context)
+    monkeypatch.setattr(platform, "get_script_run_ctx", lambda **_: context)
     kept: Any = session._state._new_widget_state
     kept.widget_metadata["known"] = None
     for number in range(10):  # runs that do not reach their end
