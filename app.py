@@ -33,7 +33,7 @@ def main() -> None:
     """One run of the app: the head, the sidebar, a tour's bar, and the page on screen."""
     st.set_page_config(page_title="Headlight", page_icon=picture("mark"), layout="wide")
     st.logo(picture("headlight"), size="large")
-    st.html(HERE / "ui/frame/style.css")
+    st.html(HERE / "ui/platform/style.css")
     url_state.read_url()  # before anything that takes time: a link clicked meanwhile ends this run
 
     reload_changed()

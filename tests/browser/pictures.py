@@ -21,7 +21,7 @@ CHECKPOINT = "everyday-en-de"
 LARGEST = 300_000
 
 #: What a picture of Translate shows, besides its place in the menu and the player.
-_SHOWN = ("app.py", "pages/translate_page.py", "ui/frame/style.css", ".streamlit/config.toml")
+_SHOWN = ("app.py", "pages/translate_page.py", "ui/platform/style.css", ".streamlit/config.toml")
 
 #: The PNG's text chunk that holds the fingerprint.
 _CHUNK = "headlight"

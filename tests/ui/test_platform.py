@@ -63,6 +63,18 @@ def test_only_the_platform_reaches_behind_public_interfaces() -> None:
     assert {"ui.platform.session", "ui.platform.server", "ui.platform.assets"} == private.keys()
 
 
+def test_no_other_file_knows_the_elements_of_streamlits_page() -> None:
+    parts = ("app.py", "pages/*.py", "headlight/*.py", "ui/**/*.py", "ui/**/*.js", "ui/**/*.css")
+    files = [file for part in parts for file in ROOT.glob(part)]
+    known = ("data-testid", ".stElement", ".stEmpty")
+    naming = {
+        file.relative_to(ROOT).parts[1]
+        for file in files
+        if "bundles" not in file.parts and any(name in file.read_text("utf-8") for name in known)
+    }
+    assert len(files) > 200 and naming == {"platform"}
+
+
 def test_the_installed_versions_are_those_that_were_tested() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     (pin,) = (line for line in project["dependencies"] if line.startswith("streamlit"))

@@ -41,7 +41,7 @@ PICTURE_KEYS: tuple[tuple[str, str], ...] = (
 )
 
 _GO = "headlight_go"
-_PRESENTING = Path(__file__).parents[1] / "components" / "keys" / "presenting.css"
+_PRESENTING = Path(__file__).parents[1] / "platform" / "presenting.css"
 
 
 def presenting() -> bool:

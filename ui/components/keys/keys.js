@@ -1,22 +1,12 @@
 // The frame's keyboard shortcuts, the hint that lists them, and the link to the view. Shortcuts are
 // ignored while someone types; one is sent to Python as the trigger `go`.
+import { HELPS, MAIN, POPOVER, replaceBareAddresses } from "../../platform/page.js";
 import { make, shown } from "../shared/index.js";
 
 const STOPS = "a[href], button, input, select, textarea, summary, [tabindex]";
-const HELPS = "[data-testid=stTooltipHoverTarget], [data-testid=stVegaLiteChart]";
 const MODIFIERS = new Set(["Shift", "Control", "Alt", "Meta"]);
 
-// Streamlit opens a page at its bare address and then pushes the one with the view's parameters, so
-// that the first Back would seem to do nothing: the second address takes the place of the first.
-const { pushState } = history;
-if (!pushState.replacesBare) {
-  history.pushState = (state, title, address) => {
-    const to = new URL(address ?? "", location.href);
-    const bare = !location.search && to.search && to.pathname === location.pathname;
-    (bare ? history.replaceState : pushState).call(history, state, title, address);
-  };
-  history.pushState.replacesBare = true;
-}
+replaceBareAddresses();
 
 function component({ root, header: data }, { setTriggerValue }) {
   const wasOpen = root.querySelector(".all")?.open;
@@ -42,15 +32,15 @@ function component({ root, header: data }, { setTriggerValue }) {
   if (wasOpen) list.show();
 
   const onKey = (event) => {
-    if (event.key === "Tab") return reach(document.querySelector("[data-testid=stMain]"));
+    if (event.key === "Tab") return reach(document.querySelector(MAIN));
     if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
     if (event.defaultPrevented || event.repeat || MODIFIERS.has(event.key)) return;
     const target = event.composedPath()[0];
     if (event.key === "Escape" && link.box.open) return link.box.close();
     if (event.key === "Escape" && list.open) return list.close();
     if (typing(target, event.key)) return;
-    if (data.presenting && target.matches("body, [data-testid=stMain], button")) {
-      const covered = document.querySelector("[data-testid=stPopoverBody]");
+    if (data.presenting && target.matches(`body, ${MAIN}, button`)) {
+      const covered = document.querySelector(POPOVER);
       if (event.key === "Escape" && !covered) return send("present");
       if (/Arrow(Left|Right)/.test(nameOf(event)) && target.tagName !== "BUTTON") return pass(event);
     }
@@ -108,7 +98,7 @@ function hover(target, { clientX, clientY }, names) {
 // While presenting, arrows reach the page's first picture without a click.
 function pass(event) {
   const stops = ".component[tabindex='0'], .component [tabindex='0']";
-  const picture = [...document.querySelectorAll("[data-testid=stMain] *")]
+  const picture = [...document.querySelectorAll(`${MAIN} *`)]
     .flatMap((each) => [...(each.shadowRoot?.querySelectorAll(stops) ?? [])])
     .find((each) => each.role !== "radio" && !each.closest(".strip")); // a sentence is no picture
   picture?.focus({ preventScroll: true });

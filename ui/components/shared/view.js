@@ -1,5 +1,6 @@
 // What every view needs: its message, its elements, and when to draw. Text from a message is
 // untrusted: it only ever becomes textContent, or is drawn on a canvas.
+import { MAIN } from "../../platform/page.js";
 
 // A message of packing.py as {header, body}; the body is a view, not a copy.
 export function unpack(data) {
@@ -82,7 +83,7 @@ export function calm() {
 
 // The distance of an element from the top of the page, in px, however far the page is scrolled.
 export function pageTop(element) {
-  const scrolled = document.querySelector('[data-testid="stMain"]')?.scrollTop ?? 0;
+  const scrolled = document.querySelector(MAIN)?.scrollTop ?? 0;
   return element.getBoundingClientRect().top + scrolled;
 }
 

@@ -1,0 +1,18 @@
+// Streamlit's own page, as components see it: its main part, its popover, its tooltips and charts, and
+// the addresses that it pushes.
+export const MAIN = "[data-testid=stMain]";
+export const POPOVER = "[data-testid=stPopoverBody]";
+export const HELPS = "[data-testid=stTooltipHoverTarget], [data-testid=stVegaLiteChart]";
+
+// Streamlit opens a page at its bare address and then pushes the one with the view's parameters, so
+// that the first Back would seem to do nothing: the second address takes the place of the first.
+export function replaceBareAddresses() {
+  const { pushState } = history;
+  if (pushState.replacesBare) return;
+  history.pushState = (state, title, address) => {
+    const to = new URL(address ?? "", location.href);
+    const bare = !location.search && to.search && to.pathname === location.pathname;
+    (bare ? history.replaceState : pushState).call(history, state, title, address);
+  };
+  history.pushState.replacesBare = true;
+}
