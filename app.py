@@ -44,8 +44,8 @@ def main() -> None:
     for alias, meant in others.values():
         if page is alias:
             st.switch_page(pages[meant.path], query_params=st.query_params.to_dict())
-    here = next(each for each in all_pages() if pages[each.path] is page)
-    if page.visibility == "hidden":  # again, now that it is known which door to mark
+    here = next(entry for entry in all_pages() if pages[entry.path] is page)
+    if page.visibility == "hidden":  # rebuild the menu to mark this page
         pages = menu(here)
         page = st.navigation([*pages.values(), *hidden], position="top")
 
@@ -54,7 +54,7 @@ def main() -> None:
     with st.container(key="starting"):  # seen only while nothing stands below it, see style.css
         if not libraries.is_set():
             st.text(STARTING)
-    # PyTorch takes seconds to import; by now the page's head is on screen.
+    # PyTorch takes seconds to import, so the page's head is drawn first.
     from ui.core import presenter
     from ui.frame import editing, through_time
     from ui.frame.sidebar import draw_sidebar

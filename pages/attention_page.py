@@ -65,8 +65,8 @@ def draw(side: Side) -> None:
     choice = read_choice(trace)
     prepare(view, first_of_maps(trace, choice))
     chosen_maps = get_maps(view, trace, choice)
-    if told := said_next(view.sentence):
-        hint.markdown(told)
+    if message := said_next(view.sentence):
+        hint.markdown(message)
     else:
         with hint.container():
             draw_hint(view, trace, choice.display)

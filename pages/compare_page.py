@@ -28,9 +28,9 @@ from ui.work.desk import fragment, get_trace
 def sides_of(setup: Setup) -> tuple[Side, Side]:
     """Return sides A and B."""
     left, right = get_trace(setup.left), get_trace(setup.right)
-    shown: list[Side] = []
-    one = Side(setup.left, left, "A", beside=shown)
-    return one, Side(setup.right, right, "B", follows=setup.follow, beside=shown)
+    sides: list[Side] = []
+    one = Side(setup.left, left, "A", beside=sides)
+    return one, Side(setup.right, right, "B", follows=setup.follow, beside=sides)
 
 
 @fragment
@@ -45,9 +45,9 @@ def story(setup: Setup) -> None:
     section = sections()[url_state.get(TOPIC)]
     controls = row.container(horizontal=True, vertical_alignment="center", width="content")
     aside = row.container(horizontal=True, horizontal_alignment="right")
-    said = warning(setup) if setup.follow or section.beside.follows else ""
-    if said:
-        st.warning(said, icon=":material/translate:")
+    message = warning(setup) if setup.follow or section.beside.follows else ""
+    if message:
+        st.warning(message, icon=":material/translate:")
     sides = sides_of(setup)
     download = draw_section(section, setup, sides, controls)
     if start := word_start(token for side in sides for token in side.trace.src_tokens):
@@ -73,7 +73,7 @@ def whole(view: View) -> None:
     draw_choice(setup)
     setup = read_right(setup, left)
     tokens = [param for beside in every for param in beside.tokens]
-    url_state.forget_stale("compare_read", [each.request for each in setup.views], *tokens)
+    url_state.forget_stale("compare_read", [member.request for member in setup.views], *tokens)
     draw_texts(setup, sides_of(setup))
     story(setup)
 

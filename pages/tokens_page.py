@@ -40,10 +40,10 @@ _VECTORS = {"both": "Both", "without": "Embedding", "with": "With position"}
 def draw_neighbours(view: View, tokenizer: Tokenizer, side: TextSide, token: int) -> None:
     """Draw the nearest tokens in every embedding matrix."""
     number, pieces = url_state.get(TokensChoice.count), tokenizer.pieces
-    found = computed(view, near_token(side, token, number))
-    place = section("A number becomes a vector", words.about_neighbours(pieces[token], len(found)))
+    by_use = computed(view, near_token(side, token, number))
+    place = section("A number becomes a vector", words.about_neighbours(pieces[token], len(by_use)))
     place.slider("Neighbours", 3, 30, **bound(TokensChoice.count), help=term("cosine"))
-    for column, (use, nearest) in zip(place.columns(len(found)), found.items(), strict=True):
+    for column, (use, nearest) in zip(place.columns(len(by_use)), by_use.items(), strict=True):
         names = [pieces[i] for i in nearest.ids]
         column.caption(f"{use.capitalize()} embedding")
         chart = drawn(neighbour_bars, nearest.ids, names, nearest.cosines, current_theme())
@@ -56,9 +56,9 @@ def draw_neighbours(view: View, tokenizer: Tokenizer, side: TextSide, token: int
 def draw_plane(view: View, tokenizer: Tokenizer, side: TextSide, token: int) -> None:
     """Draw the sentence's vectors, without and with positions, on the same axes."""
     number = url_state.get(TokensChoice.background)
-    found = computed(view, vectors(side, number))
+    points = computed(view, vectors(side, number))
     stack = "encoder" if side == "source" else "decoder"
-    place = section("Its position is added", words.about_plane(found, stack))
+    place = section("Its position is added", words.about_plane(points, stack))
     left, right = place.columns([3, 2])
     choose_one("Vectors", TokensChoice.shown, _VECTORS, left, label_visibility="visible")
     right.slider(
@@ -66,14 +66,14 @@ def draw_plane(view: View, tokenizer: Tokenizer, side: TextSide, token: int) -> 
         help="The most frequent pieces of the vocabulary, without positions, on the same axes.",
     )  # fmt: skip
     chart = drawn(
-        plane, found.content, found.entering, found.tokens, found.axes.shares.tolist(),
+        plane, points.content, points.entering, points.tokens, points.axes.shares.tolist(),
         current_theme(),
-        added=next(each for each in ADDED if each == url_state.get(TokensChoice.shown)),
-        chosen=[i for i, each in enumerate(found.ids) if each == token],
-        background=found.background,
-        background_tokens=[tokenizer.pieces[i] for i in found.background_ids],
+        added=next(name for name in ADDED if name == url_state.get(TokensChoice.shown)),
+        chosen=[i for i, id_ in enumerate(points.ids) if id_ == token],
+        background=points.background,
+        background_tokens=[tokenizer.pieces[i] for i in points.background_ids],
     )  # fmt: skip
-    n = len(found.tokens)
+    n = len(points.tokens)
     alt = f"Embeddings of {n} tokens in a plane, and where positions move them."
     draw_chart(chart, alt, place)
     download_below(place, view, f"{side}-embeddings-in-a-plane", exhibits.embeddings, side=side)

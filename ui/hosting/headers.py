@@ -65,8 +65,8 @@ def frames() -> list[str]:
     """Return the origins that may show the app in a frame. Raises: `ValueError`, one line."""
     origins = os.environ.get(FRAMES, "").split()
     for origin in origins:
-        found = _ORIGIN.fullmatch(origin)
-        if not found or int(found["port"] or 1) > 65_535:
+        match = _ORIGIN.fullmatch(origin)
+        if not match or int(match["port"] or 1) > 65_535:
             raise ValueError(
                 f"{FRAMES}={origin[:60]!r}: must be origins such as https://example.org, "
                 "separated by spaces"

@@ -30,29 +30,29 @@ MOST, WINDOW, LONGEST = 5, 60.0, 4000
 
 def problems() -> list[str]:
     """Return the errors in this server's settings, one line each."""
-    found = []
+    errors = []
     checks: list[Callable[[], object]] = [most_visitors, frames, shares, quota]
     for check in checks:
         try:
             check()
         except ValueError as error:
-            found.append(str(error))
+            errors.append(str(error))
     if public.is_public():
         if not st.get_option("server.allowedHosts"):
-            found.append(
+            errors.append(
                 f"{public.VARIABLE}=1 needs the names under which this server is reached: add "
                 "--server.allowedHosts headlight.example.org, or set it in .streamlit/config.toml"
             )
         if public.setting("HEADLIGHT_IMPORT") in public.ON:
-            found.append(f"{public.VARIABLE}=1 and HEADLIGHT_IMPORT=on contradict each other")
-    return found
+            errors.append(f"{public.VARIABLE}=1 and HEADLIGHT_IMPORT=on contradict each other")
+    return errors
 
 
 def prepare() -> None:
     """Set limits, and remove leftovers of a killed server."""
     VISITORS.most = most_visitors()
     contact_no_server()
-    if (count := processors()) < (os.cpu_count() or 1):  # PyTorch knows the machine's only
+    if (count := processors()) < (os.cpu_count() or 1):  # PyTorch counts the whole machine's
         os.environ.setdefault("OMP_NUM_THREADS", str(count))
     with suppress(ImportError, ValueError, OSError):
         import resource
@@ -97,14 +97,14 @@ class Sparse(logging.Filter):
         if record.exc_info and not record.exc_text:
             traceback = logging.Formatter().formatException(record.exc_info)[-LONGEST:]
             record.exc_text = "\n".join(f" {_plain(line)}" for line in traceback.splitlines())
-        said = f" ({left_out:,} similar lines omitted)" if left_out else ""
-        record.msg, record.args = _plain(record.getMessage()[:LONGEST]) + said, ()
+        note = f" ({left_out:,} similar lines omitted)" if left_out else ""
+        record.msg, record.args = _plain(record.getMessage()[:LONGEST]) + note, ()
         return True
 
 
 def _plain(text: str) -> str:
-    """Return text in one line: what visitors say could look like lines, or move the cursor."""
-    return "".join(each if each.isprintable() else " " for each in text)
+    """Return text in one line: visitors could forge log lines or move the cursor."""
+    return "".join(char if char.isprintable() else " " for char in text)
 
 
 #: One quota for all lines of this server.
@@ -120,7 +120,7 @@ class _Logger(logging.Logger):
 
 
 def limit_lines() -> None:
-    """Limit the lines of every logger, those that libraries make later included."""
+    """Limit the lines of every logger, including loggers that libraries make later."""
     logging.setLoggerClass(_Logger)
     for logger in (logging.root, *logging.root.manager.loggerDict.values()):
         if isinstance(logger, logging.Logger):

@@ -1,4 +1,4 @@
-"""Visitors: how many at once, what each may send, and idle ones who make room for others.
+"""Visitors: limits on their number, messages and idle time.
 
 A visitor is an open websocket of Streamlit's. `HEADLIGHT_SESSIONS` sets the limit, 0 for none; the
 default of a public server is 200.
@@ -46,7 +46,7 @@ MOST_BYTES = 300_000
 #: reports, of which a list of all heads has the most. Three of them take 64 bytes when parsed.
 MOST_WIDGETS, MOST_REPORTED = 1_000, 20_000
 
-#: Frames from a browser a second, and at once: messages, their parts, and pings.
+#: Frames per second and burst from one browser: messages, their parts, and pings.
 RATE, BURST = 50.0, 200.0
 
 #: Messages of Streamlit's client that the app answers. Others would clear the caches of all
@@ -58,8 +58,8 @@ class Visitors:
     """The visitors of this server, counted in the thread of its event loop.
 
     Attributes:
-        most: how many may be here at once, 0 for no limit.
-        now: how many are.
+        most: the limit, 0 for no limit.
+        now: the current number.
     """
 
     def __init__(self, most: int) -> None:
@@ -72,13 +72,13 @@ class Visitors:
 
     @contextmanager
     def place(self) -> Iterator[bool]:
-        """Hold a place within. Yields: False if none is left."""
-        given = not self.full
-        self.now += given
+        """Reserve a place. Yields: False if the server is full."""
+        admitted = not self.full
+        self.now += admitted
         try:
-            yield given
+            yield admitted
         finally:
-            self.now -= given
+            self.now -= admitted
 
 
 def most_visitors() -> int:
@@ -89,15 +89,15 @@ def most_visitors() -> int:
 #: Visitors of this server; the limit is read when it starts.
 VISITORS = Visitors(0)
 
-#: New connections of an address, a second and at once; further ones wait, at most some seconds. A
-#: browser gives up after 15.
+#: New connections per second and burst, per address; further ones wait up to 10 seconds. A browser
+#: gives up after 15.
 ARRIVALS = Pace(20.0, 20.0, latest=10.0)
 
-#: Connections as which one counts that ended for a broken message; the code of an idle one's end.
+#: Arrivals that a connection closed for a broken message counts as; the close code of an idle one.
 _BROKEN, _IDLE = 20, 1001
 
-#: Bytes of an address heard a second and at once, and those that a message counts at least. The
-#: rest waits up to a second. A server answers some 25 small messages a second.
+#: Bytes per second and burst, per address, and the fewest that a message counts as. Further
+#: messages wait up to a second. A server answers about 25 small messages per second.
 HEARD, _AT_LEAST = Pace(500_000.0, 500_000.0, latest=1.0), 10_000
 
 
@@ -128,14 +128,14 @@ class Line:
                 async with asyncio.timeout(60 * IDLE):
                     message = await self._receive()
             except TimeoutError:
-                if self._visitors.full:  # open the same address again, and wait there like others
+                if self._visitors.full:  # reopen the page, which then queues
                     await self.send({"type": "websocket.send", "bytes": message_to_open_again()})
                     await asyncio.sleep(_KEPT)
                 return await self._end(_IDLE)
             if message["type"] != "websocket.receive":
                 return message
             data = message.get("bytes")
-            data = b"\xff" if data is None else data  # a text is no message
+            data = b"\xff" if data is None else data  # reject text frames
             await asyncio.sleep(HEARD.take(_AT_LEAST + len(data), self._address))
             try:
                 kind, content = kind_of(data)
@@ -168,5 +168,5 @@ class Bounded(Connection):
         self._frames = Pace(RATE, BURST)
 
     def admits(self, frames: int) -> bool:
-        """Count frames; return False for too many at once."""
+        """Count frames; return False above the limit."""
         return self._frames.take(frames) == 0

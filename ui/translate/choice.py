@@ -32,11 +32,11 @@ class Pair(NamedTuple):
 def pair_now(view: View, trace: Trace) -> Pair:
     """Return the stored candidates; by default the step's own token and the best other one.
 
-    Where no step is stored, it is the least certain one.
+    Without a stored step, the step is the least certain one.
     """
     step = url_state.index(STEP, len(trace.predicted_ids), int(trace.log_probs.argmin()))
     config, stored = view.entry.config, url_state.get(WHY)
     if stored and config and max(stored) < config.target_vocab_size and stored[0] != stored[1]:
         return Pair(step, *stored)
     own = trace.predicted_ids[step]
-    return Pair(step, own, next(each for each in trace.top_ids[step].tolist() if each != own))
+    return Pair(step, own, next(token for token in trace.top_ids[step].tolist() if token != own))
