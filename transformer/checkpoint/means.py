@@ -67,12 +67,12 @@ def read_means(ref: ModelRef, config: ModelConfig) -> dict[Block, Tensor]:
     except (CheckpointError, ValueError):
         raise InputError(f"{ref.name}: {FILE} is damaged; {hint}") from None
     if not isinstance(about, dict) or about.get("weights") != weights_digest(ref.folder):
-        raise InputError(f"{ref.name}: {FILE} is of other weights; {hint} anew")
+        raise InputError(f"{ref.name}: {FILE} belongs to other weights; {hint} again")
     means: dict[Block, Tensor] = {}
     for kind, (layers, heads) in config.head_shapes.items():
         shape = (layers, heads, config.d_v or config.d_model // heads)
         array = found.get(kind)
         if array is None or array.shape != shape or not np.isfinite(array).all():
-            raise InputError(f"{ref.name}: {FILE} is of another model; {hint} anew")
+            raise InputError(f"{ref.name}: {FILE} belongs to another model; {hint} again")
         means |= {(kind, n): torch.tensor(row, dtype=torch.float32) for n, row in enumerate(array)}
     return means

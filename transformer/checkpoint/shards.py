@@ -69,7 +69,7 @@ def describe_shards(folder: Path, names: Sequence[str], most: int = MAX_FILES) -
         held = describe_weights(file)
         for tensor in held:
             if placed.get(tensor) != name:
-                raise CheckpointError(f"{file}: holds {tensor!r}, but {path.name} does not say so")
+                raise CheckpointError(f"{file}: {path.name} does not list tensor {tensor!r} here")
         for tensor, other in placed.items():
             if other == name and tensor not in held:
                 raise CheckpointError(f"{file}: tensor {tensor!r} is missing")

@@ -101,7 +101,7 @@ def _values(of: Of, sentence: Sentence, words: Sequence[str]) -> Sequence[str | 
 
 
 class Where:
-    """An index of a study's sentences. It does not change, so threads may share it."""
+    """Immutable, thread-safe index of a study's sentences."""
 
     def __init__(self, study: Study, pieces: Callable[[str], Sequence[str]] | None = None) -> None:
         """Make an index; the study is kept.

@@ -48,7 +48,7 @@ class Axis:
 
     @classmethod
     def stream(cls, size: int, new_size: int) -> Axis:
-        """The residual stream: pairs of sine and cosine, each pair beside its copy."""
+        """Axis of duplicated sine/cosine pairs, as in the residual stream."""
         pairs = cls.doubled(size // 2, new_size // 2)
         index = (2 * pairs.index[:, None] + torch.arange(2)).flatten()
         return cls(index, pairs.sign.repeat_interleave(2))

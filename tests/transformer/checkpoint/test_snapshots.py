@@ -323,7 +323,7 @@ def test_means_of_other_weights_or_shapes_and_damaged_ones_are_refused(uneven: P
     assert read_means(ref, model.config)
     with pytest.raises(InputError, match="only the trained model"):
         read_means(ref.after(3), model.config)
-    with pytest.raises(InputError, match=r"means\.npz is of another model"):
+    with pytest.raises(InputError, match=r"means\.npz belongs to another model"):
         read_means(ref, model.config.replace(n_decoder_layers=model.config.n_decoder_layers + 1))
     whole = (uneven / MEANS).read_bytes()
     (uneven / MEANS).write_bytes(whole[:-30])
@@ -332,7 +332,7 @@ def test_means_of_other_weights_or_shapes_and_damaged_ones_are_refused(uneven: P
     (uneven / MEANS).write_bytes(whole)
     weights = uneven / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-1] + b"\0")
-    with pytest.raises(InputError, match=r"means\.npz is of other weights"):
+    with pytest.raises(InputError, match=r"means\.npz belongs to other weights"):
         read_means(ref, model.config)
 
 
