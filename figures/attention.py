@@ -128,7 +128,7 @@ def head_table(values: Floats, theme: Theme, *, what: str = "weight") -> Drawn:
 def plotly_cells(
     values: Floats, ends: tuple[float, float], scale: Any, title: str, hover: str, **colorbar: Any
 ) -> go.Heatmap:
-    """Return a matrix as Plotly's cells, in float32; `ends` are those of the scale."""
+    """Return a matrix as Plotly's cells, in float32; `ends` bound the scale."""
     return go.Heatmap(
         z=np.asarray(values, dtype=np.float32), zmin=ends[0], zmax=ends[1], colorscale=scale,
         hovertemplate=f"{hover}<extra></extra>",

@@ -60,7 +60,7 @@ def beside(name: str, title: str, caption: str, sides: Mapping[str, Exhibit]) ->
     Args: sides: "A" and "B", or one of them, to its figure.
 
     Titles of parts and views start with their side, array names end in `_a` or `_b`, and the
-    program runs that of each side. Raises `ValueError` if there is no side.
+    program runs each side's. Raises `ValueError` without a side.
     """
     parts: list[Panel | Series] = []
     arrays: dict[str, Numbers] = {}

@@ -181,7 +181,7 @@ class Graph(Panel):
     """
 
     parents: tuple[int, ...] = ()  # [n] row of each node's parent, -1 for the root
-    #: [n] 2 on the winning path, 1 on those of others that finished, else 0
+    #: [n] 2 on the winning path, 1 on other finished paths, else 0
     lines: tuple[int, ...] = ()
     beam: int = 1  # ranks from 0 to beam - 1 are drawn tall
     kept: tuple[bool, ...] = ()  # [n] whether a node was in the beam; the others have no box

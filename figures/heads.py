@@ -26,7 +26,7 @@ Place = TypeVar("Place", bound=tuple[AttentionKind, int, int])
 class Cell(NamedTuple):
     """One head in a table."""
 
-    light: float  # 0 to 1; below 0 is no light
+    light: float  # 0 to 1; below 0 means unlit
     word: str  # what it does
     number: str  # beside the word
     about: str  # on hover
@@ -87,7 +87,7 @@ def head_roles(cells: Mapping[Place, Cell], chosen: Place, theme: Theme) -> Draw
 
 
 def against_rules(scores: Mapping[str, float], theme: Theme) -> Drawn:
-    """Draw the share that a head reaches, the first one, above those of simple rules."""
+    """Draw a head's share, then the shares of simple rules."""
     rows = [{"name": name, "value": share, "first": at == 0}
             for at, (name, share) in enumerate(scores.items())]  # fmt: skip
     x = alt.X("value:Q", title=None, axis=None, scale=alt.Scale(domain=[0, 1.15]))

@@ -106,7 +106,7 @@ def _one_line(error: Exception) -> str:
 
 
 def _command() -> int:
-    """`main` in a process of its own, where Ctrl-C ends it in one line at any moment."""
+    """Run `main` in its own process, where Ctrl-C ends it in one line at any moment."""
     hit = False
 
     def note(number: int, frame: FrameType | None) -> None:
@@ -119,7 +119,7 @@ def _command() -> int:
     try:
         return main()
     except (Exception, KeyboardInterrupt):
-        # A compiled module whose import is interrupted fails in a way of its own.
+        # A compiled module whose import is interrupted raises its own kind of error.
         if not hit:
             raise
         print("interrupted", file=sys.stderr)

@@ -76,7 +76,7 @@ def fused_attention(
 
 
 def _plain_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
-    """The same, step by step; the backward pass keeps the weights.
+    """Unfused attention; saves weights for the backward pass.
 
     Args: mask: bool, or added to the logits.
     """
@@ -137,7 +137,7 @@ class _Lookup(torch.autograd.Function):
         return _table_gradient(by_rows[0], ids, ctx.n_rows, ctx.pad_id), None, None
 
 
-# The gradient at padding is 0, so it is left out. An operation of its own, or it is taken apart.
+# The gradient at padding is 0, so it is left out. Custom, or the compiler splits it.
 @torch.library.custom_op("headlight::table_gradient", mutates_args=())
 def _table_gradient(
     by_rows: torch.Tensor, ids: torch.Tensor, n_rows: int, pad_id: int
@@ -201,7 +201,7 @@ class Dropout(nn.Module):
         return x * kept
 
 
-# An operation of its own, since loops that torch.compile makes of it take twice as long. It has `x`
+# A custom operation: the loops that torch.compile generates take twice as long. It has `x`
 # as an argument so that two calls are never taken for one.
 @torch.library.custom_op("headlight::kept", mutates_args=(), device_types="cpu")
 def _kept(x: torch.Tensor, p: float) -> torch.Tensor:

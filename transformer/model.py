@@ -17,7 +17,7 @@ from transformer.positions import RelativePositions, make_positions
 from transformer.steps import KVCache
 from transformer.types import AttentionKind
 
-#: Gains of the matrices inside the residual branches, by name; those of others are 1.
+#: Gains of the matrices inside the residual branches, by name; 1 for all others.
 GAINS = {"w_q": 0.5**0.5, "w_k": 0.5**0.5, "w_v": 0.5, "w_o": 0.5, "w_1": 0.5, "w_2": 0.5}
 
 

@@ -35,7 +35,7 @@ class KVCache:
     ) -> KeysValues:
         """Return a block's keys and values at all positions so far.
 
-        Self-attention adds those of `source`; the "cross" block reads its source only once.
+        Self-attention appends keys and values of `source`; the "cross" block reads its source once.
         """
         earlier = self._blocks.get((layer, block))
         if earlier is not None and block == "cross":

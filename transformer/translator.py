@@ -44,7 +44,7 @@ from transformer.types import ATTENTION_KINDS, AttentionKind
 
 
 class Translator:
-    """Translates sentences, and records what the model does meanwhile.
+    """Translates sentences and records the model at work.
 
     It keeps no state between calls, so threads may share it.
 
@@ -130,7 +130,7 @@ class Translator:
     def from_module(cls, model: Transformer, tokenizer: Tokenizer, **options: Any) -> Translator:
         """Make a translator of a model in memory, which is put on the device and in `eval` mode.
 
-        Args: options: those of `Translator(...)`, such as `device`, `name` and `decoding`.
+        Args: options: see `Translator(...)`; for example `device`, `name` and `decoding`.
 
         Raises: `CheckpointError` for a tokenizer of another model, `InputError` for another class.
         """
@@ -150,7 +150,7 @@ class Translator:
             translator.edited("off cross.3.5", "cut cross k2").translate(["The cat sleeps."])
 
         Args:
-            edits: see `transformer.edits.language`; with those that this translator has already.
+            edits: see `transformer.edits.language`; added to this translator's.
             means: what `mean` puts in the place of heads, from `head_means`; by default what the
                 checkpoint's means.npz has.
             sentences: instead of `means`: the heads' means are those over these sentences and
@@ -177,11 +177,11 @@ class Translator:
         return new
 
     def repack(self) -> None:
-        """Copy the model's weights anew, after writing to them in a way PyTorch does not count."""
+        """Repack the weights after a write that PyTorch does not track."""
         self._batches.executions.repack()
 
     def lacks(self, ability: Ability) -> str | None:
-        """Return why an ability is missing (`transformer.trace.tracer`): None, as none is."""
+        """Return None: a translator has every ability of `transformer.trace.tracer`."""
         return None
 
     def tokenize(self, sentence: str) -> Tokenized:
@@ -237,7 +237,7 @@ class Translator:
         of = self._with(edits)
         request = of._request(beam_size, alpha, options)
         sources = of._reader.sources(sentences)
-        for source in sources:  # of which none may be too short for the prefix
+        for source in sources:  # raises if a sentence is too short for the prefix
             request.limit(source)
         return of._batches.translate(sources, request, hooks, on_translated)
 
@@ -308,7 +308,7 @@ class Translator:
             hooks: read or replace values inside the model (`transformer.hooks`). Without a target
                 the decoder runs step by step, with a row for each hypothesis.
 
-        Returns: the record. Without a target, its maps are those of the search itself.
+        Returns: the record. Without a target, its maps come from the search itself.
 
         Raises: `InputError` for a blank or too long sentence or target, or a bad setting.
         """

@@ -45,7 +45,7 @@ class Preset:
         return "#ffffff" if self.theme == "light" else self.chrome.surface
 
 
-#: By name. The widths are those of a column and of a page of two columns, and of a 16:9 slide.
+#: By name. Widths of a column, of a two-column page, and of a 16:9 slide.
 PRESETS: dict[str, Preset] = {
     preset.name: preset
     for preset in (

@@ -92,7 +92,7 @@ class Tree:
         return self._top(rank) + (self.tall if rank < self.beam else self.thin)
 
     def _shown(self, steps: range) -> list[int]:
-        """Return the nodes of a band, those that it continues first."""
+        """Return the nodes of a band, starting with the nodes that it continues."""
         own = [index for index, step in enumerate(self.steps) if step in steps]
         before = {self.parents[index] for index in own if self.steps[index] == steps[0]}
         return [*sorted(before), *own]

@@ -80,7 +80,7 @@ def kind_of(corpora: Iterable[str]) -> str:
 
 
 def training_text(metrics: Mapping[str, Any]) -> TrainingText | None:
-    """Return the record in metrics.json, which is untrusted; None if there is no valid one."""
+    """Return the untrusted record in metrics.json; None unless it is valid."""
     match metrics.get(TRAINING_TEXT):
         case {"kind": str(kind), "src_tokens": int(tokens)} if (
             kind in KINDS.values() and tokens > 1
@@ -125,7 +125,7 @@ class Loaded(Generic[Config, Model]):
 
     @property
     def path(self) -> Path:
-        """The folder, or that of a snapshot: `PATH@UPDATES`."""
+        """The folder, or a snapshot's: `PATH@UPDATES`."""
         return self.ref.path
 
 
@@ -145,7 +145,7 @@ class ModelClass(Generic[Config, Model, Kept]):
     def load(self, path: str | Path | ModelRef) -> Kept:
         """Read a checkpoint folder, or one of its snapshots as `PATH@UPDATES`.
 
-        A folder that is replaced meanwhile is read again: no model is part old and part new.
+        A folder replaced during the read is read again: no model is part old, part new.
 
         Raises: `CheckpointError` naming the file and what is wrong.
         """

@@ -327,7 +327,7 @@ def check_memory(path: Path, numbers: int, size: int | None = None) -> None:
     Tensors of a torch file may repeat one number or overlap; one embedding may stand for three.
 
     Args:
-        numbers: those that the tensors claim, tied ones counted once.
+        numbers: the tensors' claimed total, tied ones counted once.
         size: total bytes if there are several files.
     """
     size, most = check_file(path) if size is None else size, 3

@@ -75,7 +75,7 @@ def _run_app(path: Path, port: int, *, open_it: bool) -> None:
         command = [sys.executable, "-m", "streamlit", "run", str(ROOT / "app.py")]
         command += ["--server.headless=true", "--server.address=localhost", f"--server.port={port}"]
         address = f"http://localhost:{port}"
-        # In a group of its own, so that Ctrl-C ends it through us, once.
+        # In its own process group, so that Ctrl-C ends it through us, once.
         app = subprocess.Popen(
             command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, start_new_session=True
         )
@@ -92,7 +92,7 @@ def _run_app(path: Path, port: int, *, open_it: bool) -> None:
 
 @contextmanager
 def _alone(path: Path, others: Sequence[Path]) -> Iterator[Path]:
-    """Yield the file in a folder of its own, under a name that no other root has."""
+    """Yield the file in its own folder, under a name that no other root has."""
     name = path.name if path.suffix == ".npz" else f"{path.name}.npz"
     while any((root / name).exists() for root in others):
         name = f"shown-{name}"

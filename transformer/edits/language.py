@@ -58,7 +58,7 @@ MAX_FACTOR, MAX_VALUE, MAX_SHIFT = 4.0, 1e4, 1000
 #: Limits for one model's edits, and for each one's text in characters.
 MAX_EDITS, MAX_LENGTH = 256, 80
 
-#: The numbers that a place may have, and those that it has to have.
+#: Numbers that a place may have and must have.
 _PLACES: dict[Verb, tuple[int, int]] = {
     "off": (0, 2), "scale": (0, 2), "mean": (0, 2), "uniform": (0, 2), "cut": (0, 2),
     "ffn off": (0, 1), "neuron": (2, 2), "skip": (1, 1), "no positions": (0, 0),
@@ -147,12 +147,12 @@ class Edit:
 
     @property
     def of_heads(self) -> bool:
-        """Whether the place is heads, not a stack's layers."""
+        """True if the place is heads, not a stack's layers."""
         return self.verb not in _OF_STACKS and self.verb != "shift positions"
 
     @property
     def silences(self) -> bool:
-        """Whether it takes heads out: `off`, or a `scale` of 0."""
+        """True if it removes heads: `off`, or a `scale` of 0."""
         return self.verb == "off" or (self.verb == "scale" and self.value == 0)
 
     def check(self, config: ModelConfig) -> None:

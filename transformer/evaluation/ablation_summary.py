@@ -22,7 +22,7 @@ Verdict = Literal[
 #: Probability that any of all verdicts finds a direction where there is none.
 LEVEL = 0.05
 
-#: By measure, one unit in the last digit of the paper, a difference of which has no direction.
+#: By measure, one unit in the paper's last digit; a smaller difference has no direction.
 _UNIT = {"nll": math.log(4.92 / 4.91), "bleu": 0.1}
 
 
@@ -32,7 +32,7 @@ class Figure:
 
     mean: float  # over seeds
     spread: float  # standard deviation over seeds, NaN for fewer than two
-    difference: float  # of the mean from that of base
+    difference: float  # of the mean from base's mean
     #: half the width of its 95% interval, by Student's t, from the spread over seeds pooled over
     #: all rows; NaN if no row has two
     reach: float

@@ -206,7 +206,7 @@ class _Timed:
 def measure(plan: Plan, report: Report = lambda done, total: None) -> Measurement:
     """Measure every cell of a plan.
 
-    Rounds are interleaved: each times every cell once, in an order of its own, so that a machine
+    Rounds are interleaved: each times every cell once, in a fresh order, so that a machine
     that slows down for a while does not slow down one kind of layer.
 
     Raises: `InputError` if the device is missing or the limit leaves out everything.
@@ -270,7 +270,7 @@ def _prepare(
 
 
 def _time(timed: list[_Timed], seconds: float, report: Report) -> float:
-    """Time all layers in rounds. Returns: how many processors other work took meanwhile."""
+    """Time all layers in rounds. Returns: processors taken by other work."""
     order, begun, clocks = random.Random(0), time.perf_counter(), _clocks()
     rounds, n = MOST_ROUNDS, len(timed)
     for done in range(MOST_ROUNDS):
@@ -283,7 +283,7 @@ def _time(timed: list[_Timed], seconds: float, report: Report) -> float:
             break
     report(1, 1)
     wall, thread, own, busy = (b - a for a, b in zip(clocks, _clocks(), strict=True))
-    # Of those that it waited for, and those that the system counts, the larger number.
+    # The larger of the processors it waited for and the system's count.
     return round(max(wall / thread - 1, (busy - own) / wall, 0.0), 2)
 
 

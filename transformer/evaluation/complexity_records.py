@@ -100,7 +100,7 @@ class Measurement:
 
     @property
     def refusal(self) -> str | None:
-        """Reason not to store this, in one line; None without load."""
+        """Reason not to store this, in one line, or None."""
         load, cores, most = self.made.load, self.made.cores, MOST_LOAD * self.made.cores
         if load <= most:
             return None

@@ -129,7 +129,7 @@ def measure(checkpoint: Path, how: Measuring, *, notes: Sequence[str] | None = N
 
     Text only for training may be missing from the data.
 
-    Args: notes: sentences for the card's section on limits; None keeps those of metrics.json.
+    Args: notes: sentences for the card's section on limits; None keeps the notes in metrics.json.
 
     Raises: `ConfigError` if metrics.json does not record the training, `DataError` if text is
         missing, `InputError` for an invalid setting.

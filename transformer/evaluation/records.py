@@ -146,7 +146,7 @@ def records(metrics: Mapping[str, Any]) -> list[Record]:
 
 
 def mapping(value: object) -> Mapping[str, Any]:
-    """Return an untrusted value, or nothing if it is no mapping."""
+    """Return an untrusted value, or nothing unless it is a mapping."""
     return value if isinstance(value, Mapping) else {}
 
 

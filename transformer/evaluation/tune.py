@@ -48,7 +48,7 @@ class Difference:
 
 
 def sentence_statistics(hypotheses: Sequence[str], references: Sequence[str]) -> Statistics:
-    """Return the statistics [n, 10] of each sentence; their sum is that of sacreBLEU's corpus."""
+    """Return the statistics [n, 10] of each sentence, which add up to sacreBLEU's of the corpus."""
     bleu = BLEU()
     rows = np.zeros((len(hypotheses), N_STATISTICS), dtype=np.int64)
     for row, hypothesis, reference in zip(rows, hypotheses, references, strict=True):

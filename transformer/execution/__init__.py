@@ -138,7 +138,7 @@ class Executions:
         self.repack()
 
     def repack(self) -> None:
-        """Copy the model's weights anew."""
+        """Copy the model's weights again."""
         watch = Watch(self.model)
         # One assignment, so that no thread sees the copies of one moment with the watch of another.
         self._packed = watch, Fast(self.model) if watch.packable else None

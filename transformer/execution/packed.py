@@ -124,7 +124,7 @@ def weigh(
 class AttentionBlock:
     """One attention block and the connection around it.
 
-    In self-attention `project` computes queries, keys and values, those of a head side by side. In
+    In self-attention `project` computes queries, keys and values, a head's side by side. In
     cross-attention it computes queries only, and `sources` are the weights for the source's keys
     and values.
     """

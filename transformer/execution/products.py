@@ -80,7 +80,7 @@ _NONE, _EACH = [0, 0], [1, 1]
 class Convolved(Plain):
     """oneDNN's 1 x 1 convolution of four pixels, whose channels are the inputs.
 
-    It reads several blocks of weights side by side. oneDNN would lay the weights out anew for other
+    It reads several blocks of weights side by side. oneDNN would rearrange the weights for other
     numbers of pixels, so rows come in fours, the last ones filled up.
     """
 

@@ -155,7 +155,7 @@ def _described(sibling: Any) -> HubFile:
     """Read the hub's description of a file; a name that is a path becomes empty."""
     name, large = str(sibling["rfilename"]), sibling.get("lfs")
     plain = re.fullmatch(r"\w[\w.-]{0,200}", name, re.ASCII)
-    # The blob id of a large file is that of its Git LFS pointer.
+    # A large file has the blob id of its Git LFS pointer.
     sha256, git_sha1 = (large["sha256"], None) if large else (None, sibling.get("blobId"))
     return HubFile(name if plain else "", int(sibling.get("size") or 0), sha256, git_sha1)
 
@@ -273,7 +273,7 @@ def opened(
         beside: folder in which to make the temporary one.
         report: see `fetch`.
 
-    Raises: `CheckpointError` if there is no such folder and no such model.
+    Raises: `CheckpointError` if neither a folder nor a model has this name.
     """
     if source and is_folder(Path(source)):
         yield Path(source)
@@ -328,7 +328,7 @@ def _headers() -> dict[str, str]:
 
 
 def _endpoint() -> str | None:
-    """Return the address of the hub, None for the public one."""
+    """Return the hub's address; None is the public hub."""
     endpoint = os.environ.get("HF_ENDPOINT") or None
     if endpoint is not None and not endpoint.startswith(("https://", "http://")):
         raise CheckpointError(f"HF_ENDPOINT={endpoint!r} is not the address of a web server")

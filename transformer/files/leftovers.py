@@ -70,7 +70,7 @@ def comes_back(path: Path) -> bool:
 def sweep(path: Path) -> None:
     """Restore a folder, then remove the temporary folders of killed processes beside it."""
     restore(path)
-    # Within it lie those of a folder that cannot be renamed, such as a mount point.
+    # A folder that cannot be renamed, such as a mount point, has its leftovers inside.
     for left in (*_beside(path), *_beside(path / path.name)):
         shutil.rmtree(left, ignore_errors=True)
 

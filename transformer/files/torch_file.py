@@ -63,7 +63,7 @@ def read_torch(
         check_pickles(path, file, allowed, hint)
         file.seek(0)
         try:
-            # Safe globals apply to all threads meanwhile, which is harmless.
+            # Safe globals then apply to all threads, which is harmless.
             with torch.serialization.safe_globals(list(safe_globals)), warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # about pickles that torch did not write
                 content = torch.load(

@@ -289,7 +289,7 @@ def head_agreements(
 def match(found: Iterable[HeadAgreement | None]) -> Matching | None:
     """Match heads over sentences, each weighted by its words; None if no sentence compares.
 
-    Args: found: one kind's agreement on each sentence, None for a sentence to leave out.
+    Args: found: one kind's agreement on each sentence; None leaves a sentence out.
     """
     every = list(found)
     known = [each for each in every if each is not None]

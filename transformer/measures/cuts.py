@@ -83,7 +83,7 @@ def total_log_probability(text: str, log_probs: Mapping[str, float]) -> float:
     """Return the log-probability, in nats, of a text over all its unigram segmentations.
 
     This is the forward sum over the lattice of pieces (Kudo 2018, section 3.2). A character
-    without a piece of its own counts as unknown.
+    without its own piece counts as unknown.
 
     Args: log_probs: of every ordinary piece.
     """

@@ -89,7 +89,7 @@ def could_reach(tree: Tree, node: Node) -> float:
 
 
 def needed_then(tree: Tree, step: int) -> float | None:
-    """Return the score to beat after a step: that of rank `beam_size` among those finished.
+    """Return the score to beat after a step: rank `beam_size` among finished hypotheses.
 
     Returns: None if fewer had finished.
     """

@@ -155,7 +155,7 @@ def _resampled(times: Reals, draws: int = 1000) -> Reals:
 
 
 def _estimate(value: float, drawn: Reals) -> Estimate:
-    # Order statistics rather than interpolation: between a size and infinity there is no mean.
+    # Order statistics rather than interpolation: a size and infinity have no mean.
     low, high = np.quantile(drawn, [0.025, 0.975], method="nearest")
     return Estimate(value, float(low), float(high))
 

@@ -130,7 +130,7 @@ def read_parse(trace: Trace, words: Sequence[str], spelling: Tokenizer) -> Readi
 def confidences(reading: Reading, trace: Trace) -> Floats:
     """Return the log-probability of every node in nats, [nodes]; NaN where a symbol was added.
 
-    A word's is that of its tag; a phrase's, that of both its brackets.
+    A word has the probability of its tag; a phrase, of both its brackets.
     """
     found = np.full(len(reading.nodes), np.nan, np.float32)
     for index, node in enumerate(reading.nodes):

@@ -110,7 +110,7 @@ def find_referent(trace: Trace, pronoun: str, nouns: Sequence[str]) -> Referent 
 
 
 def best_head(scenes: Sequence[Referent]) -> tuple[AttentionKind, int, int] | None:
-    """Return the head that singles out the first noun of every scene most; None without one.
+    """Return the head that best singles out the first noun of every scene, or None.
 
     All scenes are of the same model.
     """

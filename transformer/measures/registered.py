@@ -45,7 +45,7 @@ def register_measure(name: str, measure: Measure) -> None:
 
 
 def all_measures() -> dict[str, Measure]:
-    """Return the registered measures by name, after those of this package."""
+    """Return the registered measures by name, this package's first."""
     for module in iter_modules([str(Path(__file__).parent)]):
         import_module(f"{__package__}.{module.name}")
     return MEASURES

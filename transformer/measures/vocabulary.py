@@ -19,7 +19,7 @@ PIECE_KINDS: tuple[PieceKind, ...] = ("starts a word", "inside a word", "byte", 
 def piece_kinds(
     pieces: Sequence[str], special: Collection[int], byte_ids: Collection[int]
 ) -> tuple[PieceKind, ...]:
-    """Classify pieces: those that begin with `▁` start a word, others stand inside one."""
+    """Classify pieces: `▁` starts a word, other pieces stand inside one."""
     kinds: list[PieceKind] = []
     for index, piece in enumerate(pieces):
         if index in special:
@@ -37,7 +37,7 @@ def piece_length(piece: str) -> int:
 
 
 def length_counts(pieces: Sequence[str], kinds: Sequence[PieceKind]) -> dict[str, dict[int, int]]:
-    """Count pieces by length, separately for those that start a word and those that do not."""
+    """Count pieces by length, separately for word starts and the rest."""
     counts: dict[str, dict[int, int]] = {"starts a word": {}, "inside a word": {}}
     for piece, kind in zip(pieces, kinds, strict=True):
         if kind in counts:
@@ -102,7 +102,7 @@ def neighbours(
         count: at most this many.
         leave_out: rows that are never neighbours, as are rows of zeros, which have no direction.
 
-    Raises: `ValueError` if there is no such row.
+    Raises: `ValueError` if the row does not exist.
     """
     if not 0 <= index < len(table):
         raise ValueError(f"there is no row {index} among {len(table)}")

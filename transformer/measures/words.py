@@ -42,7 +42,7 @@ def word_groups(tokens: Sequence[str], special: Collection[int] = ()) -> Groups:
     Args:
         tokens: pieces in order. One that starts with `▁` starts a word; all others, bytes and
             unknown pieces included, belong to the word before.
-        special: positions of `<s>`, `</s>` and padding, each a group of its own.
+        special: positions of `<s>`, `</s>` and padding, each a separate group.
 
     Returns: groups that cover 0, ..., len(tokens) - 1 once each, in order.
     """
@@ -106,7 +106,7 @@ def predicted_words(predicted: Sequence[str], rows: Groups, end: bool = True) ->
 class WordMaps:
     """All maps of one kind between whole words."""
 
-    # [L, H, n, m], summed over the pieces of a key and averaged over those of a query.
+    # [L, H, n, m], summed over a key's pieces, averaged over a query's.
     weights: Floats
     queries: tuple[str, ...]  # [n], the words
     keys: tuple[str, ...]  # [m]

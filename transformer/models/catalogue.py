@@ -130,7 +130,7 @@ def list_entries(
 
 
 def find(entries: Mapping[str, Entry], name: str) -> Entry | None:
-    """Return the entry of this name, or of a snapshot as `NAME@UPDATES`; None without one."""
+    """Return the entry of this name, or of a snapshot as `NAME@UPDATES`, or None."""
     if name in entries:
         return entries[name]
     whole, updates = split_name(name)

@@ -52,7 +52,7 @@ class Entry:
 
     @property
     def updates(self) -> int | None:
-        """Updates of the snapshot that this is, None for a model as it is stored."""
+        """Updates of a snapshot; None if this is the model as stored."""
         return self.ref.updates
 
     @property
@@ -79,7 +79,7 @@ class Entry:
     def after(self, updates: int | None) -> Entry:
         """Return the entry of a snapshot of this checkpoint, or this one for None.
 
-        Raises: `CheckpointError` if there is no such snapshot.
+        Raises: `CheckpointError` if the snapshot does not exist.
         """
         if updates is None:
             return self
@@ -108,7 +108,7 @@ _IDENTITIES: FileCache[dict[str, Any]] = FileCache()
 
 
 def identity(folder: Path) -> dict[str, Any] | None:
-    """Return the keys of config.json that tell formats apart, or None without such a file."""
+    """Return the keys of config.json that identify the format, or None if the file is missing."""
     path = folder / "config.json"
     try:
         status = path.stat()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-#: A shorter repetition is no loop, such as "no, no" and the zeros of a number.
+#: A shorter repetition does not count as a loop, such as "no, no" and the zeros of a number.
 MIN_TIMES, MIN_CHARACTERS = 3, 20
 
 

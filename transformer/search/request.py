@@ -45,7 +45,7 @@ class SearchOptions(TypedDict, total=False):
 class RecordOptions(SearchOptions, total=False):
     """Optional keyword arguments of what records."""
 
-    maps: bool  # whether to record attention; True by default
+    maps: bool  # record attention; True by default
     # "hidden", "heads" and "value_norms" (`transformer.trace.records.States`): values of one more
     # pass over the tokens; none by default.
     states: str | Iterable[str]

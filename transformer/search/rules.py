@@ -21,7 +21,7 @@ class BeamRule:
     # Replace continuations that end by the next best ones at once; otherwise the beam is narrower
     # until the next step.
     refill: bool = False
-    # A hypothesis cut at the longest length is always ranked with those that ended; otherwise only
+    # A hypothesis cut at the longest length is always ranked with finished ones; otherwise only
     # if none of them was the best of its step, such as an empty one of little probability.
     cut_competes: bool = False
     # The length at which a live hypothesis is scored to decide whether it can still win. "longest"

@@ -83,7 +83,7 @@ class Corpus:
     """A corpus that was read once from end to end and found in order."""
 
     path: Path
-    n_all: int  # sentences in it, of which `n_sentences` are read, evenly over it
+    n_all: int  # sentences in it; `n_sentences` of them are read, evenly spaced
     digest: str  # SHA-256 of its sentences, annotation included
     n_sentences: int
     n_words: int
@@ -330,7 +330,7 @@ def _mentions(file: Path, words: Sequence[tuple[int, list[str]]]) -> list[Mentio
 def _antecedents(
     mentions: Sequence[Mention], parents: Sequence[int], tags: Sequence[str]
 ) -> tuple[int, ...]:
-    """Return, for pronouns, the head of the nearest mention before that is no pronoun; else -1."""
+    """Return each pronoun's nearest earlier mention that is not a pronoun (its head), else -1."""
     found = [-1] * len(parents)
     for entity, at, last in mentions:
         if at != last or tags[at] != "PRON":

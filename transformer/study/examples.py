@@ -27,7 +27,7 @@ class Example(NamedTuple):
 
     sentence: int  # among the study's
     query: int  # the word that looks
-    key: int  # the word that the head looks at most; -1 for a token that is no word
+    key: int  # the word that gets the most weight; -1 unless the token is a word
     wanted: int  # the word that it should look at; the same one for a role that names none
     weight: float  # on `key`, 0 to 1, and at least that where it is -1
     right: bool
@@ -110,7 +110,7 @@ def _trials(
     others = {"encoder_self": sizes - 1, "decoder_self": queries, "cross": sizes}[kind]
     rest, apart = 255 - weights - own, np.maximum(255 - own - weights * others, 0)
     seen = sizes > 1
-    if role.name not in ("rarest", "marks", "diffuse"):  # itself and what is no word count too
+    if role.name not in ("rarest", "marks", "diffuse"):  # itself and non-words count too
         keys = np.where(own > weights, queries, keys)
         weights = np.maximum(own, weights)
         keys, weights = np.where(apart > weights, -1, keys), np.maximum(apart, weights)

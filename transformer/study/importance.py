@@ -87,7 +87,7 @@ def importance(
     """Measure the heads of a model, one measure after the other.
 
     Args:
-        sentences: some hundred; blank ones and those that are too long are left out.
+        sentences: some hundred; blank and overlong ones are left out.
         references: their translations, which "bleu" needs; without them the loss is that of the
             model's own translations.
         wanted: those that a stopped call has not yielded. A model of one stack has neither "bleu"
@@ -147,7 +147,7 @@ def whole_study(
 
     Args: options: of `study`, which see.
     """
-    # oneDNN keeps a program for each of the last 1,024 shapes, of which a corpus has many.
+    # oneDNN keeps a program for each of the last 1,024 shapes, and a corpus has many shapes.
     for name in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
         os.environ.setdefault(name, "32")
     folder = study(ref, corpus, out, device=device, progress=report, **options)
@@ -288,7 +288,7 @@ def _bleu_lost(
 ) -> Reals:  # fmt: skip
     """Return the BLEU [N] lost without each head, decoding greedily."""
     sources, reached = [each.src_ids for each in texts], list[float]()
-    # One at a time: each holds weights of its own, prepared for the fast decoder.
+    # One at a time: each holds its own weights, prepared for the fast decoder.
     edited = (translator.edited(each.off) for each in heads_of(translator.config.head_shapes))
     for number, model in enumerate(itertools.chain([translator], edited)):
         found = model.translate(sources, 1, progress=lambda *_, at=number: done(at * len(texts)))

@@ -267,7 +267,7 @@ class _Reading:
     def _traced(
         self, sentences: Sequence[Sentence]
     ) -> Iterator[tuple[Sentence, Trace | None, Trace | None]]:
-        """Yield each sentence with its traces by the model and its control, None without."""
+        """Yield each sentence with its trace and the control's, or None."""
         targets = targets_of(self.model, [sentence.text for sentence in sentences])
         for start in range(0, len(sentences), BATCH):
             some, given = sentences[start : start + BATCH], targets[start : start + BATCH]
@@ -287,7 +287,7 @@ def targets_of(model: Any, texts: Sequence[str]) -> list[Sequence[int] | None]:
 
 
 def _each(call: Callable[[Sequence[Any]], Sequence[Any]], items: Sequence[Any]) -> list[Any]:
-    """Call for all items at once, or one by one: None for those that the model cannot take."""
+    """Call for all items at once, or one by one; None for items that the model refuses."""
     try:
         return [*call(items)] if items else []
     except InputError:

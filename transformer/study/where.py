@@ -63,7 +63,7 @@ class _Words:
         pieces: Callable[[str], Sequence[str]] | None,
     ) -> None:
         self.starts = np.cumsum([0, *map(len, rows)])
-        #: distinct values, None for a word without annotation; and the number of each word's, [W]
+        #: distinct values, None if a word has no annotation; and each word's index in them, [W]
         self._columns: dict[Of, tuple[dict[str | None, int], NDArray[np.int32]]] = {}
         for of in OFS:
             known: dict[str | None, int] = {}

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cache
 from typing import Literal
 
-#: How pieces show where words start; `MARKS` has those that can be told from the pieces.
+#: Styles of marking where words start; `MARKS` has the styles that pieces reveal.
 #: "raw_bytes" pieces are bytes (ByT5); "plain" ones are words, without any mark.
 Style = Literal[
     "sentencepiece", "bytes", "raw_bytes", "wordpiece", "word_end", "joined", "spaced", "plain"
@@ -19,7 +19,7 @@ START, BYTE_SPACE, CONTINUES, JOINER = "\u2581", "\u0120", "##", "\uffed"
 #: and at the end of all its others.
 ENDS, JOINS = ("</w>", START), ("@@", JOINER)
 
-#: Whether a piece bears the mark of a style.
+#: Test of a piece for the mark of a style.
 MARKS: dict[Style, Callable[[str], bool]] = {
     "sentencepiece": lambda piece: piece.startswith(START),
     # GPT-2, BART: a character for each byte, `Ġ` for a space.

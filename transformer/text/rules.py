@@ -153,7 +153,7 @@ class RuleTokenizer(Numbered):
         return f"▁{plain}" if starts else plain
 
     def _check_merges(self) -> None:
-        """Refuse merges of which few produce pieces in the table."""
+        """Refuse merges that rarely produce pieces in the table."""
         merged = {
             joined.removesuffix(END) if joined.endswith(END) else joined + self._joint
             for joined in map("".join, self._merges.pairs)
@@ -219,7 +219,7 @@ class Merges:
         """Take the pairs in order; of duplicates, the first counts.
 
         Args:
-            end_apart: the end-of-word mark starts as a symbol of its own (codes files without a
+            end_apart: the end-of-word mark starts as a separate symbol (codes files without a
                 version), not as part of the last character.
             known: if given, merges into pieces outside it are undone. Pieces in it that do not end
                 a word carry the suffix `joint`.

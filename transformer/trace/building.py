@@ -235,7 +235,7 @@ def _trace(
 
 
 class _Gap(Hooks):
-    """The largest difference of a trace's decoder maps to those of a pass, a layer at a time."""
+    """Largest difference between a trace's decoder maps and a pass, layer by layer."""
 
     def __init__(self, trace: Trace) -> None:
         self.trace, self.largest = trace, 0.0

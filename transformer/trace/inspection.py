@@ -35,7 +35,7 @@ class BlockValues(NamedTuple):
     weights: Tensor  # [H, n, m]
     heads: Tensor  # [H, n, d_v], before gates
     output: Tensor  # [n, d_model]
-    # [H, n, m], what relative positions add to the scores; None without them.
+    # [H, n, m], added to the scores by relative positions, or None
     relative: Tensor | None = None
 
 

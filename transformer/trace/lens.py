@@ -218,7 +218,7 @@ def _biases(model: Transformer) -> dict[Site, Tensor]:
 
 
 def _through(norm: nn.LayerNorm, x: Tensor, read: Tensor) -> tuple[Tensor, float]:
-    """Move a direction through a LayerNorm whose scale stays that of x.
+    """Move a direction through a LayerNorm, with its scale fixed at x.
 
     Returns: v with v . x + share = read . norm(x), and that share, of the norm's bias.
     """

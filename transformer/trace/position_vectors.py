@@ -110,7 +110,7 @@ def shift(pos: int, k: int, d_model: int, layout: PositionLayout, n: int = 512) 
     """Check PE(pos + k) = M_k PE(pos) at `pos`, and with the same M_k at positions 0 .. n - 1.
 
     `k` may be negative. M_k is multiplied in float64 with the float32 encodings that models use,
-    so the errors are those of rounding a float32.
+    so only float32 rounding remains.
     """
     turn = shift_matrix(k, d_model, layout=layout)
     tables = {at: sinusoidal(1, d_model, start=at, layout=layout).double() for at in (pos, pos + k)}
@@ -149,7 +149,7 @@ def distance_numbers(
 ) -> dict[str, Floats]:
     """Return what relative positions add to logits by stack, "Encoder" and "Decoder".
 
-    Args: distances: [n], position of the key less that of the query.
+    Args: distances: [n], key position minus query position.
 
     Returns: [H, n] each; NaN where a stack masks the key. {} for models without them.
     """

@@ -163,7 +163,7 @@ class LogitSplit:
     content_position: Floats
     position_content: Floats
     position_position: Floats
-    bias: Floats | None  # all products with a bias of W_Q or W_K; None without biases
+    bias: Floats | None  # all products with a bias of W_Q or W_K, or None
     logits: Floats  # the model's own q . k / sqrt(d_k), before the mask.
     mask: NDArray[np.bool_]  # [n, n] bool, True = may attend
     residual: float  # largest difference between the parts' sum and the logits
@@ -302,7 +302,7 @@ class LogitShares:
     feed_forward: Floats  # [Ld], their biases included
     embedding: float  # of the input token
     position: float  # of its position
-    bias: float  # of all other biases, those of LayerNorms included
+    bias: float  # of all other biases, including LayerNorms
 
     @property
     def total(self) -> float:

@@ -116,7 +116,7 @@ def with_edits(
 ) -> Floats:
     """Return the change of each token's log-probability under each of several sets of edits.
 
-    Sets that take heads out or scale them share a pass; each of the others has one of its own.
+    Sets that take heads out or scale them share a pass; any other set takes a separate pass.
 
     Args: see `without_heads` and `transformer.edits.model.edited`.
 
@@ -220,7 +220,7 @@ def pruned(
     excluded: Sequence[int] = (),
     progress: Report | None = None,
 ) -> Iterator[Pruned]:
-    """Take heads out one after the other, those that harm the translations least first.
+    """Take heads out one by one, least harmful first.
 
     All heads left are measured again in each round. For more than `_FEW` translations that takes
     too long: they are in the order of their last harm, until one harms less than all others did

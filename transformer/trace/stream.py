@@ -60,7 +60,7 @@ def with_states(
 ) -> list[Trace]:
     """Return traces with values of one more pass over their tokens, all in one batch.
 
-    Args: hooks: those that the traces were made with, for these rows.
+    Args: hooks: the hooks of the traces, for these rows.
     """
     if not names or not traces:
         return list(traces)

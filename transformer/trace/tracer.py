@@ -91,7 +91,7 @@ class Tracer(Protocol):
         Args:
             sentence: the source, or the text of a model without an encoder.
             target: a translation to follow instead of searching for one.
-            options: those of `Translator.trace` that the model supports.
+            options: options of `Translator.trace` that the model supports.
 
         Raises: `InputError` for a sentence that the model does not accept.
         """

@@ -139,7 +139,7 @@ def load_corpus(recipe: DataRecipe, folder: Path) -> Corpus:
     """
     read = {name: read_corpus(name, recipe, folder) for name in dict.fromkeys(recipe.corpora)}
     corpora = [*read.values()]
-    # A repeated corpus holds out its pairs once. A phrasebook fills its slots anew.
+    # A repeated corpus holds out its pairs once. A phrasebook refills its slots.
     for name, times in Counter(recipe.corpora).items():
         for turn in range(1, times):
             again = read_corpus(name, recipe, folder, turn) if name == "phrasebook" else read[name]

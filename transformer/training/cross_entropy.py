@@ -67,7 +67,7 @@ def projected_cross_entropy(
     return loss, nll.detach()
 
 
-# An operation of its own, so that torch.compile takes it whole: how often it loops depends on the
+# A custom operation, so that torch.compile keeps it whole: its number of loops depends on the
 # padding.
 @torch.library.custom_op(
     "headlight::smoothed_cross_entropy",

@@ -90,7 +90,7 @@ def fetch(
     if not home.startswith(("https://", "http://")):
         raise DownloadError(f"{home!r} is not the address of a web server")
     folder = out / corpus
-    # Further output starts on a line of its own.
+    # Further output starts on a new line.
     with tqdm(disable=not show_progress, leave=False) as bar:
         server = _Server(home, timeout, bar)
         if corpus == "multi30k":

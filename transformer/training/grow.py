@@ -64,7 +64,7 @@ def grown(
 ) -> dict[str, Tensor]:
     """Return weights for `config` and `tokenizer` that compute what `small` does.
 
-    A piece of both vocabularies keeps its vector, a new one gets the mean of those that spelled it.
+    A piece of both vocabularies keeps its vector, a new one, the mean of its old pieces.
 
     Args: seed: of the noise.
     Raises: `ConfigError` naming a setting that cannot grow.

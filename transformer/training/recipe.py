@@ -99,7 +99,7 @@ class TrainingRecipe:
     first_snapshot: int = 1  # update after which weights are first kept
     init: str = ""  # folder of a checkpoint of the same kind with initial weights, or ""
     #: adapt them to this recipe's vocabulary and width (see `transformer.training.grow`); otherwise
-    #: the vocabulary is that of `init`
+    #: the vocabulary comes from `init`
     grow: bool = False
 
 
@@ -114,7 +114,7 @@ class StackRecipe:
     n_layers: int = 4
 
     def config(self, blocks: ModelConfig) -> StackConfig:
-        """Return the stack's config, given that of its blocks."""
+        """Return the stack's config for a config of its blocks."""
         return StackConfig(self.task, self.n_layers, blocks)
 
 

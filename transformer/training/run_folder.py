@@ -146,7 +146,7 @@ class RunFolder:
             os.replace(temporary, self.state)
         except (OSError, RuntimeError) as error:
             temporary.unlink(missing_ok=True)  # on a full disk it would occupy space
-            # PyTorch closes its archive with an error of its own, which hides the system's.
+            # PyTorch raises another error as it closes the archive, which hides the system's.
             cause = error.__context__ if isinstance(error, RuntimeError) else error
             if not isinstance(cause, OSError):
                 raise

@@ -65,7 +65,7 @@ def keep_snapshots(
 ) -> Path:
     """Write the snapshots of `run` into the folder of `checkpoint`; return the file.
 
-    They are as fine as `max_bytes` allows. The losses are those of the weights as stored.
+    They are as fine as `max_bytes` allows. Losses are measured on the weights as stored.
 
     Args: checkpoint: of the same shape and pieces; it may have been trained otherwise.
 
@@ -125,7 +125,7 @@ def _read(file: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Tensor
 
 
 def compare_again(checkpoint: Path, model: Transformer | OneStack) -> None:
-    """Compare snapshots with the new weights beside them; remove those of another shape."""
+    """Compare snapshots with the new weights beside them; remove snapshots of another shape."""
     path, history = checkpoint / FILE, readable_history(checkpoint)
     if not history.snapshots:
         return

@@ -78,7 +78,7 @@ class Trainer:
             torch.device(device, world.local_rank) if device == "cuda" else torch.device(device)
         )
         if device == "cuda":
-            # cuDNN plans its attention anew for every shape, and no two batches have the same.
+            # cuDNN plans attention for every shape, and batches rarely share one.
             torch.backends.cuda.enable_cudnn_sdp(False)
         torch.manual_seed(self.settings.seed)
         self.model: Transformer | OneStack = self.task.build(self.config).to(self.device)

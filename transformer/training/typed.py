@@ -85,7 +85,7 @@ def typed_text(sentences: Sequence[TypedSentence]) -> tuple[str, list[tuple[str,
 
 
 def variants(pattern: str) -> tuple[str, ...]:
-    """Return every text that a pattern accepts, each once, that of all first alternatives first.
+    """Return every text that a pattern accepts, each once, starting with all first alternatives.
 
     Raises: `DataError` for a bracket without its partner.
     """

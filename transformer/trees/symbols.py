@@ -44,7 +44,7 @@ class Rebuilt:
     """The tree of a sequence."""
 
     tree: Tree  # over all the words
-    #: for every item of the sequence its words, (first, one past the last): those of the phrase
+    #: for every item of the sequence its words, (first, one past the last): the words of the phrase
     #: that a symbol opens or closes, or the word of a tag; None for an item left out
     spans: tuple[tuple[int, int] | None, ...]
     repairs: tuple[str, ...]  # changes that made it a tree, in words; empty if it was one

@@ -15,7 +15,7 @@ TRACE_TAG = "-NONE-"
 PUNCTUATION = frozenset({",", ":", "``", "''", "."})
 #: Maximum depth of a tree that is read; gold ones have up to 40 levels.
 MAX_DEPTH = 400
-#: Brackets in a text stand for the tree's, so the Treebank spells those of the sentence.
+#: Brackets in a text stand for the tree's, so the Treebank spells out brackets in the sentence.
 ESCAPES = {"(": "-LRB-", ")": "-RRB-"}
 
 _PARTS = re.compile(r"[()]|[^\s()]+")
@@ -93,7 +93,7 @@ def _read(parts: deque[str], depth: int) -> Tree:
 def simplified(tree: Tree) -> Tree:
     """Drop traces, function tags and indices (NP-SBJ-1 becomes NP), and the node above the tree.
 
-    A node above several phrases stays, as S. Raises `TreeError` if there is no word.
+    A node above several phrases stays, as S. Raises `TreeError` without a word.
     """
     kept = _kept(tree)
     if kept is None:

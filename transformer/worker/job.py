@@ -41,7 +41,7 @@ class Job(Generic[T]):
     Attributes:
         future: the outcome.
         progress: the last (step, maximum) reported.
-        request: the latest request to the work, None without one.
+        request: the latest request to the work, or None.
         late: seconds by which its turns come late.
         part: what it reports in place of its progress, see `part`.
         meter: called with the maximum of each report; may raise to end the work.
@@ -74,7 +74,7 @@ class Job(Generic[T]):
         self.ask(STOP)
 
     def start(self, work: Callable[[Job[T]], T]) -> Self:
-        """Begin the work in a thread of its own; return the job."""
+        """Start the work in a new thread; return the job."""
         threading.Thread(target=self._run, args=(work,), name="headlight-job", daemon=True).start()
         return self
 

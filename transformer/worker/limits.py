@@ -33,9 +33,9 @@ class Shares(NamedTuple):
 
 
 def shares() -> Shares:
-    """Return the shares of the server and of processes, of which one processor is left to it.
+    """Return the shares of the server, which keeps one processor, and of the processes.
 
-    Raises: `ValueError`, one line, for a `SETTING` that is no number.
+    Raises: `ValueError`, one line, if `SETTING` is not a number.
     """
     whole = min((limit for limit, _ in _memory()), default=2**50)
     setting = os.environ.get(SETTING, "").strip()

@@ -52,7 +52,7 @@ class LostError(InputError):
 
 
 class Process:
-    """A process that runs jobs, each in a thread of its own. Thread-safe.
+    """A process that runs each job in a separate thread. Thread-safe.
 
     Attributes: ended: whether the process has ended.
     """
@@ -226,7 +226,7 @@ def _main() -> None:
     os.dup2(2, 1)  # output of libraries must not mix with the answers
     with suppress(BrokenPipeError, pickle.UnpicklingError):  # the server was killed
         _serve(sys.stdin.buffer, answers)
-    os._exit(0)  # nobody waits for the running jobs
+    os._exit(0)  # do not wait for running jobs
 
 
 if __name__ == "__main__":

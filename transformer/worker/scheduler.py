@@ -88,7 +88,7 @@ class Scheduler:
             with self._lock:
                 if turn in self._queue:
                     self._queue.remove(turn)
-                self._end(turn)  # it may have started meanwhile
+                self._end(turn)  # it may just have started
             raise
         turn.start_clock()
 

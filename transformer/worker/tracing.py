@@ -1,4 +1,4 @@
-"""Tracing of sentences, in the server or in a process of its own."""
+"""Tracing of sentences, in the server or in a separate process."""
 
 from __future__ import annotations
 
@@ -83,12 +83,12 @@ def trace_in_turn(model: Tracer, sentence: str, arguments: Mapping[str, Any]) ->
     Raises: what `Tracer.trace` raises.
     """
     with in_turn(SENTENCES, behind=max(0, len(sentence) - _SHORT) / _LONGER):
-        report(*UNKNOWN)  # whoever has left meanwhile costs nothing
+        report(*UNKNOWN)  # skip cancelled requests
         return checked(model, model.trace(sentence, **arguments, progress=report))
 
 
 def checked(model: Tracer, trace: Trace) -> Trace:
-    """Return a trace with the gap between its maps and those of a second pass, if it has one."""
+    """Return a trace with the gap between its maps and a second pass, if it has one."""
     if trace.search is None or not isinstance(model, Translator):
         return trace
     n_steps = len(trace.predicted_tokens)
@@ -110,7 +110,7 @@ def trace_by_reference(
     if model is None:  # sentences of others do not wait for this opening
         with _opening:
             model = _opened(ref, device)
-    with suppress(KeyError):  # it may have gone meanwhile
+    with suppress(KeyError):  # another thread may have removed it
         _models.move_to_end((ref, device))
     return trace_in_turn(model, sentence, arguments)
 

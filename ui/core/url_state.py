@@ -89,7 +89,7 @@ class Param(Generic[T]):
 
 
 def checked(parse: Callable[[str], T], good: Callable[[T], bool]) -> Callable[[str], T]:
-    """Return a parser that raises `ValueError` for values that are not good."""
+    """Add a validity check to a parser, which then raises `ValueError`."""
 
     def parse_good(raw: str) -> T:
         value = parse(raw)

@@ -79,7 +79,7 @@ class Request:
     prefix: tuple[int, ...] = ()  # token ids that the translation begins with
     #: a whole translation to follow (teacher forcing), as text or as token ids
     target: str | tuple[int, ...] | None = None
-    sampling: Sampling | None = None  # how tokens are drawn, None for the most probable ones
+    sampling: Sampling | None = None  # sampling settings, or None if off
     #: src_lang, tgt_lang: language codes for a model that takes them, else None
     src_lang: str | None = None
     tgt_lang: str | None = None
@@ -116,7 +116,7 @@ class View:
     #: token ids that the translation must begin with; the whole of it if they end in `</s>`
     prefix: tuple[int, ...] = ()
     target: str | None = None  # a translation to follow instead of searching
-    sampling: Sampling | None = None  # how tokens are drawn, None for the most probable ones
+    sampling: Sampling | None = None  # sampling settings, or None if off
     #: src_lang, tgt_lang: language codes as chosen, "" for none; other models may use other codes
     #: for the same languages
     src_lang: str = ""

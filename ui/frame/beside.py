@@ -158,7 +158,7 @@ class Beside:
     #: settings of the link to the page of one side; None draws no links
     settings: Callable[[Side], Changes] | None = lambda side: {}
     params: tuple[Param[Any], ...] = ()  # its URL parameters
-    #: those that name tokens, which are forgotten with the sentence
+    #: settings that name tokens, forgotten with the sentence
     tokens: tuple[Param[Any], ...] = ()
     #: returns what a side lacks, in a sentence, or None
     lacks: Callable[[Side], str | None] = lambda side: None

@@ -44,7 +44,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Entry:
-    """A page's place in the menu, or that of one of its views."""
+    """Place of a page, or of one of its views, in the menu."""
 
     door: str  # one of `DOORS`
     order: int  # among the door's entries; a page in its default state is the first of its entries
@@ -118,7 +118,7 @@ class Page:
         _draw(self, view, _steering())
 
     def enter(self, view: View) -> None:
-        """Show the settings in the link; forget those of another model, sentence or request."""
+        """Show the settings in the link; forget those of an earlier model, sentence or request."""
         url_state.show(*self.params)
         now = {"model": view.checkpoint, "sentence": view.sentence, "request": view.request}
         for of, value in now.items() if view.checkpoint else ():
@@ -203,7 +203,7 @@ def link_to(
 ) -> None:  # fmt: skip
     """Draw a link to a page, by default with its title and icon.
 
-    Args: values: settings that differ from those of the page on screen; None takes none along.
+    Args: values: settings that differ from the page on screen; None carries no settings over.
     """
     page = page_at(path)
     st.page_link(

@@ -51,7 +51,7 @@ _BASE = """<script>
 }}
 </script>"""
 
-#: Requests of an address a second and, for the pages of a school, at once, as in
+#: Per-address rate limit and burst, the latter for the pages of a school, as in
 #: `deploy/nginx.conf`. Further ones wait, at most some seconds.
 REQUESTS = Pace(100.0, 18_000.0, latest=10.0)
 

@@ -16,7 +16,7 @@ def vega_lite_of(chart: Any) -> dict[str, Any]:
 
 
 def font_file() -> Path | None:
-    """Return the file of Source Sans; None without Streamlit, or if it has another font."""
+    """Return the file of Source Sans; None if Streamlit is missing or has another font."""
     package = find_spec("streamlit")
     if package is None or package.origin is None:
         return None

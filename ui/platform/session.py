@@ -81,7 +81,7 @@ class Session:
 
 
 def current_session() -> Session | None:
-    """Return the session of this run; None without one."""
+    """Return the session of this run, or None outside runs."""
     context = get_script_run_ctx(suppress_warning=True)
     return None if context is None else Session(context)
 

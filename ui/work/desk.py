@@ -106,7 +106,7 @@ _here = threading.local()  # `behind`: seconds by which the next run of this thr
 
 @contextmanager
 def run_in_turn() -> Iterator[None]:
-    """Run the app within, in this thread's turn; no effect inside a turn."""
+    """Run the block in this thread's turn; no effect inside a turn."""
     if this_turn() is not None:
         yield
         return

@@ -36,7 +36,7 @@ class Arrays:
 
     Attributes:
         where: the name of their source, for messages.
-        ours: whether tokens have this project's marks, and are taken as they are.
+        ours: True if tokens have this project's marks and are kept as they are.
     """
 
     where: str
@@ -93,7 +93,7 @@ class Arrays:
 
     @cached_property
     def _styles(self) -> dict[str, Style]:
-        """The marks of each side: those of the other, where its tokens have none."""
+        """Marks of each side; a side without marks takes the other's."""
         source = self.pieces("src_tokens")
         target = self.pieces("tgt_tokens") + self.pieces("predicted_tokens")
         every = style_of(source + target)

@@ -37,7 +37,7 @@ MAX_MODULES = 100_000
 #: Parameters that files may omit, such as tables of sinusoids and unused heads.
 UNSTORED_SHARE, UNSTORED = 0.1, 4_000_000
 
-#: Stored types of masks and position numbers, which are computed anew.
+#: Stored types of masks and position numbers, which are recomputed.
 COUNTED = frozenset({
     "I64", "I32", "I16", "I8", "U8", "BOOL", "torch.int64", "torch.int32", "torch.int16",
     "torch.int8", "torch.uint8", "torch.bool",

@@ -155,7 +155,7 @@ def unused_settings(folder: Path, values: Mapping[str, Any]) -> tuple[str, ...]:
     Users choose the length; tokens are never sampled; groups of beams,
     constraints and other processors of the library's are not passed on.
 
-    Args: values: those of config.json.
+    Args: values: contents of config.json.
     """
     given = generation_values(folder, values)
     return tuple(

@@ -36,7 +36,7 @@ class Generation:
 
     start: int | None  # the decoder's first input; None for a model without an encoder
     eos: tuple[int, ...]  # tokens that end a text
-    pad: int | None  # padding, None without it
+    pad: int | None  # padding, if there is any
     forced_first: int | None  # the first generated token, None if it is free
     decoding: Decoding  # of calls that leave it out
     #: further settings of the library's search by name

@@ -160,7 +160,7 @@ class HuggingFaceModel(Tracing, Unedited):
     def from_hub(cls, name: str, device: Device = "auto", **options: Any) -> HuggingFaceModel:
         """Download `owner/name` from the hub with `huggingface_hub`, and load it.
 
-        Args: options: those of `load`.
+        Args: options: see `load`.
 
         Raises: `CheckpointError` if the hub cannot be reached, and like `load`.
         """

@@ -40,13 +40,13 @@ class PassOutput:
     """The output of one pass."""
 
     maps: dict[AttentionKind, Floats]  # by kind, [L, H, queries, keys]
-    logits: Tensor | None  # [T, V] on the model's device; None without a decoder
+    logits: Tensor | None  # [T, V] on the model's device, or None: no decoder
 
 
 def run(
     model: Any, family: Family, name: str, src: Sequence[int], tgt: Sequence[int]
 ) -> PassOutput:
-    """Run one pass over a source and a target, either of which may be empty, with every map.
+    """Run one pass over a source and a target, with every map; either may be empty.
 
     Raises: `CheckpointError` if the model does not return maps whose rows sum to 1.
     """

@@ -105,7 +105,7 @@ class HubTokenizer:
         return {name: index for name, index in given.items() if index < min(self.sizes)}
 
     def language(self, which: str, asked: str | None) -> str | None:
-        """Return the language `asked`, or the tokenizer's own; None if there is no choice.
+        """Return the language `asked`, or the tokenizer's own; None without a choice.
 
         Args: which: "src_lang" or "tgt_lang".
         """
@@ -196,7 +196,7 @@ class HubTokenizer:
         )
 
     def given(self, ids: Iterable[Any], most: int, *, target: bool = False) -> TokenizedText:
-        """Return a text given as token ids, special ones included, such as those of a trace."""
+        """Return a text given as token ids, special ones included, as in a trace."""
         pad, eos = (getattr(self._tokenizer, f"{each}_token_id", None) for each in ("pad", "eos"))
         what, size = "target" if target else "source", self.sizes[target]
         read = tuple(whole_ids(what, ids, None if pad == eos else pad))
@@ -259,7 +259,7 @@ class HubTokenizer:
         style = self.style if self.fits[0 if source else 1] else "plain"
         pieces = [*marked(names, style, special={*special, *added}, starts=starts, after=before)]
         end = 0
-        for at in added:  # a word of its own, unless the text runs on
+        for at in added:  # a separate word, unless the text runs on
             begin = text.find(names[at], end)
             end = max(begin, 0) + len(names[at])
             marks = at > 0 and pieces[at - 1] == START  # a piece of its own
@@ -336,7 +336,7 @@ def read_tokenizer(
                 copied, config=config, local_files_only=True, trust_remote_code=False
             )
         except BaseException as error:
-            # A damaged file may make the library's Rust part panic, which is no Exception.
+            # A damaged file may make the library's Rust code panic, which is not an Exception.
             if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
                 raise
             reason = " ".join(str(error).replace(copied, ".").split())[:300]

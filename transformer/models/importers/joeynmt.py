@@ -67,7 +67,7 @@ VOCABULARIES = ("src_vocab.txt", "trg_vocab.txt")
 #: Special tokens by the prefix of their settings: default id and text.
 SPECIAL = {"unk": (0, "<unk>"), "pad": (1, "<pad>"), "bos": (2, "<s>"), "eos": (3, "</s>")}
 
-#: Settings of how text is cut, and those that matter in training only.
+#: Settings for segmentation, and settings for training only.
 CUTTING = frozenset({
     "model_file", "codes", "separator", "pretokenizer", "dropout", "alpha", "nbest_size",
     "enable_sampling", "num_merges", "model_type", "character_coverage", "vocab_size",
@@ -157,7 +157,7 @@ def read_decoding(testing: Settings) -> Decoding:
     beam, alpha = (testing.values.get(name) for name in ("beam_size", "beam_alpha"))
     alpha = testing.values.get("alpha") if alpha is None else alpha  # before version 2
     with testing.blamed():
-        # Below 0 there is no penalty.
+        # Below 0, no penalty applies.
         free = alpha is None or (isinstance(alpha, int | float) and alpha < 0)
         return Decoding(
             checked_whole("beam_size", 1 if beam is None else beam, MAX_BEAM),

@@ -267,7 +267,7 @@ def read_tokenizer(folder: Path, config: ModelConfig) -> TableTokenizer:
 
 
 def _tokenizer_settings(folder: Path) -> Settings:
-    """Return the tokenizer's settings, of which those that change segmentation are checked."""
+    """Return the tokenizer's settings, after checking any that change segmentation."""
     found = Settings(folder / TOKENIZER, {})
     for path in (folder / SPECIAL_MAP, folder / TOKENIZER):  # later ones count
         if path.exists():
@@ -286,7 +286,7 @@ def _text(token: Any) -> Any:
 
 
 def _added(folder: Path, settings: Settings) -> tuple[dict[str, int], tuple[str, ...]]:
-    """Return the tokens added to the vocabulary with their ids, and those that are not text.
+    """Return the tokens added to the vocabulary with their ids, and the tokens that are not text.
 
     As in the library, they are in its settings; without, in added_tokens.json and tokenizer.json.
     """

@@ -134,7 +134,7 @@ def beside(folder: Path, named: str) -> Path:
 
 
 def find_checkpoints(folder: Path, names: Sequence[str], pattern: str) -> list[Path]:
-    """Return the first of these files in a folder, else those of a pattern; or the file itself.
+    """Return the first of these files in a folder, else those matching a pattern, or the file.
 
     Raises: `CheckpointError` if there is none.
     """

@@ -41,7 +41,7 @@ class Format:
     name: str  # on the command line
     title: str  # in words
     files: tuple[str, ...]  # patterns of the files that may be read
-    marks: tuple[str, ...]  # patterns of file names, all of which occur in a folder of this format
+    marks: tuple[str, ...]  # patterns of file names; a folder of this format matches all
     holds: str  # the content of such a folder, in words
 
     def fits(self, folder: Path) -> bool:

@@ -17,7 +17,7 @@ from transformer.checkpoint.weights import is_plain
 from transformer.errors import CheckpointError
 from transformer.files.torch_file import ALLOWED, read_torch
 
-#: Names allowed in pickles beside those of state dicts, see `transformer.files.torch_file`.
+#: Names allowed in pickles besides state dicts', see `transformer.files.torch_file`.
 _NAMES = re.compile(ALLOWED.pattern + r"|argparse Namespace|(__builtin__|builtins) set")
 
 

@@ -1,4 +1,4 @@
-"""Checkpoints of models of one stack: the files of any checkpoint, with a config of its own.
+"""Checkpoints of models of one stack: the files of any checkpoint, with another config.
 
 The key "task" in config.json marks them. As with any checkpoint, nothing in the folder is trusted:
 weights are read as numbers, after their shapes were compared with the config.

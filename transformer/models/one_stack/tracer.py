@@ -145,7 +145,7 @@ class StackModel(Unedited):
             target: a translation to follow instead of searching for one.
             beam_size, alpha: of a translator's search; None is the checkpoint's default.
             top_k: alternatives recorded for every step, at most the vocabulary.
-            new_tokens: tokens by which a model that continues goes on, at most; greedily or drawn.
+            new_tokens: most tokens to append, greedily or sampled.
             prefix, edits: not supported, see `lacks`.
             sampling: draw the new tokens.
             progress: called with (step, longest step); may raise to stop.

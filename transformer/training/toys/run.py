@@ -91,7 +91,7 @@ class Lane:
         ]
 
     def rate(self, factor: float = 1.0) -> float:
-        """Return the learning rate of the next update, `factor` times that of the schedule."""
+        """Return the learning rate of the next update, `factor` times the schedule's."""
         settings, config = self.trainer.settings, self.trainer.config
         update = self.progress.update + 1
         return factor * learning_rate(update, settings, config.d_model, settings.max_updates)
@@ -221,7 +221,7 @@ class ToyRun:
         return self.update == self.updates
 
     def _goes_on(self) -> bool:
-        """Wait while paused; return whether to make another update."""
+        """Wait while paused; return True to make another update."""
         since = time.monotonic()
         paused = False
         while True:
@@ -259,7 +259,7 @@ class ToyRun:
 
 
 def train_toys(path: Path, settings: list[ToySettings], job: Job) -> bool:
-    """Run in a process of its own, on one thread and at low priority; see `ToyRun.run`."""
+    """Run in a separate process, on one thread and at low priority; see `ToyRun.run`."""
     import torch
 
     torch.set_num_threads(1)

@@ -40,7 +40,7 @@ class PlanChoice:
 
 @dataclass(frozen=True)
 class Opened:
-    """A block that was clicked and has a page of its own."""
+    """A clicked block that has its own page."""
 
     page: str  # its address
     #: stack, layer, head: where; `layer` and `head` from 0

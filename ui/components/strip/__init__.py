@@ -36,7 +36,7 @@ def strip_component(
         parts_at: the position to mark as the first difference.
         lead: name of the row, shown in front.
         one_line: use one line that scrolls sideways, opened at the first difference.
-        asks: whether tokens are buttons, which report their position as "word".
+        asks: make tokens buttons, which report their position as "word".
         pressed: the button that is pressed.
         struck: positions to strike through.
 
@@ -64,7 +64,7 @@ class Column(NamedTuple):
     """A word of one sentence above its partner in another."""
 
     tokens: Sequence[str]  # of the first
-    #: log_probs, changes: one per token, in nats; the change is that of the first's tokens
+    #: log_probs, changes: one per token, in nats; the change of the first's tokens
     log_probs: Sequence[float]
     changes: Sequence[float]
     other: str  # the word of the second; "" for none
