@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.soaking import LONG
 from tests.test_recipes import cooked
 
 #: As many processes as those of `make test`.
 WORKERS = ("-n", "auto", "--maxprocesses", "4")
 
 
+@pytest.mark.skipif(not LONG, reason="make soak LONG=1 runs the whole suite again")
 @pytest.mark.timeout(7_200)
 def test_nothing_turns_red_in_a_copy_with_all_recipes(tmp_path: Path) -> None:
     copy = tmp_path / "copy"
