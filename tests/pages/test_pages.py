@@ -28,11 +28,14 @@ HOSTILE = (
 )
 
 ALWAYS = {spec.path for spec in all_pages() if not spec.needs and not spec.maps}
-#: Kinds of models: the pages that work beside those that always do.
-KINDS: dict[str, set[str]] = {
-    "both.npz": {"translate"}, "text.npz": set(), "read.npz": set(),
-    "reader": {"head"}, "writer": {"head"}, "one": {"head"},
-    "t5": {"translate"}, "gpt2": set(), "bert": set(),
+#: Kinds of models: the pages that their abilities open, and the kinds of attention that they have.
+KINDS: dict[str, tuple[set[str], set[str]]] = {
+    "both.npz": (set(), {"encoder_self", "decoder_self", "cross"}),
+    "text.npz": (set(), {"decoder_self"}), "read.npz": (set(), {"encoder_self"}),
+    "reader": ({"head"}, {"encoder_self"}), "writer": ({"head"}, {"decoder_self"}),
+    "one": ({"head"}, {"decoder_self"}),
+    "t5": (set(), {"encoder_self", "decoder_self", "cross"}),
+    "gpt2": (set(), {"decoder_self"}), "bert": (set(), {"encoder_self"}),
 }  # fmt: skip
 #: Pages on which the chosen model is not on screen.
 ELSEWHERE = {"complexity", "models", "training", "glossary"}
@@ -44,10 +47,10 @@ LIBRARY = {"t5", "gpt2", "bert"}
 def test_a_page_shows_a_model_or_says_where_to_go(run_app: RunApp, kinds: Path, name: str) -> None:
     if name in LIBRARY:
         pytest.importorskip("transformers")
-    app, offered = (
-        run_app(kinds, at="glossary", checkpoint=name, sentence=CAT),
-        KINDS[name] | ALWAYS,
-    )
+    app = run_app(kinds, at="glossary", checkpoint=name, sentence=CAT)
+    able, maps = KINDS[name]
+    drawn = {page.path for page in all_pages() if not page.needs and {*page.maps} <= maps}
+    offered = able | drawn | ALWAYS
     for spec in all_pages():
         if spec.path in ELSEWHERE:
             continue

@@ -97,8 +97,9 @@ class Connection(WebSocketsSansIOProtocol):
         self.conn.max_message_size = self.most_bytes
 
     def admits(self, frames: int) -> bool:
-        """Return whether so many further frames may arrive now."""
-        raise NotImplementedError
+        """Return True if this many further frames may arrive now; always, unless overridden."""
+        del frames
+        return True
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Send small answers at once, as asyncio does not for Streamlit's sockets."""
