@@ -4,6 +4,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests import forks
@@ -56,21 +57,25 @@ _IGNORED = (
 )  # fmt: skip
 
 
-def cooked(folder: Path) -> list[str]:
-    """Copy the repository and apply all recipes to the copy. Returns: their tests."""
+def cooked(folder: Path, blocks: Sequence[tuple[str, str, str]] = BLOCKS) -> list[str]:
+    """Copy the repository and apply recipes to the copy. Returns: their tests."""
     shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(*_IGNORED), symlinks=True)
     (folder / "checkpoints").symlink_to(ROOT / "checkpoints")
-    for kind, path, lines in BLOCKS:
+    for kind, path, lines in blocks:
         file = folder / path
         assert file.exists() == (kind == "diff"), path
         file.write_text(changed(file.read_text("utf-8"), lines) if kind == "diff" else lines)
-    return [path for kind, path, _ in BLOCKS if kind == "python" and "/test_" in path]
+    return [path for kind, path, _ in blocks if kind == "python" and "/test_" in path]
+
+
+def page_blocks() -> list[tuple[str, str, str]]:
+    """Return the files of the recipe for a page."""
+    start, end = TEXT.index("### A page\n"), TEXT.index("### A tour stop")
+    return [block for block in BLOCKS if block[2] in TEXT[start:end]]
 
 
 def test_a_page_is_two_files() -> None:
-    start, end = TEXT.index("### A page\n"), TEXT.index("### A tour stop")
-    blocks = re.findall(r"^```(\w+) (\S+)$", TEXT[start:end], re.M)
-    assert [kind for kind, _ in blocks] == ["python", "python"]
+    assert [kind for kind, *_ in page_blocks()] == ["python", "python"]
 
 
 def test_every_recipe_works_in_a_copy_and_turns_nothing_red(tmp_path: Path) -> None:

@@ -95,7 +95,7 @@ def test_long_sentences_take_turns_short_ones_go_on(app: str, tiny_tokenizer: To
     sentences = [sentence_of(tiny_tokenizer, 499, 5 * number + 2) for number in range(2)]
     with Session(app) as first, Session(app) as second, Session(app) as third:
         for session, sentence in zip((first, second), sentences, strict=False):
-            session.begin(sentence=sentence)
+            session.begin(sentence=sentence, beam="10")  # so long that none ends here
             session.wait_for("Decoding: step")
         third.open(sentence="a", target="b")
         assert third.message_to("headlight.player")

@@ -488,7 +488,7 @@ SHARDS: Faults = {
     "an empty map": (edit(INDEX, weight_map={}), "does not say which tensor lies where"),
     "too many": (edit(INDEX, weight_map={str(i): f"{i}.safetensors" for i in range(101)}),
                  "101 files; at most 100"),
-    "the other file": (place(PARTS[1]), r"00001-of-00002\.safetensors: holds '.*does not say"),
+    "the other file": (place(PARTS[1]), r"00001-of-00002\.safetensors: .*does not list tensor '"),
     "a file less": (remove(PARTS[1]), r"00002\.safetensors: the file is missing"),
     "half copied": (cut(PARTS[1], 0.9), r"00002\.safetensors: not a whole"),
     "NaN": (poison, r"model-00002-of-00002\.safetensors: tensor .* holds NaN"),
