@@ -28,6 +28,11 @@ def study(
     examples: Annotated[
         int | None, "N", "keep N sentences to look at, evenly over the corpus; default: all"
     ] = None,
+    second: Annotated[
+        Path | None,
+        "PATH",
+        "a corpus on which roles must hold again; default: typed sentences of the model's language",
+    ] = None,
     page: Annotated[
         Path | None, "FILE", "instead: write what the studies that are there say, as Markdown"
     ] = None,
@@ -66,8 +71,9 @@ def study(
         started = time.time_ns()
         with progress_bar(disable=quiet or None, unit=" sentences") as report:
             folder = whole_study(
-                ref, corpus, report, out, device=device, sentences=sentences, examples=examples
-            )
+                ref, corpus, report, out, device=device, sentences=sentences, examples=examples,
+                second=second,
+            )  # fmt: skip
         if (folder / FILE).stat().st_mtime_ns < started:
             print(f"{folder}: finished before, with the same model, corpus and settings")
         else:

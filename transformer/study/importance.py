@@ -7,6 +7,10 @@
     sharpness  the largest weight of its queries, which says nothing of importance: a comparison
 
 Larger always means more important. L is the negative log-probability per token, in nats.
+
+A measure is also taken on every other sentence and on the rest. The correlation r of these two
+halves over all heads gives its reliability, 2 r / (1 + r) (Spearman, Brown): how far a second text
+as long would rank the heads alike. Two measures correlate no better than their reliabilities allow.
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ from __future__ import annotations
 import itertools
 import math
 import os
-from collections import Counter
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -43,7 +47,7 @@ from transformer.trace.records import Pair
 from transformer.trace.removals import heads_of, pruned
 from transformer.training.typed import has_languages, typed_sentences
 from transformer.translator import Translator
-from transformer.types import AttentionKind, Floats, Reals, Report
+from transformer.types import AttentionKind, Bools, Floats, Reals, Report
 
 Measure = Literal["gradient", "removal", "bleu", "order", "sharpness"]
 MEASURES: tuple[Measure, ...] = get_args(Measure)
@@ -83,8 +87,8 @@ def importance(
     *,
     wanted: Sequence[Measure] = MEASURES,
     report: Report | None = None,
-) -> Iterator[tuple[Measure, ByKind]]:
-    """Measure the heads of a model, one measure after the other.
+) -> Iterator[tuple[Measure, ByKind, float]]:
+    """Measure the heads of a model, one measure after the other, each with its reliability.
 
     Args:
         sentences: some hundred; blank and overlong ones are left out.
@@ -99,20 +103,31 @@ def importance(
     rows, model = readings(tracer, sentences, references), tracer.model
     texts = [*itertools.chain(*rows)]
     references = [each for each, row in zip(references, rows, strict=False) if row]
+    second = [at % 2 == 1 for at, row in enumerate(filter(None, rows)) for _ in row]
+    parts = [np.ones(len(texts), bool), ~np.array(second), np.array(second)]
+    if not any(second):  # one sentence has no halves
+        parts[2] = parts[0]
     banned = () if isinstance(tracer, StackModel) else excluded(tracer.config)
     few = texts[:: max(1, len(texts) // FOR_ORDER)][:FOR_ORDER]
     shapes, n = model.config.head_shapes, len(texts)
     n_heads = len(heads_of(shapes))
-    #: By measure, the texts that it reads, and how: values [N] of the heads, in their order.
+    #: By measure, the texts that it reads, and how: values [3, N] of the heads, in their order, on
+    #: all texts and on each half.
     ways: dict[Measure, tuple[int, Callable[[Callable[[int], None]], Reals]]] = {
-        "gradient": (n, lambda done: _slopes(model, texts, banned, done)),
-        "removal": (n * n_heads, lambda done: _losses(model, texts, banned, done)),
-        "sharpness": (n, lambda done: _sharpness(model, texts, done)),
+        "gradient": (n, lambda done: _means(parts, _slopes(model, texts, banned, done))),
+        "removal": (n * n_heads, lambda done: _means(parts, _losses(model, texts, banned, done))),
+        "sharpness": (n, lambda done: _means(parts, _sharpness(model, texts, done))),
     }
     if isinstance(tracer, Translator):
         if references:
-            ways["bleu"] = n * n_heads, lambda done: _bleu_lost(tracer, texts, references, done)
-        ways["order"] = n * n_heads, lambda done: _order(tracer.model, few, banned, done)
+            ways["bleu"] = (
+                n * n_heads,
+                lambda done: _bleu_lost(tracer, texts, references, parts, done),
+            )
+        ways["order"] = 3 * n * n_heads, lambda done: np.stack([
+            _order(tracer.model, some, banned, lambda out, at=at: done((at * n_heads + out) * n))
+            for at, some in enumerate((few, few[::2], few[1::2] or few))
+        ])  # fmt: skip
     measures = [each for each in MEASURES if each in wanted and each in ways]
     most, before = sum(ways[each][0] for each in measures), 0
 
@@ -124,10 +139,16 @@ def importance(
         work, measured = ways[measure]
         values = measured(done)
         before += work
-        places, found = iter(values.astype(np.float32)), ByKind()
+        places, found = iter(values[0].astype(np.float32)), ByKind()
         for kind, shape in shapes.items():
             found[kind] = np.fromiter(places, np.float32, math.prod(shape)).reshape(shape)
-        yield measure, found
+        halves = rank_correlation(*values[1:])
+        yield measure, found, 2 * halves / (1 + halves) if halves > 0 else 0.0
+
+
+def _means(parts: Sequence[Bools], sums: tuple[Reals, Reals]) -> Reals:
+    """Return sums [texts, N] over counts [texts, 1 or N] by part of the texts, [parts, N]."""
+    return np.stack([sums[0][part].sum(0) / sums[1][part].sum(0) for part in parts])
 
 
 def whole_study(
@@ -150,11 +171,15 @@ def whole_study(
     # oneDNN keeps a program for each of the last 1,024 shapes, and a corpus has many shapes.
     for name in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
         os.environ.setdefault(name, "32")
-    folder = study(ref, corpus, out, device=device, progress=report, **options)
+    sentences, references = _typed(inspect_entry(ref).metrics)
+    with tempfile.TemporaryDirectory() as temporary:
+        if sentences and options.get("second") is None:
+            options["second"] = Path(temporary) / "typed_sentences.txt"
+            options["second"].write_text("".join(f"{text}\n" for text in sentences), "utf-8")
+        folder = study(ref, corpus, out, device=device, progress=report, **options)
     made, tracer = Study.load(folder), open_tracer(ref, device)
     if ref.updates is not None or not isinstance(tracer, Translator | StackModel):
         return folder
-    sentences, references = _typed(inspect_entry(ref).metrics)
     about: dict[str, Any] = {"text": "typed sentences" if references else "sentences of the corpus"}
     if not sentences:
         step = max(1, len(made.sentences) // MOST_SENTENCES)
@@ -163,11 +188,15 @@ def whole_study(
     if translates == "translate":
         about["translations"] = _REFERENCES if references else "the model's own, found greedily"
     wanted = [each for each in MEASURES if each not in made.importance]
-    for measure, found in importance(tracer, sentences, references, wanted=wanted, report=report):
+    for measure, found, reliability in importance(
+        tracer, sentences, references, wanted=wanted, report=report
+    ):
+        known = made.notes.get("importance", {})
         about |= {measure: NOTES[measure]}
+        about["reliability"] = {**known.get("reliability", {}), measure: round(reliability, 3)}
         made = replace(
             made, importance={**made.importance, measure: found},
-            notes={**made.notes, "importance": {**made.notes.get("importance", {}), **about}},
+            notes={**made.notes, "importance": {**known, **about}},
         )  # fmt: skip
         made.save(folder)
     return folder
@@ -208,7 +237,8 @@ def readings(
     Raises: `InputError` if it can read none.
     """
     found: list[list[Pair]] = [[] for _ in sentences]
-    for row, target in enumerate(targets or targets_of(tracer, sentences)):
+    own = (None if target.cut else target.ids for target in targets_of(tracer, sentences))
+    for row, target in enumerate(targets or own):
         with suppress(InputError):  # a translation may be blank
             if target is None:
                 continue
@@ -242,28 +272,27 @@ def _of_one_stack(tracer: StackModel, sentence: str, target: Any) -> Iterator[Pa
 
 def _slopes(
     model: Network, texts: Sequence[Pair], banned: Sequence[int], done: Callable[[int], None]
-) -> Reals:
-    """Return |dL/dgate| [N], mean over texts."""
-    shapes = model.config.head_shapes
-    sums = torch.zeros(len(heads_of(shapes)), dtype=torch.float64)
+) -> tuple[Reals, Reals]:
+    """Return |dL/dgate| [texts, N], and ones."""
+    shapes, found = model.config.head_shapes, list[Reals]()
     for read, text in enumerate(texts, 1):
         gates = {kind: torch.ones(shape, requires_grad=True) for kind, shape in shapes.items()}
         with torch.enable_grad():
-            found = predicted(model, text, HeadGates(**gates), excluded=banned)
-            slopes = torch.autograd.grad(-found.sum() / _count(model, text), [*gates.values()])
-        sums += torch.cat([slope.abs().flatten() for slope in slopes])
+            logs = predicted(model, text, HeadGates(**gates), excluded=banned)
+            slopes = torch.autograd.grad(-logs.sum() / _count(model, text), [*gates.values()])
+        found.append(torch.cat([slope.abs().flatten() for slope in slopes]).double().numpy())
         done(read)
-    return (sums / len(texts)).numpy()
+    return np.stack(found), np.ones((len(texts), 1))
 
 
 def _losses(
     model: Network, texts: Sequence[Pair], banned: Sequence[int], done: Callable[[int], None]
-) -> Reals:
-    """Return the log-probability [N] lost without each head, in nats per token."""
+) -> tuple[Reals, Reals]:
+    """Return the log-probability [texts, N] lost without each head in nats, and tokens."""
     shapes, n = model.config.head_shapes, len(heads_of(model.config.head_shapes))
     parts = torch.split(1 - torch.eye(n), [*map(math.prod, shapes.values())], 1)
     without = dict(zip(shapes, parts, strict=True))  # row n lacks head n
-    sums, count = np.zeros(n), 0
+    sums = np.zeros((len(texts), n))
     for read, text in enumerate(texts):
         each = len(text.tgt_ids) * len(model.generator.weight)
         size = max(1, min(64, _MOST_NUMBERS // each))
@@ -276,49 +305,54 @@ def _losses(
                     for kind, shape in shapes.items()
                 })  # fmt: skip
                 found = predicted(model, text, hooks, n_rows=len(rows), excluded=banned)
-                sums[rows] += before - found.sum(1).numpy(force=True)
+                sums[read, rows] = before - found.sum(1).numpy(force=True)
                 done(read * n + rows.stop)
-        count += _count(model, text)
-    return sums / count
+    return sums, np.array([[_count(model, text)] for text in texts])
 
 
 def _bleu_lost(
     translator: Translator, texts: Sequence[Pair], references: Sequence[str],
-    done: Callable[[int], None],
+    parts: Sequence[Bools], done: Callable[[int], None],
 ) -> Reals:  # fmt: skip
-    """Return the BLEU [N] lost without each head, decoding greedily."""
-    sources, reached = [each.src_ids for each in texts], list[float]()
+    """Return the BLEU [parts, N] lost without each head, decoding greedily."""
+    sources, reached = [each.src_ids for each in texts], list[list[float]]()
     # One at a time: each holds its own weights, prepared for the fast decoder.
     edited = (translator.edited(each.off) for each in heads_of(translator.config.head_shapes))
     for number, model in enumerate(itertools.chain([translator], edited)):
         found = model.translate(sources, 1, progress=lambda *_, at=number: done(at * len(texts)))
-        reached.append(corpus_bleu([each.text for each in found], references))
-    return reached[0] - np.array(reached[1:])
+        reached.append([
+            corpus_bleu([found[at].text for at in np.flatnonzero(part)],
+                        [references[at] for at in np.flatnonzero(part)])
+            for part in parts
+        ])  # fmt: skip
+    return (np.array(reached[:1]) - np.array(reached[1:])).T
 
 
 def _order(
     model: Transformer, texts: Sequence[Pair], banned: Sequence[int], done: Callable[[int], None]
 ) -> Reals:
     """Return the place [N] of each head, from 1, when the least harmful one is taken out."""
-    order = pruned(model, texts, excluded=banned, progress=lambda out, _: done(out * len(texts)))
+    order = pruned(model, texts, excluded=banned, progress=lambda out, _: done(out))
     places = {step.head: place for place, step in enumerate(order, 1)}
     return np.array([places[head] for head in heads_of(model.config.head_shapes)])
 
 
-def _sharpness(model: Network, texts: Sequence[Pair], done: Callable[[int], None]) -> Reals:
-    """Return the largest weight of a query, mean over the queries of all texts, [N]."""
-    sums = {kind: np.zeros(shape) for kind, shape in model.config.head_shapes.items()}
-    counts = Counter[AttentionKind]()
+def _sharpness(
+    model: Network, texts: Sequence[Pair], done: Callable[[int], None]
+) -> tuple[Reals, Reals]:
+    """Return the largest weights, summed over queries [texts, N], and the queries [texts, N]."""
+    sums, counts = list[Reals](), list[Reals]()
     for read, text in enumerate(texts, 1):
         record = Record(matching(name="weights"))
         with torch.inference_mode():
             predicted(model, text, record)
-        for kind in sums:
-            weights = record.layers(kind)[:, 0]  # [L, H, n, m]
-            sums[kind] += weights.amax(-1).sum(-1).numpy(force=True)
-            counts[kind] += weights.size(-2)
+        maps = [record.layers(kind)[:, 0] for kind in model.config.head_shapes]  # [L, H, n, m]
+        largest = [weights.amax(-1).sum(-1).double().numpy(force=True) for weights in maps]
+        sums.append(np.concatenate([found.ravel() for found in largest]))
+        sizes = [np.full(weights.shape[:2], weights.size(-2)).ravel() for weights in maps]
+        counts.append(np.concatenate(sizes))
         done(read)
-    return np.concatenate([(each / counts[kind]).ravel() for kind, each in sums.items()])
+    return np.stack(sums), np.stack(counts)
 
 
 def predicted(

@@ -42,8 +42,8 @@ from transformer.study.corpus import Sentence
 from transformer.trace.removals import Head, heads_of
 from transformer.types import ATTENTION_KINDS, AttentionKind, Floats
 
-#: Version of the files' layout; others are not read.
-SCHEMA = 1
+#: Version of the files' layout and of the design; others are not read.
+SCHEMA = 2
 #: Folder of a checkpoint's studies, and the file whose presence makes a folder a study.
 FOLDER, FILE = "studies", "study.json"
 _SENTENCES = "sentences.json"
@@ -69,10 +69,10 @@ class Finding(NamedTuple):
     role: Role
     head: Head
     score: float  # share of the pairs where the head looks at the right word
-    pairs: int  # number of pairs; for a role without annotation, of queries
+    pairs: int  # number of pairs tested; for a role without annotation, of queries
     low: float  # 95% interval of the score, by bootstrap over documents
     high: float
-    offset: int  # best fixed offset of the same pairs, key minus query; 0 where there is none
+    offset: int  # best fixed offset, key minus query; 0 where there is none
     offset_score: float  # its score; NaN for a role without annotation
     word_score: float  # score of the nearest occurrence of one fixed word, the best; NaN likewise
     random: float  # score of the best head of this kind under random weights
@@ -81,8 +81,17 @@ class Finding(NamedTuple):
     # The highest control: these four. For a role without annotation, random weights and 0.5; or 1
     # if random weights are above 0.5.
     bar: float
-    p: float  # of the paired test, after Holm's correction over all roles and heads
-    named: bool  # `low` above `bar`, and `p` < 0.05
+    #: of the paired test against each control, without correction
+    random_p: float
+    offset_p: float
+    word_p: float
+    blind_p: float
+    p: float  # the largest of these after Holm's correction; NaN if the head was not chosen
+    choice: float  # score minus the highest control in the documents where heads are chosen
+    again_score: float  # on the second text, with the interval's lower end and the largest p
+    again_low: float
+    again_p: float
+    named: bool  # has the role, see `transformer.study.statistics`
 
     @property
     def margin(self) -> float:
@@ -125,10 +134,10 @@ class Study:
     corpus: str  # its name
     corpus_digest: str  # of its text
     source: str  # its source and terms, "" if unknown
-    n_sentences: int  # read
+    n_sentences: int  # taken from it
     n_words: int
     n_documents: int
-    n_skipped: int  # sentences too long for the model
+    n_skipped: int  # of them, too long for the model
     control: str  # what its random weights are, in words
     roles: tuple[Role, ...]  # [R]
     heads: tuple[Head, ...]  # [N], by kind, layer and number
@@ -138,7 +147,9 @@ class Study:
     #: by name of a measure and kind, [L, H]; empty where it was not measured
     importance: Mapping[str, Mapping[AttentionKind, Floats]] = field(default_factory=dict)
     notes: Mapping[str, Any] = field(default_factory=dict)  # on what each measure was taken
-    key: str = ""  # digest of checkpoint, corpus and settings
+    key: str = ""  # digest of checkpoint, corpora and settings
+    n_cut: int = 0  # translations that reached the length limit, which decoders do not count
+    second: str = ""  # the second text, in words; "" if there is none
 
     @property
     def read(self) -> str:
@@ -146,7 +157,8 @@ class Study:
         source = self.source.partition(",")[0]
         english = "English " if source.startswith("GUM") else ""
         of = f"the {source}" if source else self.corpus
-        return f"{self.n_sentences:,} {english}sentence{'s' * (self.n_sentences != 1)} of {of}"
+        n = self.n_sentences - self.n_skipped
+        return f"{n:,} {english}sentence{'s' * (n != 1)} of {of}"
 
     @property
     def kinds(self) -> tuple[AttentionKind, ...]:
@@ -169,14 +181,14 @@ class Study:
         return Finding(role, head, **values) if values["pairs"] else None
 
     def findings(self, head: Head) -> list[Finding]:
-        """Return all that is known of a head: what is named first, then by score minus control."""
+        """Return all that is known of a head: named roles first, then by `choice`."""
         found = [each for role in self.roles if (each := self.finding(role, head))]
-        return sorted(found, key=lambda each: (each.named, each.margin), reverse=True)
+        return sorted(found, key=lambda each: (each.named, each.choice), reverse=True)
 
     def in_role(self, role: Role) -> list[Finding]:
         """Return the findings of all heads in a role, in the order of `findings`."""
         found = [each for head in self.heads if (each := self.finding(role, head))]
-        return sorted(found, key=lambda each: (each.named, each.margin), reverse=True)
+        return sorted(found, key=lambda each: (each.named, each.choice), reverse=True)
 
     def grid(self, role: Role, kind: AttentionKind, name: str = "score") -> NDArray[Any]:
         """Return one number of a role for the heads of a kind, [L, H]; see `Finding`."""

@@ -11,21 +11,24 @@
                            behind it, or on other tokens that are punctuation
     diffuse                the weights' entropy is at least 0.9 of that of equal weights
 
-Queries that have no such key, or see fewer than two, and special tokens are no trials. A head has
-such a role if it does so in more than half of the trials: at most one of the first three then fits.
-What a head does as often with random weights is no role.
+Queries that have no such key, or see fewer than two, and special tokens are no trials. By
+definition, a head of such a role does so in more than half of the trials: at most one of the first
+three then fits. It must also do so more often than the best head with random weights.
 
 **Roles of annotation.** They are about words, and each annotated pair is a trial: from this word,
 does the head look at that one? Of the words that are not the query itself, the one with most
 weight counts, special tokens left out (Clark et al. 2019). In causal attention only pairs whose
 target stands before the query count. Three rules have to be beaten on the same pairs: always the
 word at one distance (at most 10 words), always the nearest occurrence of one word, and the word at
-which the head looks most from all other words of the sentence. The last one shows whether it
-matters who asks: some words get the weight of any query, even in a model with random weights.
+which the head looks most from all other words of the sentence. The last one shows whether the
+query matters: some words get the weight of any query, even in a model with random weights.
+
+Translations that reach the length limit count for the encoder alone: most repeat themselves.
 """
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -48,6 +51,7 @@ from transformer.types import AttentionKind, Bools, Floats
 MIN_PAIRS, MAX_OFFSET = 50, 10
 #: Keys that a sentence needs for a diagonal, and the share of the largest entropy that is diffuse.
 _DIAGONAL, _DIFFUSE = 8, 0.9
+_BYTE = re.compile("<0x([0-9A-Fa-f]{2})>")
 
 _TEXT = (
     Role("previous", "previous token"), Role("next", "next token"), Role("same", "itself"),
@@ -133,6 +137,7 @@ def aligned(
     A token belongs to the word that has most of its characters. A word has no position if a
     tokenizer that changes the text leaves open where it is.
     """
+    tokens = decoded(tokens)
     found: list[list[int]] = [[] for _ in sentence.words]
     start = next((at for at in range(len(tokens)) if at not in special), len(tokens))
     end = next((at for at in range(start, len(tokens)) if at in special), len(tokens))
@@ -144,7 +149,7 @@ def aligned(
         return [()] * len(found)
     for words, (first, last) in zip(chunks.values(), pairwise([*begins, end]), strict=True):
         owners = [word for word in words for _ in _letters(sentence.words[word])]
-        pieces = [_letters(tokens[at]) for at in range(first, last)]
+        pieces = [_letters(token) for token in tokens[first:last]]
         if len(words) == 1:
             found[words[0]] += range(first, last)
         elif owners and "".join(pieces) == "".join(_letters(sentence.words[at]) for at in words):
@@ -154,6 +159,21 @@ def aligned(
                 found[Counter(owned).most_common(1)[0][0]].append(at)
                 done += len(letters)
     return [tuple(each) for each in found]
+
+
+def decoded(tokens: Sequence[str]) -> list[str]:
+    """Return tokens with bytes as characters: a character's first byte has it, the rest are ""."""
+    found = list(tokens)
+    bytes_ = {at: int(match[1], 16) for at, token in enumerate(tokens)
+              if (match := _BYTE.fullmatch(token))}  # fmt: skip
+    for at in bytes_:
+        if at - 1 not in bytes_:
+            end = next(end for end in range(at, len(tokens) + 1) if end not in bytes_)
+            run = bytes(bytes_[place] for place in range(at, end))
+            characters = iter(run.decode("utf-8", "replace"))
+            for place in range(at, end):
+                found[place] = "" if 0x80 <= bytes_[place] < 0xC0 else next(characters, "")
+    return found
 
 
 def _letters(text: str) -> str:
@@ -244,7 +264,7 @@ def text_hits(
 
     Args:
         maps: [N, n, m], of all heads of a kind.
-        tokens: [m], the keys.  special: positions of special queries and keys.
+        tokens: [m], the keys, see `decoded`.  special: positions of special queries and keys.
     """
     _, n, m = maps.shape
     query, key = np.indices((n, m))
@@ -300,20 +320,17 @@ class Tally:
 
     hits: NDArray[Any]  # [D, R, N]
     pairs: NDArray[Any]  # [D, R]
-    random: NDArray[Any]  # [R, N], hits of the same heads under random weights
-    blind: NDArray[Any]  # [R, N], hits of the word that all other queries look at most
+    random: NDArray[Any]  # [D, R, N], hits of the same heads under random weights
+    blind: NDArray[Any]  # [D, R, N], hits of the word that all other queries look at most
     offsets: NDArray[Any]  # [D, R, 2 * MAX_OFFSET + 1], hits of each distance -10 to 10
-    words: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    #: hits of the nearest occurrence of a word, by document, role and word
+    words: Counter[tuple[int, int, str]] = field(default_factory=Counter)
 
     @classmethod
     def empty(cls, n_documents: int, n_roles: int, n_heads: int) -> Tally:
         """Return a tally of nothing."""
-        shape = n_documents, n_roles
-        return cls(
-            np.zeros((*shape, n_heads), np.int32), np.zeros(shape, np.int32),
-            np.zeros((n_roles, n_heads), np.int32), np.zeros((n_roles, n_heads), np.int32),
-            np.zeros((*shape, 2 * MAX_OFFSET + 1), np.int32),
-        )  # fmt: skip
+        sizes = ((n_heads,), (), (n_heads,), (n_heads,), (2 * MAX_OFFSET + 1,))
+        return cls(*(np.zeros((n_documents, n_roles, *size), np.int32) for size in sizes))
 
     def add(
         self,
@@ -338,7 +355,7 @@ class Tally:
         for name, (hits, n) in text[0].items():
             self.hits[document, roles[name]] += hits
             self.pairs[document, roles[name]] += n
-            self.random[roles[name]] += text[1][name][0]
+            self.random[document, roles[name]] += text[1][name][0]
         forms = [word.casefold() if at else "" for word, at in zip(words.queries, words.rows,
                                                                   strict=True)]  # fmt: skip
         for name, query, target in trials:
@@ -346,15 +363,15 @@ class Tally:
                 continue
             role = roles[name]
             self.hits[document, role] += keys[0][:, query] == target
-            self.blind[role] += keys[1][:, query] == target
-            self.random[role] += keys[2][:, query] == target
+            self.blind[document, role] += keys[1][:, query] == target
+            self.random[document, role] += keys[2][:, query] == target
             self.pairs[document, role] += 1
             if abs(target - query) <= MAX_OFFSET:
                 self.offsets[document, role, target - query + MAX_OFFSET] += 1
             form, end = forms[target], query if causal else len(forms)
             same = [at for at in range(end) if forms[at] == form and at != query]
             nearest = min(same, key=lambda at: abs(at - query))
-            self.words[name][form] += nearest == target
+            self.words[document, role, form] += nearest == target
 
 
 def rarest(

@@ -17,10 +17,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from transformer.checkpoint.reference import ModelRef
 from transformer.checkpoint.snapshots import readable_history
@@ -28,7 +29,6 @@ from transformer.checkpoint.weights import weights_digest
 from transformer.errors import InputError
 from transformer.files.atomic import write_atomic
 from transformer.files.npz import Arrays
-from transformer.measures import significance
 from transformer.model import Transformer
 from transformer.models.catalogue import open_tracer, opened, resolve
 from transformer.models.huggingface import HuggingFaceModel
@@ -50,6 +50,7 @@ from transformer.study.records import (
 from transformer.study.roles import (
     Tally,
     annotated,
+    decoded,
     looks,
     rarest,
     roles_of,
@@ -65,8 +66,6 @@ from transformer.types import AttentionKind, Report
 #: Sentences in a part, those traced at once, and the most documents that are told apart: of more,
 #: neighbours count as one.
 PART, BATCH, MAX_DOCUMENTS = 64, 8, 500
-#: Highest p after Holm's correction of a role that is named.
-ALPHA = 0.05
 
 
 def study(
@@ -76,6 +75,7 @@ def study(
     *,
     sentences: int | None = None,
     examples: int | None = None,
+    second: Path | None = None,
     device: str = "cpu",
     progress: Report | None = None,
 ) -> Path:
@@ -88,6 +88,7 @@ def study(
             is read-only.
         sentences: read so many only, evenly over the corpus.
         examples: keep so many sentences, evenly over the corpus; None keeps all.
+        second: another corpus, on which roles must hold again.
         progress: called with (sentences done, sentences in all); may raise to stop.
 
     Returns: the folder. A study with these settings that is there already is not made again.
@@ -95,10 +96,12 @@ def study(
     Raises: `DataError` for the corpus, `CheckpointError` or `InputError` for the model, `OSError`.
     """
     ref, found = resolve(path), survey(corpus or DEFAULT, sentences)
+    again = survey(second) if second else None
     weights = weights_digest(ref.folder)
     settings = {
         "schema": SCHEMA, "checkpoint": ref.name, "weights": weights,
         "edits": ref.edits, "corpus": found.digest, "examples": examples,
+        "second": again.digest if again else "",
     }  # fmt: skip
     key = hashlib.sha256(json.dumps(settings).encode()).hexdigest()
     for place in studies_of(ref) if out is None else [out]:
@@ -107,27 +110,22 @@ def study(
     out = out or _place(ref, f"{found.name}-{key[:8]}")
     # Of these settings alone: another run may be writing another study to the same place.
     parts = out.with_name(f"{out.name}.{key[:8]}.parts")
-    parts.mkdir(parents=True, exist_ok=True)
     model = open_tracer(ref, device)
     if lacking := model.lacks("any_sentence"):
         raise InputError(f"{ref}: {lacking}")
     control, said = control_of(ref, model)
     reading = _Reading(model, control, found, examples)
-    remaining = iter(found)
-    for number in range(-(-found.n_sentences // PART)):
-        some = [*islice(remaining, PART)]
-        if progress is not None:
-            progress(number * PART, found.n_sentences)
-        file = parts / f"{number:06}.npz"
-        if not file.exists():
-            write_atomic(file, packed(reading.part(number * PART, some)))
-            if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):
-                trim(0)  # sentences of all lengths leave gaps that the C library would keep
+    files = reading.parts(parts, progress)
+    repeated = None
+    if again is not None:
+        other = _Reading(model, control, again, 0)
+        repeated = other, other.parts(parts / "second", None)
     made = Study(
         checkpoint=ref.name, weights=weights, edits=ref.edits, corpus=found.name,
         corpus_digest=found.digest, source=found.source, n_sentences=found.n_sentences,
         n_words=found.n_words, n_documents=len(found.documents), control=said, key=key,
-        roles=reading.roles, heads=reading.heads, **_gather(reading, parts),
+        roles=reading.roles, heads=reading.heads, **_gather(reading, files, repeated),
+        second=f"{again.n_sentences:,} sentences of {again.name}" if again else "",
     )  # fmt: skip
     made.save(out)
     shutil.rmtree(parts, ignore_errors=True)
@@ -193,6 +191,21 @@ class _Reading:
         documents = self.corpus.documents
         return documents[sentence.document] * self.n_groups // len(documents)
 
+    def parts(self, folder: Path, progress: Report | None) -> list[Path]:
+        """Read the corpus in parts; return their files, of which those that exist stay."""
+        folder.mkdir(parents=True, exist_ok=True)
+        remaining, files = iter(self.corpus), list[Path]()
+        for start in range(0, self.corpus.n_sentences, PART):
+            some = [*islice(remaining, PART)]
+            if progress is not None:
+                progress(start, self.corpus.n_sentences)
+            files.append(folder / f"{start // PART:06}.npz")
+            if not files[-1].exists():
+                write_atomic(files[-1], packed(self.part(start, some)))
+                if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):
+                    trim(0)  # sentences of all lengths leave gaps that the C library would keep
+        return files
+
     def part(self, start: int, sentences: Sequence[Sentence]) -> Arrays:
         """Read sentences from number `start` on, and return what they give as arrays."""
         groups = [self.group(sentence) for sentence in sentences]
@@ -201,15 +214,18 @@ class _Reading:
             kind: Tally.empty(max(groups) - first + 1, len(self.roles), layers * heads)
             for kind, (layers, heads) in self.shapes.items()
         }
-        skipped, kept = 0, list[Sentence]()
+        skipped, n_cut, kept = 0, 0, list[Sentence]()
         seen: dict[AttentionKind, list[tuple[Any, ...]]] = {kind: [] for kind in self.kinds}
-        for number, (sentence, trace, other) in enumerate(self._traced(sentences), start):
+        for number, (sentence, cut, trace, other) in enumerate(self._traced(sentences), start):
             if not trace or not other or 0 < len(trace.tgt_tokens) == len(trace.tgt_special):
                 skipped += 1
                 continue
-            keep = is_taken(number, self._examples, self.corpus.n_sentences)
+            n_cut += cut
+            keep = is_taken(number, self._examples, self.corpus.n_sentences) and not cut
             target: tuple[str, ...] = ()
             for kind, tally in tallies.items():
+                if cut and kind != "encoder_self":
+                    continue
                 group = self.group(sentence) - first
                 queries, *found = self._add(tally, group, sentence, kind, trace, other)
                 if keep:
@@ -218,12 +234,14 @@ class _Reading:
                     target = queries
             if keep:
                 kept.append(replace(sentence, target=target))
-        shared = {"first": first, "skipped": skipped, "kept": [each.__dict__ for each in kept]}
+        shared = {"first": first, "skipped": skipped, "cut": n_cut,
+                  "kept": [sentence.__dict__ for sentence in kept]}  # fmt: skip
         arrays: Arrays = {"shared": np.array(json.dumps(shared))}
         for kind, tally in tallies.items():
             for name in ("hits", "pairs", "random", "blind", "offsets"):
                 arrays[f"{kind}.{name}"] = getattr(tally, name)
-            arrays[f"{kind}.words"] = np.array(json.dumps(tally.words))
+            words = [[*key, n] for key, n in tally.words.items()]
+            arrays[f"{kind}.words"] = np.array(json.dumps(words))
             for name, column in zip(("keys", "weights", "own"), zip(*seen[kind], strict=True),
                                     strict=False):  # fmt: skip
                 arrays[f"{kind}.{name}"] = np.concatenate(column, axis=1)
@@ -244,7 +262,7 @@ class _Reading:
             trace.src_special if kind == "encoder_self" else trace.tgt_special,
             trace.tgt_special if causal else trace.src_special,
         )
-        tokens, both, hits = trace.axis_tokens(kind)[1], [], []
+        tokens, both, hits = decoded(trace.axis_tokens(kind)[1]), [], []
         for each in (trace, other):
             maps = each.attention(kind)
             maps = maps.reshape(-1, *maps.shape[2:])
@@ -266,24 +284,37 @@ class _Reading:
 
     def _traced(
         self, sentences: Sequence[Sentence]
-    ) -> Iterator[tuple[Sentence, Trace | None, Trace | None]]:
-        """Yield each sentence with its trace and the control's, or None."""
+    ) -> Iterator[tuple[Sentence, bool, Trace | None, Trace | None]]:
+        """Yield each sentence, whether its translation is cut, and its traces or None."""
         targets = targets_of(self.model, [sentence.text for sentence in sentences])
         for start in range(0, len(sentences), BATCH):
-            some, given = sentences[start : start + BATCH], targets[start : start + BATCH]
-            texts = [each.text for each in some]
+            some, batch = sentences[start : start + BATCH], targets[start : start + BATCH]
+            texts, given = [sentence.text for sentence in some], [target.ids for target in batch]
             yield from zip(
-                some, _traces(self.model, texts, given), _traces(self.control, texts, given),
-                strict=True,
+                some, [target.cut for target in batch], _traces(self.model, texts, given),
+                _traces(self.control, texts, given), strict=True,
             )  # fmt: skip
 
 
-def targets_of(model: Any, texts: Sequence[str]) -> list[Sequence[int] | None]:
-    """Return greedy translations as token ids, () for a model that writes none; see `_each`."""
+class Target(NamedTuple):
+    """A greedy translation as token ids; its first one if it reached the length limit."""
+
+    ids: Sequence[int] | None  # None for a sentence that the model refuses
+    cut: bool = False
+
+
+def targets_of(model: Any, texts: Sequence[str]) -> list[Target]:
+    """Return greedy translations, () for a model that writes none; see `_each`."""
+
+    def translated(some: Sequence[str]) -> list[Target]:
+        found = model.translate(some, 1)
+        return [Target(one.ids[: None if one.complete else 1] or None,
+                       bool(one.ids) and not one.complete) for one in found]  # fmt: skip
+
     alone = isinstance(model, StackModel) and model.config.task == "translate"
     if alone or len(model.kinds) > 1:
-        return _each(lambda some: [each.ids or None for each in model.translate(some, 1)], texts)
-    return [()] * len(texts)
+        return [target or Target(None) for target in _each(translated, texts)]
+    return [Target(())] * len(texts)
 
 
 def _each(call: Callable[[Sequence[Any]], Sequence[Any]], items: Sequence[Any]) -> list[Any]:
@@ -310,44 +341,62 @@ def _traces(
     return [None if target is None else next(found) for target in targets]
 
 
-def _gather(reading: _Reading, parts: Path) -> dict[str, Any]:
+def _gather(
+    reading: _Reading, files: Sequence[Path], again: tuple[_Reading, Sequence[Path]] | None
+) -> dict[str, Any]:
     """Put the parts of a study together: its scores, examples, and sentences skipped."""
-    n_roles, n_parts = len(reading.roles), -(-reading.corpus.n_sentences // PART)
-    files = [parts / f"{number:06}.npz" for number in range(n_parts)]
-    tallies = {
-        kind: Tally.empty(reading.n_groups, n_roles, layers * heads)
-        for kind, (layers, heads) in reading.shapes.items()
-    }
-    skipped, kept = 0, list[Sentence]()
-    for file in files:
-        with np.load(file) as arrays:
-            shared = json.loads(str(arrays["shared"]))
-            skipped += shared["skipped"]
-            kept += map(Sentence.of, shared["kept"])
-            for kind, tally in tallies.items():
-                here = slice(shared["first"], shared["first"] + len(arrays[f"{kind}.hits"]))
-                for name in ("hits", "pairs", "offsets"):
-                    getattr(tally, name)[here] += arrays[f"{kind}.{name}"]
-                for name in ("random", "blind"):
-                    getattr(tally, name)[:] += arrays[f"{kind}.{name}"]
-                for name, words in json.loads(str(arrays[f"{kind}.words"])).items():
-                    tally.words[name].update(words)
+    tallies, skipped, n_cut, kept = _summed(reading, files)
     if skipped == reading.corpus.n_sentences:
         raise InputError(f"{reading.model.name} can read none of the sentences")
-    found = [statistics.scored(reading.roles, tally) for tally in tallies.values()]
-    scores = {name: np.concatenate([each[name] for each in found], axis=1) for name in found[0]}
-    scores["p"] = significance.holm(scores["p"])
-    scores["named"] = (scores["low"] > scores["bar"]) & (scores["p"] < ALPHA)
-    floats = {name: array.astype(np.float32) for name, array in scores.items()
-              if array.dtype == np.float64}  # fmt: skip
     total = reading.corpus.n_sentences
     return {
         "n_skipped": skipped,
+        "n_cut": n_cut,
         "notes": {"kept": f"{len(kept):,} of {total:,} sentences, evenly over the corpus"},
-        "scores": scores | floats,
+        "scores": statistics.judged(
+            reading.roles,
+            [*tallies.values()],
+            None if again is None else _repeated(reading, *again),
+        ),
         "sentences": tuple(kept),
         "looks": {kind: _looks(kind, reading, kept, files) for kind in reading.kinds},
     }
+
+
+def _repeated(reading: _Reading, other: _Reading, files: Sequence[Path]) -> dict[str, NDArray[Any]]:
+    """Return the scores of a study's roles on the second text, [R, N]."""
+    tallies, every = _summed(other, files)[0].values(), np.ones(other.n_groups, bool)
+    kinds = [statistics.scored(other.roles, tally, every, every) for tally in tallies]
+    found = {}
+    for name in ("score", "low", "p"):
+        rows = np.concatenate([scores[name] for scores in kinds], axis=1)
+        by_name = {role.name: row for role, row in zip(other.roles, rows, strict=True)}
+        missing = np.full(rows.shape[1], np.nan)
+        found[name] = np.stack([by_name.get(role.name, missing) for role in reading.roles])
+    return found
+
+
+def _summed(
+    reading: _Reading, files: Sequence[Path]
+) -> tuple[dict[AttentionKind, Tally], int, int, list[Sentence]]:
+    """Return the tallies of all parts, the numbers of skipped and cut ones, and the examples."""
+    tallies = {
+        kind: Tally.empty(reading.n_groups, len(reading.roles), layers * heads)
+        for kind, (layers, heads) in reading.shapes.items()
+    }
+    skipped, n_cut, kept = 0, 0, list[Sentence]()
+    for file in files:
+        with np.load(file) as arrays:
+            shared = json.loads(str(arrays["shared"]))
+            skipped, n_cut = skipped + shared["skipped"], n_cut + shared["cut"]
+            kept += map(Sentence.of, shared["kept"])
+            for kind, tally in tallies.items():
+                here = slice(shared["first"], shared["first"] + len(arrays[f"{kind}.hits"]))
+                for name in ("hits", "pairs", "random", "blind", "offsets"):
+                    getattr(tally, name)[here] += arrays[f"{kind}.{name}"]
+                for document, role, form, n in json.loads(str(arrays[f"{kind}.words"])):
+                    tally.words[shared["first"] + document, role, form] += n
+    return tallies, skipped, n_cut, kept
 
 
 def _looks(
