@@ -1,6 +1,8 @@
-"""Student's t, and Holm's correction for many tests."""
+"""Student's t, Holm's correction for many tests, and intervals of rank correlations."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +29,14 @@ def student_sf(t: Reals, freedom: NDArray[np.int64]) -> Reals:
     upper = integral(np.arctan(np.abs(t) / np.sqrt(freedom)))
     share = upper / (2 * integral(np.zeros(len(t))))
     return np.where(t < 0, 1 - share, share)
+
+
+def rank_interval(r: float, n: int) -> tuple[float, float]:
+    """Return the 95% interval of Spearman's correlation of n pairs (Bonett and Wright 2000)."""
+    if n < 4 or not abs(r) < 1:
+        return (-1.0, 1.0) if n < 4 else (r, r)
+    half = 1.96 * math.sqrt((1 + r * r / 2) / (n - 3))
+    return math.tanh(math.atanh(r) - half), math.tanh(math.atanh(r) + half)
 
 
 def holm(p: Reals) -> Reals:

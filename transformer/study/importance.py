@@ -23,7 +23,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import torch
@@ -34,6 +35,7 @@ from transformer.errors import InputError
 from transformer.hooks import HeadGates, Hook, Record, matching
 from transformer.measures.bleu import corpus_bleu
 from transformer.measures.heads import rank_correlation
+from transformer.measures.significance import rank_interval
 from transformer.model import Transformer
 from transformer.models.catalogue import inspect_entry, open_tracer
 from transformer.models.one_stack.files import mask_id
@@ -124,10 +126,7 @@ def importance(
                 n * n_heads,
                 lambda done: _bleu_lost(tracer, texts, references, parts, done),
             )
-        ways["order"] = 3 * n * n_heads, lambda done: np.stack([
-            _order(tracer.model, some, banned, lambda out, at=at: done((at * n_heads + out) * n))
-            for at, some in enumerate((few, few[::2], few[1::2] or few))
-        ])  # fmt: skip
+        ways["order"] = 3 * n * n_heads, lambda done: _order(tracer.model, few, banned, n, done)
     measures = [each for each in MEASURES if each in wanted and each in ways]
     most, before = sum(ways[each][0] for each in measures), 0
 
@@ -212,18 +211,32 @@ def _typed(metrics: Mapping[str, Any]) -> tuple[list[str], list[str]]:
     return [], []
 
 
+class Agreement(NamedTuple):
+    """Spearman's rank correlation of two measures over all heads; NaN if one is constant."""
+
+    r: float
+    low: float  # 95% interval, heads as the sample
+    high: float
+    corrected: float  # for the reliabilities of both, at most 1; NaN if one is unknown
+
+
 def agreement(
     measures: Mapping[str, Mapping[AttentionKind, Floats]],
-) -> dict[tuple[str, str], float]:
-    """Return Spearman's rank correlation of each two measures over all heads; NaN if undefined."""
+    reliability: Mapping[str, float] = MappingProxyType({}),
+) -> dict[tuple[str, str], Agreement]:
+    """Return how far each two measures rank the heads alike."""
     joined = {
-        name: np.concatenate([each.ravel() for each in found.values()])
+        name: np.concatenate([grid.ravel() for grid in found.values()])
         for name, found in measures.items()
     }
-    return {
-        (one, other): rank_correlation(joined[one], joined[other])
-        for one, other in itertools.combinations(joined, 2)
-    }
+    found = {}
+    for pair in itertools.combinations(joined, 2):
+        one, other = (joined[name] for name in pair)
+        noise = math.sqrt(math.prod(reliability.get(name, 0) for name in pair))
+        r = rank_correlation(one, other)
+        corrected = max(-1.0, min(1.0, r / noise)) if noise else math.nan
+        found[pair] = Agreement(r, *rank_interval(r, len(one)), corrected)
+    return found
 
 
 def readings(
@@ -321,20 +334,32 @@ def _bleu_lost(
     for number, model in enumerate(itertools.chain([translator], edited)):
         found = model.translate(sources, 1, progress=lambda *_, at=number: done(at * len(texts)))
         reached.append([
-            corpus_bleu([found[at].text for at in np.flatnonzero(part)],
-                        [references[at] for at in np.flatnonzero(part)])
+            corpus_bleu([each.text for each in itertools.compress(found, part)],
+                        [*itertools.compress(references, part)])
             for part in parts
         ])  # fmt: skip
-    return (np.array(reached[:1]) - np.array(reached[1:])).T
+    lost: Reals = (np.array(reached[:1]) - np.array(reached[1:])).T
+    return lost
 
 
 def _order(
-    model: Transformer, texts: Sequence[Pair], banned: Sequence[int], done: Callable[[int], None]
-) -> Reals:
-    """Return the place [N] of each head, from 1, when the least harmful one is taken out."""
-    order = pruned(model, texts, excluded=banned, progress=lambda out, _: done(out))
-    places = {step.head: place for place, step in enumerate(order, 1)}
-    return np.array([places[head] for head in heads_of(model.config.head_shapes)])
+    model: Transformer, texts: Sequence[Pair], banned: Sequence[int], n_read: int,
+    done: Callable[[int], None],
+) -> Reals:  # fmt: skip
+    """Return the place [3, N] of each head, from 1, when the least harmful one is taken out.
+
+    Args: texts: all of them come first, then each half.  n_read: texts that a head counts as.
+    """
+    heads, found = heads_of(model.config.head_shapes), list[list[int]]()
+
+    def progress(out: int, _: int) -> None:
+        done((len(found) * len(heads) + out) * n_read)
+
+    for some in (texts, texts[::2], texts[1::2] or texts):
+        order = pruned(model, some, excluded=banned, progress=progress)
+        places = {step.head: place for place, step in enumerate(order, 1)}
+        found.append([places[head] for head in heads])
+    return np.array(found, float)
 
 
 def _sharpness(

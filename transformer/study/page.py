@@ -5,12 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 
+import numpy as np
+
+from transformer.measures.significance import holm
 from transformer.study.importance import agreement
 from transformer.study.records import Finding, Study
 from transformer.study.roles import MIN_PAIRS
+from transformer.study.statistics import ALPHA
 from transformer.types import AttentionKind
 
-#: Roles listed that no head has, and words of the corpus for each of their trials at most.
+#: Roles listed that no head was shown to have, and words of the corpus for each of their trials at
+#: most.
 _MOST, _RARE = 12, 100
 _KINDS: dict[AttentionKind, str] = {
     "encoder_self": "encoder", "decoder_self": "decoder", "cross": "cross-attention",
@@ -19,18 +24,30 @@ _MEASURES = {
     "gradient": "slope of the loss", "removal": "single removal", "bleu": "BLEU lost",
     "order": "order of pruning", "sharpness": "sharpness",
 }  # fmt: skip
+_CONTROLS = {"offset": "distance", "word": "same word", "blind": "any query", "random": "random"}
 _HEADER = """# What the heads do
 
 <!-- Written by `python -m transformer study checkpoints/NAME ... --page docs/heads.md` -->
 
-Each first table lists the heads of one model that have a named role. A *score* is the share of
-pairs in which the head looks at the right word, with its 95% interval over documents. The *bar* is
-the highest control on the same pairs: the best fixed distance, the nearest occurrence of one fixed
-word, the word at which the head looks from all other words, and the best head of the same kind with
-random weights; for a role that needs no annotation, one half and the random weights. A role is
-named where the whole interval lies above the bar and the paired test against the best distance has
-p < 0.05 after Holm's correction over all heads and roles. `transformer/study` defines every role,
-control and test; `python -m transformer study` repeats them for any model and corpus.
+A *score* is the share of trials in which a head looks at the right word, with its 95% interval over
+documents. Heads are chosen in every other document of the corpus, and all numbers here are of the
+remaining documents, so the best of many heads is measured like any other. There are two kinds of
+role, and they are tested differently:
+
+- **Roles of annotation** (subject to verb, pronoun to antecedent) must beat four controls on the
+  same pairs: the best fixed *distance*, the nearest occurrence of the *same word*, the word at
+  which the head looks from *any query*, and the best head of its kind with *random* weights. The
+  tables give each control's score and the p-value of the paired test against it.
+- **Roles of a text** (first token, previous token) are defined by a majority: the whole interval
+  lies above one half. One half is a definition, not chance, so the test is against the random
+  weights. The role must also hold on a *second text*: majority, and p < 0.05.
+
+*p* is the largest of a head's paired tests, after Holm's correction over all heads chosen for any
+role; a dash marks a head that was not chosen, as it did not lie above its bar in the first half of
+the documents. A role is named where p < 0.05. That no head was shown to have a role does not mean
+that none has it.
+`transformer/study` defines every role, control and test; `python -m transformer study` repeats them
+for any model and corpus.
 """
 
 
@@ -39,20 +56,41 @@ def percent(share: float) -> str:
     return f"{100 * share:.0f}%"
 
 
+def _p(value: float) -> str:
+    if math.isnan(value):
+        return "–"
+    return "<1e-15" if value < 1e-15 else f"{value:.0e}" if value < 0.001 else f"{value:.3f}"
+
+
 def named(study: Study) -> list[Finding]:
     """Return the named roles of all heads, the clearest of each first."""
-    every = (each for head in study.heads for each in study.findings(head))
-    return [each for each in every if each.named]
+    every = (finding for head in study.heads for finding in study.findings(head))
+    return [finding for finding in every if finding.named]
 
 
 def nearest(study: Study) -> list[Finding]:
-    """Return, for roles that no head has, the head nearest to its bar; rare roles are left out."""
+    """Return the chosen head of each role that no head was shown to have, the nearest first.
+
+    Roles with few trials are left out.
+    """
     found = []
     for role in study.roles:
         every = study.in_role(role)
-        if every and not every[0].named and every[0].pairs * _RARE >= study.n_words:
+        if every and not every[0].named and 2 * every[0].pairs * _RARE >= study.n_words:
             found.append(every[0])
-    return sorted(found, key=lambda each: each.margin, reverse=True)
+    return sorted(found, key=lambda finding: finding.margin, reverse=True)
+
+
+def beyond_distance(study: Study) -> list[tuple[Finding, float]]:
+    """Return unnamed roles whose chosen head beats the best distance, and p after correction.
+
+    One head is chosen for each annotated role, so the correction is over these roles.
+    """
+    best = [every[0] for role in study.roles
+            if role.needs != "text" and (every := study.in_role(role))]  # fmt: skip
+    corrected = holm(np.array([finding.offset_p for finding in best]))
+    return [(finding, float(p)) for finding, p in zip(best, corrected, strict=True)
+            if p < ALPHA and not finding.named]  # fmt: skip
 
 
 def markdown(studies: Sequence[Study]) -> str:
@@ -61,48 +99,102 @@ def markdown(studies: Sequence[Study]) -> str:
 
 
 def section(study: Study) -> str:
-    """Return what one study found, in tables."""
+    """Return the results of one study in tables."""
     return "\n".join(_section(study)) + "\n"
 
 
 def _section(study: Study) -> Iterator[str]:
-    skipped = f", {study.n_skipped:,} too long" if study.n_skipped else ""
+    read = f"{study.n_sentences:,} sentences"
+    if study.n_skipped:
+        read = f"{study.n_sentences - study.n_skipped:,} of {read} (the rest are too long)"
     yield f"\n## {study.checkpoint}{f', edited: {study.edits}' if study.edits else ''}\n"
-    yield (f"{study.n_sentences:,} sentences ({study.n_documents:,} documents{skipped}) of "
-           f"{study.corpus}; control: {study.control}."
+    yield (f"{read} of {study.corpus}, {study.n_documents:,} documents; control: {study.control}; "
+           f"second text: {study.second or 'none'}."
            f"{f' {study.source}.' if study.source else ''}\n")  # fmt: skip
+    if study.n_cut:
+        yield (f"Decoder and cross-attention leave out {study.n_cut:,} translations, which reached "
+               "the length limit.\n")  # fmt: skip
     found, missed = named(study), nearest(study)
     counts = (
-        f"{len({each.head for each in found if each.head.kind == kind})} of "
+        f"{len({finding.head for finding in found if finding.head.kind == kind})} of "
         f"{sum(head.kind == kind for head in study.heads)} in {_KINDS[kind]}"
         for kind in study.kinds
     )
     yield f"Heads with a named role: {', '.join(counts)}.\n"
     yield from _table(found)
     if missed:
-        some = f"the {len(missed[:_MOST])} nearest to their bar of {len(missed)}"
-        yield f"No head has these roles, {some} with a trial in {_RARE} words; the nearest head:\n"
+        yield (
+            f"No head was shown to have these roles, the {len(missed[:_MOST])} nearest to their "
+            f"bar of {len(missed)} with a trial in {_RARE} words; the head chosen for each:\n"
+        )
     yield from _table(missed[:_MOST])
+    if beyond := [
+        f"{_name(finding)} {finding.role.title} ({percent(finding.score)}; distance "
+        f"{percent(finding.offset_score)}, p {_p(p)}; not beyond {', '.join(_equal(finding))})"
+        for finding, p in beyond_distance(study)
+    ]:
+        yield f"Better than the best distance, but not than every control: {'; '.join(beyond)}.\n"
     if few := [role.title for role in study.roles if not study.in_role(role)]:
         yield f"Fewer than {MIN_PAIRS} pairs: {', '.join(few)}.\n"
-    agree = agreement(study.importance).items()
-    if said := [f"{_MEASURES[one]} and {_MEASURES[other]} {value:.2f}"
-                for (one, other), value in agree if not math.isnan(value)]:  # fmt: skip
-        about = study.notes.get("importance", {})
-        yield (f"Importance, on {about.get('sentences')} {about.get('text')}; rank correlation of "
-               f"the measures over all heads: {', '.join(said)}.\n")  # fmt: skip
+    about = study.notes.get("importance", {})
+    reliability = about.get("reliability", {})
+    agree = agreement(study.importance, reliability)
+    if pairs := [
+        f"| {_MEASURES[one]} and {_MEASURES[other]} | {both.r:.2f} | {both.low:.2f} to "
+        f"{both.high:.2f} | {both.corrected:.2f} |"
+        for (one, other), both in agree.items()
+        if not math.isnan(both.r)
+    ]:
+        known = ", ".join(f"{_MEASURES[name]} {r:.2f}" for name, r in reliability.items())
+        yield (
+            f"Importance, on {about.get('sentences')} {about.get('text')}: rank correlation of "
+            "two measures over all heads, its 95% interval over heads, and its value corrected "
+            f"for their reliabilities (from halves of the text: {known or 'unknown'}).\n"
+        )
+        yield from (
+            "| measures | correlation | interval | corrected |",
+            "|---|---|---|---|",
+            *pairs,
+            "",
+        )
+
+
+def _equal(finding: Finding) -> list[str]:
+    """Return the controls that a head does not clearly beat, with their scores."""
+    return [
+        f"{title} {percent(_share(finding, name))}, p {_p(p)}"
+        for name, title in _CONTROLS.items() if (p := getattr(finding, f"{name}_p")) >= ALPHA
+    ]  # fmt: skip
+
+
+def _share(finding: Finding, control: str) -> float:
+    name = f"{control}_score" if control in ("offset", "word") else control
+    share: float = getattr(finding, name)
+    return share
+
+
+def _name(finding: Finding) -> str:
+    kind, layer, head = finding.head
+    return f"{_KINDS[kind]} {layer + 1}.{head + 1}"
 
 
 def _table(findings: Iterable[Finding]) -> Iterator[str]:
-    for number, each in enumerate(findings):
+    for number, finding in enumerate(findings):
         if not number:
-            yield "| head | role | score | interval | bar | pairs | p |"
-            yield "|---|---|---|---|---|---|---|"
-        (kind, layer, head), p = each.head, each.p
+            controls = " | ".join(_CONTROLS.values())
+            yield f"| head | role | score | interval | {controls} | trials | p | second text |"
+            yield "|---|---|---|---|---|---|---|---|---|---|---|"
+        shares = (
+            "–" if math.isnan(share := _share(finding, name))
+            else f"{percent(share)} ({_p(getattr(finding, f'{name}_p'))})"
+            for name in _CONTROLS
+        )  # fmt: skip
+        again = finding.again_score
         yield (
-            f"| {_KINDS[kind]} {layer + 1}.{head + 1} | {each.role.title} | {percent(each.score)} "
-            f"| {100 * each.low:.0f} to {percent(each.high)} | {percent(each.bar)} "
-            f"| {each.pairs:,} | {f'{p:.0e}' if 0 < p < 0.001 else f'{p:.3f}'} |"
+            f"| {_name(finding)} | {finding.role.title} | {percent(finding.score)} "
+            f"| {100 * finding.low:.0f} to {percent(finding.high)} | {' | '.join(shares)} "
+            f"| {finding.pairs:,} | {_p(finding.p)} "
+            f"| {'–' if math.isnan(again) else percent(again)} |"
         )
     if findings:
         yield ""

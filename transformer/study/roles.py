@@ -329,8 +329,11 @@ class Tally:
     @classmethod
     def empty(cls, n_documents: int, n_roles: int, n_heads: int) -> Tally:
         """Return a tally of nothing."""
-        sizes = ((n_heads,), (), (n_heads,), (n_heads,), (2 * MAX_OFFSET + 1,))
-        return cls(*(np.zeros((n_documents, n_roles, *size), np.int32) for size in sizes))
+        hits, pairs, random, blind, offsets = (
+            np.zeros((n_documents, n_roles, *size), np.int32)
+            for size in ((n_heads,), (), (n_heads,), (n_heads,), (2 * MAX_OFFSET + 1,))
+        )
+        return cls(hits, pairs, random, blind, offsets)
 
     def add(
         self,

@@ -113,7 +113,7 @@ def scored(
         return found, reduce(np.fmax, (found[name] for name in controls), half + 0 * found["score"])
 
     first, bar = shares(choose)
-    margin = first["score"] - bar
+    margin = np.nan_to_num(first["score"] - bar, nan=-1.0)
     scores, bar = shares(test)
     pairs = tally.pairs[test].astype(np.float64)[:, :, None]  # [D, R, 1]
     hits, flat = tally.hits[test], (len(pairs), -1)

@@ -113,7 +113,7 @@ class Planted:
         return None
 
     def translate(self, texts: Sequence[str], beam: int) -> list[Any]:
-        return [SimpleNamespace(ids=tuple(range(5, 5 + len(self._of(each).words))))
+        return [SimpleNamespace(ids=tuple(range(5, 5 + len(self._of(each).words))), complete=True)
                 for each in texts]  # fmt: skip
 
     def _of(self, text: str) -> Sentence:

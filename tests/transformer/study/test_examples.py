@@ -22,7 +22,7 @@ from tests.tiny_models import SENTENCES, random_model
 from transformer.config import ModelConfig
 from transformer.errors import InputError
 from transformer.hooks import HeadGates
-from transformer.measures.heads import largest_weights
+from transformer.measures.heads import largest_weights, rank_correlation
 from transformer.models.one_stack.config import Task
 from transformer.models.one_stack.files import mask_id
 from transformer.models.one_stack.tracer import StackModel
@@ -327,7 +327,8 @@ def banned(model: Model) -> tuple[int, ...]:
 
 
 def measured(model: Model, *names: str) -> dict[str, ByKind]:
-    return dict(importance(model, ENGLISH[:3], GERMAN[:3], wanted=names))  # type: ignore[arg-type]
+    every = importance(model, ENGLISH[:3], GERMAN[:3], wanted=names)  # type: ignore[arg-type]
+    return {name: found for name, found, _ in every}
 
 
 def test_slopes_are_finite_differences_of_gates(model: Model) -> None:
@@ -405,7 +406,7 @@ def test_bleu_is_lost_by_translating_without_the_head(tiny_translator: Translato
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Translator, "edited", counted)
-        ((_, found),) = importance(
+        ((_, found, _),) = importance(
             tiny_translator, ENGLISH, GERMAN, wanted=["bleu"],
             report=lambda *step: seen.append(step),
         )  # fmt: skip
@@ -418,7 +419,7 @@ def test_bleu_is_lost_by_translating_without_the_head(tiny_translator: Translato
 
 
 def test_without_references_there_is_no_bleu(tiny_translator: Translator) -> None:
-    names = [name for name, _ in importance(tiny_translator, ENGLISH[:1])]
+    names = [name for name, *_ in importance(tiny_translator, ENGLISH[:1])]
     assert names == ["gradient", "removal", "order", "sharpness"]
 
 
@@ -428,10 +429,10 @@ def test_sentences_that_cannot_be_read_are_left_out(tiny_translator: Translator)
         tiny_translator.model, tiny_translator.tokenizer, device="cpu", max_tokens=lengths[-1]
     )
     short = [each for each in ENGLISH if len(few.tokenizer.tokenize(each).ids) < lengths[-1]]
-    mixed = dict(importance(few, ["", *ENGLISH, "  "], wanted=["removal"]))
-    alone = dict(importance(few, short, wanted=["removal"]))
-    assert 0 < len(short) < len(ENGLISH)
-    np.testing.assert_array_equal(mixed["removal"]["cross"], alone["removal"]["cross"])
+    ((_, mixed, noisy),) = importance(few, ["", *ENGLISH, "  "], wanted=["removal"])
+    ((_, alone, reliability),) = importance(few, short, wanted=["removal"])
+    assert 0 < len(short) < len(ENGLISH) and noisy == reliability
+    np.testing.assert_array_equal(mixed["cross"], alone["cross"])
     with pytest.raises(InputError, match="none of these sentences"):
         list(importance(few, ["", " "]))
 
@@ -462,4 +463,25 @@ def test_agreement_is_over_all_kinds_together() -> None:
     one: ByKind = {"cross": np.array([[1.0, 2.0]]), "encoder_self": np.array([[3.0], [4.0]])}
     other = {kind: -each for kind, each in one.items()}
     found = agreement({"a": one, "b": other, "c": {kind: each * 0 for kind, each in one.items()}})
-    assert found["a", "b"] == pytest.approx(-1) and math.isnan(found["a", "c"])
+    assert found["a", "b"].r == pytest.approx(-1) and math.isnan(found["a", "c"].r)
+
+
+def test_agreement_of_noisy_measures_is_corrected_for_their_reliability() -> None:
+    """Two noisy copies of the same importance agree in part; free of noise, they are the same."""
+    rng = np.random.default_rng(0)
+    truth, noise = rng.normal(size=4_000), rng.normal(size=(4, 4_000))
+    a, b, c, d = (np.float32(truth + each)[None] for each in noise)
+    same = rank_correlation(a, b)  # of two halves: the reliability of either
+    found = agreement({"a": {"cross": c}, "b": {"cross": d}}, {"a": same, "b": same})["a", "b"]
+    assert found.corrected > 0.9 and found.low < found.r < found.high < 0.6
+    assert math.isnan(agreement({"a": {"cross": c}, "b": {"cross": d}})["a", "b"].corrected)
+
+
+def test_reliability_is_the_correlation_of_two_halves(tiny_translator: Translator) -> None:
+    def grids(sentences: list[str], targets: list[str]) -> Floats:
+        ((_, found, _),) = importance(tiny_translator, sentences, targets, wanted=["removal"])
+        return np.concatenate([grid.ravel() for grid in found.values()])
+
+    ((_, _, found),) = importance(tiny_translator, ENGLISH, GERMAN, wanted=["removal"])
+    half = rank_correlation(*(grids(ENGLISH[at::2], GERMAN[at::2]) for at in (0, 1)))
+    assert found == pytest.approx(max(0, 2 * half / (1 + half)), abs=0.02)

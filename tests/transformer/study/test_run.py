@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -26,10 +26,12 @@ from transformer.errors import InputError
 from transformer.models.catalogue import resolve
 from transformer.models.one_stack.tracer import StackModel
 from transformer.study import run
-from transformer.study.corpus import Sentence
-from transformer.study.records import Study, studies_of
-from transformer.study.roles import annotated
+from transformer.study.corpus import Sentence, read
+from transformer.study.page import section
+from transformer.study.records import Role, Study, studies_of
+from transformer.study.roles import Tally, annotated
 from transformer.study.run import control_of, randomised, study
+from transformer.study.statistics import judged, paired_p
 from transformer.text.tokenizer import Tokenizer
 from transformer.trace.records import Trace
 from transformer.types import AttentionKind, Floats
@@ -146,7 +148,7 @@ def test_blank_texts_are_left_out(
 
         def translate(self, texts: Sequence[str], beam: int) -> list[Any]:
             found = super().translate(texts, beam)
-            return [SimpleNamespace(ids=()) if text == "a" else each
+            return [SimpleNamespace(ids=(), complete=True) if text == "a" else each
                     for text, each in zip(texts, found, strict=True)]  # fmt: skip
 
     heads: Heads = {"encoder_self": [[PREVIOUS]], "decoder_self": [[even]], "cross": [[END]]}
@@ -171,42 +173,135 @@ def test_scores_equal_loops(corpus: Path, tmp_path: Path, monkeypatch: pytest.Mo
     control: Heads = {**flat(heads), "encoder_self": [[sharp, even, NEXT]]}
     found = studied(corpus, tmp_path, heads, control, monkeypatch)
     model, other = Planted(corpus, heads), Planted(corpus, control)
-    hits, pairs, offsets, words = Counter[Any](), Counter[str](), Counter[Any](), Counter[Any]()
+    #: by document, then head or control
+    hits: dict[str, list[Counter[Any]]] = defaultdict(lambda: [Counter() for _ in range(12)])
     for sentence in model.sentences.values():
-        n = len(sentence.words)
+        n, document = len(sentence.words), int(sentence.document[1:]) // 10
         for name, query, target in annotated(sentence):
-            pairs[name] += 1
-            offsets[name, target - query] += 1
+            counts = hits[name][document]
+            counts["pairs"] += 1
+            counts["offset", target - query] += 1
             near = [at for at in range(n) if at != query
                     and sentence.words[at] == sentence.words[target]]  # fmt: skip
             best = min(near, key=lambda at: (abs(at - query), at))
-            words[name, sentence.words[target]] += best == target
-            for of, tracer in enumerate((model, other)):
+            counts["word", sentence.words[target]] += best == target
+            for of, tracer in (("score", model), ("random", other)):
                 for head, maps in enumerate(tracer.trace(sentence.text).encoder_self[0]):
                     row = [maps[query, at] if at != query else -1 for at in range(n)]
-                    hits[of, head, name] += row.index(max(row)) == target
-                    if of == 0:
-                        asked = [each for each in range(n) if each != query]
-                        row = [sum(maps[each, at] for each in asked if each != at)
+                    counts[of, head] += row.index(max(row)) == target
+                    if of == "score":
+                        asked = [place for place in range(n) if place != query]
+                        row = [sum(maps[place, at] for place in asked if place != at)
                                if at != query else -1 for at in range(n)]  # fmt: skip
-                        hits[2, head, name] += int(np.argmax(np.round(row, 5))) == target
+                        counts["blind", head] += int(np.argmax(np.round(row, 5))) == target
     for name in ("up:nsubj", "down:nsubj", "up:det", "down:amod", "agreement"):
         role = found.role(name)
         assert role
-        by_offset = {at: n for (other_name, at), n in offsets.items() if other_name == name}
+        first, tested = sum(hits[name][::2], Counter()), hits[name][1::2]
+
+        def score(key: Any, counts: Counter[Any]) -> float:
+            return counts[key] / counts["pairs"]
+
+        def best_of(kind: str, first: Counter[Any] = first) -> Any:
+            return max((key for key in first if key[0] == kind), key=first.__getitem__)
+
+        total = sum(tested, Counter())
         for head in found.heads[:3]:
-            each = found.finding(role, head)
-            assert each and each.pairs == pairs[name]
-            assert each.score == pytest.approx(hits[0, head.head, name] / pairs[name])
-            assert each.offset_score == pytest.approx(max(by_offset.values()) / pairs[name])
-            assert by_offset[each.offset] == max(by_offset.values())
-            best = max(n for (other_name, _), n in words.items() if other_name == name)
-            assert each.word_score == pytest.approx(best / pairs[name])
-            random = max(hits[1, at, name] for at in range(3)) / pairs[name]
-            assert each.random == pytest.approx(random)
-            assert each.blind == pytest.approx(hits[2, head.head, name] / pairs[name])
-            controls = (each.offset_score, each.word_score, random, each.blind)
-            assert each.bar == pytest.approx(max(controls))
+            finding = found.finding(role, head)
+            assert finding and finding.pairs == total["pairs"]
+            assert finding.score == pytest.approx(score(("score", head.head), total))
+            controls = {
+                "offset": ("offset", finding.offset), "word": best_of("word"),
+                "random": best_of("random"), "blind": ("blind", head.head),
+            }  # fmt: skip
+            assert first["offset", finding.offset] == first[best_of("offset")]
+            bars = [finding.offset_score, finding.word_score, finding.random, finding.blind]
+            expected = [score(key, total) for key in controls.values()]
+            assert bars == pytest.approx(expected) and finding.bar == pytest.approx(max(bars))
+            bar = max(score(key, first) for key in controls.values())
+            assert finding.choice == pytest.approx(score(("score", head.head), first) - bar)
+            for control, key in controls.items():
+                differences = [[counts["score", head.head] - counts[key]] for counts in tested]
+                p = getattr(finding, f"{control}_p")
+                assert p == pytest.approx(paired_p(np.array(differences, float))[0], rel=1e-4)
+                assert not finding.p < p
+
+
+def test_cut_translations_count_for_the_encoder_alone(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sentences = [*read(corpus)]
+    cut = {sentence.text for sentence in sentences[::3]}
+
+    class Cut(Planted):
+        """Repeats itself to the length limit in every third sentence."""
+
+        def translate(self, texts: Sequence[str], beam: int) -> list[Any]:
+            found = super().translate(texts, beam)
+            return [SimpleNamespace(ids=each.ids, complete=text not in cut)
+                    for text, each in zip(texts, found, strict=True)]  # fmt: skip
+
+    def unless_cut(sentence: Sentence, n: int, m: int) -> Floats:
+        return (FIRST if sentence.text in cut else PREVIOUS)(sentence, n, m)
+
+    heads: Heads = {"encoder_self": [[PREVIOUS]], "decoder_self": [[unless_cut]], "cross": [[even]]}
+    monkeypatch.setattr(run, "open_tracer", lambda ref, device: Cut(corpus, heads))
+    monkeypatch.setattr(run, "control_of", lambda ref, _: (Planted(corpus, flat(heads)), "even"))
+    found = Study.load(study(tmp_path, corpus, tmp_path / "out"))
+    whole = [sentence.text for sentence in sentences if sentence.text not in cut]
+    assert found.n_cut == 40 and [each.text for each in found.sentences] == whole
+    assert "leave out 40 translations" in section(found)
+    role = found.role("previous")
+    assert role
+    encoder, decoder = (found.finding(role, head) for head in found.heads[:2])
+    assert encoder and decoder and decoder.score == 1
+    tested = [each for each in sentences if int(each.document[1:]) // 10 % 2]
+    assert encoder.pairs == sum(len(each.words) - 1 for each in tested)
+    assert decoder.pairs == sum(len(each.words) - 1 for each in tested if each.text not in cut)
+
+
+def test_a_role_of_a_text_must_hold_on_the_second_text(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    second = write_corpus(tmp_path / "second.conllu", seed=1)
+    texts = {sentence.text for sentence in read(second)}
+
+    def here_only(sentence: Sentence, n: int, m: int) -> Floats:
+        return (NEXT if sentence.text in texts else PREVIOUS)(sentence, n, m)
+
+    heads: Heads = {"encoder_self": [[here_only, PREVIOUS, relation("nsubj")]]}
+
+    class Both(Planted):
+        def __init__(self, heads: Heads) -> None:
+            super().__init__(corpus, heads)
+            self.sentences |= {sentence.text: sentence for sentence in read(second)}
+
+    monkeypatch.setattr(run, "open_tracer", lambda ref, device: Both(heads))
+    monkeypatch.setattr(run, "control_of", lambda ref, model: (Both(flat(heads)), "even"))
+
+    def named(name: str, other: Path | None) -> list[set[str]]:
+        made = Study.load(study(tmp_path, corpus, tmp_path / name, second=other))
+        return [{f.role.name for f in made.findings(head) if f.named} for head in made.heads]
+
+    alone = named("alone", None)
+    assert alone[0] == alone[1] == {"previous"} and "up:nsubj" in alone[2]
+    plain = tmp_path / "plain.txt"
+    plain.write_text("\n".join(texts))
+    for name, other in (("again", second), ("plain", plain)):  # annotated, and without annotation
+        both = named(name, other)
+        assert both[0] == set() and both[1] == {"previous"} and "up:nsubj" in both[2]
+
+
+def test_the_best_of_many_heads_is_measured_like_any_other() -> None:
+    """Of many heads that all hit by chance, the chosen one scores no more than chance."""
+    rng, shape = np.random.default_rng(0), (40, 1, 300)
+    pairs = np.full(shape[:2], 10, np.int32)
+    lucky = Tally(rng.binomial(10, 0.3, shape), pairs, np.zeros(shape), np.zeros(shape),
+                  np.zeros((40, 1, 21)))  # fmt: skip
+    found = judged((Role("up:det", "determiner to noun", "dependencies"),), [lucky], None)
+    best = found["choice"][0].argmax()
+    assert found["choice"][0, best] > 0.35 > 0.31 > abs(found["score"][0, best] - 0.3) + 0.25
+    assert found["low"][0, best] < 0.3 < found["high"][0, best]
 
 
 def test_examples_follow_heads(
