@@ -72,7 +72,7 @@ def test_the_page_opens_on_the_best_head_of_a_role_and_says_which_rule_it_does_n
     role, app = made.role(name), page(role=name)
     assert role is not None and app.selectbox(key="role_box").value == name
     best = max((each for head in made.heads if (each := made.finding(role, head))),
-               key=lambda each: (each.named, each.margin))  # fmt: skip
+               key=lambda each: (each.named, each.choice))  # fmt: skip
     assert app.selectbox(key="head_box").value == best.head and not best.named
     controls = [best.offset_score, best.word_score, best.blind, best.random]
     if role.needs == "text":
@@ -151,7 +151,7 @@ def test_a_look_is_marked_in_the_words_around_it() -> None:
 
 def test_importance_says_how_far_its_measures_agree(page: Any, made: Study) -> None:
     found = importance.agreement(made.importance)
-    value = f"{found['gradient', 'removal']:.2f}".replace("-", "−")
+    value = f"{found['gradient', 'removal'].r:.2f}".replace("-", "−")
     app = page(role="removal")
     assert app.selectbox(key="role_box").value == "removal"
     assert f"slope of the loss and single removal {value}" in texts(app)
@@ -328,7 +328,7 @@ def test_attention_bears_the_tags_and_finds_heads_by_role(
     assert app.selectbox(key="find_widget").value == "role.up:det"
     assert "1 head clearly above it" in texts(app)
     found = [each for head in made.heads if (each := made.finding(role, head))]
-    best = max(found, key=lambda each: each.margin).head
+    best = max(found, key=lambda each: (each.named, each.choice)).head
     button = next(each for each in app.button if str(each.key).startswith("find_"))
     assert button.label.endswith(f"Encoder {best.layer + 1}.{best.head + 1}")
     button.click().run()

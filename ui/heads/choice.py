@@ -59,5 +59,5 @@ def head_of(opened: Opened, role: Role | None) -> Head:
     for head in [finding.head for finding in findings] or study.heads:
         if (head.kind, head.layer + 1, head.head + 1) == stored:
             return head
-    best = max(findings, key=lambda finding: (finding.named, finding.margin), default=None)
+    best = max(findings, key=lambda finding: (finding.named, finding.choice), default=None)
     return best.head if best else study.heads[0]

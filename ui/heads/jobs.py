@@ -63,9 +63,13 @@ def study_own(ref: ModelRef, device: str, lines: Sequence[str], report: Report) 
         result = Study.load(study(ref, text, Path(folder) / OWN, device=device, progress=report))
     tracer = open_tracer(ref, device)
     if isinstance(tracer, Translator | StackModel):
-        measures = importance(
+        measures = [*importance(
             tracer, lines, wanted=("gradient", "removal", "sharpness"), report=report
-        )
-        about = {"importance": {"sentences": len(lines), "text": "sentences of your own"}}
-        result = replace(result, importance=dict(measures), notes=about)
+        )]  # fmt: skip
+        about = {"sentences": len(lines), "text": "sentences of your own",
+                 "reliability": {name: value for name, _, value in measures}}  # fmt: skip
+        result = replace(
+            result, importance={name: grids for name, grids, _ in measures},
+            notes={"importance": about},
+        )  # fmt: skip
     return Opened(result, OWN)

@@ -21,7 +21,7 @@ from transformer.errors import InputError
 from transformer.study.corpus import Sentence
 from transformer.study.examples import Example, examples
 from transformer.study.importance import agreement
-from transformer.study.records import Finding, Role
+from transformer.study.records import Finding, Role, Study
 from transformer.study.roles import words_of
 from transformer.study.where import Look, Of
 from transformer.trace.removals import Head
@@ -72,8 +72,8 @@ MEASURES = {
 
 #: Other roles listed for a head, and words around a pair.
 _MOST, _AROUND = 3, 2
-#: Rank correlation from which two measures agree.
-_AGREE = 0.5
+#: Rank correlation from which two measures agree, if its whole interval lies there.
+AGREE = 0.5
 
 
 def draw_choice(opened: Opened, role: Role | None, measure: str, head: Head) -> None:
@@ -111,7 +111,7 @@ def draw_table(opened: Opened, role: Role | None, measure: str, head: Head) -> N
     study, read = opened.study, plain(opened.study.read)
     if measure:
         cells = _important(measure, study.importance[measure])
-        about = study.notes.get("importance", {})
+        about = about_importance(study)
         read = f"{about.get('sentences', '?')} {plain(str(about.get('text', 'sentences')))}"
         key = MEASURES[measure].about
     elif role and (findings := study.in_role(role)):
@@ -170,19 +170,21 @@ def _important(measure: str, values: Mapping[AttentionKind, Floats]) -> dict[Hea
 
 def about_table(opened: Opened, role: Role | None, measure: str) -> str:
     """Return a summary of the table in one or two sentences of Markdown."""
+    study = opened.study
     if measure:
-        correlations = agreement_in_words(opened.study.importance)
+        correlations = agreement_in_words(study.importance, about_importance(study))
         return linked(
             f"How much the predictions need each head. {correlations}", "rank correlation"
         )
     if role is None:
-        heads, n = len(opened.study.heads), sum(tag.finding.named for tag in opened.tags.values())
-        have = f"{n} of {heads} heads {'has' if n == 1 else 'have'}" if n else "No head has"
+        heads, n = len(study.heads), sum(tag.finding.named for tag in opened.tags.values())
+        have = f"{n} of {heads} heads {'has' if n == 1 else 'have'} a role"
         return linked(
-            f"**{have} a role**: a pattern that a head follows in sentence after sentence, clearly "
-            "more often than any simple rule.", "role of a head",
+            f"**{have if n else 'No head was shown to have a role'}**: a pattern that a head "
+            "follows in sentence after sentence, clearly more often than any simple rule.",
+            "role of a head",
         )  # fmt: skip
-    findings = opened.study.in_role(role)
+    findings = study.in_role(role)
     if not findings:
         return f"Too few pairs to measure: {plain(role.title)}."
     named = sum(finding.named for finding in findings)
@@ -208,8 +210,10 @@ def draw_head(view: View, opened: Opened, role: Role, head: Head) -> None:
     words.markdown(
         f"It does so in **{percent(finding.score)}** of {finding.pairs:,} "
         f"{'tokens' if role.needs == 'text' else 'pairs'} (95% interval {percent(finding.low)} to "
-        f"{percent(finding.high)}). That is {'' if finding.named else 'not '}clearly above every "
-        f"other bar{': this is its role' if finding.named else ', so it does not count as a role'}."
+        f"{percent(finding.high)}){again_in_words(study, finding)}. That is "
+        f"{'' if finding.named else 'not '}clearly above every other bar"
+        f"{' on both texts' if finding.again_score >= 0 else ''}"
+        f"{': this is its role' if finding.named else ', so it does not count as a role'}."
         "  \n"
         f":gray[Nearest other roles: {others or 'none measured'}.]"
     )
@@ -232,6 +236,13 @@ def draw_head(view: View, opened: Opened, role: Role, head: Head) -> None:
         for at, example in enumerate(some):
             mark = ("✓ " if example.right else "✗ ") * is_random
             _offer(lines, view, opened, head, example, f"{title} {at}", mark)
+
+
+def again_in_words(study: Study, finding: Finding) -> str:
+    """Return the score on the second text, if it was measured there."""
+    if math.isnan(finding.again_score):
+        return ""
+    return f", and in {percent(finding.again_score)} on a second text ({plain(study.second)})"
 
 
 def _offer(
@@ -323,23 +334,41 @@ def draw_where(view: View, opened: Opened, head: Head) -> None:
         _offer(lines, view, opened, head, look, f"where {at}", around=16)
 
 
-def agreement_in_words(measured: Mapping[str, Any]) -> str:
-    """Return the rank correlations of all measures in a sentence of Markdown."""
-    real, sharp = list[str](), list[str]()
-    least = {True: 1.0, False: 1.0}
-    for pair, value in agreement(measured).items():
-        if not math.isnan(value):
+def about_importance(study: Study) -> Mapping[str, Any]:
+    """Return a study's notes on its measures of importance."""
+    about: Mapping[str, Any] = study.notes.get("importance", {})
+    return about
+
+
+def agreement_in_words(measured: Mapping[str, Any], about: Mapping[str, Any]) -> str:
+    """Return the rank correlations of all measures in a sentence of Markdown.
+
+    Args: about: see `about_importance`.
+    """
+    pairs: dict[bool, list[str]] = {True: [], False: []}
+    verdicts = {True: set[str](), False: set[str]()}
+    for pair, (r, low, high, corrected) in agreement(
+        measured, about.get("reliability", {})
+    ).items():
+        if not math.isnan(r):
             is_real = "sharpness" not in pair
-            names = (MEASURES[name].name for name in pair if name != "sharpness")
-            (real if is_real else sharp).append(f"{' and '.join(names)} {signed(value)}")
-            least[is_real] = min(least[is_real], value)
-    agree = "agree" if least[True] >= _AGREE else "agree only in part"
-    follow = "follows" if least[False] >= _AGREE else "does not follow"
-    sentences = {
-        f"The measures **{agree}** on which heads matter (rank correlation): ": real,
-        f"Importance **{follow}** how sharply a head looks: ": sharp,
-    }
-    return " ".join(f"{lead}{', '.join(pairs)}." for lead, pairs in sentences.items() if pairs)
+            names = " and ".join(MEASURES[name].name for name in pair if name != "sharpness")
+            clean = "" if math.isnan(corrected) else f"; without noise {signed(corrected)}"
+            pairs[is_real].append(f"{names} {signed(r)} ({signed(low)} to {signed(high)}{clean})")
+            verdicts[is_real].add("yes" if low >= AGREE else "no" if high < AGREE else "open")
+    agree, follow = (
+        no if "no" in verdict else maybe if "open" in verdict else yes
+        for verdict, (yes, maybe, no) in zip(verdicts.values(), (
+            ("agree", "may agree", "agree only in part"),
+            ("follows", "may follow", "does not follow"),
+        ), strict=True)
+    )  # fmt: skip
+    leads = (
+        f"The measures **{agree}** on which heads matter (rank correlation, 95% interval): ",
+        f"Importance **{follow}** how sharply a head looks: ",
+    )
+    return " ".join(f"{lead}{', '.join(some)}."
+                    for lead, some in zip(leads, pairs.values(), strict=True) if some)  # fmt: skip
 
 
 def draw_through_training(view: View, opened: Opened, role: Role, head: Head) -> None:

@@ -12,6 +12,7 @@ from figures.labels import plain, plain_token, signed
 from figures.removals import PART, head_needs, part_needs, selection_of
 from transformer.edits.language import Edit, heads_off, parse_edits, text_of
 from transformer.measures.heads import rank_correlation
+from transformer.measures.significance import rank_interval
 from transformer.search.request import excluded
 from transformer.trace.records import Needs, Trace
 from transformer.trace.removals import Head, needs, with_edits
@@ -223,13 +224,15 @@ def in_words(heads: Mapping[AttentionKind, Floats]) -> str:
 
 
 def _agreement(sharp: Mapping[AttentionKind, Floats], heads: Mapping[AttentionKind, Floats]) -> str:
+    looks = np.concatenate([grid.ravel() for grid in sharp.values()])
     correlation = rank_correlation(
-        np.concatenate([grid.ravel() for grid in sharp.values()]),
-        -np.concatenate([grid.ravel() for grid in heads.values()]),
+        looks, -np.concatenate([grid.ravel() for grid in heads.values()])
     )
     if math.isnan(correlation):
         return ""
-    verdict = (
-        "are not the most needed ones" if correlation < 0.5 else "tend to be the most needed ones"
+    low, high = rank_interval(correlation, len(looks))
+    verdict = "are not" if high < 0.5 else "tend to be" if low >= 0.5 else "may or may not be"
+    return (
+        f"The sharpest heads {verdict} the most needed ones (rank correlation "
+        f"{signed(correlation)}, 95% interval {signed(low)} to {signed(high)})."
     )
-    return f"The sharpest heads {verdict} (rank correlation {signed(correlation)})."

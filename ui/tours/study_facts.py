@@ -17,10 +17,10 @@ _BESIDE = ("those where it fails, and some at random", "ten more with large weig
 
 
 def clearest(study: Study) -> list[Finding]:
-    """Return the clearest finding of each role, named ones first, the largest margin first."""
+    """Return the clearest finding of each role, named ones first, then by `choice`."""
     best = [findings[0] for role in study.roles if (findings := study.in_role(role))]
     best = [finding for finding in best if not math.isnan(finding.margin)]
-    return sorted(best, key=lambda finding: (finding.named, finding.margin), reverse=True)
+    return sorted(best, key=lambda finding: (finding.named, finding.choice), reverse=True)
 
 
 @fact

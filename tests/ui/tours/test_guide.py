@@ -240,12 +240,12 @@ def test_options_hold_the_right_one_and_no_other_like_it() -> None:
 def test_the_tour_of_roles_asks_the_study_for_its_numbers() -> None:
     made, clear = MADE, clearest(MADE)
     scene = Scene(make_trace(), CONFIG, study=made)
-    margins = [(each.named, each.margin) for each in clear]
+    margins = [(each.named, each.choice) for each in clear]
     assert margins == sorted(margins, reverse=True) and len(clear) == len(made.roles)
     for found in clear:
         same = [made.finding(found.role, head) for head in made.heads]
-        assert (found.named, found.margin) == max(
-            (each.named, each.margin) for each in same if each
+        assert (found.named, found.choice) == max(
+            (each.named, each.choice) for each in same if each
         )
     for number, found in enumerate([*clear, clear[-1]], 1):
         stop = ROLES.stops[number - 1]
@@ -268,7 +268,7 @@ def test_what_was_thought_is_said_to_be_so_or_not(named: bool) -> None:
     scene = Scene(make_trace(), CONFIG, study=replace(made, roles=roles, scores=scores))
     said = question(ROLES, 4, scene)
     assert "pronoun to antecedent" in said.ask
-    assert ("**no head has this role**" in said.because) is not named
+    assert ("**no head was shown to have this role**" in said.because) is not named
     assert said.options[said.answer] == ("yes" if named else "no")
 
 
