@@ -86,9 +86,9 @@ def scored(
     for (document, role, form), n in tally.words.items():
         words[role][form] += n * int(choose[document])
     nearest = np.zeros((*tally.pairs.shape, 1), np.int32)
-    for (document, role, form), n in tally.words.items():
-        if form == words[role].most_common(1)[0][0]:
-            nearest[document, role] = n
+    for role, forms in words.items():
+        form = max(forms, key=forms.__getitem__)
+        nearest[:, role, 0] = [tally.words[at, role, form] for at in range(len(nearest))]
 
     def best(hits: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return which column [R, 1] of [D, R, K] is best where one chooses, and it [D, R, 1]."""
@@ -152,12 +152,16 @@ def judged(
     found = {name: np.concatenate([kind[name] for kind in kinds], axis=1) for name in kinds[0]}
     plain = np.array([role.needs == "text" for role in roles])[:, None]
     found["p"] = holm(np.where(found["choice"] > 0, found["p"], np.nan))
-    found["named"] = (found["p"] < ALPHA) & (~plain | (found["low"] > 0.5))
+
+    def holds(scores: Mapping[str, NDArray[Any]]) -> Bools:
+        passed: Bools = (scores["p"] < ALPHA) & (~plain | (scores["low"] > 0.5))
+        return passed
+
+    found["named"] = holds(found)
+    if again is not None:
+        found["named"] &= holds(again) | (~plain & np.isnan(again["p"]))
     for name in ("score", "low", "p"):
         missing = np.full(found["p"].shape, np.nan)
         found[f"again_{name}"] = missing if again is None else again[name]
-    if again is not None:
-        repeats = (again["p"] < ALPHA) & (~plain | (again["low"] > 0.5))
-        found["named"] &= repeats | (~plain & np.isnan(again["p"]))
     return {name: array.astype(np.float32) if array.dtype == np.float64 else array
             for name, array in found.items()}  # fmt: skip
