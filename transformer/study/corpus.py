@@ -110,7 +110,9 @@ def is_taken(number: int, wanted: int, total: int) -> bool:
 
 def evenly(sentences: Iterable[Sentence], wanted: int, total: int) -> Iterator[Sentence]:
     """Yield `wanted` of a number of sentences, evenly over them."""
-    return (each for number, each in enumerate(sentences) if is_taken(number, wanted, total))
+    return (
+        sentence for number, sentence in enumerate(sentences) if is_taken(number, wanted, total)
+    )
 
 
 def survey(path: Path, wanted: int | None = None) -> Corpus:
@@ -130,13 +132,13 @@ def survey(path: Path, wanted: int | None = None) -> Corpus:
                             sentence.relations, sentence.antecedents)).encode())  # fmt: skip
         relations.update(sentence.relations)
         counts.update(word.casefold() for word in sentence.words)
-        n_pronouns += sum(each >= 0 for each in sentence.antecedents)
+        n_pronouns += sum(word >= 0 for word in sentence.antecedents)
     if not n_sentences:
         raise DataError(f"{path}, line 1: no sentences")
     source = ""
     if all(name.startswith("GUM_") for name in documents):
         genres = dict.fromkeys(name.split("_")[1] for name in documents)
-        terms = (f"{each} ({_TERMS.get(each, 'see there')})" for each in genres)
+        terms = (f"{genre} ({_TERMS.get(genre, 'see there')})" for genre in genres)
         source = f"{_GUM} {', '.join(terms)}"
     return Corpus(path, total, digest.hexdigest(), n_sentences, counts.total(), documents,
                   relations, n_pronouns, counts, source)  # fmt: skip
@@ -149,7 +151,7 @@ def read(path: Path) -> Iterator[Sentence]:
         raise DataError(f"{path}: no such file or folder{hint}")
     files = [path]
     if path.is_dir():
-        files = sorted(each for each in path.glob("[!.]*") if each.name.endswith(SUFFIXES))
+        files = sorted(file for file in path.glob("[!.]*") if file.name.endswith(SUFFIXES))
         if not files:
             raise DataError(f"{path}: no file in it ends in {' or '.join(SUFFIXES)}")
     for file in files:
@@ -290,8 +292,8 @@ def _parents(file: Path, words: Sequence[tuple[int, list[str]]]) -> tuple[int, .
                 raise _wrong(file, number, f"word {at + 1} is its own ancestor")
             path.add(now)
             now = parents[now]
-        for each in path:
-            rooted[each] = True
+        for word in path:
+            rooted[word] = True
     return tuple(parents)
 
 
@@ -303,7 +305,7 @@ def _mentions(file: Path, words: Sequence[tuple[int, list[str]]]) -> list[Mentio
     found: list[Mention] = []
     begun: list[tuple[str, int, int]] = []  # entity, first word, line
     for at, (number, columns) in enumerate(words):
-        entry = next((each for each in columns[9].split("|") if each.startswith("Entity=")), "")
+        entry = next((part for part in columns[9].split("|") if part.startswith("Entity=")), "")
         text, end = entry.removeprefix("Entity="), 0
         for match in _BRACKET.finditer(text):
             if match.start() != end:

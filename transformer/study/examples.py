@@ -45,9 +45,9 @@ class Examples(NamedTuple):
 def pairs_of(study: Study) -> Pairs:
     """Return all annotated pairs of the sentences that a study keeps."""
     found: dict[str, list[tuple[int, int, int]]] = defaultdict(list)
-    for number, each in enumerate(study.sentences):
-        if each.relations:
-            for name, query, key in annotated(each):
+    for number, sentence in enumerate(study.sentences):
+        if sentence.relations:
+            for name, query, key in annotated(sentence):
                 found[name].append((number, query, key))
     return {name: np.array(rows, np.int64) for name, rows in found.items()}
 
@@ -102,7 +102,7 @@ def _trials(
     lengths = np.diff(looks.starts)
     queries = np.arange(len(keys)) - np.repeat(looks.starts[:-1], lengths)
     sizes = np.repeat(
-        np.array([len(each.keys(kind)) for each in study.sentences], np.int64), lengths
+        np.array([len(sentence.keys(kind)) for sentence in study.sentences], np.int64), lengths
     )
     own = np.zeros_like(weights) if looks.own is None else np.asarray(
         looks.own[head.layer, head.head], np.float32
@@ -132,16 +132,16 @@ def _trials(
         right, strength = weights * sizes < 2 * 255, np.abs(rest - 127)
     else:  # "marks" or "rarest"
         sentence = np.repeat(np.arange(len(lengths)), lengths)
-        words = [each.keys(kind) for each in study.sentences]
+        words = [sentence.keys(kind) for sentence in study.sentences]
         if role.name == "marks":
-            flat = np.array([is_mark(word) for each in words for word in each], bool)
+            flat = np.array([is_mark(word) for row in words for word in row], bool)
             starts = np.cumsum([0, *map(len, words)])
             right = flat[starts[sentence] + keys] & (weights > 127)
         else:
-            counts = Counter(word.casefold() for each in words for word in each)
+            counts = Counter(word.casefold() for row in words for word in row)
             rare = [
-                int(np.argmin([counts[word.casefold()] for word in each])) if each else 0
-                for each in words
+                int(np.argmin([counts[word.casefold()] for word in row])) if row else 0
+                for row in words
             ]
             wanted = np.array(rare, np.int64)[sentence]
             seen = (sizes > 3) & ((queries != wanted) | (kind == "cross"))

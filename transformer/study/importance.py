@@ -104,7 +104,7 @@ def importance(
     """
     rows, model = readings(tracer, sentences, references), tracer.model
     texts = [*itertools.chain(*rows)]
-    references = [each for each, row in zip(references, rows, strict=False) if row]
+    references = [reference for reference, row in zip(references, rows, strict=False) if row]
     second = [at % 2 == 1 for at, row in enumerate(filter(None, rows)) for _ in row]
     parts = [np.ones(len(texts), bool), ~np.array(second), np.array(second)]
     if not any(second):  # one sentence has no halves
@@ -127,8 +127,8 @@ def importance(
                 lambda done: _bleu_lost(tracer, texts, references, parts, done),
             )
         ways["order"] = 3 * n * n_heads, lambda done: _order(tracer.model, few, banned, n, done)
-    measures = [each for each in MEASURES if each in wanted and each in ways]
-    most, before = sum(ways[each][0] for each in measures), 0
+    measures = [measure for measure in MEASURES if measure in wanted and measure in ways]
+    most, before = sum(ways[measure][0] for measure in measures), 0
 
     def done(read: int) -> None:
         if report is not None:
@@ -182,11 +182,11 @@ def whole_study(
     about: dict[str, Any] = {"text": "typed sentences" if references else "sentences of the corpus"}
     if not sentences:
         step = max(1, len(made.sentences) // MOST_SENTENCES)
-        sentences = [each.text for each in made.sentences[::step]][:MOST_SENTENCES]
+        sentences = [sentence.text for sentence in made.sentences[::step]][:MOST_SENTENCES]
     about["sentences"], translates = len(sentences), getattr(tracer.config, "task", "translate")
     if translates == "translate":
         about["translations"] = _REFERENCES if references else "the model's own, found greedily"
-    wanted = [each for each in MEASURES if each not in made.importance]
+    wanted = [measure for measure in MEASURES if measure not in made.importance]
     for measure, found, reliability in importance(
         tracer, sentences, references, wanted=wanted, report=report
     ):
@@ -207,7 +207,9 @@ def _typed(metrics: Mapping[str, Any]) -> tuple[list[str], list[str]]:
         case {"training": {"recipe": {"data": {"src": str(src), "tgt": str(tgt)}}}}:
             if has_languages(src, tgt):
                 found = typed_sentences(src, tgt)
-                return [each.source for each in found], [each.accepted[0] for each in found]
+                return [sentence.source for sentence in found], [
+                    sentence.accepted[0] for sentence in found
+                ]
     return [], []
 
 
@@ -278,8 +280,8 @@ def _of_one_stack(tracer: StackModel, sentence: str, target: Any) -> Iterator[Pa
     for first in range(1, min(_EVERY, len(ids) - 2) + 1):
         places = range(first, len(ids) - 1, _EVERY)
         yield Pair(
-            (), tuple(hidden if place in places else each for place, each in enumerate(ids)),
-            tuple(each if place in places else pad for place, each in enumerate(ids)),
+            (), tuple(hidden if place in places else token for place, token in enumerate(ids)),
+            tuple(token if place in places else pad for place, token in enumerate(ids)),
         )  # fmt: skip
 
 
@@ -307,8 +309,8 @@ def _losses(
     without = dict(zip(shapes, parts, strict=True))  # row n lacks head n
     sums = np.zeros((len(texts), n))
     for read, text in enumerate(texts):
-        each = len(text.tgt_ids) * len(model.generator.weight)
-        size = max(1, min(64, _MOST_NUMBERS // each))
+        n_numbers = len(text.tgt_ids) * len(model.generator.weight)
+        size = max(1, min(64, _MOST_NUMBERS // n_numbers))
         with torch.inference_mode():
             before = float(predicted(model, text, excluded=banned).sum())
             for start in range(0, n, size):
@@ -328,13 +330,13 @@ def _bleu_lost(
     parts: Sequence[Bools], done: Callable[[int], None],
 ) -> Reals:  # fmt: skip
     """Return the BLEU [parts, N] lost without each head, decoding greedily."""
-    sources, reached = [each.src_ids for each in texts], list[list[float]]()
+    sources, reached = [text.src_ids for text in texts], list[list[float]]()
     # One at a time: each holds its own weights, prepared for the fast decoder.
-    edited = (translator.edited(each.off) for each in heads_of(translator.config.head_shapes))
+    edited = (translator.edited(head.off) for head in heads_of(translator.config.head_shapes))
     for number, model in enumerate(itertools.chain([translator], edited)):
         found = model.translate(sources, 1, progress=lambda *_, at=number: done(at * len(texts)))
         reached.append([
-            corpus_bleu([each.text for each in itertools.compress(found, part)],
+            corpus_bleu([translation.text for translation in itertools.compress(found, part)],
                         [*itertools.compress(references, part)])
             for part in parts
         ])  # fmt: skip
@@ -406,4 +408,4 @@ def predicted(
 
 
 def _count(model: Network, text: Pair) -> int:
-    return sum(each != model.config.pad_id for each in text.predicted_ids)
+    return sum(token != model.config.pad_id for token in text.predicted_ids)

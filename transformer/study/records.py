@@ -182,13 +182,13 @@ class Study:
 
     def findings(self, head: Head) -> list[Finding]:
         """Return all that is known of a head: named roles first, then by `choice`."""
-        found = [each for role in self.roles if (each := self.finding(role, head))]
-        return sorted(found, key=lambda each: (each.named, each.choice), reverse=True)
+        found = [finding for role in self.roles if (finding := self.finding(role, head))]
+        return sorted(found, key=lambda finding: (finding.named, finding.choice), reverse=True)
 
     def in_role(self, role: Role) -> list[Finding]:
         """Return the findings of all heads in a role, in the order of `findings`."""
-        found = [each for head in self.heads if (each := self.finding(role, head))]
-        return sorted(found, key=lambda each: (each.named, each.choice), reverse=True)
+        found = [finding for head in self.heads if (finding := self.finding(role, head))]
+        return sorted(found, key=lambda finding: (finding.named, finding.choice), reverse=True)
 
     def grid(self, role: Role, kind: AttentionKind, name: str = "score") -> NDArray[Any]:
         """Return one number of a role for the heads of a kind, [L, H]; see `Finding`."""
@@ -198,14 +198,14 @@ class Study:
 
     def save(self, folder: str | Path) -> None:
         """Write the study; what was in the folder is replaced at once. Raises `OSError`."""
-        about = {each.name: getattr(self, each.name) for each in fields(self)}
+        about = {option.name: getattr(self, option.name) for option in fields(self)}
         for name in ("scores", "looks", "sentences"):
             del about[name]
         about["roles"] = [asdict(role) for role in self.roles]
         about["importance"] = {name: list(kinds) for name, kinds in self.importance.items()}
         sentences = {
             "sentences": [asdict(sentence) for sentence in self.sentences],
-            "starts": {kind: each.starts.tolist() for kind, each in self.looks.items()},
+            "starts": {kind: looks.starts.tolist() for kind, looks in self.looks.items()},
         }
         scores = {**self.scores, **{
             f"importance.{name}.{kind}": array
@@ -214,9 +214,9 @@ class Study:
         }}  # fmt: skip
         looks = {
             f"{kind}.{name}": array
-            for kind, each in self.looks.items()
+            for kind, looks in self.looks.items()
             for name in _LOOKS
-            if (array := getattr(each, name)) is not None
+            if (array := getattr(looks, name)) is not None
         }
         with replaced_folder(Path(folder)) as new:
             np.savez_compressed(new / "scores.npz", **scores)  # type: ignore[arg-type]
@@ -258,7 +258,7 @@ class Study:
                 for kind in study.kinds for name in _LOOKS if (kind, name) != ("cross", "own")
             }, "u")  # fmt: skip
             for kind in study.kinds:
-                sizes = [max(1, len(each.keys(kind))) for each in sentences]
+                sizes = [max(1, len(sentence.keys(kind))) for sentence in sentences]
                 most = np.repeat(np.array(sizes, np.int64), np.diff(starts[kind]))
                 if any((layer >= most).any() for layer in looks[f"{kind}.keys"]):
                     raise ValueError(f"{kind}.keys has a word that its sentence lacks")
@@ -297,11 +297,11 @@ def _arrays(
 
 
 def _check_study(study: Study) -> None:
-    for each in fields(study):
-        kind = {"str": str, "int": int}.get(str(each.type), object)
-        if not isinstance(getattr(study, each.name), kind):
-            raise ValueError(f"{each.name} is no {each.type}")
-    shapes = {each: study.shape(each) for each in study.kinds}
+    for option in fields(study):
+        kind = {"str": str, "int": int}.get(str(option.type), object)
+        if not isinstance(getattr(study, option.name), kind):
+            raise ValueError(f"{option.name} is no {option.type}")
+    shapes = {kind: study.shape(kind) for kind in study.kinds}
     if len(study.heads) != sum(map(math.prod, shapes.values())) or study.heads != heads_of(shapes):
         raise ValueError("heads are not those of whole layers")
     texts = [text for role in study.roles for text in (role.name, role.title)]
@@ -314,19 +314,26 @@ def _check_study(study: Study) -> None:
 def _check_sentences(
     study: Study, sentences: Sequence[Sentence], starts: Mapping[str, Sequence[int]]
 ) -> None:
-    for each in sentences:
-        n = len(each.words)
-        lists = each.tags, each.parents, each.relations, each.antecedents
-        texts = (each.text, each.document, *each.words, *each.tags, *each.relations, *each.target)
+    for sentence in sentences:
+        n = len(sentence.words)
+        lists = sentence.tags, sentence.parents, sentence.relations, sentence.antecedents
+        texts = (
+            sentence.text,
+            sentence.document,
+            *sentence.words,
+            *sentence.tags,
+            *sentence.relations,
+            *sentence.target,
+        )
         if (
             {*map(len, lists)} not in ({0}, {n})
-            or len(each.chunks) not in (0, n)
+            or len(sentence.chunks) not in (0, n)
             or not all(isinstance(text, str) for text in texts)
-            or not all(word in range(-1, n) for word in (*each.parents, *each.antecedents))
+            or not all(word in range(-1, n) for word in (*sentence.parents, *sentence.antecedents))
         ):
-            raise ValueError(f"the annotation of {each.text!r:.60} does not fit its words")
+            raise ValueError(f"the annotation of {sentence.text!r:.60} does not fit its words")
     for kind in study.kinds:
-        if starts[kind] != [0, *accumulate(len(each.queries(kind)) for each in sentences)]:
+        if starts[kind] != [0, *accumulate(len(sentence.queries(kind)) for sentence in sentences)]:
             raise ValueError(f"starts of {kind} are not those of its sentences")
 
 
@@ -348,6 +355,6 @@ def studies_of(ref: ModelRef) -> list[Path]:
     """Return the folders of finished studies of a model as it is now, its edits included."""
     wanted = SCHEMA, ref.name, weights_digest(ref.folder), ref.edits
     roots = (ref.folder / FOLDER, cache_folder())
-    every = (each for root in roots if root.is_dir() for each in sorted(root.iterdir()))
+    every = (path for root in roots if root.is_dir() for path in sorted(root.iterdir()))
     names = ("schema", "checkpoint", "weights", "edits")
     return [path for path in every if (*map(about(path).get, names),) == wanted]

@@ -100,7 +100,7 @@ def roles_of(corpus: Corpus) -> tuple[Role, ...]:
                 Role(f"up:{relation}", f"{dependent} to {head}", "dependencies"),
                 Role(f"down:{relation}", f"{head} to {dependent}", "dependencies"),
             ]
-    if any(corpus.relations[each] for each in _SUBJECTS):
+    if any(corpus.relations[relation] for relation in _SUBJECTS):
         found.append(_AGREEMENT)
     if corpus.n_pronouns >= MIN_PAIRS:
         found.append(_ANTECEDENT)
@@ -120,7 +120,7 @@ def annotated(sentence: Sentence) -> Iterator[tuple[str, int, int]]:
     for word, (parent, relation) in enumerate(zip(parents, relations, strict=True)):
         if relation in _SUBJECTS and word < parent:
             # What agrees is the first auxiliary or copula behind the subject, if there is one.
-            verb = next((each for each in helpers[parent] if each > word), parent)
+            verb = next((helper for helper in helpers[parent] if helper > word), parent)
             finite = verb != parent or tags[parent] == "VERB"
             if finite and any(tags[at] in _NOUNS for at in range(word + 1, verb)):
                 yield _AGREEMENT.name, verb, word
@@ -158,7 +158,7 @@ def aligned(
                 owned = owners[done : done + len(letters)] or owners[max(done - 1, 0) :][:1]
                 found[Counter(owned).most_common(1)[0][0]].append(at)
                 done += len(letters)
-    return [tuple(each) for each in found]
+    return [tuple(places) for places in found]
 
 
 def decoded(tokens: Sequence[str]) -> list[str]:
@@ -179,7 +179,9 @@ def decoded(tokens: Sequence[str]) -> list[str]:
 def _letters(text: str) -> str:
     """Return the characters of a token or a word that no tokenizer changes."""
     plain = unicodedata.normalize("NFKD", text.replace("▁", "")).casefold()
-    return "".join(each for each in plain if not unicodedata.combining(each) and each != " ")
+    return "".join(
+        letter for letter in plain if not unicodedata.combining(letter) and letter != " "
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,7 +201,7 @@ def words_of(sentence: Sentence, trace: Trace, kind: AttentionKind) -> Words:
     source, target = trace.src_special, trace.tgt_special
 
     def translated() -> tuple[tuple[str, ...], list[tuple[int, ...]]]:
-        groups = [each for each in word_groups(queries, target) if each[0] not in set(target)]
+        groups = [group for group in word_groups(queries, target) if group[0] not in set(target)]
         return group_labels(queries, tuple(groups)), groups
 
     if kind == "encoder_self" or not trace.src_tokens:
@@ -308,7 +310,9 @@ def text_hits(
 def is_mark(token: str) -> bool:
     """Return True for a token or a word of punctuation and symbols alone."""
     text = token.replace("▁", "")
-    return bool(text) and all(unicodedata.category(each).startswith(("P", "S")) for each in text)
+    return bool(text) and all(
+        unicodedata.category(letter).startswith(("P", "S")) for letter in text
+    )
 
 
 @dataclass(eq=False)

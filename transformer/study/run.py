@@ -263,8 +263,8 @@ class _Reading:
             trace.tgt_special if causal else trace.src_special,
         )
         tokens, both, hits = decoded(trace.axis_tokens(kind)[1]), [], []
-        for each in (trace, other):
-            maps = each.attention(kind)
+        for one in (trace, other):
+            maps = one.attention(kind)
             maps = maps.reshape(-1, *maps.shape[2:])
             both.append(looks(maps, words, kind))
             hits.append(text_hits(maps, kind, tokens, special))
@@ -272,14 +272,14 @@ class _Reading:
                 hits[-1]["rarest"] = rarest(
                     sentence, words, both[-1][0], self.corpus.counts, causal=causal
                 )
-        trials = [each for each in annotated(sentence) if each[0] in self._numbers]
+        trials = [trial for trial in annotated(sentence) if trial[0] in self._numbers]
         tally.add(
             group, self._numbers, trials if words.of_corpus else (), words,
             (*both[0][:2], both[1][0]), (hits[0], hits[1]), causal=causal,
         )  # fmt: skip
         keys, _, *weights = both[0]
-        bytes_ = [np.round(255 * each).clip(0, 255).astype(np.uint8) for each in weights
-                  if each is not None]  # fmt: skip
+        bytes_ = [np.round(255 * values).clip(0, 255).astype(np.uint8) for values in weights
+                  if values is not None]  # fmt: skip
         return words.queries, keys.astype(np.uint16), *bytes_
 
     def _traced(
@@ -336,7 +336,7 @@ def _traces(
             return model.traces(some, top_k=1, targets=map(list, given))
         return [model.trace(text, [*given] or None, top_k=1) for text, given in pairs]  # type: ignore[arg-type]
 
-    pairs = [each for each in zip(texts, targets, strict=True) if each[1] is not None]
+    pairs = [pair for pair in zip(texts, targets, strict=True) if pair[1] is not None]
     found = iter(_each(call, pairs))
     return [None if target is None else next(found) for target in targets]
 
@@ -403,9 +403,9 @@ def _looks(
     kind: AttentionKind, reading: _Reading, kept: Sequence[Sentence], files: Sequence[Path]
 ) -> Looks:
     """Put together where heads look, in files mapped into memory."""
-    starts = np.cumsum([0, *(len(each.queries(kind)) for each in kept)])
+    starts = np.cumsum([0, *(len(sentence.queries(kind)) for sentence in kept)])
     shape = (*reading.shapes[kind], int(starts[-1]))
-    small = all(len(each.keys(kind)) <= 256 for each in kept)
+    small = all(len(sentence.keys(kind)) <= 256 for sentence in kept)
     types = {"keys": np.uint8 if small else np.uint16, "weights": np.uint8, "own": np.uint8}
     found: dict[str, Any] = {"own": None}
     for name in types if kind != "cross" else ("keys", "weights"):

@@ -72,7 +72,7 @@ class _Words:
             self._columns[of] = known, np.fromiter(numbers, np.int32, self.starts[-1])
         words = self._columns["token"][0] if pieces else ()
         self._pieces = {
-            word: {name for each in pieces(word) for name in (each, each.lstrip("▁"))}
+            word: {name for piece in pieces(word) for name in (piece, piece.lstrip("▁"))}
             for word in words if word is not None and pieces is not None
         }  # fmt: skip
 
@@ -80,11 +80,11 @@ class _Words:
         """Return which words are meant, [W]."""
         (of, value), (known, numbers) = term, self._columns[term.of]
         if of == "token":
-            chosen = [value in self._pieces.get(each or "", ()) for each in known]
+            chosen = [value in self._pieces.get(word or "", ()) for word in known]
         elif of == "word":
-            chosen = [value.casefold() == each for each in known]
+            chosen = [value.casefold() == word for word in known]
         else:
-            chosen = [f"{each}:".startswith(f"{value}:") and each is not None for each in known]
+            chosen = [f"{word}:".startswith(f"{value}:") and word is not None for word in known]
         found: Bools = np.array(chosen, bool)[numbers]
         return found
 
@@ -114,7 +114,8 @@ class Where:
         for kind in study.looks:
             for is_key in (False, True):
                 rows = [
-                    each.keys(kind) if is_key else each.queries(kind) for each in study.sentences
+                    sentence.keys(kind) if is_key else sentence.queries(kind)
+                    for sentence in study.sentences
                 ]
                 own = all(row is s.words for row, s in zip(rows, study.sentences, strict=True))
                 if own not in made:
@@ -150,8 +151,8 @@ class Where:
         _, first = np.unique(sentence[order], return_index=True)
         best = order[np.sort(first)[:most]]
         found = [
-            Look(int(sentence[each]), int(at[each] - looks.starts[sentence[each]]),
-                 int(keys[at[each]]), float(weights[at[each]]) / 255)
-            for each in best
+            Look(int(sentence[row]), int(at[row] - looks.starts[sentence[row]]),
+                 int(keys[at[row]]), float(weights[at[row]]) / 255)
+            for row in best
         ]  # fmt: skip
         return Answer(found, len(first), len(at))

@@ -128,7 +128,7 @@ def rules(finding: Finding) -> dict[str, float]:
         f"always looking {words} to the {'left' if n < 0 else 'right'}": finding.offset_score,
         "always looking for the same word": finding.word_score,
         "always looking where other words look": finding.blind,
-        "one token in two": 0.5 if finding.role.needs == "text" else math.nan,
+        "a majority, by definition": 0.5 if finding.role.needs == "text" else math.nan,
         "the best head with random weights": finding.random,
     }
     return {name: score for name, score in found.items() if not math.isnan(score)}
