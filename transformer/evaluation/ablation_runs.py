@@ -86,7 +86,11 @@ def make(
         seed=seed,
         nll=trained["val_nll"],
         bleu=round(
-            score([each.text for each in translations], [target for _, target in held_out]).bleu, 2
+            score(
+                [translation.text for translation in translations],
+                [target for _, target in held_out],
+            ).bleu,
+            2,
         ),
         parameters=translator.config.n_parameters,
         pieces=translator.config.vocab_size,
@@ -117,5 +121,5 @@ def missing(
     results: Results, rows: Sequence[Variation], seeds: Sequence[int], precision: str
 ) -> list[tuple[Variation, int]]:
     """Return the runs missing in a precision, row by row."""
-    done = {(each.row, each.seed) for each in results.runs if each.precision == precision}
+    done = {(run.row, run.seed) for run in results.runs if run.precision == precision}
     return [(row, seed) for row in rows for seed in seeds if (row.name, seed) not in done]

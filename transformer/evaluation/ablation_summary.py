@@ -61,8 +61,8 @@ class Line:
             spread = f" ± {found.spread:.1f}" if n > 1 else ""
             ours, theirs, digits = f"{found.mean:.1f}{spread}", f"{published.bleu:.1f}", 1
         here, there = (
-            f"{round(each, digits) + 0.0:+.{digits}f}".replace("-", "−")
-            for each in (found.difference, found.theirs)
+            f"{round(difference, digits) + 0.0:+.{digits}f}".replace("-", "−")
+            for difference in (found.difference, found.theirs)
         )
         said = f"{found.verdict}: {here} here, {there} there" if n else found.verdict
         if self.variation.group == "base":
@@ -74,7 +74,7 @@ class Line:
 def table(results: Results) -> list[Line]:
     """Return one line for every row of table 3, whether run or not, from the comparable runs."""
     results = results.comparable
-    runs = [results.row(each.name) for each in VARIATIONS]
+    runs = [results.row(row.name) for row in VARIATIONS]
     found = {measure: _figures(results, measure) for measure in _UNIT}
     compared = [(measure, i) for measure in found for i in range(1, len(runs)) if runs[i]]
     chances = holm(np.array([found[measure][i].chance for measure, i in compared]))
@@ -82,15 +82,15 @@ def table(results: Results) -> list[Line]:
         figure = replace(found[measure][i], chance=float(chance))
         found[measure][i] = replace(figure, verdict=_verdict(figure, _UNIT[measure]))
     lines = []
-    for i, (each, row) in enumerate(zip(VARIATIONS, runs, strict=True)):
+    for i, (variation, row) in enumerate(zip(VARIATIONS, runs, strict=True)):
         seeds, parameters = tuple(run.seed for run in row), row[0].parameters if row else None
-        lines.append(Line(each, seeds, parameters, {name: found[name][i] for name in found}))
+        lines.append(Line(variation, seeds, parameters, {name: found[name][i] for name in found}))
     return lines
 
 
 def caveats(results: Results, lines: Sequence[Line]) -> str:
     """Return what the verdicts allow for and leave out, in sentences."""
-    n, every = len(_UNIT) * sum(bool(each.seeds) for each in lines[1:]), len(results.runs)
+    n, every = len(_UNIT) * sum(bool(line.seeds) for line in lines[1:]), len(results.runs)
     left = every - len(results.comparable.runs)
     said = (
         f"Holm's correction keeps the chance of any false verdict among all {n}, of perplexity and "
@@ -102,13 +102,13 @@ def caveats(results: Results, lines: Sequence[Line]) -> str:
 
 def _figures(results: Results, measure: str) -> list[Figure]:
     """Return the figures of all rows, their chances not yet corrected, and no verdicts."""
-    rows = [[getattr(run, measure) for run in results.row(each.name)] for each in VARIATIONS]
+    rows = [[getattr(run, measure) for run in results.row(row.name)] for row in VARIATIONS]
     freedom = sum(len(row) - 1 for row in rows if row)
-    squares = sum((each - _mean(row)) ** 2 for row in rows for each in row)
+    squares = sum((value - _mean(row)) ** 2 for row in rows for value in row)
     spread = math.sqrt(squares / freedom) if freedom else math.nan
     found = []
-    for each, row in zip(VARIATIONS, rows, strict=True):
-        theirs, start = each.published, VARIATIONS[0].published
+    for variation, row in zip(VARIATIONS, rows, strict=True):
+        theirs, start = variation.published, VARIATIONS[0].published
         published = theirs.bleu - start.bleu
         if measure == "nll":
             published = math.log(theirs.perplexity / start.perplexity)

@@ -71,7 +71,7 @@ class Variation:
 VARIATIONS = tuple(
     Variation(**{**row, "published": Published(**row["published"])}) for row in _TABLE["rows"]
 )
-_BY_NAME = {each.name: each for each in VARIATIONS}
+_BY_NAME = {row.name: row for row in VARIATIONS}
 
 
 def variation(name: str) -> Variation:
@@ -123,7 +123,7 @@ class Run:
             if run.row not in _BY_NAME:
                 raise ValueError(f"no row {run.row!r}")
             numbers = (run.nll, run.bleu, run.parameters, run.updates, run.hours)
-            if not all(math.isfinite(each) and each >= 0 for each in numbers):
+            if not all(math.isfinite(number) and number >= 0 for number in numbers):
                 raise ValueError(f"{run.row}, seed {run.seed}: a figure is not a number from 0 up")
             Recipe.from_record(run.recipe)
         except (TypeError, ValueError, AttributeError) as error:
@@ -140,26 +140,30 @@ class Results:
     @classmethod
     def of(cls, runs: Iterable[Run]) -> Results:
         """Put runs in order; of two with one row, seed and conditions the last counts."""
-        by_key = {(each.row, each.seed, each.conditions): each for each in runs}
+        by_key = {(run.row, run.seed, run.conditions): run for run in runs}
         order = list(_BY_NAME)
         keys = sorted(by_key, key=lambda key: (order.index(key[0]), *key[1:]))
         return cls(tuple(by_key[key] for key in keys))
 
     def row(self, name: str) -> tuple[Run, ...]:
         """Return the runs of one row."""
-        return tuple(each for each in self.runs if each.row == name)
+        return tuple(run for run in self.runs if run.row == name)
 
     @property
     def comparable(self) -> Results:
         """Runs in the same known conditions: of those with a base run, the ones with most runs."""
-        base = {each.conditions for each in self.row("base")}
-        known = [each.conditions for each in self.runs if each.precision != "auto"]
-        chosen = max(known, key=lambda each: (each in base, known.count(each)), default=None)
-        return Results(tuple(each for each in self.runs if each.conditions == chosen))
+        base = {run.conditions for run in self.row("base")}
+        known = [run.conditions for run in self.runs if run.precision != "auto"]
+        chosen = max(
+            known,
+            key=lambda conditions: (conditions in base, known.count(conditions)),
+            default=None,
+        )
+        return Results(tuple(run for run in self.runs if run.conditions == chosen))
 
     def to_json(self) -> str:
         """Write the file's text, one line a run."""
-        lines = ",\n  ".join(json.dumps(asdict(each)) for each in self.runs)
+        lines = ",\n  ".join(json.dumps(asdict(run)) for run in self.runs)
         return f'{{\n "format": {FORMAT},\n "runs": [\n  {lines}\n ]\n}}\n'
 
     @classmethod

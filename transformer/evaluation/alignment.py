@@ -72,14 +72,14 @@ def _links(line: str, *, swap: bool, where: Path) -> Gold:
     """Read `3-4` (sure) and `2p3` (possible), German first, from 1."""
     sure: set[Link] = set()
     possible: set[Link] = set()
-    for each in line.split():
+    for drawn in line.split():
         try:
-            first, second = (int(number) - 1 for number in each.replace("p", "-").split("-"))
+            first, second = (int(number) - 1 for number in drawn.replace("p", "-").split("-"))
         except ValueError:
-            raise DataError(f"{where}: {each!r} is not a link such as 3-4 or 3p4") from None
+            raise DataError(f"{where}: {drawn!r} is not a link such as 3-4 or 3p4") from None
         link = (second, first) if swap else (first, second)
         possible.add(link)
-        if "p" not in each:
+        if "p" not in drawn:
             sure.add(link)
     return Gold(frozenset(sure), frozenset(possible))
 
@@ -150,7 +150,7 @@ def best_aligner(table: Mapping[str, Any]) -> tuple[int, int, str]:
     """
     rows = {"reading": "reads", "predicting": "predicts"}
     errors = np.array([table[row] for row in rows], np.float64)
-    row, layer, head = (int(each) for each in np.unravel_index(errors.argmin(), errors.shape))
+    row, layer, head = (int(place) for place in np.unravel_index(errors.argmin(), errors.shape))
     error, guess, (low, high) = errors.min(), *(table["diagonal"][n] for n in ("error", "interval"))
     name = f"layer {layer + 1}, head {head + 1}"
     said = f"No head aligns words better than a guess: {name} comes nearest; its links"

@@ -75,7 +75,7 @@ def card(
     pieces = words["pieces"].format(vocab=model.vocab_size, symbols=model.target_vocab_size)
     command = metrics["command"]
     every = [stamp for path, stamp in stamps(metrics) if path[0] not in (ALIGNMENT, BASELINES)]
-    days, models = (sorted({each[key] for each in every}) for key in ("date", "model"))
+    days, models = (sorted({stamp[key] for stamp in every}) for key in ("date", "model"))
     said = f"Measured on {', '.join(days)} on the weights `{'`, `'.join(models)}` (the first "
     said += "digits of `sha256sum model.safetensors`). metrics.json has text, setting and day of "
     measured = ["", f"{said}each figure."] if every else []
@@ -89,7 +89,7 @@ def card(
         "",
         "## Data",
         "",
-        *words.get("data", (f"- {sources.get(each, each)}" for each in corpora)),
+        *words.get("data", (f"- {sources.get(corpus, corpus)}" for corpus in corpora)),
         *(_extra(path) for path in data.train_only or ()),
         *_length(metrics),
         *words.get("more_data", ()),
@@ -119,7 +119,9 @@ def card(
 
 def meanings(metrics: Mapping[str, Any]) -> list[str]:
     """Return what each kind of a model's figures means, in a sentence each."""
-    kinds = ("letters" if each.name == "reverse_test" else each.kind for each in records(metrics))
+    kinds = (
+        "letters" if record.name == "reverse_test" else record.kind for record in records(metrics)
+    )
     return [_WORDS["means"][kind] for kind in dict.fromkeys(kinds)]
 
 
@@ -142,10 +144,14 @@ def _typed(metrics: Mapping[str, Any]) -> list[str]:
         return []
     verdicts = from_dict(metrics[TYPED])
     topics = [f"{topic} {right} of {n}" for topic, (right, n) in by_topic(verdicts).items()]
-    right = sum(each.right for each in verdicts)
+    right = sum(verdict.right for verdict in verdicts)
     rows = [
-        (each.source, each.translation, "right" if each.right else f"instead of: {each.reference}")
-        for each in verdicts
+        (
+            verdict.source,
+            verdict.translation,
+            "right" if verdict.right else f"instead of: {verdict.reference}",
+        )
+        for verdict in verdicts
     ]
     return [
         "## Typed sentences",
@@ -167,10 +173,10 @@ def _typed(metrics: Mapping[str, Any]) -> list[str]:
 
 def _near(verdicts: Sequence[Verdict]) -> list[str]:
     """Say how many typed sentences the training text nearly has, and count the others."""
-    others = [each for each in verdicts if not each.near]
+    others = [verdict for verdict in verdicts if not verdict.near]
     if len(others) == len(verdicts):
         return []
-    right = sum(each.right for each in others)
+    right = sum(verdict.right for verdict in others)
     return [
         "",
         f"The training text has {len(verdicts) - len(others)} of them but for one word. Of the "
@@ -248,7 +254,7 @@ def _translation_figures(metrics: Mapping[str, Any]) -> list[str]:
     tests = metrics[TESTS]
     if not tests:
         return ["No text was held out for testing: nothing but the validation text was measured."]
-    others = [each[TESTS] for each in metrics.get(OTHER_DECODINGS, ())]
+    others = [decoding[TESTS] for decoding in metrics.get(OTHER_DECODINGS, ())]
     default = default_decoding(metrics)
     lines = [
         f"The default decoding is {default}; figures of others are for comparison.",
@@ -258,7 +264,7 @@ def _translation_figures(metrics: Mapping[str, Any]) -> list[str]:
         "|---|---|---|---|---|---|---|",
     ]
     for name in tests:
-        lines += [f"| {' | '.join(_row(name, each[name]))} |" for each in (tests, *others)]
+        lines += [f"| {' | '.join(_row(name, figures[name]))} |" for figures in (tests, *others)]
     values = next(iter(tests.values()))
     return [
         *lines,
@@ -284,9 +290,9 @@ def _row(name: str, values: Mapping[str, Any]) -> list[str]:
 
 def _prediction_figures(metrics: Mapping[str, Any]) -> list[str]:
     return [
-        f"- {text_name(name)}: perplexity {each['perplexity']:.1f}, {100 * each['right']:.1f}% "
-        f"of {each['tokens']:,} tokens right ({setting_of(each)})"
-        for name, each in metrics[PREDICTIONS].items()
+        f"- {text_name(name)}: perplexity {values['perplexity']:.1f}, {100 * values['right']:.1f}% "
+        f"of {values['tokens']:,} tokens right ({setting_of(values)})"
+        for name, values in metrics[PREDICTIONS].items()
     ]
 
 

@@ -107,8 +107,8 @@ class RestrictedAttention(MultiHeadAttention):
         q = F.pad(self.queries(x), (0, 0, 0, blocks * side - n))
         q = q.reshape(*q.shape[:2], blocks, side, -1)  # [B, H, blocks, side, d_k]
         margins = (0, 0, side, (blocks + 1) * side - n)
-        k, v = (F.pad(each, margins).unfold(2, 3 * side, side).mT for each in (k, v))
-        q, k, v = (each.transpose(1, 2).flatten(0, 1) for each in (q, k, v))
+        k, v = (F.pad(part, margins).unfold(2, 3 * side, side).mT for part in (k, v))
+        q, k, v = (part.transpose(1, 2).flatten(0, 1) for part in (q, k, v))
         heads = attend(q, k, v, self._mask(blocks, n, x.device).repeat(batch, 1, 1, 1))
         # Back from [B blocks, H, side, d_v] to [B, blocks, side, H, d_v].
         heads = heads.view(batch, blocks, *heads.shape[1:]).transpose(2, 3)
@@ -176,8 +176,8 @@ class Plan:
     @property
     def most_held(self) -> int:
         """Bytes that the largest cell within the limit may hold, an upper estimate."""
-        expected = (expected_bytes(*each) for each in _cells(self))
-        return max((each for each in expected if each <= self.held), default=0)
+        expected = (expected_bytes(*cell) for cell in _cells(self))
+        return max((cell for cell in expected if cell <= self.held), default=0)
 
 
 #: A measurement of seconds, as a check; its exponents mean little.
@@ -229,8 +229,8 @@ def measure(plan: Plan, report: Report = lambda done, total: None) -> Measuremen
     return Measurement(
         made, plan.lengths, plan.widths, plan.kernel, plan.window,
         tuple(
-            Cell(*each, held[each], tuple(timed[each].seconds) if each in timed else ())
-            for each in _cells(plan)
+            Cell(*cell, held[cell], tuple(timed[cell].seconds) if cell in timed else ())
+            for cell in _cells(plan)
         ),
     )  # fmt: skip
 
@@ -253,8 +253,8 @@ def _prepare(
         (kind, d): build(kind, d, kernel=plan.kernel, window=plan.window).to(device).eval()
         for kind, d in product(LAYER_COSTS, plan.widths)
     }
-    held = {each: expected_bytes(*each) for each in _cells(plan)}
-    within = [each for each in held if held[each] <= plan.held]
+    held = {cell: expected_bytes(*cell) for cell in _cells(plan)}
+    within = [cell for cell in held if held[cell] <= plan.held]
     if not within:
         raise InputError(f"memory limit of {plan.held / 2**20:g} MiB: every layer needs more")
     timed = {}
@@ -274,9 +274,9 @@ def _time(timed: list[_Timed], seconds: float, report: Report) -> float:
     order, begun, clocks = random.Random(0), time.perf_counter(), _clocks()
     rounds, n = MOST_ROUNDS, len(timed)
     for done in range(MOST_ROUNDS):
-        for index, each in enumerate(order.sample(timed, n)):
+        for index, layer in enumerate(order.sample(timed, n)):
             report(n * (1 + done) + index, n * (1 + rounds))
-            each.seconds.append(float(f"{each.once():.4g}"))
+            layer.seconds.append(float(f"{layer.once():.4g}"))
         mean = (time.perf_counter() - begun) / (done + 1)
         rounds = min(MOST_ROUNDS, max(LEAST_ROUNDS, int(seconds / mean)))
         if done + 1 >= rounds:
@@ -291,7 +291,7 @@ def _clocks() -> tuple[float, float, float, float]:
     """Seconds passed, of this thread, of this process, of all processors (0 if not known)."""
     busy = 0.0
     with contextlib.suppress(OSError, ValueError):
-        ticks = [int(each) for each in Path("/proc/stat").read_text().split()[1:9]]
+        ticks = [int(tick) for tick in Path("/proc/stat").read_text().split()[1:9]]
         busy = (sum(ticks) - sum(ticks[3:5])) / os.sysconf("SC_CLK_TCK")  # without idle time
     return time.perf_counter(), time.thread_time(), time.process_time(), busy
 
@@ -315,7 +315,7 @@ class _Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def __init__(self, known: tuple[Tensor, ...]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self._seen = {each.untyped_storage().data_ptr() for each in known}
+        self._seen = {tensor.untyped_storage().data_ptr() for tensor in known}
         self._live = 0
         self.most: int = 0
 
@@ -327,9 +327,9 @@ class _Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
         result = func(*args, **(kwargs or {}))
-        for each in tree_leaves(result):
-            if isinstance(each, Tensor):
-                self._count(each)
+        for leaf in tree_leaves(result):
+            if isinstance(leaf, Tensor):
+                self._count(leaf)
         return result
 
     def _count(self, tensor: Tensor) -> None:

@@ -84,9 +84,9 @@ class Measurement:
 
     def cell(self, kind: LayerKind, n: int, d: int) -> Cell:
         """Return one cell. Raises `KeyError` if there is none."""
-        for each in self.cells:
-            if (each.kind, each.n, each.d) == (kind, n, d):
-                return each
+        for cell in self.cells:
+            if (cell.kind, cell.n, cell.d) == (kind, n, d):
+                return cell
         raise KeyError((kind, n, d))
 
     def shape(self, n: int, d: int) -> Shape:
@@ -95,8 +95,8 @@ class Measurement:
 
     def times(self, kind: LayerKind, d: int) -> tuple[Reals, Reals]:
         """Return the times at width d: lengths [m] and seconds [m, rounds]."""
-        timed = [each for n in self.lengths if (each := self.cell(kind, n, d)).seconds]
-        return np.array([float(each.n) for each in timed]), np.array([c.seconds for c in timed])
+        timed = [cell for n in self.lengths if (cell := self.cell(kind, n, d)).seconds]
+        return np.array([float(cell.n) for cell in timed]), np.array([c.seconds for c in timed])
 
     @property
     def refusal(self) -> str | None:
@@ -109,12 +109,12 @@ class Measurement:
     @property
     def rounds(self) -> int:
         """Number of rounds in which each cell was timed."""
-        return max(len(each.seconds) for each in self.cells)
+        return max(len(cell.seconds) for cell in self.cells)
 
     def to_json(self) -> str:
         """Write the file's text, one line a cell."""
         head = {"format": FORMAT, **{k: v for k, v in asdict(self).items() if k != "cells"}}
-        lines = ",\n  ".join(json.dumps(asdict(each)) for each in self.cells)
+        lines = ",\n  ".join(json.dumps(asdict(cell)) for cell in self.cells)
         return json.dumps(head, indent=1)[:-2] + f',\n "cells": [\n  {lines}\n ]\n}}\n'
 
     @classmethod
@@ -125,8 +125,8 @@ class Measurement:
             if values.pop("format") != FORMAT:
                 raise ValueError("another version")
             cells = tuple(
-                Cell(**{**each, "seconds": tuple(map(float, each["seconds"]))})
-                for each in values.pop("cells")
+                Cell(**{**cell, "seconds": tuple(map(float, cell["seconds"]))})
+                for cell in values.pop("cells")
             )
             read = cls(
                 made=Provenance(**values.pop("made")),
@@ -135,9 +135,9 @@ class Measurement:
                 cells=cells,
                 **values,
             )
-            for each in product(get_args(LayerKind), read.lengths, read.widths):
-                read.cell(*each)
-            if {len(each.seconds) for each in cells} - {0, read.rounds}:
+            for key in product(get_args(LayerKind), read.lengths, read.widths):
+                read.cell(*key)
+            if {len(cell.seconds) for cell in cells} - {0, read.rounds}:
                 raise ValueError("rounds of different length")
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise InputError(f"not a measurement of layers: {error}") from None
@@ -183,14 +183,14 @@ def _row(made: Measurement, kind: LayerKind, d: int, lengths: Sequence[int]) -> 
     n, seconds = made.times(kind, d)
     chosen = np.isin(n, lengths)
     n, seconds = n[chosen], seconds[chosen] if len(n) else seconds
-    timed = [each for d in made.widths if (each := made.cell(kind, made.lengths[-1], d)).seconds]
+    timed = [cell for d in made.widths if (cell := made.cell(kind, made.lengths[-1], d)).seconds]
     widths, across = np.array([float(c.d) for c in timed]), np.array([c.seconds for c in timed])
     in_d = fit_exponent(widths, across) if len(widths) > 1 else None
-    sizes = tuple(map(int, n)), tuple(each.d for each in timed)
+    sizes = tuple(map(int, n)), tuple(cell.d for cell in timed)
     if len(n) < 2:
         return Row(kind, *sizes, None, in_d, None, None)
-    counts = [float(counted(kind, made.shape(int(each), d))) for each in n]
-    held = [float(made.cell(kind, int(each), d).bytes) for each in n]
+    counts = [float(counted(kind, made.shape(int(length), d))) for length in n]
+    held = [float(made.cell(kind, int(length), d).bytes) for length in n]
     expected, memory = (
         fit_exponent(n, np.array(values)[:, None], draws=1).value for values in (counts, held)
     )

@@ -192,7 +192,7 @@ def measured(
             every = {"val": held_out.val, **held_out.tests}
             if has_languages(recipe.data.src, recipe.data.tgt):
                 sentences = typed_sentences(recipe.data.src, recipe.data.tgt)
-                every["typed_sentences"] = tuple((each.source,) * 2 for each in sentences)
+                every["typed_sentences"] = tuple((sentence.source,) * 2 for sentence in sentences)
             setting = task_of(recipe, found.tokenizer).setting
             scores = {}
             for name, pairs in every.items():
@@ -281,15 +281,22 @@ def _decoded(
         val = held_out.val[:VAL_PAIRS]
         tuning = tune(translator, val, settings, on_tried=report)
         default = tuning.chosen
-        others = [each for each in dict.fromkeys([tuning.best, PAPER_DECODING]) if each != default]
+        others = [
+            decoding
+            for decoding in dict.fromkeys([tuning.best, PAPER_DECODING])
+            if decoding != default
+        ]
         record = tuning.to_dict()
         kept["decoding_on_val"] = stamped(record, how.weights, "that of each trial", "val", val)
     kept[DEFAULT_DECODING] = default.to_dict()
     kept[TESTS] = _tests(translator, recipe, held_out, default, how)
     if others:
         kept[OTHER_DECODINGS] = [
-            {"decoding": each.to_dict(), TESTS: _tests(translator, recipe, held_out, each, how)}
-            for each in others
+            {
+                "decoding": decoding.to_dict(),
+                TESTS: _tests(translator, recipe, held_out, decoding, how),
+            }
+            for decoding in others
         ]
     return kept
 
@@ -313,10 +320,12 @@ def _with_texts(
         records[TRAINING_TEXT] = stamped(about, how.weights, setting, "training text", sources)
         if kind == KINDS["tatoeba"] and has_languages(recipe.data.src, recipe.data.tgt):
             sentences = typed_sentences(recipe.data.src, recipe.data.tgt)
-            near = near_sources((each.source for each in sentences), sources)
+            near = near_sources((sentence.source for sentence in sentences), sources)
             decoding = default_decoding(metrics)
             verdicts = judge(translator, sentences, decoding)
-            judged = to_dict([replace(each, near=each.source in near) for each in verdicts])
+            judged = to_dict(
+                [replace(verdict, near=verdict.source in near) for verdict in verdicts]
+            )
             records[TYPED] = stamped(judged, how.weights, decoding, *typed_text(sentences))
     return {**metrics, **records}
 

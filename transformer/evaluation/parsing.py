@@ -95,8 +95,8 @@ def parse(
         max_length=max_length,
     )
     return [
-        parsed(each.ids, words, translator.tokenizer, complete=each.complete)
-        for each, words in zip(found, sentences, strict=True)
+        parsed(translation.ids, words, translator.tokenizer, complete=translation.complete)
+        for translation, words in zip(found, sentences, strict=True)
     ]
 
 
@@ -117,9 +117,9 @@ def evaluate(
     if not trees:
         raise InputError(f"{reference}: no trees")
     found = parse(parser, [tree.words for tree in trees], beam_size, alpha, on_parsed=on_parsed)
-    scores = [score(tree, each.tree) for tree, each in zip(trees, found, strict=True)]
+    scores = [score(tree, parse.tree) for tree, parse in zip(trees, found, strict=True)]
     decoding = parser.decoding.resolve(beam_size, alpha, drawn=False)
-    repaired = sum(bool(each.rebuilt.repairs) for each in found)
+    repaired = sum(bool(parse.rebuilt.repairs) for parse in found)
     return _figures(total(scores), repaired) | decoding.to_dict()
 
 

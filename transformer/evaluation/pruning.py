@@ -53,7 +53,7 @@ class Pruning:
     @property
     def order(self) -> tuple[Head, ...]:
         """The heads that are out, the first first."""
-        return tuple(each.head for each in self.steps)
+        return tuple(step.head for step in self.steps)
 
     @property
     def marks(self) -> tuple[int, ...]:
@@ -69,7 +69,7 @@ class Pruning:
     @property
     def log_probs(self) -> Floats:
         """Mean log-probability of a token after 0, 1, 2, ... heads, in nats."""
-        sums = [self.log_prob, *(each.log_prob for each in self.steps)]
+        sums = [self.log_prob, *(step.log_prob for step in self.steps)]
         return (np.array(sums) / self.n_tokens).astype(np.float32)
 
     @property
@@ -88,9 +88,9 @@ def typed(translator: Translator, src: str, tgt: str) -> PrunedText:
     Raises: `DataError` for other languages than theirs.
     """
     sentences = typed_sentences(src, tgt)
-    references = tuple(each.accepted[0] for each in sentences)
-    pairs = zip((each.source for each in sentences), references, strict=True)
-    return PrunedText(tuple(translator.pair(*each) for each in pairs), references)
+    references = tuple(sentence.accepted[0] for sentence in sentences)
+    pairs = zip((sentence.source for sentence in sentences), references, strict=True)
+    return PrunedText(tuple(translator.pair(*pair) for pair in pairs), references)
 
 
 def own_translation(translator: Translator, trace: Trace) -> PrunedText:
@@ -118,7 +118,7 @@ def prune(
     model, heads = translator.model, heads_of(translator.config.head_shapes)
     orders = [[heads[n] for n in np.random.default_rng(seed).permutation(len(heads))]
               for seed in SEEDS]  # fmt: skip
-    now = start or Pruning(heads, sum(len(each.tgt_ids) for each in text.pairs), math.nan)
+    now = start or Pruning(heads, sum(len(pair.tgt_ids) for pair in text.pairs), math.nan)
 
     def report() -> None:
         if progress is not None:
@@ -132,7 +132,7 @@ def prune(
             hooks = HeadGates.of(translator.config, dict.fromkeys(out, 0.0))
         sources = [pair.src_ids for pair in text.pairs]
         found = other.translate(sources, 1, hooks=hooks, progress=lambda *_: report())
-        return corpus_bleu([each.text for each in found], text.references)
+        return corpus_bleu([translation.text for translation in found], text.references)
 
     def measured(pruning: Pruning) -> Pruning:
         out = pruning.order
@@ -155,6 +155,6 @@ def prune(
     for step in pruned(
         model, text.pairs, after=now.steps, excluded=text.excluded, progress=progress
     ):
-        before = tuple(each._replace(harms={}) for each in now.steps)  # the last ones count
+        before = tuple(step._replace(harms={}) for step in now.steps)  # the last ones count
         now = measured(replace(now, steps=(*before, step)))
         yield now

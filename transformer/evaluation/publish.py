@@ -131,8 +131,8 @@ def publish(
     metrics = measured(found, recipe, held_out, metrics, replace(how, weights=digest(content)))
     if tried:
         tried += [
-            replace(best, **{name: each[name] for name in ("beam_size", "alpha", "val_bleu")})
-            for each in metrics.get("decoding_on_val", {}).get("trials", ())
+            replace(best, **{name: trial[name] for name in ("beam_size", "alpha", "val_bleu")})
+            for trial in metrics.get("decoding_on_val", {}).get("trials", ())
         ]
         metrics["tried_on_val"] = [asdict(choice) for choice in tried]
     text = card(out.absolute().name, found.model.config, recipe, metrics)
@@ -185,12 +185,12 @@ def _choose(
             raise CheckpointError(f"{mix}: a model of another shape cannot be mixed in")
         if mixed.tokenizer.files() != checkpoint.tokenizer.files():
             raise CheckpointError(f"{mix}: a model with other pieces cannot be mixed in")
-        other = {name: each.float() for name, each in mixed.model.state_dict().items()}
+        other = {name: tensor.float() for name, tensor in mixed.model.state_dict().items()}
         # Beam search compares similar models with less noise than greedy decoding.
         best = max(
             (
-                trial(blended(weights, other, each), count, PAPER_DECODING, each)
-                for each in (SHARES if share is None else (share,))
+                trial(blended(weights, other, part), count, PAPER_DECODING, part)
+                for part in (SHARES if share is None else (share,))
             ),
             key=lambda choice: choice.val_bleu,
         )

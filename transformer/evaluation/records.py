@@ -87,7 +87,7 @@ def stamped(
         model: `digest` of the weights' file.  setting: in words, as `str` makes them.
         text: its name.  items: its lines, or tuples of their parts.
     """
-    lines = ["\t".join(map(str, each)) if isinstance(each, tuple) else str(each) for each in items]
+    lines = ["\t".join(map(str, item)) if isinstance(item, tuple) else str(item) for item in items]
     return {
         **figures,
         MEASURED: {
@@ -114,11 +114,11 @@ def setting_of(values: Mapping[str, Any]) -> str:
 def stamps(metrics: Mapping[str, Any], *path: str) -> Iterator[tuple[tuple[str, ...], Any]]:
     """Yield every stamp with the keys that lead to its record."""
     for key, value in metrics.items():
-        for each in filter(mapping, value if isinstance(value, list) else [value]):
+        for record in filter(mapping, value if isinstance(value, list) else [value]):
             if key == MEASURED:
-                yield path, each
+                yield path, record
             else:
-                yield from stamps(each, *path, key)
+                yield from stamps(record, *path, key)
 
 
 def records(metrics: Mapping[str, Any]) -> list[Record]:
@@ -130,8 +130,8 @@ def records(metrics: Mapping[str, Any]) -> list[Record]:
         (PREDICTIONS, metrics.get(PREDICTIONS)),
         (PARSING, {"GUM dev": metrics.get(PARSING)}),
         *(
-            (PARSING, {"GUM dev": each})
-            for name, each in mapping(metrics.get(BASELINES)).items()
+            (PARSING, {"GUM dev": values})
+            for name, values in mapping(metrics.get(BASELINES)).items()
             if name.startswith(OWN)
         ),
         (TYPED, {"typed sentences": metrics.get(TYPED)}),
@@ -142,7 +142,7 @@ def records(metrics: Mapping[str, Any]) -> list[Record]:
         for name, values in mapping(group).items()
         if isinstance(values, Mapping)
     ]
-    return sorted(found, key=lambda each: each.setting != str(default_decoding(metrics)))
+    return sorted(found, key=lambda record: record.setting != str(default_decoding(metrics)))
 
 
 def mapping(value: object) -> Mapping[str, Any]:

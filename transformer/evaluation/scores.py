@@ -140,7 +140,7 @@ def hypotheses_of(
     """Return the translations of the sources, each different one translated once."""
     unique = list(dict.fromkeys(src for src, _ in pairs))
     done = translator.translate(unique, decoding.beam_size, decoding.alpha)
-    texts = {src: each.text for src, each in zip(unique, done, strict=True)}
+    texts = {src: translation.text for src, translation in zip(unique, done, strict=True)}
     return [texts[src] for src, _ in pairs]
 
 

@@ -59,7 +59,7 @@ def sentence_statistics(hypotheses: Sequence[str], references: Sequence[str]) ->
 
 def bleu_of(sums: NDArray[np.integer]) -> float:
     """Return BLEU, 0 to 100, of statistics [10] summed over sentences, as sacreBLEU computes it."""
-    sys_len, ref_len, *counts = (int(each) for each in sums)
+    sys_len, ref_len, *counts = (int(number) for number in sums)
     score = BLEU.compute_bleu(counts[:4], counts[4:], sys_len, ref_len, smooth_method="exp")
     return float(score.score)
 
@@ -118,8 +118,8 @@ def differences(
         deviation = np.abs(drawn - drawn.mean(axis=0))[:, varies] / error[varies]
         half[varies] = np.quantile(deviation.max(axis=1), confidence) * error[varies]
     return [
-        Difference(float(each), float(each - width), float(each + width))
-        for each, width in zip(value, half, strict=True)
+        Difference(float(difference), float(difference - width), float(difference + width))
+        for difference, width in zip(value, half, strict=True)
     ]
 
 
@@ -211,7 +211,7 @@ def tune(
         statistics.append(sentence_statistics(texts, references))
         if on_tried is not None:
             on_tried(count, len(settings))
-    scores = [bleu_of(each.sum(axis=0)) for each in statistics]
+    scores = [bleu_of(rows.sum(axis=0)) for rows in statistics]
     drawn = resampled(statistics, sources, resamples=resamples, seed=SEED)
     compared = differences(drawn, scores, settings.index(PAPER_DECODING), confidence=CONFIDENCE)
     trials = map(Trial, settings, scores, compared)
