@@ -5,13 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 
-import numpy as np
-
-from transformer.measures.significance import holm
 from transformer.study.importance import agreement
 from transformer.study.records import Finding, Study
 from transformer.study.roles import MIN_PAIRS
-from transformer.study.statistics import ALPHA
 from transformer.types import AttentionKind
 
 #: Roles listed that no head was shown to have, and words of the corpus for each of their trials at
@@ -71,26 +67,18 @@ def named(study: Study) -> list[Finding]:
 def nearest(study: Study) -> list[Finding]:
     """Return the chosen head of each role that no head was shown to have, the nearest first.
 
-    Roles with few trials are left out.
+    Roles with few trials are left out, but for coreference, which readers ask for.
     """
     found = []
     for role in study.roles:
         every = study.in_role(role)
-        if every and not every[0].named and 2 * every[0].pairs * _RARE >= study.n_words:
+        if (
+            every
+            and not every[0].named
+            and (2 * every[0].pairs * _RARE >= study.n_words or role.needs == "coreference")
+        ):
             found.append(every[0])
     return sorted(found, key=lambda finding: finding.margin, reverse=True)
-
-
-def beyond_distance(study: Study) -> list[tuple[Finding, float]]:
-    """Return unnamed roles whose chosen head beats the best distance, and p after correction.
-
-    One head is chosen for each annotated role, so the correction is over these roles.
-    """
-    best = [every[0] for role in study.roles
-            if role.needs != "text" and (every := study.in_role(role))]  # fmt: skip
-    corrected = holm(np.array([finding.offset_p for finding in best]))
-    return [(finding, float(p)) for finding, p in zip(best, corrected, strict=True)
-            if p < ALPHA and not finding.named]  # fmt: skip
 
 
 def markdown(studies: Sequence[Study]) -> str:
@@ -128,12 +116,14 @@ def _section(study: Study) -> Iterator[str]:
             f"bar of {len(missed)} with a trial in {_RARE} words; the head chosen for each:\n"
         )
     yield from _table(missed[:_MOST])
-    if beyond := [
-        f"{_name(finding)} {finding.role.title} ({percent(finding.score)}; distance "
-        f"{percent(finding.offset_score)}, p {_p(p)}; not beyond {', '.join(_equal(finding))})"
-        for finding, p in beyond_distance(study)
-    ]:
-        yield f"Better than the best distance, but not than every control: {'; '.join(beyond)}.\n"
+    for finding in missed:
+        if finding.role.needs == "coreference":
+            others = ", ".join(
+                f"{title} {percent(_share(finding, name))} (p {_p(getattr(finding, f'{name}_p'))})"
+                for name, title in _CONTROLS.items()
+            )
+            yield (f"The head chosen for *{finding.role.title}*, {_name(finding)}, looks there in "
+                   f"{percent(finding.score)} of {finding.pairs:,} pairs: {others}.\n")  # fmt: skip
     if few := [role.title for role in study.roles if not study.in_role(role)]:
         yield f"Fewer than {MIN_PAIRS} pairs: {', '.join(few)}.\n"
     about = study.notes.get("importance", {})
@@ -157,14 +147,6 @@ def _section(study: Study) -> Iterator[str]:
             *pairs,
             "",
         )
-
-
-def _equal(finding: Finding) -> list[str]:
-    """Return the controls that a head does not clearly beat, with their scores."""
-    return [
-        f"{title} {percent(_share(finding, name))}, p {_p(p)}"
-        for name, title in _CONTROLS.items() if (p := getattr(finding, f"{name}_p")) >= ALPHA
-    ]  # fmt: skip
 
 
 def _share(finding: Finding, control: str) -> float:
