@@ -13,7 +13,6 @@ from ui.core import url_state
 from ui.core.glossary import word_start
 from ui.core.loops import headline
 from ui.core.side import Side
-from ui.core.url_state import STEP
 from ui.core.view import View, said_next
 from ui.core.widgets import UNITS, units_control
 from ui.frame.decoding import decoded_text
@@ -106,7 +105,6 @@ def whole(view: View) -> None:
     """Draw the opening or the view, or say why the model can show none."""
     read_link()
     chosen = url_state.get(TranslateChoice.view)
-    TranslateChoice.forget_stale(step=(view.checkpoint, view.sentence, url_state.get(STEP)))
     missing = why_no_player(get_trace(view)) or why_no_view(view)
     if missing is not None:
         st.info(missing, icon=":material/translate:")
