@@ -36,7 +36,7 @@ from ui.translate.player import (
     within,
 )
 from ui.translate.views import LAYERS, apart, draw_layers, draw_why
-from ui.translate.words import draw_warnings, missing_search_note
+from ui.translate.words import draw_warnings
 from ui.work.desk import get_trace, get_tracer
 from ui.work.results import Computation
 
@@ -77,10 +77,16 @@ def draw_steps(view: View, trace: Trace) -> None:
     with units.container(horizontal=True, horizontal_alignment="right"):
         words = units_control() == "words"
     draw_player(Side(view, trace), words=words)
+    omitted = ""
+    if trace.search is None and not trace.forced and view.kind == "checkpoint":
+        omitted = (
+            " The other hypotheses of this long search were left out, so How it chose cannot "
+            "show its tree."
+        )
     st.caption(
         f"{len(trace.src_tokens)} source and {len(trace.predicted_tokens)} target tokens, pieces "
         f"and `</s>`; {decoded_text(view, trace)}. {word_start(trace.src_tokens)} "
-        "Attention is not by itself an explanation." + missing_search_note(view, trace)
+        f"Attention is not by itself an explanation.{omitted}"
     )
 
 

@@ -210,7 +210,7 @@ def offer_switch(view: View, trace: Trace, kind: AttentionKind, layer: int, head
     if view.kind != "checkpoint":
         return
     heads, name = head_of(trace, kind, layer, head), f"head {layer + 1}.{head + 1}"
-    out = off_now(kind, heads)
+    out = bool(view.entry.ref.edits) and off_now(kind, heads)
     about = f"Translate {'with' if out else 'without'} this head, on every page."
     if _button(f"Take {name} out", f"Bring {name} back", "edit_switch", about, out=out):
         switch(kind, heads)
