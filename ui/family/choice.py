@@ -59,7 +59,6 @@ def pair_of(entries: Sequence[Entry]) -> tuple[Entry, Entry] | None:
 
 
 def _data(metrics: Mapping[str, Any]) -> tuple[object, ...]:
-    """Return a model's training corpora and languages, or () if unknown."""
     data = data_of_training(metrics)
     return tuple(str(data.get(name)) for name in ("corpora", "src", "tgt")) if data else ()
 

@@ -23,6 +23,7 @@ from ui.core.layout import current_theme, draw_chart, draw_map
 from ui.core.view import View, ask_for
 from ui.core.widgets import choose_one, numbered, sets
 from ui.export.download import download_button, figure_for, source_of, trace_for
+from ui.family import exhibits
 from ui.family.choice import (
     LENGTHS,
     ExpectsChoice,
@@ -32,15 +33,7 @@ from ui.family.choice import (
     pair_of,
     view_of,
 )
-from ui.family.exhibits import (
-    TOP,
-    continued,
-    expected_tokens,
-    looks,
-    looks_exhibit,
-    next_tokens,
-    probabilities_of,
-)
+from ui.family.exhibits import TOP
 from ui.frame.steering import use_checkpoint
 from ui.work.desk import computed, get_trace
 from ui.work.results import Computation
@@ -107,10 +100,10 @@ def _with_a_gap(trace: Trace) -> str:
 def _draw_continued(view: View) -> None:
     n, seed = url_state.get(ExpectsChoice.more), url_state.get(ExpectsChoice.seed)
     continuation: Computation[Trace] = Computation(
-        "continued", (n, seed), lambda model, trace: continued(model, trace, n, seed)
+        "continued", (n, seed), lambda model, trace: exhibits.continued(model, trace, n, seed)
     )
     trace = computed(view, continuation)
-    guesses = next_tokens(trace)
+    guesses = exhibits.next_tokens(trace)
     words, more = st.columns([5, 2], vertical_alignment="center")
     words.markdown(
         "This model sees only earlier tokens. The bars show how probable each token was, given the "
@@ -147,8 +140,7 @@ def _draw_continued(view: View) -> None:
 
 
 def _draw_guesses(guesses: Sequence[Guesses]) -> None:
-    """Draw all places as bars, and the candidates at one place."""
-    tokens, odds = [guess.token for guess in guesses], probabilities_of(guesses)
+    tokens, odds = [guess.token for guess in guesses], exhibits.probabilities_of(guesses)
     first = int(odds.argmin())  # the first hidden place, or the least probable token
     chosen = url_state.index(ExpectsChoice.place, len(guesses), first)
     left, right = st.columns([5, 4], gap="large")
@@ -180,7 +172,7 @@ def _offer_download(view: View, n_numbers: int) -> None:
     choice, continues = ExpectsChoice.read(), view.entry.stack.task == "continue"
     more = {"new_tokens": choice.more, "seed": choice.seed} if continues else {}
     download_button(
-        lambda: figure_for(view, expected_tokens, **more),
+        lambda: figure_for(view, exhibits.expected_tokens, **more),
         key="family_expects", name="expected-tokens", n_numbers=n_numbers,
     )  # fmt: skip
 
@@ -294,7 +286,7 @@ def draw_stacks(view: View, entries: Sequence[Entry]) -> None:
         one_at = _draw_side("one", one, traces[1])
     with st.container(horizontal=True, horizontal_alignment="right"):
         download_button(
-            lambda: looks_exhibit(
+            lambda: exhibits.looks_exhibit(
                 (source_of(two), source_of(one)), (trace_for(two), trace_for(one)),
                 (two_at, one_at),
             ),
@@ -338,7 +330,7 @@ def _draw_side(name: str, view: View, trace: Trace) -> tuple[int, int]:
         ):  # fmt: skip
             names = [f"{what} {i + 1}" for i in range(count)]
             numbered("family", param, what, names, at, label_visibility="collapsed")
-    weights, rows, columns = looks(trace, layer, head)
+    weights, rows, columns = exhibits.looks(trace, layer, head)
     if entry.stack is not None:
         share = float(weights.sum(axis=1).mean())
         notes.append(f"This head puts {share:.0%} of its weight on the source")

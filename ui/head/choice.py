@@ -11,11 +11,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from figures.labels import query_labels
 from transformer.trace.records import Trace
 from transformer.types import ATTENTION_KINDS, AttentionKind
 from ui.components.stages import MOST_DIVISOR, Chosen
 from ui.core import url_state
 from ui.core.choice import Choice
+from ui.core.side import Side
 from ui.core.url_state import HEAD, KIND, LAYER, STEP, Param
 from ui.core.view import View
 from ui.head.exhibits import HeadChoice
@@ -41,13 +43,6 @@ class HeadSettings(Choice):
     step: Param[int | None] = STEP
 
 
-def place_now(view: View, trace: Trace) -> HeadChoice:
-    """Return the stored place, with defaults for what is not set or not in this trace."""
-    kind = kind_now(trace)
-    stored = map(url_state.get, (LAYER, HEAD, HeadSettings.query))
-    return place_of(view, trace, kind, *url_state.indices(stored, trace.attention(kind).shape))
-
-
 def shared_kinds(traces: Sequence[Trace]) -> tuple[AttentionKind, ...]:
     """Return the attention kinds that all traces have; a single-stack model has one."""
     return tuple(
@@ -61,9 +56,24 @@ def kind_now(*traces: Trace) -> AttentionKind:
     return next((kind for kind in kinds if kind == url_state.get(KIND)), kinds[-1])
 
 
-def place_of(view: View, trace: Trace, kind: AttentionKind, *at: int | None) -> HeadChoice:
-    """Return a place in this trace: layer, head and query, with defaults for None."""
-    layer, head, query = at
+def queries_as_a(side: Side, kind: AttentionKind) -> bool:
+    """Return True if side B has A's queries, so that both share a choice."""
+    first = side.first
+    return first is not None and query_labels(first.trace, kind) == query_labels(side.trace, kind)
+
+
+def place_now(side: Side) -> HeadChoice:
+    """Return the stored place, with defaults for what is not set or not in the trace.
+
+    Side B follows A unless it has its own choice.
+    """
+    view, trace, kind = side.view, side.trace, kind_now(side.trace)
+    query, cell = url_state.get(side.own(HeadSettings.query)), side.cell_now()
+    if side.first:
+        first = place_now(side.first)
+        cell = side.cell_now((first.layer + 1, first.head + 1))
+        query = first.query + 1 if queries_as_a(side, kind) else query
+    layer, head, query = url_state.indices((*cell, query), trace.attention(kind).shape)
     if query is None:
         query = default_query(view, trace, kind)
     if layer is None or head is None:
@@ -114,7 +124,6 @@ def default_query(view: View, trace: Trace, kind: AttentionKind) -> int:
 
 
 def _watched(view: View, trace: Trace) -> list[int]:
-    """Return the positions of the example's word."""
     example = view.examples.find(view.sentence)
     return example.watched(trace.src_tokens) if example else []
 

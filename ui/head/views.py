@@ -12,7 +12,6 @@ from streamlit.delta_generator import DeltaGenerator
 from figures.labels import KIND_NAMES, code, plain_token, query_labels
 from transformer.measures.entropy import divided, spread
 from transformer.trace.records import HeadStages, Trace
-from transformer.types import AttentionKind
 from ui.components.mount import show
 from ui.components.stages import Chosen, stages_component
 from ui.core import url_state
@@ -22,7 +21,15 @@ from ui.core.url_state import HEAD, KIND, LAYER, Param
 from ui.core.widgets import choose_one, raw_box
 from ui.export.download import figure_for
 from ui.frame.beside import Beside, Changes, Maker, Pair, draw_cell
-from ui.head.choice import HeadSettings, chosen_now, keep_chosen, kind_now, place_of, shared_kinds
+from ui.head.choice import (
+    HeadSettings,
+    chosen_now,
+    keep_chosen,
+    kind_now,
+    place_now,
+    queries_as_a,
+    shared_kinds,
+)
 from ui.head.exhibits import HeadChoice, arguments, difference, inside_head, names_of, stages_of
 from ui.work.desk import computed
 from ui.work.results import Computation
@@ -53,7 +60,6 @@ def draw_stages(
 
 
 def _draw_kinds(pair: Pair) -> bool:
-    """Draw the control for the shared attention kinds; return False if there are none."""
     traces = [side.trace for side in pair.shown]
     if not traces:
         return True
@@ -65,33 +71,14 @@ def _draw_kinds(pair: Pair) -> bool:
     return True
 
 
-def _queries_as_a(side: Side, kind: AttentionKind) -> bool:
-    """Return True if side B has A's queries, so that both share a choice."""
-    first = side.first
-    return first is not None and query_labels(first.trace, kind) == query_labels(side.trace, kind)
-
-
-def _place(side: Side) -> HeadChoice:
-    """Return a side's place; B follows A unless it has its own choice."""
-    kind = kind_now(side.trace)
-    query, cell = url_state.get(side.own(HeadSettings.query)), side.cell_now()
-    if side.first:
-        first = _place(side.first)
-        cell = side.cell_now((first.layer + 1, first.head + 1))
-        query = first.query + 1 if _queries_as_a(side, kind) else query
-    at = url_state.indices((*cell, query), side.trace.attention(kind).shape)
-    return place_of(side.view, side.trace, kind, *at)
-
-
 def _key_of(side: Side) -> Param[int | None]:
-    """Return the setting for a side's key; both sides share it if they have the same keys."""
-    first, kind = side.first, kind_now(side.trace)
+    first, kind = side.first, kind_now(side.trace)  # sides with the same keys share the setting
     same = first and first.trace.axis_tokens(kind)[1] == side.trace.axis_tokens(kind)[1]
     return HeadSettings.key if same else side.own(HeadSettings.key)
 
 
 def _draw_side(side: Side) -> None:
-    place, key = _place(side), _key_of(side)
+    place, key = place_now(side), _key_of(side)
     chosen, query = chosen_now(side.trace, place, key), names_of(place, side.trace)[0]
     stages = computed(side.view, stages_at(place))
     st.markdown(f"{side.lead}{_in_numbers(stages, chosen, query)}")
@@ -99,7 +86,7 @@ def _draw_side(side: Side) -> None:
 
 
 def _settings(side: Side) -> Changes:
-    place = _place(side)
+    place = place_now(side)
     return {
         KIND: place.kind, LAYER: place.layer + 1, HEAD: place.head + 1,
         HeadSettings.query: place.query + 1,
@@ -108,16 +95,16 @@ def _settings(side: Side) -> Changes:
 
 
 def _figure(side: Side) -> Maker:
-    place = _place(side)
+    place = place_now(side)
     choice = arguments(place, chosen_now(side.trace, place, _key_of(side)))
     return partial(figure_for, side.view, inside_head, **choice)
 
 
 def _draw_boxes(side: Side) -> None:
-    place = _place(side)
+    place = place_now(side)
     counts = side.trace.attention(place.kind).shape
     queries = query_labels(side.trace, place.kind)
-    first = _place(side.first) if side.first else None
+    first = place_now(side.first) if side.first else None
     boxes = st.columns([5, 5, 6], gap="small")
     at = [(place.layer, first and first.layer), (place.head, first and first.head)]
     raws = [
@@ -125,7 +112,7 @@ def _draw_boxes(side: Side) -> None:
         for param, (own, others) in zip(side.cell_params, at, strict=True)
     ]
     draw_cell(side, boxes[:2], counts, raws, same=first is not None)
-    if _queries_as_a(side, place.kind):
+    if queries_as_a(side, place.kind):
         boxes[2].caption(f"Query {code(plain_token(queries[place.query]))}, as A")
         return
     raw_box(
@@ -137,7 +124,6 @@ def _draw_boxes(side: Side) -> None:
 
 
 def _in_numbers(stages: HeadStages, chosen: Chosen, query: str) -> str:
-    """Describe the head in one line of numbers."""
     weights = stages.scaled.weights
     if chosen.divisor is not None:
         most = 2 * math.sqrt(len(stages.q))  # where the slider ends
