@@ -13,7 +13,6 @@ from ui.core import url_state
 from ui.core.glossary import word_start
 from ui.core.loops import headline
 from ui.core.side import Side
-from ui.core.url_state import STEP
 from ui.core.view import View, said_next
 from ui.core.widgets import UNITS, units_control
 from ui.frame.decoding import decoded_text
@@ -37,7 +36,7 @@ from ui.translate.player import (
     within,
 )
 from ui.translate.views import LAYERS, apart, draw_layers, draw_why
-from ui.translate.words import draw_warnings, missing_search_note
+from ui.translate.words import draw_warnings
 from ui.work.desk import get_trace, get_tracer
 from ui.work.results import Computation
 
@@ -78,10 +77,16 @@ def draw_steps(view: View, trace: Trace) -> None:
     with units.container(horizontal=True, horizontal_alignment="right"):
         words = units_control() == "words"
     draw_player(Side(view, trace), words=words)
+    omitted = ""
+    if trace.search is None and not trace.forced and view.kind == "checkpoint":
+        omitted = (
+            " The other hypotheses of this long search were left out, so How it chose cannot "
+            "show its tree."
+        )
     st.caption(
         f"{len(trace.src_tokens)} source and {len(trace.predicted_tokens)} target tokens, pieces "
         f"and `</s>`; {decoded_text(view, trace)}. {word_start(trace.src_tokens)} "
-        "Attention is not by itself an explanation." + missing_search_note(view, trace)
+        f"Attention is not by itself an explanation.{omitted}"
     )
 
 
@@ -106,7 +111,6 @@ def whole(view: View) -> None:
     """Draw the opening or the view, or say why the model can show none."""
     read_link()
     chosen = url_state.get(TranslateChoice.view)
-    TranslateChoice.forget_stale(step=(view.checkpoint, view.sentence, url_state.get(STEP)))
     missing = why_no_player(get_trace(view)) or why_no_view(view)
     if missing is not None:
         st.info(missing, icon=":material/translate:")

@@ -47,13 +47,6 @@ class Choice:
         """Include all settings in the link of the page on screen."""
         url_state.show(*cls.params())
 
-    @classmethod
-    def forget_stale(cls, **owners: object) -> None:
-        """Forget the settings `of` owners whose value has changed, unless a link just set them."""
-        for of, now in owners.items():
-            key = f"headlight_{cls.__name__}_{of}"
-            url_state.forget_stale(key, now, *cls.of(of))
-
     def put(self) -> None:
         """Store all values."""
         names = (field.name for field in fields(self))

@@ -53,8 +53,6 @@ class Languages:
             source, target: the codes chosen, "" for none. A language may have another code here
                 than where it was chosen (`de`, `deu_Latn`); an unknown one becomes the default.
         """
-        if not (source or target):
-            return sentence, None, None
         chosen = nearest_code(self.targets, target) or self.target
         if self.tagged:
             if target == NO_TAG or not clean(sentence) or typed_tag(sentence):

@@ -73,13 +73,10 @@ def draw_presenter(title: str, touring: bool) -> None:
     show(Component("keys", data), key="frame_keys", on_go_change=_pressed)
 
 
-def wanted_step(kind: str) -> int:
-    """Return and forget a pressed key's step, -1, 0 or 1; `kind` is "page" or "stop"."""
-    go = st.session_state.get(_GO, "")
-    step = {f"next-{kind}": 1, f"previous-{kind}": -1}.get(go, 0)
-    if step:
-        del st.session_state[_GO]
-    return step
+def pressed() -> tuple[str, int]:
+    """Return and forget the last pressed key: "page" or "stop", and -1 or 1; ("", 0) for none."""
+    way, _, kind = str(st.session_state.pop(_GO, "")).partition("-")
+    return kind, {"next": 1, "previous": -1}.get(way, 0)
 
 
 def _pressed() -> None:

@@ -30,6 +30,7 @@ _BEFORE = "headlight_before"
 _GONE = "headlight_gone"
 _PAGE = "headlight_page"
 _ENTERED = "headlight_entered"
+_OWNERS = "headlight_owners"
 
 #: Seconds after a change of the URL during which a browser may still send the previous one.
 _SETTLING = 0.5
@@ -63,8 +64,8 @@ class Param(Generic[T]):
     default: T  # the value if nothing valid is stored
     #: formats a value, such that `parse(write(value)) == value`
     write: Callable[[T], str] = write_value
-    #: what the value belongs to, in words: another setting, with whose change it is forgotten, or
-    #: what `forget_stale` is told of ("model", "sentence", ...)
+    #: owners, separated by spaces: another setting, or a keyword of `settle` ("model",
+    #: "sentence", ...). The value is forgotten when an owner changes.
     of: str = ""
 
     def __post_init__(self) -> None:
@@ -166,7 +167,7 @@ VIEW: Param[str] = Param("view", one_of(("steps", "layers", "why")), "steps")
 #: Two candidates of a step, as token ids: why the first, not the second?
 WHY: Param[tuple[int, int] | None] = Param(
     "why", lambda raw: parse_pair(raw, 0, 9_999_999) if raw else None, None,
-    lambda pair: "" if pair is None else write_pair(pair), of="step",
+    lambda pair: "" if pair is None else write_pair(pair), of="step model sentence",
 )  # fmt: skip
 
 
@@ -292,17 +293,17 @@ def put_index(param: Param[int | None], at: int | None) -> None:
     put(param, None if at is None else at + 1)
 
 
-def forget_stale(key: str, now: object, *params: Param[Any]) -> None:
-    """Forget settings when what they belong to has changed since the last call.
+def settle(**owners: object) -> None:
+    """Forget the settings of owners that have changed since the last call (see `Param.of`).
 
-    Those that a link has just set stay.
-
-    Args: key: names the session's note of the last `now`.
+    Settings that the URL brought in this run stay.
     """
-    before = st.session_state.get(key, now)
-    st.session_state[key] = now
-    if before != now and not arrived(*params):
-        forget(*params)
+    notes = _dict(_OWNERS)
+    for owner, now in owners.items():
+        if notes.setdefault(owner, now) != now:
+            for name in _OWNED.get(owner, set()) - _dict(_ARRIVED).keys():
+                _dict(_STORE).pop(name, None)
+        notes[owner] = now
 
 
 def stored(param: Param[Any]) -> bool:
@@ -335,6 +336,7 @@ def bring(values: Mapping[str, str]) -> None:
 def start_over(values: Mapping[str, str], keep: Collection[str]) -> None:
     """Store raw values and reset all other settings except those named in `keep`."""
     store = _dict(_STORE)
+    st.session_state.pop(_OWNERS, None)  # these values belong to the next owners
     for name in [name for name in store if name not in keep]:
         del store[name]
     store.update(values)
@@ -370,6 +372,6 @@ def query(changes: Mapping[Param[Any], Any] | None = None) -> dict[str, str]:
     return {name: raw for name, raw in raws.items() if raw}
 
 
-def _dict(key: str) -> dict[str, str]:
-    stored: dict[str, str] = st.session_state.setdefault(key, {})
+def _dict(key: str) -> dict[str, Any]:
+    stored: dict[str, Any] = st.session_state.setdefault(key, {})
     return stored

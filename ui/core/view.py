@@ -161,9 +161,11 @@ class View:
         if target is None and config is not None and self.prefix[-1:] == (config.eos_id,):
             target = self.prefix  # there is nothing to search for
         searched = target is None
-        sentence, src_lang, tgt_lang = self.languages.resolve(
-            self.sentence, self.src_lang, self.tgt_lang
-        )
+        sentence, src_lang, tgt_lang = self.sentence, None, None
+        if self.src_lang or self.tgt_lang:
+            sentence, src_lang, tgt_lang = self.languages.resolve(
+                self.sentence, self.src_lang, self.tgt_lang
+            )
         return Request(
             model=self.entry.ref,
             device=self.device,
@@ -192,6 +194,8 @@ def current_entries() -> Sequence[Entry]:
 
 def keep_view(view: View, entries: Sequence[Entry]) -> None:
     """Keep this run's view for the pages, and its listing of the checkpoint folders."""
+    if view.checkpoint:
+        url_state.settle(model=view.checkpoint, sentence=view.sentence, request=view.request)
     st.session_state[_VIEW] = view
     _entries.set(entries)
 

@@ -158,8 +158,6 @@ class Beside:
     #: settings of the link to the page of one side; None draws no links
     settings: Callable[[Side], Changes] | None = lambda side: {}
     params: tuple[Param[Any], ...] = ()  # its URL parameters
-    #: settings that name tokens, forgotten with the sentence
-    tokens: tuple[Param[Any], ...] = ()
     #: returns what a side lacks, in a sentence, or None
     lacks: Callable[[Side], str | None] = lambda side: None
     #: whether a side is shown even if the page does not work with its model

@@ -20,7 +20,6 @@ from transformer.checkpoint.means import read_means
 from transformer.edits.language import (
     MAX_EDITS,
     MAX_LENGTH,
-    PLACES,
     Edit,
     heads_off,
     in_words,
@@ -96,9 +95,7 @@ def _taken(text: str, entry: Entry) -> Edit:
 
 
 def draw_bar(view: View) -> None:
-    """Draw the bar above the page, if the model is edited."""
-    if not view.entry.ref.edits:
-        return
+    """Draw the bar above the page of an edited model."""
     steps, said = _steps(), "; ".join(in_words(_chosen()))
     with st.container(key="edits", horizontal=True, vertical_alignment="center", border=True):
         st.markdown(f"**Edited:** {plain(said)}")
@@ -213,9 +210,8 @@ def offer_switch(view: View, trace: Trace, kind: AttentionKind, layer: int, head
     if view.kind != "checkpoint":
         return
     heads, name = head_of(trace, kind, layer, head), f"head {layer + 1}.{head + 1}"
-    out = off_now(kind, heads)
-    place = Edit("off", PLACES[kind], layer, head).place
-    about = f"Translate {'with' if out else 'without'} {place}, on every page."
+    out = bool(view.entry.ref.edits) and off_now(kind, heads)
+    about = f"Translate {'with' if out else 'without'} this head, on every page."
     if _button(f"Take {name} out", f"Bring {name} back", "edit_switch", about, out=out):
         switch(kind, heads)
         if not url_state.stored(LAYER):  # it stays on screen, whichever is telling now

@@ -117,14 +117,6 @@ class Page:
         prepare(view, self.first(Side(view, get_trace(view))))
         _draw(self, view, _steering())
 
-    def enter(self, view: View) -> None:
-        """Show the settings in the link; forget those of an earlier model, sentence or request."""
-        url_state.show(*self.params)
-        now = {"model": view.checkpoint, "sentence": view.sentence, "request": view.request}
-        for of, value in now.items() if view.checkpoint else ():
-            owned = [param for param in self.params if of in param.of.split()]
-            url_state.forget_stale(f"headlight_{self.path}_{of}", value, *owned)
-
 
 def of_pages(function: Callable[P, T]) -> Callable[P, T]:
     """Keep what a function says of the pages until one of their files changes."""

@@ -46,7 +46,6 @@ from ui.frame.steering import (
     draw_steering,
     drop_ids,
     drop_steering,
-    resolve_steering,
     use_checkpoint,
 )
 from ui.frame.through_time import draw_switch
@@ -108,22 +107,22 @@ def _draw_model(entry: Entry, titles: Mapping[str, str], asks: bool) -> View:
     if (asked := asked_for()) is not None:
         _ask(asked)
     url_state.show(SENTENCE, CHECKPOINT)
-    if ours:
-        resolve_steering(SENTENCE)
     with st.sidebar:
         if asks:
             _draw_sentence(about.examples)
         _draw_checkpoint(titles, entry, about.caption)
         place = st.container()
-        device = _draw_device(available_devices())
+        devices = available_devices()
+        device = devices[0] if len(devices) == 1 else _draw_device(devices)
         known = languages_of(entry, device) if chosen else Languages()
-        with place:
-            _draw_languages(known, url_state.get(SENTENCE))
+        if known.sources or known.targets:
+            with place:
+                _draw_languages(known, url_state.get(SENTENCE))
         decodes = ours or writes(entry, device)
         if decodes:
             draw_decoding(about.decoding, samples=ours, shown=asks)
-        if ours and asks:
-            draw_steering()
+        if ours:
+            draw_steering(SENTENCE, shown=asks)
     search = SearchChoice.read()
     return View(
         entry=entry,
@@ -268,8 +267,6 @@ def _draw_models_link() -> None:
 
 
 def _draw_device(available: tuple[str, ...]) -> str:
-    if len(available) == 1:
-        return available[0]
     device = url_state.get(DEVICE)
     if device not in available:
         device = available[0]

@@ -105,8 +105,13 @@ def drop_ids() -> None:
     st.session_state.pop(_STEERS, None)
 
 
-def resolve_steering(sentence: Param[str]) -> None:
-    """Drop a prefix when a link brings another sentence, and a prefix beside a target."""
+def draw_steering(sentence: Param[str], *, shown: bool) -> None:
+    """Draw a note with Undo and Start over if the translation is or was steered.
+
+    Drops a prefix when a link brings another sentence, and a prefix beside a target.
+
+    Args: shown: False to resolve the settings only.
+    """
     if url_state.arrived(PREFIX, TARGET):
         st.session_state.pop(_STEERS, None)  # earlier steers do not lead to the link's
     in_url = PREFIX.name in st.query_params or TARGET.name in st.query_params
@@ -115,13 +120,9 @@ def resolve_steering(sentence: Param[str]) -> None:
     if (target := url_state.get(TARGET)) is not None:
         _steer(target=target)
     url_state.show(PREFIX, TARGET)
-
-
-def draw_steering() -> None:
-    """Draw a note with Undo and Start over if the translation is or was steered."""
-    prefix, target = url_state.get(PREFIX), url_state.get(TARGET)
+    prefix = url_state.get(PREFIX)
     steered = bool(prefix) or target is not None
-    if not steered and not st.session_state.get(_STEERS):
+    if not shown or not (steered or st.session_state.get(_STEERS)):
         return
     said = "Steering is off."
     if target is not None:
@@ -144,10 +145,10 @@ def draw_steering() -> None:
 
 def draw_steer_form(view: View) -> None:
     """Draw the form, filled with the current prefix or target."""
-    model = get_translator(view)
     given = (view.prefix, view.target)
     known = _HOW in st.session_state and st.session_state.get(_SEEN) == given
     if not known:
+        model = get_translator(view)
         st.session_state[_SEEN] = given
         ids = [token for token in view.prefix if token != model.config.eos_id]
         st.session_state[_TEXT] = view.target or model.tokenizer.target.decode(ids)

@@ -66,10 +66,8 @@ def moments(entry: Entry) -> tuple[int, ...]:
 
 
 def draw_bar(view: View) -> None:
-    """Draw the bar above the page, if a moment is on screen."""
+    """Draw the bar above the page of a snapshot."""
     entry = view.entry
-    if entry.updates is None:
-        return
     name, now, stops = entry.whole, entry.updates, moments(entry)
     blank = 0 if entry.history.began == "" else None
 
@@ -115,11 +113,11 @@ def others_in_time(entry: Entry) -> tuple[str, ...]:
     return tuple(at(entry.whole, each) for each in others)
 
 
-def _about(entry: Entry, now: int) -> str:
+def _about(entry: Entry, now: int | None) -> str:
     """Return lines on the moment: its updates, how well it predicts, and the finished model."""
     history = entry.history
     here = next(each for each in history.snapshots if each.updates == now)
-    when = "Before the first" if now == 0 else f"After {now:,}"
+    when = f"After {now:,}" if now else "Before the first"
     text = f"{when} of {history.snapshots[-1].updates:,} updates"
     if history.began is not None:
         start = f"the weights of {code(history.began)}" if history.began else "random weights"

@@ -21,16 +21,6 @@ UNKNOWN = "<unk>"
 _BYTE = re.compile("<0x([0-9A-F]{2})>")
 
 
-def missing_search_note(view: View, trace: Trace) -> str:
-    """Return a sentence saying that the search was too large to record, else an empty one."""
-    if trace.search is not None or trace.forced or view.kind != "checkpoint":
-        return ""
-    return (
-        " The other hypotheses of this long search were left out, so How it chose cannot "
-        "show its tree."
-    )
-
-
 def unknown_pieces(trace: Trace) -> list[str]:
     """Return the source's unknown pieces, each once; a run of byte pieces as the text it spells."""
     unknown: list[str] = []

@@ -356,7 +356,12 @@ def run(
         with in_turn(results.LONG):
             return make(report)
 
-    return _run(work, lambda: results.once(work, in_lane), doing, again)
+    end_where_stopped(work, again)
+    result: T = results.CACHE.get(work, _MISSING)
+    if result is not _MISSING:
+        return result
+    with errors_on_page():
+        return attend(lambda: results.once(work, in_lane), Progress(work, doing))
 
 
 def get_trace(view: View) -> Trace:
@@ -365,9 +370,8 @@ def get_trace(view: View) -> Trace:
     If there is nothing to translate, the sentence is too long, the model cannot be loaded, or the
     user stopped, the page says so in one line and the run ends.
     """
-    _end_where_blank(view)
-    request, again = view.request, "Translate this sentence"
-    return _run(request, lambda: results.trace(request), _doing(request), again, view)
+    trace: Trace = prepare(view, [view.request], "Translate this sentence")[0]
+    return trace
 
 
 def computed(view: View, computation: Computation[T]) -> T:
@@ -380,14 +384,17 @@ def computed(view: View, computation: Computation[T]) -> T:
     return result
 
 
-def prepare(view: View, wanted: Iterable[Computation[Any] | Request]) -> list[Any]:
+def prepare(
+    view: View, items: Iterable[Computation[Any] | Request], again: str = "Continue"
+) -> list[Any]:
     """Return several results, computing missing ones in one job. See `computed`.
 
     Args:
-        wanted: computations on the view's trace, and requests for other traces. One that fails is
-            None here; the page shows why when it asks for that trace.
+        items: computations on the view's trace, and requests. A request for another trace that
+            fails returns None; the page shows the reason when it asks for that trace.
+        again: see `end_where_stopped`.
     """
-    wanted, request = list(wanted), view.request
+    items, request = list(items), view.request
 
     def result(item: Computation[Any] | Request) -> Any:
         if isinstance(item, Computation):
@@ -395,30 +402,20 @@ def prepare(view: View, wanted: Iterable[Computation[Any] | Request]) -> list[An
         try:
             return results.trace(item)
         except REFUSALS:
+            if item == request:
+                raise
             return None
 
-    keys = tuple(item if isinstance(item, Request) else item.key(request) for item in wanted)
-    end_where_stopped(keys, "Continue")
+    keys = tuple(item if isinstance(item, Request) else item.key(request) for item in items)
+    end_where_stopped(keys, again)
     ready = [results.CACHE.get(key, _MISSING) for key in keys]
     if not any(item is _MISSING for item in ready):
         return ready
     _end_where_blank(view)
-    return _run(keys, lambda: [result(item) for item in wanted], _doing(request), view=view)
-
-
-def _run(
-    work: Hashable, make: Callable[[], T], doing: str, again: str = "Continue",
-    view: View | None = None,
-) -> T:  # fmt: skip
-    """Return what is cached for `work`, or make it now, with the view's model in memory."""
-    end_where_stopped(work, again)
-    result: T = results.CACHE.get(work, _MISSING)
-    if result is not _MISSING:
-        return result
-    if view is not None:
-        get_tracer(view)
+    get_tracer(view)
+    doing = DECODING if request.target is None else READING
     with errors_on_page():
-        return attend(make, Progress(work, doing))
+        return attend(lambda: [result(item) for item in items], Progress(keys, doing))
 
 
 def drawn(make: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
@@ -520,10 +517,6 @@ def _end_where_blank(view: View) -> None:
                     args=(item.sentence,),
                 )  # fmt: skip
         _end()
-
-
-def _doing(request: Request) -> str:
-    return DECODING if request.target is None else READING
 
 
 def _end() -> NoReturn:
