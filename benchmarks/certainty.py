@@ -24,13 +24,13 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from sacrebleu.metrics.chrf import CHRF
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [] if str(ROOT) in sys.path else [str(ROOT)]
 
 from transformer.evaluation.measure import read_metrics  # noqa: E402
 from transformer.evaluation.parsing import load_parser, source_text  # noqa: E402
+from transformer.evaluation.scores import score  # noqa: E402
 from transformer.measures.parse import confidences, read_parse  # noqa: E402
 from transformer.measures.words import word_groups  # noqa: E402
 from transformer.search.decoding import default_decoding  # noqa: E402
@@ -43,12 +43,11 @@ from transformer.trees.tree import PUNCTUATION, TRACE_TAG  # noqa: E402
 from transformer.types import Bools, Reals  # noqa: E402
 
 SENTENCES, POOR, RESAMPLES = 1000, 40, 1000
-_CHRF = CHRF()
 
 
 def similarity(one: str, other: str) -> float:
     """Return chrF, 0 to 100."""
-    return float(_CHRF.sentence_score(one, [other]).score)
+    return score([one], [other]).chrf
 
 
 def longest_words(trace: Trace) -> list[int]:
