@@ -82,7 +82,7 @@ def _draw_part(entries: list[Entry], titles: Mapping[str, str]) -> list[Entry]:
     part_now = min(url_state.get(PART), n_parts)
     with turned.container(horizontal=True, horizontal_alignment="right"):
         if n_parts > 1:
-            st.pagination(n_parts, **bound(PART, shown=part_now))
+            st.pagination(n_parts, **bound(PART, value=part_now))
     first = (part_now - 1) * MOST_ROWS
     part = matches[first : first + MOST_ROWS]
     counted = f"{first + 1}-{first + len(part)} of {len(matches):,}" if part else "No matching name"
