@@ -82,7 +82,7 @@ def uncertainty(trace: Trace) -> str:
 
 def doubts(view: View, trace: Trace) -> list[str]:
     """Return what makes a translation doubtful, in Markdown: unknown pieces, length, a cut."""
-    said = [length_warning(view.entry.metrics, trace)]
+    reasons = [length_warning(view.entry.metrics, trace)]
     if trace.src_unknown:
         pieces = unknown_pieces(trace)
         named = ", ".join(code(piece, 20) for piece in pieces[:6])
@@ -92,18 +92,18 @@ def doubts(view: View, trace: Trace) -> list[str]:
             return [f"The model has never seen these characters: {named}{more}. The translation "
                     "is made up."]  # fmt: skip
         count = "one piece of this sentence" if len(pieces) == 1 else f"{len(pieces)} pieces"
-        said.append(f"The model does not know {count}: {named}{more}.")
-    elif not said[0] and not view.sampling and everyday(view.entry.metrics):
-        said.append(uncertainty(trace))
+        reasons.append(f"The model does not know {count}: {named}{more}.")
+    elif not reasons[0] and not view.sampling and everyday(view.entry.metrics):
+        reasons.append(uncertainty(trace))
     if UNKNOWN in map(_bare, trace.predicted_tokens[: trace.n_forced]):
-        said.append(f"Unknown pieces of the given target are read as {code(UNKNOWN)}.")
-    return [*filter(None, said), cut_notice(trace)]
+        reasons.append(f"Unknown pieces of the given target are read as {code(UNKNOWN)}.")
+    return [*filter(None, reasons), cut_notice(trace)]
 
 
 def draw_warnings(view: View, trace: Trace) -> None:
     """Say in one quiet line what makes a translation doubtful; offer a long text's sentences."""
-    if said := " ".join(filter(None, doubts(view, trace))):
-        st.caption(f":material/info: {said}")
+    if warning := " ".join(filter(None, doubts(view, trace))):
+        st.caption(f":material/info: {warning}")
     parts = re.split(r"(?<=[.!?…])\s+", view.sentence.strip())
     if len(parts) > 1 and length_warning(view.entry.metrics, trace):
         st.selectbox(
