@@ -1,4 +1,4 @@
-"""How much a model's own probabilities say about its errors.
+"""Errors of a model, as far as its own probabilities tell them.
 
     python benchmarks/certainty.py translations checkpoints/everyday-en-de --data DIR
     python benchmarks/certainty.py brackets checkpoints/parsing-gum --data DIR
