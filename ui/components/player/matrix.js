@@ -11,20 +11,16 @@ const FINGER = 18; // px, of a cell on a phone, where the maps scroll below thei
 const BLOCK_GAP = 16; // px, between the two maps
 
 export const matrixPart = {
-  /** Returns: the matrix in its scroller, a Tab stop. */
   buildMatrix() {
     const matrix = (this.matrix = buildMatrix("matrix"));
     const { under } = matrix;
     matrix.under = (event) => (event.offsetX < this.labelled ? null : under(event)); // cells scroll below labels
-    matrix.canvas.onmousedown = (event) => {
-      event.preventDefault(); // the player keeps the focus: arrow keys step
-      this.root.focus({ preventScroll: true });
-    };
     // On a phone the maps are wider than the screen: the scroller moves what the canvas shows.
     this.whole = make("div", "whole");
     this.scroller = make("div", "scroller scrolls", this.whole, matrix.canvas);
     this.scroller.onscroll = () => this.drawMatrix();
-    this.plot = make("div", "plot", { tabindex: 0, role: "group" }, this.scroller, matrix.cursor);
+    // The stop for Tab does not hold the canvas: a click leaves the arrow keys to the steps.
+    this.plot = make("div", "plot", { tabindex: 0, role: "group" }, matrix.cursor);
     this.tip = make("p", "tip", { role: "status" });
     this.point = cellCursor(this.plot, [matrix], {
       readout: this.tip,
@@ -33,7 +29,7 @@ export const matrixPart = {
       choose: ([t]) => this.go(t),
       start: () => [this.step, 0],
     });
-    return this.plot;
+    return make("div", "maps", this.scroller, this.plot);
   },
 
   /** Lay out the cells: margins for labels, then as large as fits. */
@@ -69,7 +65,7 @@ export const matrixPart = {
   /** The remaining height of the window, to avoid scrolling; a little more if rows would lose their
    * labels, never more than `enough`. */
   matrixHeight(needed, enough) {
-    const room = Math.max(220, Math.min(enough, window.innerHeight - pageTop(this.plot) - 14));
+    const room = Math.max(220, Math.min(enough, window.innerHeight - pageTop(this.scroller) - 14));
     return Math.min(enough, needed > room && needed <= 560 * tallness() ? needed : room);
   },
 
