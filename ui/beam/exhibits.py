@@ -24,7 +24,7 @@ from transformer.trace.records import Trace
 from transformer.types import Floats
 from ui.components.grid import Cell
 from ui.components.lens import Map
-from ui.components.tree import TreeChoice, branches_component, tree_component
+from ui.components.tree import TreeChoice, branch_components, tree_component
 from ui.export.programs import facts_of
 
 #: The maps of a search.
@@ -187,9 +187,8 @@ def search_branches(
             *(each.panel() for each in maps),
         ),
         arrays=arrays,
-        offline=(
-            branches_component(both).offline(),
-            *(each.lens().offline() for each in maps),
+        offline=tuple(
+            view.offline() for view in (*branch_components(both), *(map.lens() for map in maps))
         ),
         columns=2,
         facts=facts_of(trace, cell_name((layer, head))),

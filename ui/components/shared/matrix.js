@@ -121,9 +121,10 @@ export function cellName(rows, columns, [row, column], exists = true) {
 }
 
 // Puts an element beside the canvas around one of its cells; hides it if there is no such cell.
-export function outlineCell(element, { canvas, cells: { ys, xs, w, h = w } }, at) {
-  element.hidden = !at || !(at[0] in ys) || !(at[1] in xs);
+export function outlineCell(element, { canvas, cells }, at) {
+  element.hidden = !at || !(at[0] in cells.ys) || !(at[1] in cells.xs);
   if (element.hidden) return;
+  const { ys, xs, w, h = w } = cells;
   const [left, top] = [canvas.style.left, canvas.style.top].map((each) => parseFloat(each) || 0);
   setBox(element, left + xs[at[1]], top + ys[at[0]], w, h);
 }
