@@ -187,8 +187,9 @@ def search_branches(
             *(each.panel() for each in maps),
         ),
         arrays=arrays,
-        offline=tuple(
-            view.offline() for view in (*branch_components(both), *(map.lens() for map in maps))
+        offline=(
+            *(branch.offline() for branch in branch_components(both)),
+            *(shown.lens().offline() for shown in maps),
         ),
         columns=2,
         facts=facts_of(trace, cell_name((layer, head))),

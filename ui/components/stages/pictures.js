@@ -90,7 +90,7 @@ const pens = {
     put(pen, at, short(-most), at.left - 8, top + h - 5, { align: "right" });
     put(pen, at, "sum", at.left + w + 8, zero - at.look.size * 0.7);
     put(pen, at, short(numbers.dots[at.key]), at.left + w + 8, zero + at.look.size * 0.6, { weight: 600 });
-    row.areas.push({ name: "products", x: at.left, y: top, w, h, columns: k, rows: 1 });
+    addArea(row, "products", [at.left, top, w, h], 1, k);
     row.describe = (hit) => {
       const c = hit?.column;
       if (hit) return `dimension ${c + 1}: ${fourDigits(q[c])} × ${fourDigits(key[c])} = ${fourDigits(products[c])}`;
