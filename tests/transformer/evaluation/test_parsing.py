@@ -69,7 +69,7 @@ def parser_folder(treebank: Path) -> Path:
 
     path = recipe(
         treebank, "peak_lr = 1e-2", epochs=3, average=1, d_model=24, max_positions=64,
-        vocab_size=60, batch_tokens=300, corpora=["gum"], val=None,
+        vocab_size=60, batch_tokens=300, corpora=["gum"],
     )  # fmt: skip
     path.write_text(path.read_text().replace("[data]", '[data]\ntgt = "tree"'))
     return train(
