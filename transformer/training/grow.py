@@ -29,7 +29,7 @@ GROWING = ("vocab_size", "d_model", "d_ff", "dropout", "attention_dropout", "max
 
 @dataclass(frozen=True, eq=False)
 class Axis:
-    """How an axis copies coordinates."""
+    """Copying of an axis's coordinates."""
 
     index: Tensor  # the old coordinate of every new one
     sign: Tensor  # +1 for a first copy, -1 for a second copy, all 0 if nothing is doubled

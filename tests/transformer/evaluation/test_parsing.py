@@ -123,7 +123,7 @@ def test_new_symbols_and_bad_text(parser_folder: Path, treebank: Path, tmp_path:
     for name, tensor in grown(before, config, tokenizer).items():
         assert torch.allclose(tensor[: len(was[name])], was[name].float()), name
     assert tokenizer.vocab_size == before.config.vocab_size + 1
-    with pytest.raises(DataError, match="tgt should be 'tree', not 'de'"):
+    with pytest.raises(DataError, match="tgt to 'tree', not 'de'"):
         load_corpus(DataRecipe(("gum",)), treebank)
     (tmp_path / "gum").mkdir()
     (tmp_path / "gum" / "train.ptb").write_text("(S (NN a))\n\n(S (NN a)\n")
