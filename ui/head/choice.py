@@ -39,8 +39,8 @@ class HeadSettings(Choice):
     kind: Param[str] = KIND
     layer: Param[int | None] = LAYER
     head: Param[int | None] = HEAD
-    query: Param[int | None] = url_state.position("query", of="request kind")
-    key: Param[int | None] = url_state.position("key", of="request kind")
+    query: Param[int | None] = url_state.position("query", of="request kind compared")
+    key: Param[int | None] = url_state.position("key", of="request kind compared")
     scaling: Param[float | None] = Param("scaling", parse_divisor, None)
     step: Param[int | None] = STEP
 

@@ -171,6 +171,6 @@ def _in_numbers(stages: HeadStages, chosen: Chosen, query: str) -> str:
 _TOKENS = (HeadSettings.query, HeadSettings.key, other(HeadSettings.query), other(HeadSettings.key))
 
 BESIDE = Beside(
-    (_draw_boxes, _draw_side), _figure, above=_draw_kinds, settings=_settings, tokens=_TOKENS,
+    (_draw_boxes, _draw_side), _figure, above=_draw_kinds, settings=_settings,
     params=(KIND, LAYER, HEAD, OTHER_LAYER, OTHER_HEAD, *_TOKENS, HeadSettings.scaling),
 )  # fmt: skip

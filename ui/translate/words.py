@@ -22,16 +22,6 @@ UNKNOWN = "<unk>"
 _BYTE = re.compile("<0x([0-9A-F]{2})>")
 
 
-def missing_search_note(view: View, trace: Trace) -> str:
-    """Return a sentence saying that the search was too large to record, else an empty one."""
-    if trace.search is not None or trace.forced or view.kind != "checkpoint":
-        return ""
-    return (
-        " The other hypotheses of this long search were left out, so How it chose cannot "
-        "show its tree."
-    )
-
-
 def unknown_pieces(trace: Trace) -> list[str]:
     """Return the source's unknown pieces, each once; a run of byte pieces as the text it spells."""
     unknown: list[str] = []
@@ -95,7 +85,7 @@ def outside(trace: Trace) -> str:
 
 def doubts(view: View, trace: Trace) -> list[str]:
     """Return what makes a translation doubtful, in Markdown: unknown pieces, length, a cut."""
-    said = [length_warning(view.entry.metrics, trace)]
+    reasons = [length_warning(view.entry.metrics, trace)]
     if trace.src_unknown:
         pieces = unknown_pieces(trace)
         named = ", ".join(code(piece, 20) for piece in pieces[:6])
@@ -105,20 +95,20 @@ def doubts(view: View, trace: Trace) -> list[str]:
             return [f"The model has never seen these characters: {named}{more}. The translation "
                     "is made up."]  # fmt: skip
         count = "one piece of this sentence" if len(pieces) == 1 else f"{len(pieces)} pieces"
-        said.append(f"The model does not know {count}: {named}{more}.")
+        reasons.append(f"The model does not know {count}: {named}{more}.")
     elif not (
-        said[0] or view.sampling or view.kind != "checkpoint" or view.examples.kind == "letters"
+        reasons[0] or view.sampling or view.kind != "checkpoint" or view.examples.kind == "letters"
     ):
-        said.append(outside(trace))
+        reasons.append(outside(trace))
     if UNKNOWN in map(_bare, trace.predicted_tokens[: trace.n_forced]):
-        said.append(f"Unknown pieces of the given target are read as {code(UNKNOWN)}.")
-    return [*filter(None, said), cut_notice(trace)]
+        reasons.append(f"Unknown pieces of the given target are read as {code(UNKNOWN)}.")
+    return [*filter(None, reasons), cut_notice(trace)]
 
 
 def draw_warnings(view: View, trace: Trace) -> None:
     """Say in one quiet line what makes a translation doubtful; offer a long text's sentences."""
-    if said := " ".join(filter(None, doubts(view, trace))):
-        st.caption(f":material/info: {said}")
+    if warning := " ".join(filter(None, doubts(view, trace))):
+        st.caption(f":material/info: {warning}")
     parts = re.split(r"(?<=[.!?…])\s+", view.sentence.strip())
     if len(parts) > 1 and length_warning(view.entry.metrics, trace):
         st.selectbox(
