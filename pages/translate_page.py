@@ -43,13 +43,13 @@ from ui.work.results import Computation
 
 def draw(side: Side) -> None:
     """Draw the chosen view; the player reruns it without being moved itself."""
-    view, trace, shown = side.view, side.trace, url_state.get(TranslateChoice.view)
+    view, trace, chosen = side.view, side.trace, url_state.get(TranslateChoice.view)
     place = within(place_now(side), trace)
     sentence, asides = st.columns([5, 4], vertical_alignment="center")
     with sentence.container(key="source"):
         st.text(shorten(" ".join(trace.source.split()), 140))
     with asides.container(horizontal=True, horizontal_alignment="right", gap="xsmall"):
-        if shown == "steps" and place.layer is not None and place.head is not None:
+        if chosen == "steps" and place.layer is not None and place.head is not None:
             kind: AttentionKind = "decoder_self" if place.kind == "decoder_self" else "cross"
             offer_switch(view, trace, kind, place.layer - 1, place.head - 1)
         if view.kind == "checkpoint":
@@ -60,12 +60,12 @@ def draw(side: Side) -> None:
     with st.container(key="headline" if len(text) <= 120 else "headline_long"):
         st.text(text or "(an empty translation)")
     draw_warnings(view, trace)
-    if shown == "steps":
+    if chosen == "steps":
         draw_steps(view, trace)
         with download:
             offer(view, trace, place, words=url_state.get(UNITS) == "words")
     else:
-        (draw_layers if shown == "layers" else draw_why)(view, trace)
+        (draw_layers if chosen == "layers" else draw_why)(view, trace)
 
 
 def draw_steps(view: View, trace: Trace) -> None:
@@ -92,9 +92,9 @@ def draw_steps(view: View, trace: Trace) -> None:
 
 def first(side: Side) -> list[Computation[Any]]:
     """Return what the view shows first."""
-    shown = url_state.get(TranslateChoice.view)
-    if shown != "steps":
-        return [LAYERS if shown == "layers" else apart(pair_now(side.view, side.trace))]
+    chosen = url_state.get(TranslateChoice.view)
+    if chosen != "steps":
+        return [LAYERS if chosen == "layers" else apart(pair_now(side.view, side.trace))]
     # The player opens at its last place, at a link's, or at the default step.
     ensure_step(side, len(side.trace.predicted_tokens))
     remember(within(place_now(side), side.trace), side)

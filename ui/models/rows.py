@@ -80,7 +80,7 @@ def _draw_part(entries: list[Entry], titles: Mapping[str, str]) -> list[Entry]:
     page = min(url_state.get(PART), n_pages)
     with pages.container(horizontal=True, horizontal_alignment="right"):
         if n_pages > 1:
-            st.pagination(n_pages, **bound(PART, shown=page))
+            st.pagination(n_pages, **bound(PART, value=page))
     first = (page - 1) * MOST_ROWS
     part = matches[first : first + MOST_ROWS]
     range_text = f"{first + 1}-{first + len(part)} of {len(matches):,}"

@@ -87,13 +87,13 @@ def decoding(
     facts = facts_of(trace, cell_name((layer, head)) + of_kind)
     how = "in one teacher-forced pass" if trace.forced else "as recorded while decoding"
     units = " Columns are words: the weights of their pieces added up." if words else ""
-    given = ""
+    prefix = ""
     if trace.n_forced and not trace.forced:
-        given = f" The first {trace.n_forced} tokens were given."
+        prefix = f" The first {trace.n_forced} tokens were given."
     return Exhibit(
         name=stem(place, words=words),
         title="Where the decoder looks, step by step",
-        caption=f"Attention {how}; rows are queries, columns are keys.{units}{given}",
+        caption=f"Attention {how}; rows are queries, columns are keys.{units}{prefix}",
         parts=(
             Panel(
                 "Cross-attention onto the source", cross, rows, sources, queries, "key: source",
