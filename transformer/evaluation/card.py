@@ -252,13 +252,7 @@ def _toy_figures(metrics: Mapping[str, Any]) -> list[str]:
 
 def _translation_figures(metrics: Mapping[str, Any]) -> list[str]:
     tests = metrics[TESTS]
-<<<<<<< HEAD
-    if not tests:
-        return ["No text was held out for testing: nothing but the validation text was measured."]
     others = [decoding[TESTS] for decoding in metrics.get(OTHER_DECODINGS, ())]
-=======
-    others = [each[TESTS] for each in metrics.get(OTHER_DECODINGS, ())]
->>>>>>> main
     default = default_decoding(metrics)
     lines = [
         f"The default decoding is {default}; figures of others are for comparison.",
