@@ -17,6 +17,7 @@ from itertools import accumulate, chain
 from typing import Any
 
 from transformer.config import ModelConfig
+from transformer.files.tokenizer_files import check_pieces
 from transformer.text.layout import (
     BY_MODEL,
     RULES_FILE,
@@ -94,9 +95,12 @@ class Numbered(Tokenizer):
         if len(set(table)) != len(table):
             raise TokenizerError("the vocabulary holds a piece twice")
         try:
+            check_pieces(table)
             "".join(table).encode()
         except UnicodeEncodeError:
             raise TokenizerError("the vocabulary holds a piece that is not text") from None
+        except ValueError as error:
+            raise TokenizerError(f"the vocabulary holds {error}") from None
         self._special = (config.pad_id, config.bos_id, config.eos_id, config.unk_id)
         self.pad_id, self.bos_id, self.eos_id, self.unk_id = self._special
         self._target, self.preparation, self.marks = target, preparation, marks
