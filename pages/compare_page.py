@@ -72,8 +72,7 @@ def whole(view: View) -> None:
     AttentionSettings.enter(left)
     draw_choice(setup)
     setup = read_right(setup, left)
-    tokens = [param for beside in every for param in beside.tokens]
-    url_state.forget_stale("compare_read", [member.request for member in setup.views], *tokens)
+    url_state.settle(compared=[member.request for member in setup.views])
     draw_texts(setup, sides_of(setup))
     story(setup)
 

@@ -13,11 +13,11 @@ from ui.frame.page import Entry, Page
 
 def whole(view: View) -> None:
     """Draw one of the views."""
-    shown = choose_one("View", VIEW, VIEWS)
+    topic = choose_one("View", VIEW, VIEWS)
     config = view.entry.config if view.checkpoint else None
-    if shown == "path":
+    if topic == "path":
         draw_path()
-    elif shown == "time":
+    elif topic == "time":
         draw_layers()
     elif config is not None:
         draw_maps(view, config)

@@ -54,13 +54,13 @@ def whole(view: View) -> None:
         label_visibility="collapsed", icon=":material/search:", **bound(SEARCH),
     )  # fmt: skip
     named = named_term(query)
-    found, questions = (
+    terms, questions = (
         [entry for entry in search_terms(query, entries) if entry is not named]
         for entries in (TERMS, QUESTIONS)
     )
     if named is not None:
         draw_term(named)
-    elif not found and not questions:
+    elif not terms and not questions:
         st.info(
             f"No entry has {code(query)} in it. Try a shorter word.", icon=":material/search_off:"
         )
@@ -70,9 +70,9 @@ def whole(view: View) -> None:
     if questions:
         st.markdown("#### Questions")
         draw_terms(questions)
-    if found and questions:
+    if terms and questions:
         st.markdown("#### Words")
-    draw_terms(found)
+    draw_terms(terms)
 
 
 PAGE = Page(

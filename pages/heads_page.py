@@ -37,12 +37,12 @@ def draw(view: View, opened: Opened) -> None:
 
 def whole(view: View) -> None:
     """Draw the study, or how to make one, and the visitor's own sentences."""
-    found = chosen_study(view)
-    if found is None:
+    study = chosen_study(view)
+    if study is None:
         draw_setup(view)
     else:
         get_tracer(view)  # outside the fragment, so its progress and messages replace the page
-        draw(view, found)
+        draw(view, study)
     draw_own()
 
 

@@ -72,7 +72,6 @@ def prepare_right(setup: Setup, left: Trace) -> None:
 
 def read_setup(view: View) -> Setup:
     """Read the setup from the settings, with defaults for missing or unusable ones."""
-    CompareChoice.forget_stale(sentence=view.sentence)
     found = {entry.name: entry for entry in current_entries()}
     usable = [name for name, entry in found.items() if entry.ok]
     others = others_in_time(view.entry) + readers(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import numpy as np
 
 from figures.exhibit import Exhibit, Panel, Series, file_stem
@@ -14,6 +16,12 @@ from transformer.search.rules import length_penalty
 from transformer.trace.records import Trace
 from ui.components.player import PlayerPlace, player_component
 from ui.export.programs import Source, facts_of
+
+#: The note below the player on the source of its maps, by kind of model.
+ORIGINS: dict[Kind, str] = dict.fromkeys(get_args(Kind), "Recorded live") | {
+    "archive": "As recorded in the file",
+    "huggingface": "One pass over the finished translation",
+}
 
 
 def stem(place: PlayerPlace, *, words: bool) -> str:
@@ -79,13 +87,13 @@ def decoding(
     facts = facts_of(trace, cell_name((layer, head)) + of_kind)
     how = "in one teacher-forced pass" if trace.forced else "as recorded while decoding"
     units = " Columns are words: the weights of their pieces added up." if words else ""
-    given = ""
+    prefix = ""
     if trace.n_forced and not trace.forced:
-        given = f" The first {trace.n_forced} tokens were given."
+        prefix = f" The first {trace.n_forced} tokens were given."
     return Exhibit(
         name=stem(place, words=words),
         title="Where the decoder looks, step by step",
-        caption=f"Attention {how}; rows are queries, columns are keys.{units}{given}",
+        caption=f"Attention {how}; rows are queries, columns are keys.{units}{prefix}",
         parts=(
             Panel(
                 "Cross-attention onto the source", cross, rows, sources, queries, "key: source",
@@ -119,16 +127,8 @@ def player_exhibit(trace: Trace, place: PlayerPlace, source: Source, *, words: b
     layer, head = (None if at is None else at - 1 for at in (place.layer, place.head))
     return source.of(
         decoding, trace, layer=layer, head=head, kind=place.kind, words=words,
-        alpha=source.alpha, step=place.step, shifted=place.shifted, origin=origin_of(source.kind),
+        alpha=source.alpha, step=place.step, shifted=place.shifted, origin=ORIGINS[source.kind],
     )  # fmt: skip
-
-
-def origin_of(kind: Kind) -> str:
-    """Return the note below the player on where the maps come from, if no target was given."""
-    return {
-        "archive": "As recorded in the file",
-        "huggingface": "One pass over the finished translation",
-    }.get(kind, "Recorded live")
 
 
 def why_no_player(trace: Trace) -> str | None:

@@ -158,15 +158,15 @@ def stage(riddle: Riddle, traces: Sequence[Trace]) -> list[Staged]:
     It is the head that singles out the right noun most, in all of them but the last, at which it
     fails, or in the first.
     """
-    found = [
+    acts = [
         (act, trace, referent)
         for act, trace in zip(riddle.acts, traces, strict=False)
         if (referent := find_referent(trace, riddle.pronoun, (act.noun, act.other)))
     ]
-    if not found or found[0][0] is not riddle.acts[0]:
+    if not acts or acts[0][0] is not riddle.acts[0]:
         return []
-    head = best_head([referent for *_, referent in found[:-1] or found])
-    return [Staged(*each, each[2].weights_of(*head) if head else None) for each in found]
+    head = best_head([referent for *_, referent in acts[:-1] or acts])
+    return [Staged(*each, each[2].weights_of(*head) if head else None) for each in acts]
 
 
 def script(riddle: Riddle, staged: Sequence[Staged], languages: tuple[str, str]) -> Script:

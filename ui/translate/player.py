@@ -28,7 +28,7 @@ from ui.frame.beside import Beside, Maker, Pair
 from ui.frame.decoding import decoded_text
 from ui.frame.page import open_page
 from ui.frame.steering import begin_with, undo
-from ui.translate.exhibits import origin_of, player_exhibit, stem, why_no_player
+from ui.translate.exhibits import ORIGINS, player_exhibit, stem, why_no_player
 from ui.work.desk import computed
 from ui.work.results import Computation
 
@@ -95,7 +95,7 @@ def player_of(side: Side, *, words: bool, follows: bool = False) -> Computation[
 
     Args: see `ui.components.player.player_component`.
     """
-    of, alpha, origin = side.view.request.name, side.view.alpha, origin_of(side.view.kind)
+    of, alpha, origin = side.view.request.name, side.view.alpha, ORIGINS[side.view.kind]
     never, steerable, group = _never_taken(side), _steerable(side), "compare" if side.letter else ""
     return Computation(
         "player", (words, alpha, never, origin, group, follows),

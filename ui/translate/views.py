@@ -42,7 +42,7 @@ from ui.work.results import Computation
 #: Parts shown before all are asked for.
 SHOWN = 10
 
-#: Words shown of a translation from an earlier layer, which often repeats itself.
+#: Most words shown of a translation from an earlier layer, which often repeats itself.
 _MOST_WORDS = 40
 
 #: The table of all layers.
@@ -72,8 +72,8 @@ def draw_layers(view: View, trace: Trace) -> None:
         "of the finished translation are bold."
     )
     work, model = ("from encoder layers", view.request), get_translator(view)
-    found = run(work, lambda report: earlier_layers(model, trace, report), DECODING)
-    lines = (f"{n}. {_marked(each, found[-1])}" for n, each in enumerate(found, 1))
+    outputs = run(work, lambda report: earlier_layers(model, trace, report), DECODING)
+    lines = (f"{n}. {_marked(each, outputs[-1])}" for n, each in enumerate(outputs, 1))
     st.markdown("\n".join(lines))
     download_below(st.container(), view, "from-encoder-layers", from_encoder_layers)
 
@@ -85,9 +85,9 @@ def _marked(one: Translation, last: Translation) -> str:
         texts = [one.tokens, last.tokens]
     new = set(not_shared(*texts)[0])
     words = [plain(plain_token(word, 40).removeprefix("_")) for word in texts[0]]
-    shown = [word if at in new else f"**{word}**" for at, word in enumerate(words)]
-    more = "…" if len(shown) > _MOST_WORDS else ""
-    return " ".join([*shown[:_MOST_WORDS], more]).strip() or "(nothing)"
+    marked = [word if at in new else f"**{word}**" for at, word in enumerate(words)]
+    more = "…" if len(marked) > _MOST_WORDS else ""
+    return " ".join([*marked[:_MOST_WORDS], more]).strip() or "(nothing)"
 
 
 def draw_why(view: View, trace: Trace) -> None:
@@ -148,13 +148,13 @@ def _open(row: Mapping[str, object], step: int) -> None:
 
 def _draw_candidates(view: View, trace: Trace, pair: Pair) -> None:
     steps = [f"{n}  {plain_token(token)}" for n, token in enumerate(trace.predicted_tokens, 1)]
-    known = dict(zip(trace.top_ids[pair.step].tolist(), trace.top_log_probs[pair.step],
+    candidates = dict(zip(trace.top_ids[pair.step].tolist(), trace.top_log_probs[pair.step],
                      strict=True))  # fmt: skip
-    options = [*known, *(each for each in (pair.one, pair.other) if each not in known)]
+    options = [*candidates, *(each for each in (pair.one, pair.other) if each not in candidates)]
 
     def name(token: int) -> str:
         spelled = plain_token(_spelled(view, trace, pair.step, token))
-        return f"{spelled}  {probability(known[token])}" if token in known else spelled
+        return f"{spelled}  {probability(candidates[token])}" if token in candidates else spelled
 
     def take(first: bool) -> None:
         chosen = st.session_state["why_one" if first else "why_other"]

@@ -1,4 +1,4 @@
-"""Languages of a model, read from its files or from the loaded model."""
+"""A model's languages, from its files or the loaded model."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from ui.core.languages import Languages, label_of, name_of
 from ui.work.desk import load_for_visit
 from ui.work.models import REFUSALS
 
-#: Default languages in order of preference, if neither a link nor the model sets one.
+#: Preferred languages if neither a link nor the model sets one.
 _SOURCES, _TARGETS = ("English",), ("German", "French", "English")
 
 
 def languages_of(entry: Entry, device: str) -> Languages:
-    """Return a model's languages; a model of the `transformers` library is loaded for that."""
+    """Return a model's languages; loads a model of the `transformers` library."""
     if entry.kind == "checkpoint":
         return _tagged(entry.ref)
     if entry.kind != "huggingface":
@@ -40,16 +40,16 @@ def languages_of(entry: Entry, device: str) -> Languages:
 
 
 def _first(codes: Sequence[str], names: Sequence[str]) -> str:
-    """Return the code of the first of these languages, else the first code."""
-    found = (each for name in names for each in codes if name_of(each) == name)
-    return next(iter((*found, *codes, "")))
+    """Return the first code with one of these names, or the first code."""
+    matches = (code for name in names for code in codes if name_of(code) == name)
+    return next(iter((*matches, *codes, "")))
 
 
 @lru_cache(maxsize=32)
 def _tagged(ref: ModelRef) -> Languages:
-    """Return the languages that a checkpoint's vocabulary has tags for, by name."""
+    """Return the languages with tags in a checkpoint's vocabulary."""
     table, tags = ref.folder / TABLE_FILE, tuple[str, ...]()
-    # `ValueError` is also a `CheckpointError`, which the page reports when it loads the model.
+    # The page reports `CheckpointError`, a `ValueError`, when it loads the model.
     with suppress(ValueError):
         pieces = parse_json(read_small(table, MAX_TABLE)) if is_there(table) else None
         tags = tuple(tags_among(pieces)) if isinstance(pieces, list) else ()
