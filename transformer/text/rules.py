@@ -17,7 +17,7 @@ from itertools import pairwise
 from typing import Any, Literal, cast, get_args
 
 from transformer.config import ModelConfig
-from transformer.files.safe import MAX_LINES
+from transformer.text.limits import MAX_PIECES
 from transformer.text.marks import visible
 from transformer.text.normalise import Preparation
 from transformer.text.table import Marks, Numbered
@@ -294,8 +294,8 @@ def read_codes(data: bytes) -> tuple[list[Pair], bool]:
         lines = data.decode().replace("\r\n", "\n").rstrip("\n").split("\n")
     except UnicodeDecodeError:
         raise TokenizerError("not UTF-8 text") from None
-    if len(lines) > MAX_LINES:
-        raise TokenizerError(f"more than {MAX_LINES:,} lines")
+    if len(lines) > MAX_PIECES:
+        raise TokenizerError(f"more than {MAX_PIECES:,} lines")
     versioned = lines[0].startswith("#version:")
     if versioned and lines[0].split(":")[1].strip() not in ("0.1", "0.2"):
         raise TokenizerError(f"{lines[0]!r} is not version 0.1 or 0.2")

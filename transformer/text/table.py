@@ -17,7 +17,6 @@ from itertools import accumulate, chain
 from typing import Any
 
 from transformer.config import ModelConfig
-from transformer.files.tokenizer_files import check_pieces
 from transformer.text.layout import (
     BY_MODEL,
     RULES_FILE,
@@ -27,6 +26,7 @@ from transformer.text.layout import (
     TARGET_TABLE_FILE,
     TOKENIZER_FILE,
 )
+from transformer.text.limits import check_pieces
 from transformer.text.marks import START, visible
 from transformer.text.normalise import Preparation
 from transformer.text.tokenizer import Tokenized, Tokenizer, TokenizerError

@@ -12,8 +12,8 @@ from typing import Any, Literal
 
 import sentencepiece as spm
 
-from transformer.files.tokenizer_files import checked_sentencepiece
 from transformer.text.layout import TOKENIZER_FILE
+from transformer.text.limits import checked_sentencepiece
 
 __all__ = [
     "BOS_ID", "EOS_ID", "PAD_ID", "UNK_ID", "Kind", "Tokenized", "Tokenizer", "TokenizerError",

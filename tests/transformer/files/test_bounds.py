@@ -21,10 +21,10 @@ from tests.transformer.files.test_npz import archive, member
 from transformer.config import parse_json
 from transformer.files.npz import read_npz
 from transformer.files.safe import read_text
-from transformer.files.tokenizer_files import check_pattern, check_tokenizer_json
 from transformer.files.torch_file import read_torch
 from transformer.models.importers.joeynmt import read_settings
 from transformer.models.importers.torch_content import read_content
+from transformer.text.limits import check_pattern, check_tokenizer_json
 from transformer.text.rules import read_codes
 from transformer.text.tokenizer import Tokenizer
 

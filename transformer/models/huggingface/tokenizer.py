@@ -13,14 +13,14 @@ from typing import Any
 
 from transformer.errors import CheckpointError, InputError
 from transformer.files.safe import MAX_SMALL_FILE, MAX_TABLE, json_object, read_small
-from transformer.files.tokenizer_files import (
+from transformer.models.huggingface.files import CONFIG, GENERATION, INDEX, library
+from transformer.search.inputs import whole_ids
+from transformer.search.reader import MAX_CHARACTERS
+from transformer.text.limits import (
     check_pieces,
     check_tokenizer_json,
     checked_sentencepiece,
 )
-from transformer.models.huggingface.files import CONFIG, GENERATION, INDEX, library
-from transformer.search.inputs import whole_ids
-from transformer.search.reader import MAX_CHARACTERS
 from transformer.text.marks import LANGUAGE, START, Style, marked, style_of
 from transformer.text.tokenizer import clean
 
