@@ -90,7 +90,7 @@ def check_tokenizer_json(data: bytes) -> None:
         elif kind in ("Prepend", "ByteLevel"):
             growth *= 2
             if len(str(step.get("prepend", ""))) > MAX_PIECE:
-                raise ValueError("it prepends a long text")
+                raise ValueError("a long text in front of every text")
         elif kind == "Precompiled":
             _check_characters(base64.b64decode(str(step.get("precompiled_charsmap") or "")))
         elif kind == "TemplateProcessing":
