@@ -59,7 +59,7 @@ class RealTokens:
         """Args: mask: [B, 1, 1, S], True for real tokens; None if all are."""
         self.rows: Tensor | None = None
         self.n_all = 0 if mask is None else mask.numel()
-        if mask is not None and mask.device.type == "cpu":  # a GPU would have to synchronise
+        if mask is not None and mask.device.type == "cpu":  # would wait for a GPU
             rows = mask.flatten().nonzero()[:, 0]
             if len(rows) <= MOST_REAL * self.n_all:
                 self.rows = rows

@@ -13,7 +13,7 @@ from transformer.text.layout import (
     TABLE_FILE,
     TARGET_FILES,
     TOKENIZER_FILE,
-)  # fmt: skip
+)
 from transformer.text.normalise import Preparation
 from transformer.text.rules import RuleTokenizer
 from transformer.text.table import Marks, Numbered, TableTokenizer

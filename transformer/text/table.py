@@ -24,7 +24,7 @@ from transformer.text.layout import (
     TARGET_RULES_FILE,
     TARGET_TABLE_FILE,
     TOKENIZER_FILE,
-)  # fmt: skip
+)
 from transformer.text.marks import START, visible
 from transformer.text.normalise import Preparation
 from transformer.text.tokenizer import Tokenized, Tokenizer, TokenizerError

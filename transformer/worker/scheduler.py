@@ -31,7 +31,7 @@ _here = threading.local()  # each thread's turn
 class Scheduler:
     """Runs one piece of work at a time. Thread-safe.
 
-    A thread holds one turn, which it releases while it waits for another scheduler's turn and holds
+    A thread holds one turn, which it releases while it waits for a turn of another scheduler and holds
     that.
     """
 
