@@ -31,8 +31,8 @@ _here = threading.local()  # each thread's turn
 class Scheduler:
     """Runs one piece of work at a time. Thread-safe.
 
-    A thread holds one turn, which it releases while it waits for a turn of another scheduler and holds
-    that.
+    A thread holds one turn. It releases the turn to wait for a turn of another scheduler and to
+    hold that.
     """
 
     def __init__(self, patience: float = math.inf) -> None:
