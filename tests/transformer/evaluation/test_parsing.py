@@ -69,7 +69,7 @@ def parser_folder(treebank: Path) -> Path:
 
     path = recipe(
         treebank, "peak_lr = 1e-2", epochs=3, average=1, d_model=24, max_positions=64,
-        vocab_size=60, batch_tokens=300, corpora=["gum"], val=None,
+        vocab_size=60, batch_tokens=300, corpora=["gum"],
     )  # fmt: skip
     path.write_text(path.read_text().replace("[data]", '[data]\ntgt = "tree"'))
     return train(
@@ -123,7 +123,7 @@ def test_new_symbols_and_bad_text(parser_folder: Path, treebank: Path, tmp_path:
     for name, tensor in grown(before, config, tokenizer).items():
         assert torch.allclose(tensor[: len(was[name])], was[name].float()), name
     assert tokenizer.vocab_size == before.config.vocab_size + 1
-    with pytest.raises(DataError, match="tgt should be 'tree', not 'de'"):
+    with pytest.raises(DataError, match="tgt to 'tree', not 'de'"):
         load_corpus(DataRecipe(("gum",)), treebank)
     (tmp_path / "gum").mkdir()
     (tmp_path / "gum" / "train.ptb").write_text("(S (NN a))\n\n(S (NN a)\n")

@@ -350,7 +350,7 @@ def test_long_tables_are_left_to_the_other_files(monkeypatch: pytest.MonkeyPatch
 
 
 def test_an_unknown_component_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"'lense' is not one of branches, cut, grid"):
+    with pytest.raises(ValueError, match=r"'lense' is not one of cut, grid"):
         to_html(exhibit(offline=Offline("lense", b"")))
 
 

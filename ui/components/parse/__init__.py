@@ -15,7 +15,7 @@ from figures.labels import row_labels, show_token
 from transformer.measures.parse import Constituent, Reading, bracket_weights, confidences
 from transformer.trace.records import Trace
 from transformer.types import Floats
-from ui.components.packing import Component, attention_look, floats, is_index, labels
+from ui.components.packing import Component, attention_look, fits, floats, labels
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Drawing:
         n_nodes = len(self.reading.nodes)
         return Component(
             "parse", _header(self), floats([weights]), choice=chosen,
-            parse=lambda reported: reported if is_index(reported, n_nodes) else None,
+            parse=lambda reported: reported if fits(reported, range(n_nodes)) else None,
         )  # fmt: skip
 
 
