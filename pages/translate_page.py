@@ -95,6 +95,7 @@ def first(side: Side) -> list[Computation[Any]]:
     chosen = url_state.get(TranslateChoice.view)
     if chosen != "steps":
         return [LAYERS if chosen == "layers" else apart(pair_now(side.view, side.trace))]
+    read_link()
     ensure_step(side, len(side.trace.predicted_tokens))
     remember(within(place_now(side), side.trace), side)
     return [player_of(side, words=url_state.get(UNITS) == "words")]
@@ -108,7 +109,6 @@ def why_no_view(view: View) -> str | None:
 
 def whole(view: View) -> None:
     """Draw the opening and the chosen view, or the reason why there is none."""
-    read_link()
     chosen = url_state.get(TranslateChoice.view)
     missing = why_no_player(get_trace(view)) or why_no_view(view)
     if missing is not None:

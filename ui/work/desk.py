@@ -403,10 +403,10 @@ def prepare(
 
     keys = tuple(item if isinstance(item, Request) else item.key(request) for item in items)
     end_where_stopped(keys, again)
+    _end_where_blank(view)
     ready = [results.CACHE.get(key, _MISSING) for key in keys]
     if not any(item is _MISSING for item in ready):
         return ready
-    _end_where_blank(view)
     get_tracer(view)
     doing = DECODING if request.target is None else READING
     with errors_on_page():
