@@ -49,8 +49,7 @@ from ui.frame.steering import (
     use_checkpoint,
 )
 from ui.frame.through_time import draw_switch
-from ui.work.desk import recorded_sentence, writes
-from ui.work.languages import languages_of
+from ui.work.languages import languages_of, recorded_sentence, writes
 from ui.work.models import entries, resolve
 from ui.work.results import once
 
