@@ -7,7 +7,7 @@ from contextlib import suppress
 from functools import lru_cache
 
 from transformer.config import parse_json
-from transformer.files.safe import is_there, read_small
+from transformer.files.safe import MAX_TABLE, is_there, read_small
 from transformer.models.arrays.kind import ArchivedTrace
 from transformer.models.catalogue import Entry, ModelRef
 from transformer.text.layout import TABLE_FILE
@@ -52,7 +52,7 @@ def _tagged(ref: ModelRef) -> Languages:
     table, tags = ref.folder / TABLE_FILE, tuple[str, ...]()
     # The page reports `CheckpointError`, a `ValueError`, when it loads the model.
     with suppress(ValueError):
-        pieces = parse_json(read_small(table)) if is_there(table) else None
+        pieces = parse_json(read_small(table, MAX_TABLE)) if is_there(table) else None
         tags = tuple(tags_among(pieces)) if isinstance(pieces, list) else ()
     tags = tuple(sorted(tags, key=label_of))
     return Languages((), tags, "", _first(tags, _TARGETS), tagged=bool(tags))
