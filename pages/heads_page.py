@@ -1,4 +1,4 @@
-"""What heads do: roles with controls, importance, and the sentences behind every number."""
+"""Roles of heads with controls, importance, and the sentences behind every number."""
 
 from __future__ import annotations
 
