@@ -150,7 +150,7 @@ def test_starting_from_another_checkpoint(stack: str, data: Path, tmp_path: Path
 
 
 def test_other_devices_and_texts_are_refused(data: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="device 'tpu' is not here"):
+    with pytest.raises(InputError, match="device 'tpu' is not available"):
         run(recipe(data), tmp_path / "out", device="tpu")
     with pytest.raises(ConfigError, match="no training pair has 1 to 0 tokens"):
         run(recipe(data, max_positions=1), tmp_path / "short")

@@ -34,6 +34,7 @@ from transformer.search.sampling import Sampling
 from transformer.worker.job import StoppedError, report
 from ui.components.files import COMPONENTS, style
 from ui.components.packing import pack
+from ui.core.public import Budget, OverBudgetError
 from ui.export import download, html
 from ui.export.download import FORMATS, source_of
 from ui.export.html import save, to_html
@@ -41,7 +42,6 @@ from ui.export.programs import header
 from ui.platform import session
 from ui.platform.session import Session
 from ui.work import desk
-from ui.work.desk import Budget, OverBudgetError
 from ui.work.results import PICTURES
 
 SCRIPT = """
