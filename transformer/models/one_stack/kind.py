@@ -1,4 +1,4 @@
-"""Models of one stack in this project's format: config.json has a task."""
+"""Models of one stack in this project's format, with a task in config.json."""
 
 from __future__ import annotations
 
