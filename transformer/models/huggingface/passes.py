@@ -1,4 +1,4 @@
-"""One forward pass of a model of the `transformers` library, checked."""
+"""Checked forward passes of a model of the `transformers` library."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from transformer.errors import CheckpointError, InputError
 from transformer.files.safe import one_line
 from transformer.models.huggingface.building import Family
 from transformer.trace.building import to_array
-from transformer.types import AttentionKind, Floats
+from transformer.types import AttentionKind, Floats, map_sizes
 
-#: Largest deviation of a row's sum from 1; models beyond it are refused.
+#: Largest deviation of a row's sum from 1.
 ROW_TOLERANCE = 1e-3
-#: Traces that might need more memory than this are refused.
+#: Memory limit of a trace.
 MAX_TRACE_BYTES = 2 * 2**30
 
-#: The library's names of the maps.
+#: Map names in the library's output.
 OUTPUTS: dict[Family, dict[AttentionKind, str]] = {
     "encoder_decoder": {
         "encoder_self": "encoder_attentions",
@@ -40,15 +40,15 @@ class PassOutput:
     """The output of one pass."""
 
     maps: dict[AttentionKind, Floats]  # by kind, [L, H, queries, keys]
-    logits: Tensor | None  # [T, V] on the model's device, or None: no decoder
+    logits: Tensor | None  # [T, V] on the model's device, or None without a decoder
 
 
 def run(
     model: Any, family: Family, name: str, src: Sequence[int], tgt: Sequence[int]
 ) -> PassOutput:
-    """Run one pass over a source and a target, with every map; either may be empty.
+    """Run one pass over a source and a target, either of them empty, and return every map.
 
-    Raises: `CheckpointError` if the model does not return maps whose rows sum to 1.
+    Raises: `CheckpointError` unless the model returns maps whose rows sum to 1.
     """
     ids = torch.tensor([list(src or tgt)], device=model.device)
     inputs: dict[str, Any] = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
@@ -60,18 +60,13 @@ def run(
         output = model(**inputs, output_attentions=True, return_dict=True)
     except Exception as error:  # noqa: BLE001 - the library may raise anything
         raise CheckpointError(f"{name}: the model cannot be run ({one_line(error)})") from None
-    sizes = _sizes(len(src), len(tgt))
-    maps: dict[AttentionKind, Floats] = {}
-    for kind, attribute in OUTPUTS[family].items():
-        maps[kind] = _stacked(getattr(output, attribute, None), name, kind, *sizes[kind])
+    sizes = map_sizes(len(src), len(tgt))
+    maps = {
+        kind: _stacked(getattr(output, attribute, None), name, kind, *sizes[kind])
+        for kind, attribute in OUTPUTS[family].items()
+    }
     logits = None if family == "encoder" else output.logits[0].float()
     return PassOutput(maps, logits)
-
-
-def _sizes(n_src: int, n_tgt: int) -> dict[AttentionKind, tuple[int, int]]:
-    return {
-        "encoder_self": (n_src, n_src), "decoder_self": (n_tgt, n_tgt), "cross": (n_tgt, n_src),
-    }  # fmt: skip
 
 
 def _stacked(layers: Any, name: str, kind: AttentionKind, n_queries: int, n_keys: int) -> Floats:
@@ -81,7 +76,7 @@ def _stacked(layers: Any, name: str, kind: AttentionKind, n_queries: int, n_keys
         raise CheckpointError(f"{name}: the library gives no {what} attention for this model")
     shapes = [tuple(getattr(layer, "shape", ())) for layer in layers]
     if len(set(shapes)) > 1 or shapes[0][:1] + shapes[0][2:] != (1, n_queries, n_keys):
-        odd = next((each for each in shapes if each[2:] != (n_queries, n_keys)), shapes[-1])
+        odd = next((shape for shape in shapes if shape[2:] != (n_queries, n_keys)), shapes[-1])
         raise CheckpointError(
             f"{name}: {what} attention of shape {list(odd)} is not a map of {n_queries} queries "
             f"and {n_keys} keys for each head, the same number of heads in every layer"
@@ -100,12 +95,11 @@ def _stacked(layers: Any, name: str, kind: AttentionKind, n_queries: int, n_keys
 
 
 def check_memory(output: PassOutput, n_src: int, n_tgt: int, vocab_size: int) -> None:
-    """Refuse a trace that could outgrow `MAX_TRACE_BYTES`.
+    """Raise `InputError` for a trace that could exceed `MAX_TRACE_BYTES`.
 
     Args: output: any pass of the same model, for its depths and heads.
     """
-    sizes = _sizes(n_src, n_tgt)
-    numbers = n_tgt * vocab_size
+    sizes, numbers = map_sizes(n_src, n_tgt), n_tgt * vocab_size
     numbers += sum(maps[:, :, 0, 0].size * math.prod(sizes[k]) for k, maps in output.maps.items())
     if 4 * numbers > MAX_TRACE_BYTES:
         raise InputError(
@@ -116,16 +110,14 @@ def check_memory(output: PassOutput, n_src: int, n_tgt: int, vocab_size: int) ->
 
 
 def position_limits(model: Any) -> Iterator[int]:
-    """Yield limits on the number of positions, from the config and tables of learned positions."""
-    config = model.config
-    declared = [getattr(config, "max_position_embeddings", None)]
-    yield from (each for each in declared if type(each) is int and each > 0)
+    """Yield limits on positions, from the config and learned position tables."""
+    declared = getattr(model.config, "max_position_embeddings", None)
+    if type(declared) is int and declared > 0:
+        yield declared
     for name, module in model.named_modules():
-        called = name.rpartition(".")[2]
-        learned = isinstance(module, torch.nn.Embedding)
-        if not learned or called not in ("embed_positions", "position_embeddings", "wpe"):
-            continue
-        # RoBERTa counts positions from the id after padding, BART and OPT from 2.
-        first = 0 if module.padding_idx is None else module.padding_idx + 1
-        offset = getattr(module, "offset", first)
-        yield module.num_embeddings - (offset if type(offset) is int else first)
+        table = name.rpartition(".")[2] in ("embed_positions", "position_embeddings", "wpe")
+        if table and isinstance(module, torch.nn.Embedding):
+            # RoBERTa counts positions from the id after padding, BART and OPT from 2.
+            first = 0 if module.padding_idx is None else module.padding_idx + 1
+            offset = getattr(module, "offset", first)
+            yield module.num_embeddings - (offset if type(offset) is int else first)

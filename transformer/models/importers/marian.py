@@ -43,10 +43,11 @@ WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 MAX_HOLES = 128
 
 #: Generation settings without effect here, with the values at which they never have one.
-IDLE = UNUSED | {
+IDLE: dict[str, tuple[object, ...]] = {
     "no_repeat_ngram_size": (0,), "encoder_no_repeat_ngram_size": (0,), "min_length": (0, 1),
     "min_new_tokens": (0, 1), "repetition_penalty": (1.0,), "encoder_repetition_penalty": (1.0,),
     "forced_bos_token_id": (), "begin_suppress_tokens": ([],),
+    **UNUSED,
 }  # fmt: skip
 
 #: Ids by piece, by vocabulary file.
