@@ -68,7 +68,7 @@ class ArchivedTrace(Unedited):
         """Return the record. Raises `InputError` for any other sentence, a target or edits."""
         self.refuse_edits(options.get("edits"))
         if sentence != self.sentence:
-            raise InputError(f"{self.name} holds one other sentence")
+            raise InputError(f"{self.name} holds one sentence, which is not this one")
         if target is not None:
             raise InputError(
                 f"{self.name} holds one sentence with its translation; no other can be given"

@@ -247,8 +247,8 @@ def read_sides(
                 )
             model, codes = (model, None) if cutter == "sentencepiece" else (None, codes)
         if cutter is not None and (model if cutter == "sentencepiece" else codes) is None:
-            file = "model, spm.model" if cutter == "sentencepiece" else "merges, bpe.codes"
-            raise CheckpointError(f"{folder}: bpe={cutter!r} needs its file of {file}")
+            file = "a model, spm.model" if cutter == "sentencepiece" else "merges, bpe.codes"
+            raise CheckpointError(f"{folder}: bpe={cutter!r} needs {file}")
         # Checkpoints rarely record the preparation; merges without Moses are rare.
         apart = codes is not None if moses is None else moses
         rules = language if LANGUAGE.fullmatch(language) else "en"
