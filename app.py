@@ -62,30 +62,32 @@ def main() -> None:
     from ui.work.roots import checkpoints_root
 
     libraries.set()
-    url_state.enter("" if here is home else here.path)
+    url_state.enter("" if here is home else here.path, here.params)
     if url_state.entered():
         fall_back()
-    (asked, values), turned = asked_for_page(), presenter.wanted_step("page")
-    if turned:
+    (path, values), (turned, by) = asked_for_page(), presenter.pressed()
+    if turned == "page":
         every = all_pages()
-        asked = every[(every.index(here) + turned) % len(every)].path
-    if asked and asked != here.path:
-        st.switch_page(pages[asked], query_params=values)  # as a link, so all of it counts
-    view = draw_sidebar(asks=here.model != "absent" or guide.current_stop() is not None)
+        path = every[(every.index(here) + by) % len(every)].path
+    if path and path != here.path:
+        st.switch_page(pages[path], query_params=values)  # as a link, so all of it counts
+    touring = bool(url_state.get(guide.TOUR))
+    view = draw_sidebar(asks=here.model != "absent" or touring)
     draw_door(here, view)
-    guided = guide.fits(view)  # tours ask the model what others cannot tell
-    stop_page = guide.follow(view, presenter.wanted_step("stop")) if guided else None
-    if stop_page is not None:
+    guided = touring and guide.fits(view)
+    if guided and (stop_page := guide.follow(view, by if turned == "stop" else 0)) is not None:
         st.switch_page(pages[stop_page.path])
     with corner:
-        presenter.draw_presenter(here.title, touring=guided and guide.current_stop() is not None)
+        presenter.draw_presenter(here.title, touring=guided)
     if guided:
         guide.draw_bar(view, here)
-    elif view.checkpoint and guide.current_stop() is not None:
+    elif touring and view.checkpoint:
         guide.draw_unfit(view)
     if here.model != "absent":
-        through_time.draw_bar(view)
-        editing.draw_bar(view)
+        if view.entry.updates is not None:
+            through_time.draw_bar(view)
+        if view.entry.ref.edits:
+            editing.draw_bar(view)
     why = why_not(view, here)
     if here.model == "needed" and not view.checkpoint:
         st.header("No model to look into")
@@ -98,7 +100,6 @@ def main() -> None:
         draw_not_offered(view, here, why)
     else:
         offer_turn()
-        here.enter(view)
         page.run()
     url_state.write_url()
 

@@ -1,4 +1,4 @@
-"""Glossary: terms of the app and the paper, each with the page that shows it."""
+"""Glossary: terms of the app and the paper, with links to pages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FIRST = {entry.name[0].upper(): entry for entry in reversed(TERMS)}
 
 
 def draw_term(entry: Term) -> None:
-    """Draw one entry: the term, its meaning, its equation, and a link to its page."""
+    """Draw an entry: term, meaning, equation, and a link to its page."""
     with st.container(border=True, height="stretch", gap="xsmall", key=f"term_{entry.name}"):
         section = f" :gray[· section {entry.section}]" if entry.section else ""
         letter = entry.name[0].upper()
@@ -54,13 +54,13 @@ def whole(view: View) -> None:
         label_visibility="collapsed", icon=":material/search:", **bound(SEARCH),
     )  # fmt: skip
     named = named_term(query)
-    found, questions = (
+    terms, questions = (
         [entry for entry in search_terms(query, entries) if entry is not named]
         for entries in (TERMS, QUESTIONS)
     )
     if named is not None:
         draw_term(named)
-    elif not found and not questions:
+    elif not terms and not questions:
         st.info(
             f"No entry has {code(query)} in it. Try a shorter word.", icon=":material/search_off:"
         )
@@ -70,9 +70,9 @@ def whole(view: View) -> None:
     if questions:
         st.markdown("#### Questions")
         draw_terms(questions)
-    if found and questions:
+    if terms and questions:
         st.markdown("#### Words")
-    draw_terms(found)
+    draw_terms(terms)
 
 
 PAGE = Page(

@@ -1,4 +1,4 @@
-"""Positions: how a model without recurrence knows where a token stands (section 3.5)."""
+"""Positions: how a model without recurrence represents token order (section 3.5)."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ PART: Param[str] = Param("part", url_state.one_of(PARTS), "encoding")
 
 
 def draw_encoding(view: View, config: ModelConfig | None, trained: int | None) -> None:
-    """Draw the formula and what follows from it; needs no model."""
-    model = get_translator(view).model if config and config.positions != "sinusoidal" else None
-    tables = position_vectors.tables_of(model) if model else {}
+    """Draw the formula and its consequences; needs no model."""
+    model = get_translator(view) if config and config.positions != "sinusoidal" else None
+    tables = position_vectors.tables_of(model.model) if model else {}
     own = config.d_model + config.d_model % 2 if config else 512
     opens_with: PositionLayout = config.position_layout if config else LAYOUTS[0]
     width_param: Param[int] = Param("d", url_state.whole(2, 2048), min(own, 2048))
@@ -60,7 +60,7 @@ def draw_encoding(view: View, config: ModelConfig | None, trained: int | None) -
     note = ""
     if config:
         note = (
-            position_vectors.stored_note(model)
+            position_vectors.stored_note(model.model)
             if model and config.positions != "relative"
             else position_vectors.unlike_the_paper(config)
         )
@@ -88,11 +88,11 @@ def draw_encoding(view: View, config: ModelConfig | None, trained: int | None) -
     elif kind == "stored":
         draw_stored(view, model)
     elif tables:
-        draw_learned(view, tables)
+        draw_learned(view, model)
 
 
 def whole(view: View) -> None:
-    """Draw one of the parts."""
+    """Draw the chosen part."""
     entry = view.entry if view.checkpoint else None
     config = entry.config if entry else None
     st.markdown(

@@ -1,4 +1,4 @@
-"""Training: a toy task learned while you watch, real runs from their folders, and table 3."""
+"""Training: a toy task to watch, real runs from their folders, and table 3."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from ui.core.view import View
 from ui.frame.page import Entry, Page
 from ui.frame.steering import use_checkpoint
 from ui.training.choice import RUN, VIEW
-from ui.training.jobs import find, refusal
+from ui.training.jobs import JOBS, refusal
 from ui.training.table3 import draw_table3
 from ui.training.views import draw_form, draw_run
 from ui.training.watch import draw_watch
 
 
 def draw_toy() -> None:
-    """Draw the form of a new run, or the run that the address names."""
+    """Draw the form for a new run, or the run in the URL."""
     why = refusal()
-    job = find(url_state.get(RUN)) if url_state.get(RUN) else None
-    if job is not None:
-        draw_run(job, use_checkpoint)
+    run = JOBS.get(url_state.get(RUN))
+    if run is not None:
+        draw_run(run, use_checkpoint)
         return
     if why is not None:
         st.info(plain(why), icon=":material/lock:")

@@ -13,7 +13,6 @@ from ui.core import url_state
 from ui.core.glossary import word_start
 from ui.core.loops import headline
 from ui.core.side import Side
-from ui.core.url_state import STEP
 from ui.core.view import View, said_next
 from ui.core.widgets import UNITS, units_control
 from ui.frame.decoding import decoded_text
@@ -37,20 +36,20 @@ from ui.translate.player import (
     within,
 )
 from ui.translate.views import LAYERS, apart, draw_layers, draw_why
-from ui.translate.words import draw_warnings, missing_search_note
+from ui.translate.words import draw_warnings
 from ui.work.desk import get_trace, get_tracer
 from ui.work.results import Computation
 
 
 def draw(side: Side) -> None:
-    """Draw the chosen view; the player reruns it without being moved itself."""
-    view, trace, shown = side.view, side.trace, url_state.get(TranslateChoice.view)
+    """Draw the chosen view."""
+    view, trace, chosen = side.view, side.trace, url_state.get(TranslateChoice.view)
     place = within(place_now(side), trace)
     sentence, asides = st.columns([5, 4], vertical_alignment="center")
     with sentence.container(key="source"):
         st.text(shorten(" ".join(trace.source.split()), 140))
     with asides.container(horizontal=True, horizontal_alignment="right", gap="xsmall"):
-        if shown == "steps" and place.layer is not None and place.head is not None:
+        if chosen == "steps" and place.layer is not None and place.head is not None:
             kind: AttentionKind = "decoder_self" if place.kind == "decoder_self" else "cross"
             offer_switch(view, trace, kind, place.layer - 1, place.head - 1)
         if view.kind == "checkpoint":
@@ -61,52 +60,56 @@ def draw(side: Side) -> None:
     with st.container(key="headline" if len(text) <= 120 else "headline_long"):
         st.text(text or "(an empty translation)")
     draw_warnings(view, trace)
-    if shown == "steps":
+    if chosen == "steps":
         draw_steps(view, trace)
         with download:
             offer(view, trace, place, words=url_state.get(UNITS) == "words")
     else:
-        (draw_layers if shown == "layers" else draw_why)(view, trace)
+        (draw_layers if chosen == "layers" else draw_why)(view, trace)
 
 
 def draw_steps(view: View, trace: Trace) -> None:
-    """Draw the player, and how the translation was decoded."""
+    """Draw the player and a caption on decoding."""
     caption, units = st.columns([5, 1], vertical_alignment="center")
     also = ", or take another candidate." if view.kind == "checkpoint" else "."
-    light = "Light marks where the decoder looks while it picks the next token. "
+    light = "Light marks where the decoder looks as it picks the next token. "
     caption.caption(said_next(view.sentence) or f"{light}Step through it{also}")
     with units.container(horizontal=True, horizontal_alignment="right"):
         words = units_control() == "words"
     draw_player(Side(view, trace), words=words)
+    omitted = ""
+    if trace.search is None and not trace.forced and view.kind == "checkpoint":
+        omitted = (
+            " The other hypotheses of this long search were left out, so How it chose cannot "
+            "show its tree."
+        )
     st.caption(
         f"{len(trace.src_tokens)} source and {len(trace.predicted_tokens)} target tokens, pieces "
         f"and `</s>`; {decoded_text(view, trace)}. {word_start(trace.src_tokens)} "
-        "Attention is not by itself an explanation." + missing_search_note(view, trace)
+        f"Attention is not by itself an explanation.{omitted}"
     )
 
 
 def first(side: Side) -> list[Computation[Any]]:
-    """Return what the view shows first."""
-    shown = url_state.get(TranslateChoice.view)
-    if shown != "steps":
-        return [LAYERS if shown == "layers" else apart(pair_now(side.view, side.trace))]
-    # The player opens at its last place, at a link's, or at the default step.
+    """Return the chosen view's first computations."""
+    chosen = url_state.get(TranslateChoice.view)
+    if chosen != "steps":
+        return [LAYERS if chosen == "layers" else apart(pair_now(side.view, side.trace))]
+    read_link()
     ensure_step(side, len(side.trace.predicted_tokens))
     remember(within(place_now(side), side.trace), side)
     return [player_of(side, words=url_state.get(UNITS) == "words")]
 
 
 def why_no_view(view: View) -> str | None:
-    """Return why the model cannot show the chosen view; None if it can."""
+    """Return the reason why the model cannot show the chosen view, or None."""
     steps = url_state.get(TranslateChoice.view) == "steps"
     return None if steps else get_tracer(view).lacks("internals")
 
 
 def whole(view: View) -> None:
-    """Draw the opening or the view, or say why the model can show none."""
-    read_link()
+    """Draw the opening and the chosen view, or the reason why there is none."""
     chosen = url_state.get(TranslateChoice.view)
-    TranslateChoice.forget_stale(step=(view.checkpoint, view.sentence, url_state.get(STEP)))
     missing = why_no_player(get_trace(view)) or why_no_view(view)
     if missing is not None:
         st.info(missing, icon=":material/translate:")

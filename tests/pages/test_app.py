@@ -67,7 +67,7 @@ def test_decoding_has_defaults(run_app: RunApp, random_checkpoints: Path, tmp_pa
     )
     app = run_app(root=root)
     assert decoding(view_of(app)) == (10, 0.5)
-    own = "own decoding is beam 12, alpha 0.5; here it is at most beam 10, alpha 0.5"
+    own = "own decoding is beam 12, alpha 0.5; the limit here is beam 10, alpha 0.5"
     said = f"This model's {own}."
     assert said in [each.value for each in app.sidebar.caption]
 

@@ -198,7 +198,7 @@ def test_without_a_study_the_page_says_how_to_make_one(
     monkeypatch.delenv("HEADLIGHT_PUBLIC")
     monkeypatch.setattr("ui.frame.import_access._setting", lambda: "")
     said = texts(run_app(at="heads", checkpoint="alpha"))
-    assert "To study here, open the link" in said and "every visitor study, start" in said
+    assert "To study, open the link" in said and "every visitor study, start" in said
 
 
 def test_edits_of_links_do_not_fill_the_list_of_studies(tmp_path: Path) -> None:

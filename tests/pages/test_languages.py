@@ -100,7 +100,7 @@ def test_another_model_is_told_the_same_language_by_its_own_code(open_app: RunAp
     app.sidebar.selectbox(key="tgt_lang_box").set_value("vi_VN").run()
     app.sidebar.selectbox(key="checkpoint_box").set_value("nllb").run()
     assert boxes(app)["tgt_lang_box"] == "deu_Latn"
-    assert "`vi_VN` is not one of this model's" in said(app)
+    assert "This model has no language `vi_VN`" in said(app)
 
 
 def test_a_tag_is_put_in_front_whole(open_app: RunApp) -> None:
@@ -127,7 +127,7 @@ def test_a_tag_is_put_in_front_whole(open_app: RunApp) -> None:
     assert box.disabled and box.value == "deu"
     assert trace_of(app).src_tokens == other.src_tokens
     captions = "\n".join(each.value for each in app.sidebar.caption).replace("\\", "")
-    assert "Set by the sentence's own tag: `>>fra<<`" in captions
+    assert "Set by the tag in the sentence: `>>fra<<`" in captions
 
 
 @pytest.mark.usefixtures("nothing_cached")

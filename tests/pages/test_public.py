@@ -130,8 +130,8 @@ def test_a_visit_has_its_budget_and_no_right_to_import_or_train(public: str) -> 
 def may_import(session: Session) -> bool:
     """Return whether the form is shown, rather than the request for the token."""
     shown = " ".join(str(element) for element in session.elements)
-    assert ("Name of the new checkpoint" in shown) != ("the link that the server printed" in shown)
-    return "Name of the new checkpoint" in shown
+    assert ("New checkpoint name" in shown) != ("the link that the server printed" in shown)
+    return "New checkpoint name" in shown
 
 
 def test_only_the_token_counts(tmp_path: Path, random_checkpoints: Path) -> None:

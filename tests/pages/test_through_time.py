@@ -50,7 +50,7 @@ SAID = {
     "later": ("20 updates, from the weights of `` runs/`first` ``.",
               "The finished model was trained further from the end of this run."),
     "replaced": ("20 updates, from random weights.",
-                 "How the finished model relates to this run is not recorded."),
+                 "The record does not say how the finished model relates to this run."),
 }  # fmt: skip
 
 

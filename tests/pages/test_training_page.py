@@ -14,6 +14,7 @@ from transformer.training.toys.files import KEPT, Control
 from transformer.training.toys.run import ToyRun
 from transformer.training.toys.settings import ToySettings
 from transformer.worker.job import Job, Register
+from ui.core import public
 from ui.training import jobs
 from ui.training.exhibits import AXES
 from ui.training.jobs import Training
@@ -61,7 +62,7 @@ def test_a_run_is_found(run_app: Any, tmp_path: Path, monkeypatch: pytest.Monkey
 def test_runs_are_watched(run_app: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEADLIGHT_RUNS", str(tmp_path))
     app = run_app(at="training", checkpoint="alpha", training_view="watch")
-    assert "No run in" in app.info[0].value
+    assert "There are no runs in" in app.info[0].value
     for name, rate in (("first", 0.1), ("second", 0.3)):
         (tmp_path / name).mkdir()
         (tmp_path / name / "recipe.json").write_text(
@@ -108,16 +109,16 @@ def test_table_3_shows_what_the_file_holds(run_app: Any) -> None:
 def test_one_run_at_a_time_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", str(tmp_path))
     monkeypatch.setattr(jobs, "JOBS", Register())
-    monkeypatch.setattr(jobs, "_place", lambda: tmp_path / "jobs")
+    monkeypatch.setattr(jobs, "_runs_folder", lambda: tmp_path / "jobs")
     run = jobs.begin([ToySettings()])
     run.job.ask(Control("pause"))
-    assert jobs.find(run.name) is run and run.phase == "starting"
-    with pytest.raises(jobs.BusyError, match="You can start yours when it ends"):
+    assert jobs.JOBS.get(run.name) is run and run.phase == "starting"
+    with pytest.raises(jobs.BusyError, match="You can start your run when it ends"):
         jobs.begin([ToySettings()])
     wait_until(lambda: run.phase == "paused")
     run.job.stop()
     assert run.job.ended(60) and run.phase == "stopped" and jobs.busy() is None
-    with pytest.raises(CheckpointError, match="not kept"):
+    with pytest.raises(CheckpointError, match="kept no model"):
         jobs.keep(run, 0, "mine")
     made = run.lane(0) / KEPT
     made.mkdir(parents=True)
@@ -127,6 +128,6 @@ def test_one_run_at_a_time_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert sorted(each.name for each in tmp_path.iterdir()) == ["jobs", "mine"]
     with pytest.raises(CheckpointError, match="already exists"):
         jobs.keep(run, 0, "mine")
-    monkeypatch.setenv(jobs.VARIABLE, "off")  # by the server
+    monkeypatch.setenv(public.TRAIN, "off")  # by the server
     with pytest.raises(jobs.BusyError, match="HEADLIGHT_TRAIN=off"):
         jobs.begin([ToySettings()])

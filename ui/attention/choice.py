@@ -132,7 +132,7 @@ class AttentionSettings(Choice):
     @classmethod
     def enter(cls, trace: Trace) -> None:
         """Forget tokens selected in another sentence, unless a link has just set them."""
-        cls.forget_stale(tokens=hash((trace.src_tokens, trace.tgt_tokens)), source=trace.src_tokens)
+        url_state.settle(tokens=(trace.src_tokens, trace.tgt_tokens), source=trace.src_tokens)
 
 
 def ensure_kind(trace: Trace) -> None:

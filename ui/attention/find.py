@@ -67,7 +67,7 @@ def draw_find(view: View, trace: Trace, choice: AttentionChoice) -> None:
     row.selectbox(
         "Heads that look at", list(names),
         format_func=lambda each: names[each].replace("`", ""), width=280,
-        **bound(AttentionSettings.find, shown=chosen),
+        **bound(AttentionSettings.find, value=chosen),
         help="Heads are ranked by the weight on these keys, averaged over the rows that have one. "
         "Rows that see a single key are left out. The diagonal is the line from the first query "
         "and key to the last ones, and one key to either side. For a role of the study, they are "
@@ -173,7 +173,7 @@ def _draw_kinds(trace: Trace, choice: AttentionChoice, pattern: str) -> tuple[At
     st.pills(
         "In", kinds, selection_mode="multi",
         format_func={kind: kind_text_of(trace, kind).short for kind in kinds}.__getitem__,
-        **bound(AttentionSettings.find_in, shown=list(chosen)),
+        **bound(AttentionSettings.find_in, value=list(chosen)),
     )  # fmt: skip
     return chosen
 

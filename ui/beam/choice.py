@@ -24,7 +24,7 @@ def mark(name: str) -> Param[Mark | None]:
     """Return the setting of a node; "none" is no node."""
     return Param(
         name, lambda raw: None if raw == "none" else url_state.parse_pair(raw), None,
-        lambda value: "none" if value is None else url_state.write_pair(value), of="tree",
+        lambda value: "none" if value is None else url_state.write_pair(value), of="request",
     )  # fmt: skip
 
 
@@ -64,7 +64,6 @@ def prepare_tree(view: View, tree: Tree) -> None:
 
     Called in full runs of the page.
     """
-    BeamChoice.forget_stale(tree=view.request.name)
     ensure_node(tree, BeamChoice.a)
     second = chosen(tree, BeamChoice.b)
     written = (BeamChoice.dropped, BeamChoice.panel, BeamChoice.look)

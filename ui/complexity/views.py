@@ -249,7 +249,7 @@ def _draw_choices(kind: PathKind) -> int:
     start, end = ends(n)
     places[1].slider(
         "From one position to another", 1, n,
-        **bound(PathChoice.between, shown=(start + 1, end + 1)),
+        **bound(PathChoice.between, value=(start + 1, end + 1)),
     )  # fmt: skip
     if kind in ("convolution", "dilated"):
         places[2].select_slider(

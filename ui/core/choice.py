@@ -1,7 +1,6 @@
-"""A page's choices as one record of URL parameters.
+"""A page's settings as one record.
 
-Subclass `Choice` with a frozen dataclass whose fields are `Param`s; reading, storing and links
-derive from them:
+The fields of a frozen dataclass derived from `Choice` are `Param`s:
 
     @dataclass(frozen=True)
     class TokensChoice(Choice):
@@ -11,7 +10,7 @@ derive from them:
     TokensChoice.read().count  # an int
     st.slider("Neighbours", 3, 30, **bound(TokensChoice.count))  # the Param itself
 
-Side B of Compare stores the same fields under other names: see `ui.core.side.Side.own`.
+Side B of Compare stores the same fields under other names, see `ui.core.side.Side.own`.
 """
 
 from __future__ import annotations
@@ -25,34 +24,27 @@ from ui.core.url_state import Param
 
 @dataclass(frozen=True)
 class Choice:
-    """Base class of a page's choices; `Choice()` has the defaults."""
+    """Base class of a page's settings; `Choice()` has the defaults."""
 
     @classmethod
     def params(cls) -> tuple[Param[Any], ...]:
-        """Return the settings, in the order of the fields."""
+        """Return the settings in field order."""
         return tuple(getattr(cls, field.name) for field in fields(cls))
 
     @classmethod
     def of(cls, owner: str) -> tuple[Param[Any], ...]:
-        """Return the settings that belong to an owner, see `Param.of`."""
+        """Return the settings of an owner, see `Param.of`."""
         return tuple(param for param in cls.params() if owner in param.of.split())
 
     @classmethod
     def read(cls) -> Self:
-        """Return the stored choice; unset or invalid values are the defaults."""
+        """Return the stored values; unset or invalid settings have their defaults."""
         return cls(*map(url_state.get, cls.params()))
 
     @classmethod
     def show(cls) -> None:
-        """Include all settings in the link of the page on screen."""
+        """Include all settings in the page's URL."""
         url_state.show(*cls.params())
-
-    @classmethod
-    def forget_stale(cls, **owners: object) -> None:
-        """Forget the settings `of` owners whose value has changed, unless a link just set them."""
-        for of, now in owners.items():
-            key = f"headlight_{cls.__name__}_{of}"
-            url_state.forget_stale(key, now, *cls.of(of))
 
     def put(self) -> None:
         """Store all values."""

@@ -1,4 +1,4 @@
-"""Names of models for people, and example sentences, for each kind of checkpoint."""
+"""Display names and example sentences for each kind of checkpoint."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ class Act:
     """A sentence of a riddle."""
 
     sentence: str
-    #: noun, other: what the pronoun stands for, and what else it might
+    #: noun, other: the pronoun's referent, and the noun it could be mistaken for
     noun: str
     other: str
-    #: translated, wanted: the noun in the target language, and the pronoun that it needs
+    #: translated, wanted: the referent in the target language, and the pronoun that agrees with it
     translated: str
     wanted: str
-    known: str = ""  # what is known of other models here, as a sentence
+    known: str = ""  # a sentence on how other models handle this one
 
 
 @dataclass(frozen=True)
 class Riddle:
-    """A pronoun whose translation depends on the noun that it stands for, in a few sentences.
+    """A pronoun whose translation depends on its referent, in a few sentences.
 
-    From each sentence to the next, the models turn to another noun; at the last one they fail.
+    The referent changes from sentence to sentence; in the last, the models get it wrong.
     """
 
     pronoun: str  # as in the sentences
-    rule: str  # of the target language
+    rule: str  # agreement rule of the target language
     acts: tuple[Act, ...]
 
 
@@ -47,14 +47,14 @@ class Example:
     """An example sentence."""
 
     sentence: str  # as a visitor would type it
-    #: the source word on whose translation the player opens; "" for the sharpest look
+    #: the source word at whose translation the player opens; "" for the sharpest attention
     watch: str = ""
     beside: str = ""  # the same sentence with one word changed, for Compare
 
     def watched(self, tokens: Sequence[str]) -> list[int]:
         """Return the positions of the word to watch."""
-        found = enumerate(token.lstrip("▁").lower() for token in tokens)
-        return [position for position, word in found if word == self.watch != ""]
+        words = enumerate(token.lstrip("▁").lower() for token in tokens)
+        return [position for position, word in words if word == self.watch != ""]
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Examples:
     task: str  # what the model does
     hint: str  # what to type
     items: tuple[Example, ...]  # the examples; the app opens with the first
-    riddles: Mapping[str, Riddle]  # what the opening asks, by the language translated into
+    riddles: Mapping[str, Riddle]  # of the opening, by target language
 
     def find(self, sentence: str) -> Example | None:
         """Return the example with this sentence, or None."""
@@ -91,18 +91,18 @@ _KINDS = {
     ).items()
 }
 
-#: The languages at the end of a model's name, as in everyday-de-en.
+#: Languages at the end of a model name, as in everyday-de-en.
 _NAMED = re.compile(r"-([a-z]{2,3})-([a-z]{2,3})$")
 
-#: Groups of models by what they do, in the order of lists.
+#: Model groups, in display order.
 GROUPS = ("Translators", "Beyond translation", "Other models and files")
 
-#: The beginning of the names of models of one stack that do not translate.
+#: Title prefixes of one-stack models, by task.
 _STACKS = {"continue": "GPT-like: continues", "fill": "BERT-like: fills gaps in"}
 
 
 def examples_for(checkpoint: str, metrics: Mapping[str, Any] | None = None) -> Examples:
-    """Return the examples that fit a checkpoint's name and metrics; by default sentences."""
+    """Return the examples for a checkpoint's name and metrics; sentences by default."""
     name = checkpoint.lower()
     if "reverse" in name or "reversal" in corpora_of_training(metrics or {}):
         return _KINDS["letters"]
@@ -119,7 +119,7 @@ def examples_for(checkpoint: str, metrics: Mapping[str, Any] | None = None) -> E
 
 
 def data_of_training(metrics: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return what a model was trained on, from its untrusted record; {} if unknown."""
+    """Return the training data in an untrusted training record, or {} if unknown."""
     match metrics:
         case {"training": {"recipe": {"data": dict(data)}}}:
             return data
@@ -127,7 +127,7 @@ def data_of_training(metrics: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def corpora_of_training(metrics: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the names of the corpora in a model's untrusted record."""
+    """Return the corpus names in an untrusted training record."""
     corpora = data_of_training(metrics).get("corpora")
     return tuple(map(str, corpora)) if isinstance(corpora, list | tuple) else ()
 
@@ -135,9 +135,9 @@ def corpora_of_training(metrics: Mapping[str, Any]) -> tuple[str, ...]:
 def languages_of_training(
     checkpoint: str, metrics: Mapping[str, Any] | None = None
 ) -> tuple[str, str]:
-    """Return the codes of source and target, "" if unknown; untrusted metrics come first.
+    """Return source and target language codes, "" if unknown.
 
-    Without a record of training they are read from the end of the name, or of the imported one's.
+    The untrusted training record takes precedence over the model name and its imported name.
     """
     names = [checkpoint]
     match metrics:
@@ -154,9 +154,9 @@ def languages_of_training(
 
 
 def title_of(entry: Entry) -> str:
-    """Return a model's name for people: what it does, languages and text, as far as recorded.
+    """Return a model's display name: task, languages and training text.
 
-    The name of its folder stands for a text that is unknown, and alone if the languages are too.
+    The folder name replaces an unknown text, or the whole title if the languages are unknown.
     """
     return _title(entry) + ("" if entry.updates is None else f", {entry.updates:,} updates")
 
@@ -181,7 +181,7 @@ def _title(entry: Entry) -> str:
 
 
 def group_of(entry: Entry) -> str:
-    """Return the one of `GROUPS` that a model belongs to."""
+    """Return the model's group, one of `GROUPS`."""
     source, target = languages_of_training(entry.whole, entry.metrics)
     letters = examples_for(entry.whole, entry.metrics).kind == "letters"
     if letters or target == TREE or (entry.stack and entry.stack.task != "translate"):
@@ -191,9 +191,9 @@ def group_of(entry: Entry) -> str:
 
 
 def by_title(entries: Iterable[Entry]) -> dict[str, str]:
-    """Return the models' names for people by their own, grouped by what they do.
+    """Return display titles by model name, in the order of `GROUPS`.
 
-    Two that are called alike are followed by their own names.
+    Models with the same title are told apart by their names in parentheses.
     """
     every = [(GROUPS.index(group_of(each)), title_of(each), each.name) for each in entries]
     count = Counter(title for _, title, _ in every)

@@ -1,10 +1,9 @@
-"""The languages that a model takes, their names, and the way a choice is passed to the model.
+"""Model languages, their names, and their codes for the model.
 
-Models of the `transformers` library take a source and a target language, Marian models of several
-target languages a tag before the sentence (`>>deu<<`), which may also be typed. The same language
-is `de`, `deu`, `deu_Latn`, `de_DE` or `>>deu<<`: two or three letters of ISO 639, perhaps with a
-script or a country. An individual language is listed with the group that other models name instead
-(`arb` with `ara`, `lvs` with `lav`).
+Models of the `transformers` library take a source and a target language. Multilingual Marian models
+take a tag before the sentence (`>>deu<<`), which may also be typed. One language has several codes
+(`de`, `deu`, `deu_Latn`, `de_DE`): ISO 639, optionally with a script or country. An individual
+language is listed with its macrolanguage (`arb` with `ara`, `lvs` with `lav`).
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from pathlib import Path
 from transformer.text.table import split_tag
 from transformer.text.tokenizer import clean
 
-#: The choice of no tag: the sentence is passed on as typed.
+#: No tag: the model reads the sentence as typed.
 NO_TAG = "none"
 
 _BY_CODE = {
@@ -33,52 +32,50 @@ _BY_CODE = {
 
 @dataclass(frozen=True)
 class Languages:
-    """The languages of a model. Empty if it takes no language code."""
+    """A model's languages; empty if it takes no language codes."""
 
-    #: sources, targets: their codes, by name
+    #: sources, targets: language codes, sorted by name
     sources: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()
-    #: source, target: default codes, "" if there is no choice
+    #: source, target: default codes, or ""
     source: str = ""
     target: str = ""
-    tagged: bool = False  # whether a tag before the sentence names the target
+    tagged: bool = False  # a tag before the sentence names the target language
 
     def resolve(
         self, sentence: str, source: str, target: str
     ) -> tuple[str, str | None, str | None]:
-        """Return the sentence and the language codes to give to the model.
+        """Return the sentence and language codes for the model.
 
         Args:
             sentence: as typed.
-            source, target: the codes chosen, "" for none. A language may have another code here
-                than where it was chosen (`de`, `deu_Latn`); an unknown one becomes the default.
+            source, target: chosen codes, or "". They are mapped to this model's codes (`de` to
+                `deu_Latn`); an unknown language becomes the default.
         """
-        if not (source or target):
-            return sentence, None, None
         chosen = nearest_code(self.targets, target) or self.target
         if self.tagged:
             if target == NO_TAG or not clean(sentence) or typed_tag(sentence):
                 return sentence, None, None
             return f">>{chosen}<< {sentence}", None, None
-        known = nearest_code(self.sources, source) or self.source
-        return sentence, known or None, chosen or None
+        spoken = nearest_code(self.sources, source) or self.source
+        return sentence, spoken or None, chosen or None
 
 
 def typed_tag(sentence: str) -> str:
-    """Return the language tag that a sentence begins with, "" without one."""
+    """Return the sentence's leading language tag, or ""."""
     return split_tag(sentence)[0]
 
 
-def nearest_code(codes: Sequence[str], wanted: str) -> str:
-    """Return `wanted` if it is one of the codes, else the one of the same language, else ""."""
-    if not wanted or wanted in codes:
-        return wanted
-    name = name_of(wanted)
-    return next((code for code in codes if name_of(code) == name != wanted), "")
+def nearest_code(codes: Sequence[str], language: str) -> str:
+    """Return the code among `codes` for the same language, or ""."""
+    if not language or language in codes:
+        return language
+    name = name_of(language)
+    return next((code for code in codes if name_of(code) == name != language), "")
 
 
 def name_of(code: str) -> str:
-    """Return the language's name, or the code itself if it is unknown."""
+    """Return the language name, or the code if it is unknown."""
     base = re.split(r"[_\-@]", code, maxsplit=1)[0].lower()
     return _BY_CODE.get(base, code)
 

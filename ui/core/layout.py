@@ -1,4 +1,4 @@
-"""Layout of a page's sections: a heading, text on the left and its picture on the right."""
+"""Page sections: a heading, text on the left, a picture on the right."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 def section(title: str, text: str) -> DeltaGenerator:
-    """Yield to other runs, draw a section's heading and text, return its picture's container."""
+    """Yield to other runs, then draw heading and text and return the picture's container."""
     offer_turn()
     st.markdown(f"#### {title}")
     words, picture = st.columns([4, 9], gap="large")
@@ -33,22 +33,22 @@ def section(title: str, text: str) -> DeltaGenerator:
 
 
 def sized(chart: T) -> T:
-    """Return a chart or figure, ready to draw, with text of the page's current size."""
+    """Return a chart or figure with text scaled to the page."""
     if isinstance(chart, ReadyChart | ReadyFigure):
         return chart
-    made = grow(chart, text_scale())
-    return made if isinstance(made, Figure) else cast("T", _Unchecked(made))
+    grown = grow(chart, text_scale())
+    return grown if isinstance(grown, Figure) else cast("T", _Unchecked(grown))
 
 
 def text_scale() -> float:
-    """Return how many times as large as usual the page's text is."""
+    """Return the page's text magnification."""
     return SCALE if presenting() else 1
 
 
 class _Unchecked:
-    """A chart as Streamlit asks for it, without validating its specification again.
+    """An Altair chart that skips schema validation.
 
-    That takes a third of the time of a page with charts, and tests validate every kind of chart.
+    Validation takes a third of a chart page's time, and tests validate every kind of chart.
     """
 
     def __init__(self, chart: Any) -> None:
@@ -61,19 +61,19 @@ class _Unchecked:
 
 
 class ReadyChart:
-    """A chart that was written out before, its data in Arrow's format."""
+    """An Altair chart serialised in advance, with its data in Arrow format."""
 
     def __init__(self, chart: Any) -> None:
         self._spec = vega_lite_of(chart)
         self.nbytes = len(repr(self._spec))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the chart's specification, in which only the first level may be changed."""
+        """Return a shallow copy of the chart's specification."""
         return dict(self._spec)
 
 
 class ReadyFigure(BaseFigure):  # type: ignore[misc]
-    """A Plotly figure that was written out before; it cannot be changed."""
+    """A Plotly figure serialised in advance; read-only."""
 
     def __init__(self, figure: Figure) -> None:
         self._spec: dict[str, Any] = figure.to_dict()
@@ -81,7 +81,7 @@ class ReadyFigure(BaseFigure):  # type: ignore[misc]
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the figure as it is sent."""
+        """Serialised size in bytes."""
         return self._size
 
     def to_dict(self) -> dict[str, Any]:
@@ -90,14 +90,14 @@ class ReadyFigure(BaseFigure):  # type: ignore[misc]
 
 
 def current_theme() -> Theme:
-    """Return the browser's theme; light if it reports none."""
+    """Return the browser's theme, light by default."""
     return "dark" if st.context.theme.type == "dark" else "light"
 
 
 def draw_chart(
     chart: Any, alt: str, where: DeltaGenerator | None = None, key: str | None = None
 ) -> None:
-    """Draw an Altair chart in its own colours; `alt` is its text for screen readers."""
+    """Draw an Altair chart in its own colours; `alt` is for screen readers."""
     draw = st.altair_chart if where is None else where.altair_chart
     draw(sized(chart), key=key, theme=None, alt=alt)
 
@@ -112,13 +112,13 @@ def draw_map(
     on_pair: Callable[[], None] | None = None,
     **layout: Any,
 ) -> None:
-    """Draw one map: in the lens if it fits, otherwise as a zoomable chart.
+    """Draw one attention map: in the lens if it fits, otherwise as a zoomable chart.
 
     Args:
-        max_height: of the lens, px.
-        selected, on_choose: tokens chosen in the lens.
-        on_pair: called once the lens has reported a cell, see `Map.lens`.
-        layout: of the chart.
+        max_height: lens height limit in px.
+        selected, on_choose: token selection in the lens.
+        on_pair: called when the lens reports a cell, see `Map.lens`.
+        layout: Plotly layout of the chart.
     """
     if max(shown.weights.shape) <= MOST_TOKENS:
         events: dict[str, Any] = {} if on_pair is None else {"on_pair_change": on_pair}
@@ -135,5 +135,5 @@ def draw_map(
 
 
 def draw_plot(place: DeltaGenerator, figure: Figure, key: str, alt: str) -> None:
-    """Draw a Plotly figure in its own colours; `alt` is its text for screen readers."""
+    """Draw a Plotly figure in its own colours; `alt` is for screen readers."""
     place.plotly_chart(sized(figure), key=key, theme=None, config={"displaylogo": False}, alt=alt)

@@ -1,7 +1,7 @@
-"""A translation that ended in a loop: its text without the repetition, and the notice about it.
+"""Translations that end in a loop: their text without the repetition, and a notice.
 
-Every page shows a translation in these words, so that one that says the same again and again until
-the length limit neither fills the page nor passes for what the model meant. Needs no Streamlit.
+Every page uses these texts, so that a repetition up to the length limit neither fills the page nor
+looks intended. Needs no Streamlit.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from transformer.trace.records import Trace
 
 
 def loop_in(trace: Trace) -> Loop | None:
-    """Return the loop that the translation ends in, None if it ends by itself or without one."""
+    """Return the loop at the end of a translation that was cut, or None."""
     return None if trace.complete else find_loop(trace.text)
 
 
 def headline(trace: Trace) -> str:
-    """Return the translation as text, a loop cut after its first time."""
+    """Return the translation with a final loop shown once."""
     loop = loop_in(trace)
     return trace.text if loop is None else f"{loop.kept} …"
 
 
 def first_words(trace: Trace, words: Sequence[str]) -> int:
-    """Return how many of a translation's words or tokens stand before the end of `headline`."""
+    """Return the number of words or tokens that `headline` contains."""
     loop = loop_in(trace)
     if loop is None:
         return len(words)
@@ -36,7 +36,7 @@ def first_words(trace: Trace, words: Sequence[str]) -> int:
 
 
 def cut_notice(trace: Trace) -> str:
-    """Return a warning that a translation was cut, and what it repeats; "" if it was not."""
+    """Return a warning that names the cut and the repeated text, or ""."""
     if trace.complete or not trace.predicted_tokens:
         return ""
     loop, why = loop_in(trace), "the model did not finish the sentence by itself."
@@ -47,7 +47,7 @@ def cut_notice(trace: Trace) -> str:
 
 
 def cut_in_short(trace: Trace) -> str:
-    """Return `cut_notice` in one line, for a place beside another translation."""
+    """Return a short form of `cut_notice`."""
     if trace.complete or not trace.predicted_tokens:
         return ""
     loop, cut = loop_in(trace), f"Cut at {len(trace.predicted_tokens)} tokens"

@@ -1,8 +1,7 @@
-"""Presenter mode, with larger type and fewer controls for a projector, and keyboard shortcuts.
+"""Presenter mode, with larger type and fewer controls, and keyboard shortcuts.
 
-While presenting, sidebar and header are hidden, and the root font is
-`SCALE` times as large, so that sizes in rem grow with it. Sizes in px, such as text on a canvas,
-are multiplied by the CSS variable `--hl-scale`, which is 1 otherwise.
+Presenter mode hides the sidebar and header and multiplies the root font size by `SCALE`. Sizes in
+px, such as canvas text, are multiplied by the CSS variable `--hl-scale`, normally 1.
 """
 
 from __future__ import annotations
@@ -16,13 +15,13 @@ from ui.components.packing import Component
 from ui.core import url_state
 from ui.core.url_state import Param
 
-#: Magnification of type while presenting.
+#: Type magnification in presenter mode.
 SCALE = 1.35
 
 PRESENT: Param[bool] = url_state.switch("present")
 
-#: Shortcuts of the app: `KeyboardEvent.key` (after "Shift+" if that is held), the label, what it
-#: does, and the word that the browser reports.
+#: App shortcuts: `KeyboardEvent.key` (with "Shift+" if held), label, description, and the word that
+#: the browser reports.
 KEYS: tuple[tuple[str, str, str, str], ...] = (
     ("Shift+P", "Shift P", "presenter mode on and off", "present"),
     ("Shift+ArrowRight", "Shift →", "next page", "next-page"),
@@ -31,7 +30,7 @@ KEYS: tuple[tuple[str, str, str, str], ...] = (
     ("b", "B", "previous stop of the tour", "previous-stop"),
 )
 
-#: Shortcuts that components handle themselves, for the list on screen.
+#: Shortcuts handled by components, for the list on screen.
 PICTURE_KEYS: tuple[tuple[str, str], ...] = (
     ("← →", "step through the translation, or move in a picture"),
     ("Space", "play and pause, in the player"),
@@ -50,36 +49,32 @@ def presenting() -> bool:
 
 
 def draw_presenter(title: str, touring: bool) -> None:
-    """Draw the hint with the shortcuts; while presenting, hide the rest of the frame.
+    """Draw the list of shortcuts; in presenter mode, hide the rest of the frame.
 
     Args:
-        title: of the page, since its header is hidden while presenting.
-        touring: whether the shortcuts of tours apply now.
+        title: page title, shown because the header is hidden.
+        touring: True if tour shortcuts apply.
     """
     url_state.show(PRESENT)
     on = presenting()
     if on:
         st.html(f"<style>{_PRESENTING.read_text('utf-8')}</style>")
-    wanted = ("next-stop", "previous-stop") if not touring else ()
-    keys = [key for key in KEYS if key[3] not in wanted]
+    keys = [key for key in KEYS if touring or not key[3].endswith("-stop")]
     data = {
         "presenting": on,
         "title": title,
         "keys": [[pressed, label, does, go] for pressed, label, does, go in keys],
         "more": [list(pair) for pair in PICTURE_KEYS],
-        # Page Up and Page Down, which clickers send and which scroll otherwise.
+        # Clickers send Page Up and Page Down, which scroll elsewhere.
         "clicker": on and touring,
     }
     show(Component("keys", data), key="frame_keys", on_go_change=_pressed)
 
 
-def wanted_step(kind: str) -> int:
-    """Return and forget a pressed key's step, -1, 0 or 1; `kind` is "page" or "stop"."""
-    go = st.session_state.get(_GO, "")
-    step = {f"next-{kind}": 1, f"previous-{kind}": -1}.get(go, 0)
-    if step:
-        del st.session_state[_GO]
-    return step
+def pressed() -> tuple[str, int]:
+    """Return and forget the last pressed key: "page" or "stop", and -1 or 1; ("", 0) for none."""
+    way, _, kind = str(st.session_state.pop(_GO, "")).partition("-")
+    return kind, {"next": 1, "previous": -1}.get(way, 0)
 
 
 def _pressed() -> None:

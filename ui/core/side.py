@@ -1,7 +1,7 @@
-"""One view on screen: a page's own, or one of the two sides of Compare.
+"""A view on screen: a page's own, or one of the two sides of Compare.
 
-A page draws a view by functions of a `Side`, so that the page calls them once and Compare twice,
-with keys and settings that do not collide.
+Functions that draw a `Side` serve both a page and Compare, which calls them twice with separate
+widget keys and settings.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 def other(param: Param[T]) -> Param[T]:
-    """Return side B's version of a page's setting: `token` becomes `other_token`."""
+    """Return side B's copy of a setting: `token` becomes `other_token`."""
     return replace(param, name=f"other_{param.name}")
 
 
@@ -26,7 +26,7 @@ def _parse_cell(raw: str) -> str:
     return raw if raw in ("same", "mean") else str(url_state.whole(1, 99_999)(raw))
 
 
-#: Layer and head of B: a number from 1, "mean", or "same" as in A.
+#: Layer and head of B: a number from 1, "mean", or "same" as A.
 OTHER_LAYER: Param[str] = Param("other_layer", _parse_cell, "same")
 OTHER_HEAD: Param[str] = Param("other_head", _parse_cell, "same")
 
@@ -35,42 +35,42 @@ OTHER_HEAD: Param[str] = Param("other_head", _parse_cell, "same")
 class Side:
     """A view with its trace."""
 
-    view: View  # of this side
-    trace: Trace  # of its sentence
-    letter: str = ""  # "A" or "B" on Compare; "" on a page of one view
-    follows: bool = False  # whether this is B and reads A's translation
-    beside: list[Side] = field(default_factory=list)  # the sides on screen, of Compare only
+    view: View
+    trace: Trace
+    letter: str = ""  # "A" or "B" on Compare, otherwise ""
+    follows: bool = False  # True for a B that reads A's translation
+    beside: list[Side] = field(default_factory=list)  # sides on screen, on Compare only
 
     @property
     def first(self) -> Side | None:
-        """A, if this is B and both are on screen."""
+        """A, if this is B and A is on screen."""
         return self.beside[0] if self.letter == "B" and len(self.beside) > 1 else None
 
     @property
     def lead(self) -> str:
-        """The letter that starts a line of Markdown; "" on a page of one view."""
+        """Markdown prefix with the letter, or ""."""
         return f"**{self.letter}** · " if self.letter else ""
 
     def key(self, name: str) -> str:
-        """Return this side's key for a widget or component."""
+        """Return this side's key of a widget or component."""
         return f"{name}_{self.letter}" if self.letter else name
 
     def own(self, param: Param[T]) -> Param[T]:
-        """Return this side's setting: the page's own, or for B a separate one (see `other`)."""
+        """Return this side's setting: B has its own, see `other`."""
         return other(param) if self.letter == "B" else param
 
     @property
     def cell_params(self) -> tuple[Param[Any], Param[Any]]:
-        """The settings of this side's layer and head."""
+        """This side's layer and head settings."""
         return (OTHER_LAYER, OTHER_HEAD) if self.letter == "B" else (LAYER, HEAD)
 
     def cell_now(
         self, first: tuple[int | None, int | None] | None = None
     ) -> tuple[int | None, int | None]:
-        """Return the layer and head chosen for this side, from 1; None is all of them.
+        """Return this side's layer and head, counted from 1; None means all.
 
         Args:
-            first: A's, which B shows unless it has a choice of its own; the stored ones by default.
+            first: A's layer and head, which B follows by default; the stored values if omitted.
         """
         shared = first or (url_state.get(LAYER), url_state.get(HEAD))
         layer, head = (

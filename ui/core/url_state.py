@@ -1,10 +1,9 @@
 """The state of a view: one store in the session, mirrored in the URL.
 
-Every setting that a link restores is a `Param`: a name, a parser that rejects invalid values, and a
-default. The session keeps the raw strings; the URL shows them. A value in the URL that this session
-did not write itself (an opened link, the browser's back button) is adopted once; afterwards the
-session counts and the URL follows it. So nothing is lost when a change of page drops the query, as
-Streamlit's does.
+Every setting in a link is a `Param`: a name, a parser that rejects invalid values, and a default.
+The session stores raw strings and mirrors them in the URL. A URL value that this session did not
+write (an opened link, the browser's back button) is adopted once; from then on the session takes
+precedence. Settings therefore survive a page change, which drops the query.
 """
 
 from __future__ import annotations
@@ -30,45 +29,46 @@ _BEFORE = "headlight_before"
 _GONE = "headlight_gone"
 _PAGE = "headlight_page"
 _ENTERED = "headlight_entered"
+_OWNERS = "headlight_owners"
 
-#: Seconds after a change of the URL during which a browser may still send the previous one.
+#: Seconds during which a browser may still send the URL before the last change.
 _SETTLING = 0.5
 
-#: Characters of settings that a session keeps, and 100 for each setting: every text box filled, and
-#: more settings than pages have. Those that came first are forgotten.
+#: Most characters of settings in a session, 100 added for each: enough for all pages with every
+#: text box full. The oldest settings are dropped first.
 _MOST_KEPT = 100_000
 
-#: Longer values are left out of the URL: servers reject request lines of about 64 kB, and a
-#: character takes up to 12 bytes there.
+#: Longer values stay out of the URL: a character takes up to 12 bytes there, and servers reject
+#: request lines of about 64 kB.
 MAX_URL_CHARACTERS = 4_000
 
 
 def write_value(value: object) -> str:
-    """Format a text, a number, or None, which is ""."""
+    """Format a text or number; None becomes ""."""
     if value is None:
         return ""
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-#: Names of settings by their owner.
+#: Names of settings by owner.
 _OWNED: dict[str, set[str]] = {}
 
 
 @dataclass(frozen=True)
 class Param(Generic[T]):
-    """A setting that the URL can hold, alone or as a field of a `ui.core.choice.Choice`."""
+    """A setting in the URL, alone or as a field of a `ui.core.choice.Choice`."""
 
-    name: str  # as in the URL
-    parse: Callable[[str], T]  # parses a raw string; raises `ValueError` if it is invalid
-    default: T  # the value if nothing valid is stored
-    #: formats a value, such that `parse(write(value)) == value`
+    name: str  # in the URL
+    parse: Callable[[str], T]  # raises `ValueError` for an invalid string
+    default: T
+    #: inverse of `parse`
     write: Callable[[T], str] = write_value
-    #: what the value belongs to, in words: another setting, with whose change it is forgotten, or
-    #: what `forget_stale` is told of ("model", "sentence", ...)
+    #: owners, separated by spaces: another setting, or a keyword of `settle` ("model",
+    #: "sentence", ...). The value is forgotten when an owner changes.
     of: str = ""
 
     def __post_init__(self) -> None:
-        """Note the owners."""
+        """Register the owners."""
         for owner in self.of.split():
             _OWNED.setdefault(owner, set()).add(self.name)
 
@@ -77,19 +77,16 @@ class Param(Generic[T]):
     @overload
     def __get__(self, choice: object, owner: type) -> T: ...
     def __get__(self, choice: object | None, owner: type) -> Param[T] | T:
-        """Return the setting of a class of choices, or its value in one choice."""
-        if choice is None:
-            return self
-        value: T = vars(choice)[self.name]
-        return value
+        """Return the setting on a class, or its value on an instance."""
+        return self if choice is None else vars(choice)[self.name]
 
     def __set__(self, choice: object, value: T) -> None:
-        """Set the value in a choice under construction; the class's default is this setting."""
+        """Set the value of an instance under construction."""
         vars(choice)[self.name] = self.default if isinstance(value, Param) else value
 
 
 def checked(parse: Callable[[str], T], good: Callable[[T], bool]) -> Callable[[str], T]:
-    """Add a validity check to a parser, which then raises `ValueError`."""
+    """Add a validity check to a parser; the result raises `ValueError`."""
 
     def parse_good(raw: str) -> T:
         value = parse(raw)
@@ -101,7 +98,7 @@ def checked(parse: Callable[[str], T], good: Callable[[T], bool]) -> Callable[[s
 
 
 def whole(low: int, high: int) -> Callable[[str], int]:
-    """Return a parser for whole numbers from `low` to `high`."""
+    """Return a parser for integers from `low` to `high`."""
     digits = checked(str, lambda raw: raw.isascii() and len(raw) <= 9)
     return checked(lambda raw: int(digits(raw)), lambda value: low <= value <= high)
 
@@ -117,12 +114,12 @@ def text(most: int) -> Callable[[str], str]:
 
 
 def one_of(allowed: Iterable[str]) -> Callable[[str], str]:
-    """Return a parser for a fixed set of words."""
+    """Return a parser for one of a set of words."""
     return checked(str, tuple(allowed).__contains__)
 
 
 def switch(name: str) -> Param[bool]:
-    """Return a setting that is "on" or "off"; off is written out so that a link can hold it."""
+    """Return a boolean setting, written as "on" or "off"."""
     return Param(
         name, lambda raw: one_of(("on", "off"))(raw) == "on", False,
         lambda value: "on" if value else "off",
@@ -142,7 +139,7 @@ def write_pair(value: tuple[int, int]) -> str:
 
 
 def place_or_mean(name: str) -> Param[int | None]:
-    """Return the setting of a layer or head: 1, 2, ..., or `mean`, which is None."""
+    """Return a layer or head setting, counted from 1; None is "mean"."""
     return Param(
         name, lambda raw: None if raw == "mean" else whole(1, 999)(raw), None,
         lambda value: "mean" if value is None else str(value),
@@ -150,28 +147,27 @@ def place_or_mean(name: str) -> Param[int | None]:
 
 
 def position(name: str, of: str = "") -> Param[int | None]:
-    """Return the setting of a place counted from 1; None is the page's choice. See `index`."""
+    """Return a setting for a position counted from 1; None leaves it to the page. See `index`."""
     return Param(name, whole(1, 99_999), None, of=of)
 
 
-#: Settings that pages share; each page adds its own.
+#: Settings shared by pages; each page adds its own.
 STEP = position("step")
 LAYER, HEAD = place_or_mean("layer"), place_or_mean("head")
 SHIFTED: Param[bool] = switch("shifted")
-#: The part of the model that `LAYER` and `HEAD` belong to: a head is the three of them. "both",
-#: the decoder's two parts, is what links to Translate meant before they named one.
+#: Attention kind of `LAYER` and `HEAD`; "both", in old links, is the decoder's two kinds.
 KIND: Param[str] = Param("kind", one_of((*ATTENTION_KINDS, "both")), "cross")
-#: The view of Translate.
+#: View of Translate.
 VIEW: Param[str] = Param("view", one_of(("steps", "layers", "why")), "steps")
-#: Two candidates of a step, as token ids: why the first, not the second?
+#: Token ids of two candidates of a step: why the first, not the second?
 WHY: Param[tuple[int, int] | None] = Param(
     "why", lambda raw: parse_pair(raw, 0, 9_999_999) if raw else None, None,
-    lambda pair: "" if pair is None else write_pair(pair), of="step",
+    lambda pair: "" if pair is None else write_pair(pair), of="step model sentence",
 )  # fmt: skip
 
 
 def read_url() -> None:
-    """Adopt values of the URL that this session did not write. The frame's first call."""
+    """Adopt URL values that this session did not write. The frame calls it first."""
     store, written = _dict(_STORE), _dict(_WRITTEN)
     current = st.query_params.to_dict()
     before, changed_at = st.session_state.get(_BEFORE, ({}, -math.inf))
@@ -193,11 +189,11 @@ def read_url() -> None:
     st.session_state[_SHOWN] = []
 
 
-def enter(url_path: str) -> None:
-    """Register the page of this run; the default page has the path "".
+def enter(url_path: str, params: Iterable[Param[Any]]) -> None:
+    """Register the page of this run and its settings; the default page has the path "".
 
-    On the same page as before, an address that lacks what was written there is an earlier one,
-    reached by the browser's back button; what it lacks is taken back.
+    A URL on the same page that lacks settings written there was reached by the browser's back
+    button; those settings are reset.
     """
     changed = st.session_state.get(_PAGE) != url_path
     if not changed:
@@ -206,29 +202,30 @@ def enter(url_path: str) -> None:
     st.session_state[_ENTERED] = changed
     st.session_state[_PAGE] = url_path
     if changed:
-        # Controls of the same name on two pages are separate widgets to Streamlit: this one would
-        # open on its default although its key still returns the other one's value.
-        for key in [each for each in st.session_state if str(each).endswith("_widget")]:
+        # Streamlit treats widgets with the same key on two pages as different: the second would
+        # show its default while the key returned the value of the first.
+        for key in [key for key in st.session_state if str(key).endswith("_widget")]:
             del st.session_state[key]
+    show(*params)
 
 
 def entered() -> bool:
-    """Return True if this run opened the page, after another one."""
+    """Return True if this run opened the page."""
     return bool(st.session_state.get(_ENTERED))
 
 
 def opens_plainly() -> bool:
-    """Return True on the session's first page if its address holds no setting."""
+    """Return True on the session's first page if its URL has no settings."""
     return not _dict(_WRITTEN) and not _dict(_ARRIVED)
 
 
 def arrived(*params: Param[Any]) -> bool:
-    """Return True if the URL brought one of these settings in this run."""
+    """Return True if this run's URL brought any of these settings."""
     return any(param.name in _dict(_ARRIVED) for param in params)
 
 
 def get(param: Param[T]) -> T:
-    """Return the current value; the default if none, or an invalid one, is stored."""
+    """Return the stored value, or the default if it is missing or invalid."""
     raw = _dict(_STORE).get(param.name)
     if raw is None:
         return param.default
@@ -240,21 +237,21 @@ def get(param: Param[T]) -> T:
 
 
 def put(param: Param[T], value: T) -> None:
-    """Store a value; `write_url` puts it into the URL at the end of the run."""
+    """Store a value; the run's end writes it to the URL."""
     store({param: value})
 
 
 def store(values: Mapping[Param[Any], Any]) -> None:
-    """Store values, and forget what belongs to those that change."""
-    kept = _dict(_STORE)
+    """Store values, and forget the settings owned by those that change."""
+    settings = _dict(_STORE)
     for param, value in values.items():
         for name in _OWNED.get(param.name, ()) if get(param) != value else ():
-            kept.pop(name, None)
-    kept.update({param.name: param.write(value) for param, value in values.items()})
+            settings.pop(name, None)
+    settings.update({param.name: param.write(value) for param, value in values.items()})
 
 
 def put_head(kind: str, layer: int | None, head: int | None) -> None:
-    """Store a head, its layer and itself as indices from 0; None is the mean."""
+    """Store a head; layer and head count from 0, None is the mean."""
     layer, head = (None if at is None else at + 1 for at in (layer, head))
     store({KIND: kind, LAYER: layer, HEAD: head})
 
@@ -264,13 +261,13 @@ def index(param: Param[int | None], count: int) -> int | None: ...
 @overload
 def index(param: Param[int | None], count: int, default: int) -> int: ...
 def index(param: Param[int | None], count: int, default: int | None = None) -> int | None:
-    """Return a place as an index from 0; `default` if it is unset or there are only `count`."""
+    """Return a position as an index from 0, or `default` if it is unset or beyond `count`."""
     value = get(param)
     return value - 1 if value is not None and value <= count else default
 
 
 def indices(places: Iterable[int | None], counts: Iterable[int]) -> tuple[int | None, ...]:
-    """Return places from 1 as indices from 0; None for None, and for a place beyond its count."""
+    """Return positions from 1 as indices from 0; positions beyond their count become None."""
     return tuple(
         place - 1 if place is not None and place <= count else None
         for place, count in zip(places, counts, strict=False)
@@ -278,9 +275,9 @@ def indices(places: Iterable[int | None], counts: Iterable[int]) -> tuple[int | 
 
 
 def cell(n_layers: int, n_heads: int, kind: str = "") -> Cell:
-    """Return the stored layer and head as indices; None, and what a model lacks, is the mean.
+    """Return the stored layer and head as indices; None is the mean.
 
-    Args: kind: the part to which they have to belong; a head of another one is the mean.
+    Args: kind: attention kind; a stored head of another kind counts as the mean.
     """
     if kind and get(KIND) not in (kind, "both"):
         return None, None
@@ -288,88 +285,89 @@ def cell(n_layers: int, n_heads: int, kind: str = "") -> Cell:
 
 
 def put_index(param: Param[int | None], at: int | None) -> None:
-    """Store a place given as an index from 0, or None."""
+    """Store an index from 0, or None."""
     put(param, None if at is None else at + 1)
 
 
-def forget_stale(key: str, now: object, *params: Param[Any]) -> None:
-    """Forget settings when what they belong to has changed since the last call.
+def settle(**owners: object) -> None:
+    """Forget the settings whose owners have changed since the last call (see `Param.of`).
 
-    Those that a link has just set stay.
-
-    Args: key: names the session's note of the last `now`.
+    Settings that the URL brought in this run stay.
     """
-    before = st.session_state.get(key, now)
-    st.session_state[key] = now
-    if before != now and not arrived(*params):
-        forget(*params)
+    notes = _dict(_OWNERS)
+    for owner, now in owners.items():
+        if notes.setdefault(owner, now) != now:
+            for name in _OWNED.get(owner, set()) - _dict(_ARRIVED).keys():
+                _dict(_STORE).pop(name, None)
+        notes[owner] = now
 
 
 def stored(param: Param[Any]) -> bool:
-    """Return True if a value is stored, valid or not."""
+    """Return True if a value is stored, even an invalid one."""
     return param.name in _dict(_STORE)
 
 
 def forget(*params: Param[Any]) -> None:
-    """Reset these settings to their defaults."""
+    """Reset settings to their defaults."""
     for param in params:
         _dict(_STORE).pop(param.name, None)
 
 
 def everything() -> dict[str, str]:
-    """Return a copy of all settings of the session, as raw strings."""
+    """Return a copy of the session's settings as raw strings."""
     return _dict(_STORE).copy()
 
 
 def given() -> frozenset[str]:
-    """Return the names of the settings that the URL brought in this run."""
+    """Return the names of settings that this run's URL brought."""
     return frozenset(_dict(_ARRIVED))
 
 
 def bring(values: Mapping[str, str]) -> None:
-    """Store raw values as if the URL had brought them in this run."""
+    """Store raw values as if this run's URL had brought them."""
     _dict(_STORE).update(values)
     _dict(_ARRIVED).update(values)
 
 
 def start_over(values: Mapping[str, str], keep: Collection[str]) -> None:
-    """Store raw values and reset all other settings except those named in `keep`."""
+    """Store raw values and reset all other settings except those in `keep`."""
     store = _dict(_STORE)
+    st.session_state.pop(_OWNERS, None)  # these values belong to the next owners
     for name in [name for name in store if name not in keep]:
         del store[name]
     store.update(values)
 
 
 def show(*params: Param[Any]) -> None:
-    """Include settings in the link of the page on screen."""
-    shown = st.session_state.setdefault(_SHOWN, [])
+    """Include settings in the page's URL."""
+    names = st.session_state.setdefault(_SHOWN, [])
     for param in params:
-        get(param)  # drops an invalid value
-        if param.name not in shown:
-            shown.append(param.name)
+        get(param)  # removes an invalid value
+        if param.name not in names:
+            names.append(param.name)
 
 
 def write_url() -> None:
-    """Write the settings shown to the URL, at the end of a run.
+    """Write the page's settings to the URL at the end of a run.
 
-    All else leaves the URL; settings of other pages stay in the session and return with them.
+    Settings of other pages leave the URL but stay in the session.
     """
-    wanted = query()
+    settings = query()
     current = st.query_params.to_dict()
-    if wanted != current:
-        st.query_params.from_dict(wanted)
+    if settings != current:
+        st.query_params.from_dict(settings)
         st.session_state[_BEFORE] = (current, time.monotonic())
-    st.session_state[_WRITTEN] = wanted
+    st.session_state[_WRITTEN] = settings
 
 
 def query(changes: Mapping[Param[Any], Any] | None = None) -> dict[str, str]:
-    """Return the settings for a link to this page, as raw strings, with some of them changed."""
-    shown = ((name, _dict(_STORE).get(name, "")) for name in st.session_state.get(_SHOWN, []))
-    raws = {name: raw for name, raw in shown if len(raw) <= MAX_URL_CHARACTERS}
+    """Return the page's settings as raw strings, with changes applied."""
+    stored = ((name, _dict(_STORE).get(name, "")) for name in st.session_state.get(_SHOWN, []))
+    raws = {name: raw for name, raw in stored if len(raw) <= MAX_URL_CHARACTERS}
     raws |= {param.name: param.write(value) for param, value in (changes or {}).items()}
     return {name: raw for name, raw in raws.items() if raw}
 
 
-def _dict(key: str) -> dict[str, str]:
-    stored: dict[str, str] = st.session_state.setdefault(key, {})
+def _dict(key: str) -> dict[str, Any]:
+    stored: dict[str, Any] = st.session_state.setdefault(key, {})
     return stored

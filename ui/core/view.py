@@ -1,4 +1,4 @@
-"""The view: the sidebar's choices, the settings behind it, and the request to the model."""
+"""The view: the sidebar's settings and the request to the model."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ui.core.examples import Examples, examples_for, title_of
 from ui.core.languages import Languages
 from ui.core.url_state import Param
 
-#: Limit of the input box; a model's own limit is counted in tokens.
+#: Input box limit; models have their own limits in tokens.
 MAX_CHARACTERS = 20_000
 
 _VIEW = "headlight_view"
@@ -38,13 +38,13 @@ SRC_LANG: Param[str] = Param("src_lang", url_state.text(60), "")
 TGT_LANG: Param[str] = Param("tgt_lang", url_state.text(60), "")
 
 
-#: Largest values that the app offers; the search itself accepts more.
+#: Largest values on offer; the search accepts more.
 MAX_BEAM, MAX_ALPHA = 10, 2.0
 
 
 @dataclass(frozen=True)
 class SearchChoice(Choice):
-    """The defaults are the paper's; a checkpoint may have its own, see `ui.frame.decoding`."""
+    """Search settings; the paper's by default, see `ui.frame.decoding` for a checkpoint's own."""
 
     beam: Param[int] = Param("beam", url_state.whole(1, MAX_BEAM), PAPER_DECODING.beam_size)
     alpha: Param[float] = Param("alpha", url_state.number(0, MAX_ALPHA), PAPER_DECODING.alpha)
@@ -56,41 +56,41 @@ class SearchChoice(Choice):
 
     @property
     def sampling(self) -> Sampling | None:
-        """The settings of sampling, None if it is off."""
+        """Sampling settings, or None if off."""
         if not self.sample:
             return None
         return Sampling(self.temperature, self.top_k, self.top_p, self.seed)
 
     def beam_size(self, samples: bool = True) -> int:
-        """Return the beam size; 1 for sampling, which not every model supports (`samples`)."""
+        """Return the beam size, 1 if the model `samples` and sampling is on."""
         return 1 if samples and self.sample else self.beam
 
 
 @dataclass(frozen=True)
 class Request:
-    """One sentence for one model, and how to decode it."""
+    """A sentence for a model, with decoding settings."""
 
-    model: ModelRef  # where it is stored, with the fingerprint of its files
-    device: str  # where it runs
-    sentence: str  # as the model gets it, with its language tag if it has one
-    #: beam_size, alpha: settings of the search; defaults if they have no effect
+    model: ModelRef
+    device: str
+    sentence: str  # as the model reads it, with a language tag if there is one
+    #: beam_size, alpha: search settings; defaults where they have no effect
     beam_size: int
     alpha: float
-    prefix: tuple[int, ...] = ()  # token ids that the translation begins with
-    #: a whole translation to follow (teacher forcing), as text or as token ids
+    prefix: tuple[int, ...] = ()  # first token ids of the translation
+    #: a translation to follow (teacher forcing), as text or token ids
     target: str | tuple[int, ...] | None = None
     sampling: Sampling | None = None  # sampling settings, or None if off
-    #: src_lang, tgt_lang: language codes for a model that takes them, else None
+    #: src_lang, tgt_lang: language codes, None for models without them
     src_lang: str | None = None
     tgt_lang: str | None = None
 
     @cached_property
     def name(self) -> str:
-        """A short name of the trace, which components include in their reports."""
+        """Short name of the trace; components include it in their reports."""
         return hashlib.sha256(repr(self).encode("utf-8", "replace")).hexdigest()[:16]
 
     def arguments(self) -> dict[str, Any]:
-        """Return the keyword arguments of `Tracer.trace`; those at None are left out."""
+        """Return the keyword arguments of `Tracer.trace` that are not None."""
         arguments: dict[str, Any] = {}
         if self.target is not None:
             whole = self.target
@@ -106,70 +106,71 @@ class Request:
 
 @dataclass(frozen=True)
 class View:
-    """The sidebar's choices."""
+    """The sidebar's settings."""
 
-    entry: Entry  # the model, as listed in this run; without a name if there is none
+    entry: Entry  # model as listed in this run; its name is "" if there is no model
     device: str  # "cpu" or "cuda"
     sentence: str  # as typed; may be blank
-    beam_size: int = 4  # hypotheses kept; 1 is greedy, or sampling where `sampling` says how
+    beam_size: int = 4  # 1 is greedy, or sampling if `sampling` is set
     alpha: float = 0.6  # exponent of the length penalty
-    #: token ids that the translation must begin with; the whole of it if they end in `</s>`
+    #: first token ids of the translation, or all of them if they end in `</s>`
     prefix: tuple[int, ...] = ()
-    target: str | None = None  # a translation to follow instead of searching
+    target: str | None = None  # a translation to follow in place of a search
     sampling: Sampling | None = None  # sampling settings, or None if off
-    #: src_lang, tgt_lang: language codes as chosen, "" for none; other models may use other codes
-    #: for the same languages
+    #: src_lang, tgt_lang: chosen language codes, or ""
     src_lang: str = ""
     tgt_lang: str = ""
-    languages: Languages = field(default_factory=Languages)  # of this model
+    languages: Languages = field(default_factory=Languages)  # of the model
 
     @property
     def checkpoint(self) -> str:
-        """The model's name, "" if there is none."""
+        """Model name, or ""."""
         return self.entry.name
 
     @property
     def title(self) -> str:
-        """The model's name for people."""
+        """Display name of the model."""
         return title_of(self.entry)
 
     @property
     def path(self) -> Path:
-        """The model's folder or file."""
+        """Folder or file of the model."""
         return self.entry.path
 
     @property
     def kind(self) -> Kind:
-        """The kind of model; some pages do not work with all kinds."""
+        """Model kind; some pages work with some kinds only."""
         return self.entry.kind
 
     @property
     def original(self) -> View:
-        """The view of the model without its edits."""
+        """The same view of the unedited model."""
         return replace(self, entry=replace(self.entry, ref=self.entry.ref.edited("")))
 
     @property
     def examples(self) -> Examples:
-        """Sentences that fit the checkpoint."""
+        """Example sentences for the model."""
         return examples_for(self.checkpoint, self.entry.metrics)
 
     @cached_property
     def request(self) -> Request:
-        """The request to the model, which is also the cache key of everything made from it."""
+        """The request to the model, and the cache key of all its results."""
         target: str | tuple[int, ...] | None = self.target
         config = self.entry.config
         if target is None and config is not None and self.prefix[-1:] == (config.eos_id,):
             target = self.prefix  # there is nothing to search for
         searched = target is None
-        sentence, src_lang, tgt_lang = self.languages.resolve(
-            self.sentence, self.src_lang, self.tgt_lang
-        )
+        sentence, src_lang, tgt_lang = self.sentence, None, None
+        if self.src_lang or self.tgt_lang:
+            sentence, src_lang, tgt_lang = self.languages.resolve(
+                self.sentence, self.src_lang, self.tgt_lang
+            )
         return Request(
             model=self.entry.ref,
             device=self.device,
             sentence=sentence,
             beam_size=self.beam_size if searched else 1,
-            # Only a beam compares translations of different length.
+            # Only beam search compares translations of different lengths.
             alpha=self.alpha if self.beam_size > 1 and searched else SearchChoice().alpha,
             prefix=self.prefix if searched else (),
             target=target,
@@ -180,54 +181,56 @@ class View:
 
 
 def current_view() -> View:
-    """Return this run's view; the frame draws the sidebar before any page."""
+    """Return this run's view."""
     view: View = st.session_state[_VIEW]
     return view
 
 
 def current_entries() -> Sequence[Entry]:
-    """Return this run's listing of the checkpoint folders. Not available in fragments."""
+    """Return this run's checkpoint listing. Not available in fragments."""
     return _entries.get()
 
 
 def keep_view(view: View, entries: Sequence[Entry]) -> None:
-    """Keep this run's view for the pages, and its listing of the checkpoint folders."""
+    """Keep this run's view and checkpoint listing for the pages."""
+    if view.checkpoint:
+        url_state.settle(model=view.checkpoint, sentence=view.sentence, request=view.request)
     st.session_state[_VIEW] = view
     _entries.set(entries)
 
 
 def ask_for(sentence: str) -> None:
-    """Have the sidebar take this sentence in the next run, as if it had been typed there."""
+    """Have the next run take this sentence as if it had been typed in the sidebar."""
     st.session_state[_ASKED] = sentence
 
 
 def asked_for() -> str | None:
-    """Return and forget the sentence of `ask_for`."""
+    """Return and forget the sentence passed to `ask_for`."""
     asked: str | None = st.session_state.pop(_ASKED, None)
     return asked
 
 
 def say_next(sentence: str, text: str) -> None:
-    """Have the pages say what to do next, in Markdown, as long as they show this sentence."""
+    """Set a Markdown hint that pages show with this sentence."""
     st.session_state[_NEXT] = sentence, text
 
 
 def said_next(sentence: str) -> str:
-    """Return what to do next with this sentence, "" for nothing."""
+    """Return the hint for this sentence, or ""."""
     about, text = st.session_state.get(_NEXT, ("", ""))
     return str(text) if about == sentence else ""
 
 
 def count_asked() -> None:
-    """Count one sentence more that the visitor asks to have translated."""
+    """Count a translation that the visitor requested."""
     st.session_state[_ASKS] = times_asked() + 1
 
 
 def times_asked() -> int:
-    """Return how often the visitor asked for a sentence, or for the same one again."""
+    """Return the number of translations that the visitor requested."""
     return int(st.session_state.get(_ASKS, 0))
 
 
 def is_blank(sentence: str) -> bool:
-    """Return True for a sentence that is empty once cleaned for the tokenizer."""
+    """Return True if cleaning for the tokenizer leaves nothing."""
     return not clean(sentence)

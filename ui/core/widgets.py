@@ -1,4 +1,4 @@
-"""Helpers that bind widgets to settings of the view."""
+"""Bind widgets to settings."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ from streamlit.delta_generator import DeltaGenerator
 from transformer.measures.words import WORD_RULE
 from ui.components.grid import Cell
 from ui.core import url_state
-from ui.core.glossary import HINTS, Explanation, linked, term
+from ui.core.glossary import HINTS, Explanation, term
 from ui.core.url_state import HEAD, LAYER, Param
 from ui.platform.session import reports
 
 T = TypeVar("T")
 
-#: The unit of a map's rows and columns.
+#: Unit of map rows and columns.
 UNITS: Param[str] = Param("units", url_state.one_of(("tokens", "words")), "tokens")
 
 
 def fill(key: str, value: object) -> None:
-    """Set a widget's value, unless the browser has it already.
+    """Set a widget's value unless the browser already has it.
 
-    A browser that has not drawn a widget yet, such as one in a closed popover, does not have what
-    earlier runs set: only the latest counts when it draws it. It reports the widgets that it has.
+    A browser reports the widgets that it has drawn. One that it has not, such as in a closed
+    popover, takes the value of the latest run.
     """
     if not reports(key) or st.session_state[key] != value:
         st.session_state[key] = value
 
 
 def filled(key: str, value: object, take: Callable[[Any], object]) -> dict[str, Any]:
-    """Return the arguments of a widget that is never empty: its key, filled, and its callback.
+    """Fill a widget that is never empty, and return its key and callback as arguments.
 
-    Args: take: called with the chosen value. A browser that has not drawn the widget with its
-        present options reports None, which is no choice.
+    Args: take: called with the chosen value. None, reported by a browser that has not drawn the
+        current options, is ignored.
     """
     fill(key, value)
 
@@ -50,16 +50,14 @@ def bound(
     param: Param[T],
     key: str = "",
     then: Callable[[], None] = lambda: None,
-    shown: Any = None,
+    value: Any = None,
 ) -> dict[str, Any]:
-    """Return the arguments that bind a widget to `param`: its key, already filled, and callback.
-
-    The widget shows the value stored in `ui.core.url_state`, and a choice is written to it.
+    """Bind a widget to a setting, and return its key and callback as arguments.
 
     Args:
-        key: of a widget that stays when the page changes; the default is one of the page.
+        key: for a widget that outlives the page; by default the page's own.
         then: called after a choice.
-        shown: the value on screen, by default the stored one.
+        value: the value on screen, by default the stored value.
     """
     key = key or f"{param.name}_widget"
 
@@ -67,16 +65,16 @@ def bound(
         url_state.put(param, value)
         then()
 
-    return filled(key, url_state.get(param) if shown is None else shown, store)
+    return filled(key, url_state.get(param) if value is None else value, store)
 
 
 def stores(param: Param[int | None]) -> Callable[[int | None], None]:
-    """Return what stores the index from 0 that a component reports, or None."""
+    """Return a callback that stores an index from 0, or None."""
     return lambda at: url_state.put_index(param, at)
 
 
 def sets(param: Param[T], value: T | None) -> dict[str, Any]:
-    """Return the arguments of a button that stores a value, or with None the default."""
+    """Return the arguments of a button that stores a value; None restores the default."""
     if value is None:
         return {"on_click": url_state.forget, "args": (param,)}
     return {"on_click": url_state.put, "args": (param, value)}
@@ -95,14 +93,14 @@ def choose_one(
 
     Args:
         label: for screen readers; shown only with `label_visibility`.
-        options: with their names on screen, or a plain sequence.
-        where: defaults to the current container.
-        chosen: the option on screen; defaults to the stored one.
-        arguments: others of `st.segmented_control`.
+        options: their display names, or a plain sequence.
+        where: container, by default the current one.
+        chosen: the option on screen, by default the stored value.
+        arguments: passed to `st.segmented_control`.
     """
-    names = options if isinstance(options, Mapping) else {each: str(each) for each in options}
+    names = options if isinstance(options, Mapping) else {option: str(option) for option in options}
     draw: Any = st.segmented_control if where is None else where.segmented_control
-    binding = bound(param, shown=chosen)
+    binding = bound(param, value=chosen)
     arguments = {"label_visibility": "collapsed", "wrap": True} | arguments
     draw(label, list(names), format_func=names.__getitem__, required=True, **binding, **arguments)
     return url_state.get(param) if chosen is None else chosen
@@ -117,14 +115,14 @@ def numbered(
     on_change: Callable[[], None] = lambda: None,
     **arguments: Any,
 ) -> None:
-    """Draw a box for a place that `param` counts from 1.
+    """Draw a selectbox for a position that `param` counts from 1.
 
     Args:
         page: prefix of the widget's key.
-        names: of all places.
-        chosen: index of the place on screen.
-        on_change: called before another place is stored.
-        arguments: others of `st.selectbox`.
+        names: display names of the positions.
+        chosen: index of the position on screen.
+        on_change: called before a new position is stored.
+        arguments: passed to `st.selectbox`.
     """
 
     def store(at: int) -> None:
@@ -147,22 +145,22 @@ def layer_and_head(
     then: Callable[[], None] = lambda: None,
     **arguments: Any,
 ) -> Cell:
-    """Draw the boxes that choose one layer and head, or means; return the choice.
+    """Draw selectboxes for a layer and a head, or their means, and return the choice.
 
     Args:
         page: prefix of the widgets' keys.
         kind: of attention.
-        wheres: places of the two boxes; by default the current container.
-        over: begins the text for all layers or heads, "Maximum" for example.
+        wheres: containers of the two boxes, by default the current one.
+        over: start of the label for all layers or heads, such as "Maximum".
         then: called after a choice.
-        arguments: others of `st.selectbox`; by default there are no labels.
+        arguments: passed to `st.selectbox`; labels are hidden by default.
     """
     arguments = {"label_visibility": "collapsed"} | arguments
     cell = url_state.cell(n_layers, n_heads, kind)
     chosen = ((LAYER, n_layers, cell[0]), (HEAD, n_heads, cell[1]))
 
     def take(param: Param[int | None], layer_or_head: int | None) -> None:
-        url_state.put_head(kind, *cell)  # the other one may be of another part
+        url_state.put_head(kind, *cell)  # the other setting may belong to another kind
         url_state.put(param, layer_or_head)
         then()
 
@@ -186,7 +184,7 @@ def _mean_or_one(
 
 
 def units_control() -> str:
-    """Draw the switch, with the rule as its help text; return "tokens" or "words"."""
+    """Draw the Whole words switch and return "tokens" or "words"."""
     url_state.show(UNITS)
     st.toggle(
         "Whole words", help=WORD_RULE,
@@ -197,20 +195,20 @@ def units_control() -> str:
 
 
 def draw_hint(name: str) -> None:
-    """Draw the hint that fits the pointer, which the browser knows (see style.css)."""
+    """Draw the hints for mouse and touch; style.css hides one of them."""
     for pointer, text in HINTS[name].items():
         with st.container(key=f"by_{pointer}_hint"):
             st.markdown(text)
 
 
-def draw_explanation(said: Explanation, *more: str) -> None:
-    """Draw an explanation, folded up: its text, `more`, terms and questions of the glossary."""
+def draw_explanation(explanation: Explanation, *more: str) -> None:
+    """Draw a popover with an explanation, further paragraphs, terms and questions."""
     with st.popover("What is this?", type="tertiary"):
-        for text in filter(None, (linked(said.text, *said.links), *more)):
+        for text in filter(None, (explanation.linked, *more)):
             st.markdown(text)
-        for name in said.terms:
+        for name in explanation.terms:
             st.markdown(f"**{name[0].upper()}{name[1:]}.** {term(name)}")
-        for name in said.questions:
+        for name in explanation.questions:
             with st.expander(name):
                 st.markdown(term(name))
 
@@ -220,19 +218,19 @@ def raw_box(
     label: str,
     param: Param[Any],
     raws: Sequence[str],
-    shown: str,
+    value: str,
     *,
     key: str,
     named: Callable[[str], str],
     help: str | None = None,
 ) -> None:
-    """Draw a list of a setting's raw values without its label; the chosen one is stored.
+    """Draw a selectbox of a setting's raw values.
 
     Args:
-        shown: the value on screen, which may not be the stored one.
-        named: the text of a value.
+        value: the value on screen, which may differ from the stored value.
+        named: returns a value's display name.
     """
     where.selectbox(
         label, raws, format_func=named, help=help, label_visibility="collapsed",
-        **filled(key, shown, lambda raw: url_state.put(param, param.parse(raw))),
+        **filled(key, value, lambda raw: url_state.put(param, param.parse(raw))),
     )  # fmt: skip

@@ -1,1 +1,1 @@
-"""Downloads: figures, numbers, offline pages. May import `work`, `core` and `figures`."""
+"""Downloads: figures, numbers and offline pages."""

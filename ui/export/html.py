@@ -1,9 +1,9 @@
-"""An exhibit as one HTML file that opens offline, with the same view as in the app.
+"""An exhibit as one HTML file that opens offline, with the app's view.
 
-The file holds the components' scripts and styles and the messages that Streamlit would pass to
-them. Data are base64, text is escaped, and the file's content security policy allows no network and
-only its own scripts and styles, each by its hash. This module needs no Streamlit, so that scripts
-can write pages too.
+The file holds the components' scripts and styles, and the messages that Streamlit would pass to
+them. Data are base64, text is escaped, and the content security policy allows no network and only
+the file's own scripts and styles, by their hashes. This module needs no Streamlit, so scripts can
+write pages too.
 """
 
 from __future__ import annotations
@@ -27,12 +27,10 @@ from ui.platform.assets import font_file
 
 __all__ = ["save", "to_html"]
 
-#: Figures of more numbers than this go without the table.
+#: Maximum count of numbers in a page's table.
 MOST_IN_TABLE = 4_000
 
-_UI = Path(__file__).parent
-
-#: The second background of the page, which the palette does not hold.
+#: The page's second background colour, which is not in the palette.
 _SECONDARY: dict[Theme, str] = {"light": "#f4f2ec", "dark": "#191816"}
 
 
@@ -40,9 +38,8 @@ _SECONDARY: dict[Theme, str] = {"light": "#f4f2ec", "dark": "#191816"}
 def font_face() -> str:
     """Return the CSS that embeds Source Sans (Adobe, SIL Open Font License 1.1) in all weights.
 
-    It is whole: which letters a page needs is not known before its views draw them. Without
-    Streamlit, or with one that has another font, the result is empty and the page falls back to
-    fonts of the system.
+    The font is not subset: a page's letters are unknown until its views draw them. Without
+    Streamlit's font file the CSS is empty, and the page uses system fonts.
     """
     if (path := font_file()) is None:
         return ""
@@ -54,16 +51,19 @@ def font_face() -> str:
 
 
 def to_html(exhibit: Exhibit) -> bytes:
-    """The page. It shows the exhibit's interactive views, or else the figure as SVG.
+    """Return the page, with the exhibit's interactive views, or with the SVG if it has none.
 
-    Raises: `ValueError` for a component that is not one of `ui.components.files`.
+    Raises: `ValueError` for a component that is not in `ui.components.files`.
     """
     views = exhibit.views
     names = tuple(dict.fromkeys(view.component for view in views))
     for name in names:
         if name not in COMPONENTS:
             raise ValueError(f"component {name!r} is not one of {', '.join(COMPONENTS)}")
-    styles = [_theme() + _read("offline.css"), *map(style, names)]
+    light, dark = _variables("light"), _variables("dark")
+    dark = f"@media (prefers-color-scheme: dark) {{ :root {{{dark}}} }}"
+    theme = f"{font_face()}:root {{{light}}}\n{dark}\n"
+    styles = [theme + _read("offline.css"), *map(style, names)]
     code = _script(names) if names else ""
     scripts = _hash(code) if code else "'none'"
     policy = (
@@ -74,35 +74,32 @@ def to_html(exhibit: Exhibit) -> bytes:
     title, caption = _text(exhibit.title), _text(exhibit.legend)
     body = [f"<h1>{title}</h1>", f'<p class="caption">{caption}</p>']
     if views:
-        body += _views(views)
+        body += _views(views, dict(zip(names, styles[1:], strict=True)))
     else:
         # As an image: the policy allows no style attributes, which matplotlib writes.
         drawing = base64.b64encode(paper.to_svg(exhibit)).decode()
         body.append(f'<img alt="{title}" src="data:image/svg+xml;base64,{drawing}">')
-    program = f"<pre><code>{escape(exhibit.snippet)}</code></pre>"
-    program = f"<details><summary>The program</summary>{program}</details>"
-    program = program if exhibit.snippet else ""
-    body += [_numbers(exhibit), program, "<footer>Made with Headlight</footer>"]
+    body.append(_numbers(exhibit))
+    if exhibit.snippet:
+        program = f"<pre><code>{escape(exhibit.snippet)}</code></pre>"
+        body.append(f"<details><summary>The program</summary>{program}</details>")
+    body.append("<footer>Made with Headlight</footer>")
     if code:
         body.append(f"<script>{code}</script>")
-    lines = [
-        "<!doctype html>",
-        '<html lang="en">',
-        '<head><meta charset="utf-8">',
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
-        '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        '<meta name="color-scheme" content="light dark">',
-        f"<title>{title}</title>",
-        f"<style>{styles[0]}</style></head>",
-        "<body>",
-        *body,
-        "</body></html>\n",
-    ]
-    return "\n".join(lines).encode("utf-8", errors="replace")
+    head = f"""<!doctype html>
+<html lang="en">
+<head><meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>{title}</title>
+<style>{styles[0]}</style></head>
+<body>"""
+    return "\n".join([head, *body, "</body></html>\n"]).encode("utf-8", errors="replace")
 
 
 def save(exhibit: Exhibit, path: str | Path) -> Path:
-    """`figures.paper.save`, and pages (.html, .htm) beside it. Returns: the path."""
+    """Write a page (.html, .htm), or another format by `figures.paper.save`. Returns: the path."""
     path = Path(path)
     if path.suffix.lower() not in (".html", ".htm"):
         return paper.save(exhibit, path)
@@ -110,10 +107,8 @@ def save(exhibit: Exhibit, path: str | Path) -> Path:
     return path
 
 
-def _views(views: Sequence[Offline]) -> list[str]:
-    names = dict.fromkeys(view.component for view in views)
-    sheets = {name: style(name) for name in names}
-    # "<" as an escape: no text in it can end the element.
+def _views(views: Sequence[Offline], sheets: dict[str, str]) -> list[str]:
+    # "<" is escaped, so no text can end the element.
     styles = json.dumps(sheets).replace("<", "\\u003c")
     lines = [f'<script type="application/json" id="styles">{styles}</script><div class="views">']
     for index, view in enumerate(views):
@@ -124,21 +119,19 @@ def _views(views: Sequence[Offline]) -> list[str]:
             f'<div class="view" data-component="{view.component}" data-message="data-{index}" '
             f'data-follows="{escape(json.dumps(follows))}"></div>'
         )
-        lines.append(_data(f"data-{index}", view.message))
-        lines += [_data(name, view.follows[chosen]) for chosen, name in follows.items()]
-    lines.append("</div><noscript>This view is drawn by the script in this file.</noscript>")
+        messages = [(f"data-{index}", view.message)]
+        messages += [(name, view.follows[chosen]) for chosen, name in follows.items()]
+        for name, message in messages:
+            text = base64.b64encode(message).decode()
+            lines.append(f'<script type="application/octet-stream" id="{name}">{text}</script>')
+    lines.append("</div><noscript>This view needs JavaScript.</noscript>")
     return lines
-
-
-def _data(name: str, message: bytes) -> str:
-    text = base64.b64encode(message).decode()
-    return f'<script type="application/octet-stream" id="{name}">{text}</script>'
 
 
 def _numbers(exhibit: Exhibit) -> str:
     count = n_numbers(exhibit)
     if count > MOST_IN_TABLE:
-        return f"<p>{count:,} numbers; the CSV and the NPZ of this figure hold them.</p>"
+        return f"<p>{count:,} numbers: download this figure's CSV or NPZ to read them.</p>"
     tables = "".join(map(_table, exhibit.parts))
     return f'<details><summary>The numbers</summary><div class="table">{tables}</div></details>'
 
@@ -169,7 +162,7 @@ def _token(token: str) -> str:
 
 @cache
 def _read(name: str) -> str:
-    return (_UI / name).read_text("utf-8")
+    return (Path(__file__).parent / name).read_text("utf-8")
 
 
 def _script(names: Sequence[str]) -> str:
@@ -186,12 +179,6 @@ def _hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(digest).decode()}'"
 
 
-def _theme() -> str:
-    light, dark = _variables("light"), _variables("dark")
-    dark = f"@media (prefers-color-scheme: dark) {{ :root {{{dark}}} }}"
-    return f"{font_face()}:root {{{light}}}\n{dark}\n"
-
-
 def _variables(theme: Theme) -> str:
     chrome = CHROME[theme]
     values = {
@@ -201,7 +188,7 @@ def _variables(theme: Theme) -> str:
         "--st-primary-color": chrome.accent,
         "--st-link-color": chrome.accent,
         "--st-border-color": chrome.rule,
-        # In quotes: a name with a word that is a number would make the whole list invalid.
+        # In quotes: a name that contains a number invalidates the list.
         "--st-font": '"Source Sans", "Source Sans 3", "Source Sans Pro", "Segoe UI", Roboto, '
         '"Helvetica Neue", Arial, "Liberation Sans", sans-serif',
         "--st-code-font": "ui-monospace, Source Code Pro, Menlo, Consolas, monospace",

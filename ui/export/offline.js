@@ -1,15 +1,13 @@
-// Starts the views of a page without a server: each gets its message, and a place of its own.
+// Mounts a page's views without a server.
 //
-// `mounts` comes from the components' scripts in front of this one. The data lie in the page as
-// base64, which cannot end a script or become markup. Nothing here asks a network for anything.
+// `mounts` comes from the component scripts before this one. The data are base64 in the page, which
+// cannot end a script or become markup. Nothing here uses the network.
 
 const styles = JSON.parse(document.getElementById("styles").textContent);
 
 function bytesOf(id) {
   const text = atob(document.getElementById(id).textContent.trim());
-  const bytes = new Uint8Array(text.length);
-  for (let i = 0; i < text.length; i += 1) bytes[i] = text.charCodeAt(i);
-  return bytes;
+  return Uint8Array.from(text, (character) => character.charCodeAt(0));
 }
 
 const views = [...document.querySelectorAll(".view")].map((host, index) => {
@@ -43,12 +41,12 @@ function show(view) {
 
 function start() {
   views.forEach(show);
-  // Some views read the colours of the page once, when they get their message.
+  // Some views read the page's colours only when they receive a message.
   const dark = matchMedia("(prefers-color-scheme: dark)");
   dark.addEventListener("change", () => views.forEach(show));
   document.documentElement.dataset.ready = String(views.length);
 }
 
-// A canvas does not wait for a font: it draws with another one that is there already.
+// A canvas does not wait for a font; it draws with one that is already loaded.
 const weights = [400, 600].map((weight) => document.fonts.load(`${weight} 16px "Source Sans"`));
 Promise.allSettled(weights).then(start);

@@ -1,4 +1,4 @@
-"""The programs that come with downloads: the lines that open a model and make its trace again."""
+"""The programs in downloads: the lines that open a model and make its trace."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from figures.exhibit import Exhibit
 from transformer.checkpoint.reference import Kind
 from transformer.trace.records import Trace
 
-#: The facts of a caption, in order.
+#: A caption's facts, in order.
 _FACTS = ("Translation", "Sentence", "Checkpoint", "Attention")
 
 _START = """import os
@@ -21,7 +21,7 @@ import numpy as np
 
 {imports}
 
-# Run this in Headlight's folder, or say where the checkpoints are.
+# Run this in Headlight's folder, or set HEADLIGHT_CHECKPOINTS to the checkpoint folders.
 roots = os.environ.get("HEADLIGHT_CHECKPOINTS", "checkpoints").split(os.pathsep)
 
 
@@ -35,40 +35,41 @@ def path_of(name):
 
 @dataclass(frozen=True)
 class Source:
-    """The source of a trace: all that a program needs to make the same trace."""
+    """The model, sentence and arguments from which a program makes a trace."""
 
-    checkpoint: str  # name of the folder or file below one of the roots
-    kind: Kind = "checkpoint"  # of model
+    checkpoint: str  # name of a folder or file in one of the roots
+    kind: Kind = "checkpoint"  # model kind
     device: str = "cpu"  # "cpu" or "cuda"
-    sentence: str = ""  # as the model gets it, with its language tag if it has one
-    #: further arguments of `Tracer.trace`, by name and in order
+    sentence: str = ""  # the model's input, including any language tag
+    #: other arguments of `Tracer.trace`, by name and in order
     arguments: tuple[tuple[str, Any], ...] = ()
-    alpha: float = 0.6  # the chosen exponent of the length penalty, even if it has no effect
+    alpha: float = 0.6  # length-penalty exponent, even if it has no effect
     edits: str = ""  # of the model
 
-    def figure(self, made: Exhibit, function: Callable[..., Exhibit], **choice: Any) -> Exhibit:
-        """Return a figure with its origin, and with the program that makes it.
+    def figure(self, figure: Exhibit, function: Callable[..., Exhibit], **choice: Any) -> Exhibit:
+        """Return a figure with its origin and the program that makes it.
 
         Args:
-            function: of `headlight`; its parameters `model` and `trace` come from this source.
-            choice: its other arguments.
+            function: of `headlight`; its arguments `model` and `trace` come from this source.
+            choice: the other arguments.
         """
         traced = "trace" in signature(function).parameters
+        facts = dict(figure.facts)
         edited = f", edited: {self.edits}" if self.edits else ""
-        found = {"Checkpoint": f"{self.checkpoint}{edited}"}
+        if self.checkpoint or edited:
+            facts["Checkpoint"] = f"{self.checkpoint}{edited}"
         if traced and self.sentence:
-            found["Sentence"] = f"“{self.sentence}”"
-        facts = {**made.facts, **{name: fact for name, fact in found.items() if fact}}
+            facts["Sentence"] = f"“{self.sentence}”"
         ordered = {name: facts[name] for name in _FACTS if name in facts}
         start = header(self, "import headlight", traced=traced)
-        return replace(made, facts=ordered, snippet=f"{start}\n{call(made, function, choice)}")
+        return replace(figure, facts=ordered, snippet=f"{start}\n{call(figure, function, choice)}")
 
     def of(self, function: Callable[..., Exhibit], trace: Trace, **choice: Any) -> Exhibit:
-        """Return the figure of a function of `headlight` that needs a trace only."""
+        """Return the figure of a `headlight` function that needs only a trace."""
         return self.figure(function(trace, **choice), function, **choice)
 
     def opened(self, model: str = "model") -> str:
-        """Return the line that opens the model under a name."""
+        """Return the line that opens the model as a variable."""
         line = f"{model} = open_tracer(path_of({self.checkpoint!r}), device={self.device!r})"
         return f"{line}.edited({self.edits!r})\n" if self.edits else f"{line}\n"
 
@@ -80,43 +81,45 @@ class Source:
 
 
 def facts_of(trace: Trace, where: str = "") -> dict[str, str]:
-    """Return what a caption says of a trace: its sentence, and the layer and head shown."""
-    sentence = f"“{trace.source}”" if trace.source else ""
-    return {name: fact for name, fact in (("Sentence", sentence), ("Attention", where)) if fact}
+    """Return a caption's facts about a trace: its sentence, and the layer and head."""
+    facts = {"Sentence": trace.source and f"“{trace.source}”", "Attention": where}
+    return {name: fact for name, fact in facts.items() if fact}
 
 
-def call(made: Exhibit, function: Callable[..., Exhibit], choice: Mapping[str, Any]) -> str:
-    """Return the call that makes a figure, and its arrays as variables.
+def call(figure: Exhibit, function: Callable[..., Exhibit], choice: Mapping[str, Any]) -> str:
+    """Return the call that makes a figure, and lines that name its arrays.
 
-    Arguments without a default that are not in `choice` are variables of the program; those that
-    have their default are left out.
+    Required arguments that `choice` lacks are variables of the program; arguments equal to their
+    default are omitted.
     """
-    known = signature(function).parameters
-    given = [name for name, each in known.items()
-             if name not in choice and each.default is Parameter.empty]  # fmt: skip
-    given += [f"{name}={value!r}" for name, value in choice.items() if value != known[name].default]
-    line = f"figure = headlight.{function.__name__}({', '.join(given)})\n"
+    parameters = signature(function).parameters
+    arguments = [name for name, parameter in parameters.items()
+                 if name not in choice and parameter.default is Parameter.empty]  # fmt: skip
+    arguments += [
+        f"{name}={value!r}" for name, value in choice.items() if value != parameters[name].default
+    ]
+    line = f"figure = headlight.{function.__name__}({', '.join(arguments)})\n"
     if len(line) > 90:
-        lines = "".join(f"    {each},\n" for each in given)
+        lines = "".join(f"    {argument},\n" for argument in arguments)
         line = f"figure = headlight.{function.__name__}(\n{lines})\n"
-    arrays = "".join(f"{name} = figure.arrays[{name!r}]\n" for name in made.arrays)
-    return f"{line}{arrays}# headlight.save(figure, {made.name + '.pdf'!r})\n"
+    arrays = "".join(f"{name} = figure.arrays[{name!r}]\n" for name in figure.arrays)
+    return f"{line}{arrays}# headlight.save(figure, {figure.name + '.pdf'!r})\n"
 
 
 def called(function: Callable[..., Exhibit], **choice: Any) -> Exhibit:
-    """Return the figure of a function of `headlight` that needs no model, with its program."""
-    made = function(**choice)
-    return replace(made, snippet="import headlight\n\n" + call(made, function, choice))
+    """Return the figure of a `headlight` function that needs no model, with its program."""
+    figure = function(**choice)
+    return replace(figure, snippet="import headlight\n\n" + call(figure, function, choice))
 
 
 def header(source: Source, *imports: str, traced: bool = True) -> str:
-    """Return the lines that find and open a source as `model` and make its `trace`.
+    """Return the lines that open a source as `model` and make its `trace`.
 
-    Text from users appears in them as Python literals and cannot become code.
+    User text is written as Python literals and cannot become code.
 
     Args:
-        imports: further lines of imports that the rest of the program needs.
-        traced: whether it needs a trace.
+        imports: further import lines.
+        traced: False to omit the trace.
     """
     start = start_of((source,) if traced else (), *imports)
     return start + source.opened() + (source.traced() if traced else "")
@@ -129,9 +132,9 @@ def of_two(
     *,
     traced: bool = True,
 ) -> str:
-    """Return the lines that open two models as `model_NAME` and make their traces, named so.
+    """Return the lines that open two models as `model_NAME` and make their traces as `NAME`.
 
-    Args: between: lines that follow, before the call.
+    Args: between: lines to append.
     """
     program = start_of(sources if traced else (), "import headlight")
     for source, name in zip(sources, names, strict=True):
@@ -141,7 +144,7 @@ def of_two(
 
 
 def start_of(traced: tuple[Source, ...], *imports: str) -> str:
-    """Return the start of a program: imports, and `path_of`, which finds a checkpoint by name."""
+    """Return a program's imports, and `path_of`, which finds a checkpoint by name."""
     lines = {"from transformer.models.catalogue import ModelRef, open_tracer", *imports}
     if any(name == "sampling" for source in traced for name, _ in source.arguments):
         lines.add("from transformer.search.sampling import Sampling")

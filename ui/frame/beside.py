@@ -1,7 +1,4 @@
-"""A page's place in Compare: it draws one side, and Compare draws it for A and for B.
-
-The sides stand in columns, row by row. One whose model lacks what the page needs says so there.
-"""
+"""A page's view in Compare, drawn for sides A and B in two columns."""
 
 from __future__ import annotations
 
@@ -24,10 +21,10 @@ from ui.core.widgets import raw_box
 
 PAIRINGS = ("models", "sentences", "edits")
 
-#: Settings of a page that a link goes to.
+#: Settings in a link to a page.
 Changes = Mapping[Param[Any], Any]
 
-#: Makes a figure outside of a session; must hold no trace.
+#: Makes a figure without a session; must not hold a trace.
 Maker = Callable[[], Exhibit]
 
 
@@ -35,13 +32,13 @@ Maker = Callable[[], Exhibit]
 class Setup:
     """Both sides of a comparison."""
 
-    pairing: str  # "models" or "sentences"
-    #: left, right: the views of A, from the sidebar, and of B
+    pairing: str  # one of `PAIRINGS`
+    #: left, right: the views of A (the sidebar's) and B
     left: View
     right: View
-    others: tuple[str, ...] = ()  # names of the checkpoints that B can be
-    refused: str = ""  # why the requested checkpoint is not B, "" if it is
-    follow: bool = False  # whether B follows A's translation (teacher forcing)
+    others: tuple[str, ...] = ()  # names of the checkpoints on offer for B
+    refused: str = ""  # reason why B is not the requested checkpoint, or ""
+    follow: bool = False  # B follows A's translation (teacher forcing)
 
     @property
     def views(self) -> tuple[View, View]:
@@ -50,12 +47,12 @@ class Setup:
 
     @property
     def by_place(self) -> bool:
-        """Return whether words in the same place are partners although they differ."""
+        """True if different words in the same place are paired."""
         return self.pairing == "sentences"
 
     @property
     def pairings(self) -> tuple[str, ...]:
-        """The pairings on offer; a file of arrays holds one sentence only."""
+        """Pairings on offer; a file of arrays has only one sentence."""
         if self.left.kind == "archive":
             return PAIRINGS[:1]
         edited = any(view.entry.ref.edits for view in self.views)
@@ -63,7 +60,7 @@ class Setup:
 
     @property
     def names(self) -> tuple[str, str]:
-        """The names of the sides in text: their models' for people, or A and B."""
+        """Names of the sides in text: model titles, or A and B."""
         if self.pairing == "edits":
             return "the original", "the edited model"
         if self.pairing == "models" and self.left.title != self.right.title:
@@ -86,18 +83,18 @@ class Setup:
         return f"{what} B follows A's translation." if self.follow else what
 
     def following(self, text: str) -> Setup:
-        """Return this setup with B following a translation."""
+        """Return this setup with B following a text."""
         return replace(self, right=following(self.right, text), follow=True)
 
 
 def following(view: View, text: str | None) -> View:
-    """Return the view with its translation given instead of searched for."""
+    """Return the view with a given translation in place of a search."""
     return replace(view, target=text, prefix=(), sampling=None)
 
 
 @dataclass(frozen=True)
 class Download:
-    """A figure, as `ui.export.download.download_button` takes it."""
+    """Arguments of `ui.export.download.download_button`."""
 
     make: Maker
     name: str
@@ -108,26 +105,26 @@ class Download:
 class Pair:
     """Both sides on screen."""
 
-    setup: Setup  # what is compared
+    setup: Setup
     sides: tuple[Side, Side]  # A and B
-    reasons: Mapping[str, str]  # by letter, why a side is not shown
-    icon: str  # of the page that is drawn twice
-    controls: DeltaGenerator  # the place above both sides
+    reasons: Mapping[str, str]  # reasons for sides that are not shown, by letter
+    icon: str  # of the page drawn twice
+    controls: DeltaGenerator  # above both sides
 
     @property
     def shown(self) -> tuple[Side, ...]:
-        """The sides that have what the page needs."""
+        """The sides that the page can show."""
         return tuple(side for side in self.sides if side.letter not in self.reasons)
 
     def rows(self, *draws: Callable[[Side], object]) -> None:
-        """Draw rows of two columns; the first row says why a side is not shown."""
+        """Draw rows of two columns; the first row has the reason for a side that is not shown."""
         for number, draw in enumerate(draws):
             self.every(draw, self._say_why if number == 0 else None)
 
     def every(
         self, draw: Callable[[Side], object], absent: Callable[[Side], object] | None = None
     ) -> None:
-        """Draw one row; `absent` is for a side that is not shown."""
+        """Draw one row; `absent` draws a side that is not shown."""
         for side, column in zip(self.sides, st.columns(2, gap="large"), strict=True):
             with column.container():
                 if side.letter not in self.reasons:
@@ -141,36 +138,34 @@ class Pair:
 
 @dataclass(frozen=True, eq=False)
 class Beside:
-    """A page's place in Compare: the page, or a part of it, drawn for A and for B.
+    """A view of Compare: a page, or part of it, drawn for A and B.
 
-    Above the two stand controls, below them what is about both, and links to the page.
+    Controls are above the two sides, a summary of both and links to the page below.
     """
 
-    #: draw one side each, the first one row above the second; () is the page's own `draw`
+    #: draw a side, one row each; () is the page's `draw`
     rows: tuple[Callable[[Side], object], ...] = ()
-    #: makes the figure of one side; both become one download
+    #: returns the maker of a side's figure; both figures form one download
     figure: Callable[[Side], Maker] | None = None
-    name: str = ""  # in the URL; "" is the page's path
-    title: str = ""  # on the control; "" is the page's
+    name: str = ""  # in the URL, by default the page's path
+    title: str = ""  # on the control, by default the page's
     above: Callable[[Pair], object] = lambda pair: None  # draws controls; False ends the view
-    #: draws what is about both sides, and returns the download in place of the sides' figures
+    #: draws a summary of both sides, and returns a download that replaces `figure`
     below: Callable[[Pair], Download | None] | None = None
-    #: settings of the link to the page of one side; None draws no links
+    #: settings of the link to a side's page; None draws no links
     settings: Callable[[Side], Changes] | None = lambda side: {}
-    params: tuple[Param[Any], ...] = ()  # its URL parameters
-    #: settings that name tokens, forgotten with the sentence
-    tokens: tuple[Param[Any], ...] = ()
-    #: returns what a side lacks, in a sentence, or None
+    params: tuple[Param[Any], ...] = ()  # URL settings
+    #: returns a sentence that names what a side lacks, or None
     lacks: Callable[[Side], str | None] = lambda side: None
-    #: whether a side is shown even if the page does not work with its model
+    #: shows a side even if the page does not work with its model
     everywhere: bool = False
-    follows: bool = False  # whether B follows A's translation even if that is not switched on
+    follows: bool = False  # B always follows A's translation
 
 
 def both_of(
     pair: Pair, figure: Callable[[Side], Maker], title: str, n_numbers: int = 0
 ) -> Download | None:
-    """Return the figures of the sides that are shown as one; None if there are none."""
+    """Return one download of both sides' figures, or None if no side is shown."""
     makers = {side.letter: figure(side) for side in pair.shown}
     name = file_stem("compare", title)
     make = partial(both_exhibit, pair.setup, title, name, makers)
@@ -181,12 +176,12 @@ def draw_cell(
     side: Side, places: Sequence[DeltaGenerator], counts: Sequence[int], shown: Sequence[str],
     *, same: bool = True, mean: bool = False,
 ) -> None:  # fmt: skip
-    """Draw the boxes of a side's layer and head.
+    """Draw a side's layer and head boxes.
 
     Args:
-        counts: of layers and heads, perhaps with others.
-        shown: raw values on screen; one that is not on offer shows as "mean".
-        same, mean: whether B can follow A, and whether all of them combined can be chosen.
+        counts: numbers of layers and heads.
+        shown: raw values on screen; unavailable ones show as "mean".
+        same, mean: offer "as A" to B, and the mean.
     """
     for place, axis, param, count, raw in zip(
         places, ("layer", "head"), side.cell_params, counts, shown, strict=False
@@ -204,6 +199,6 @@ def draw_cell(
 
 
 def both_exhibit(setup: Setup, title: str, name: str, makers: Mapping[str, Maker]) -> Exhibit:
-    """Return the figures of both sides as one. Needs no session."""
-    made = {letter: make() for letter, make in makers.items()}
-    return beside(name, f"{title}: A and B", setup.about, made)
+    """Return both sides' figures as one exhibit. Needs no session."""
+    exhibits = {letter: make() for letter, make in makers.items()}
+    return beside(name, f"{title}: A and B", setup.about, exhibits)

@@ -1,4 +1,4 @@
-"""Old and new side by side: the original's translation, each token's change, the edited one."""
+"""The original's translation, the change of each token, and the edited model's translation."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from ui.work.desk import computed
 from ui.work.results import Computation
 from ui.work.results import trace as trace_of
 
-#: Changes of a whole translation that are smaller, in nats, are none.
+#: Changes of a whole translation below this, in nats, count as none.
 _NONE = 0.005
 
 
 def changes_of(view: View) -> Computation[Floats]:
-    """Return the computation of each token's change of log-probability, [T] in nats.
+    """Return the computation of the tokens' log-probability changes, [T] in nats.
 
     The edited model reads the original's translation in one pass (teacher forcing).
     """
@@ -45,14 +45,14 @@ def changes_of(view: View) -> Computation[Floats]:
 
 
 def first_of_changes(view: View) -> list[Computation[Any] | Request]:
-    """Return what a page needs to show the changes: nothing without edits."""
+    """Return the computations for `draw_changes`, empty without edits."""
     return [view.original.request, changes_of(view)] if view.entry.ref.edits else []
 
 
 def draw_changes(view: View, trace: Trace, whole: Trace, *, one_line: bool = False) -> None:
-    """Draw the original's translation, each token's change below it, and the edited translation."""
+    """Draw the original translation with each token's change, and the edited translation."""
     pair, changes = side_by_side(whole, trace), computed(view, changes_of(view))
-    shown = [*_without_loops(pair, trace, whole)]
+    words = [*_without_loops(pair, trace, whole)]
     columns = [
         Column(
             [whole.predicted_tokens[at] for at in old.tokens],
@@ -61,14 +61,14 @@ def draw_changes(view: View, trace: Trace, whole: Trace, *, one_line: bool = Fal
             new.text,
             old.text != new.text,
         )
-        for old, new in shown
+        for old, new in words
     ]
     total = float(changes.sum(dtype=np.float64))
     show(beside_component(columns, total, one_line=one_line), key="changes")
 
 
 def _without_loops(pair: SideBySide, trace: Trace, whole: Trace) -> Iterator[tuple[Word, Word]]:
-    """Yield pairs of words, those of a translation that ends in a loop up to its first time."""
+    """Yield pairs of words, a final loop once."""
     left = [
         first_words(each, [words[side].text for words in pair.pairs if words[side].tokens])
         for side, each in enumerate((whole, trace))
@@ -83,13 +83,13 @@ def _without_loops(pair: SideBySide, trace: Trace, whole: Trace) -> Iterator[tup
 
 
 def said_of_changes(view: View, trace: Trace, whole: Trace) -> str:
-    """Return what the edits changed, in a sentence or two of Markdown."""
+    """Describe the effect of the edits in Markdown."""
     total = float(computed(view, changes_of(view)).sum(dtype=np.float64))
     return linked(in_words(side_by_side(whole, trace), total), "nats")
 
 
 def in_words(pair: SideBySide, total: float) -> str:
-    """Say where two translations diverge, and how much less likely the original's words are."""
+    """Describe where two translations diverge and how likely the original's words are now."""
     size = f"{abs(total):.{1 if abs(total) >= 0.095 else 2}f} nats"
     change = f"{size} {'less' if total < 0 else 'more'} likely"
     if abs(total) < _NONE:

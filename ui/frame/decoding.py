@@ -1,8 +1,4 @@
-"""The sidebar's decoding settings: beam search, greedy or sampling; and how a text was decoded.
-
-A widget's value goes to the session's store and from there into the URL (see
-`ui.core.url_state`).
-"""
+"""The sidebar's decoding settings (beam search, greedy, sampling), and descriptions of decoding."""
 
 from __future__ import annotations
 
@@ -26,41 +22,41 @@ from ui.work.desk import fall_back, resume
 
 _HOW = ("Beam", "Greedy", "Sample")
 
-#: Session key: settings that were filled from the current checkpoint's defaults.
+#: Session key: settings filled from checkpoint defaults.
 _FILLED = "headlight_filled_decoding"
 
 
 def restart() -> None:
-    """Go back to the first step and resume stopped work, since the translation changes."""
+    """Reset the step and resume stopped work, because the translation changes."""
     fall_back()
     url_state.forget(url_state.STEP)
     resume()
 
 
-def draw_decoding(default: Decoding, samples: bool = True, shown: bool = True) -> None:
-    """Draw the controls, and store every setting that applies, so that links contain it.
+def draw_decoding(default: Decoding, samples: bool = True, visible: bool = True) -> None:
+    """Draw the controls, and store all settings that apply, so that links contain them.
 
     Args:
-        default: the checkpoint's decoding, used until a visitor or a link chooses another.
-        samples: whether the model can sample.
-        shown: False to store the settings only.
+        default: the checkpoint's decoding, until a visitor or link chooses another.
+        samples: True if the model can sample.
+        visible: False stores the settings without drawing.
     """
     own = default
     default = replace(own, beam_size=min(own.beam_size, MAX_BEAM), alpha=min(own.alpha, MAX_ALPHA))
-    known: dict[str, Any] = st.session_state.setdefault(_FILLED, {})
+    defaults: dict[str, Any] = st.session_state.setdefault(_FILLED, {})
     values: dict[Param[Any], Any]
     values = {SearchChoice.beam: default.beam_size, SearchChoice.alpha: default.alpha}
     sampled = samples and url_state.get(SearchChoice.sample)
     applying = SearchChoice.params()[: None if sampled else 3 if samples else 2]
     stored = {param: url_state.get(param) for param in applying}
-    for param, value in values.items():  # unless a visitor or a link chose others
+    for param, value in values.items():
         if url_state.arrived(param):
-            known.pop(param.name, None)  # a link's value outlives a change of checkpoint
-        if not url_state.stored(param) or stored[param] == known.get(param.name):
-            stored[param] = known[param.name] = value
+            defaults.pop(param.name, None)  # a link's value survives a change of checkpoint
+        if not url_state.stored(param) or stored[param] == defaults.get(param.name):
+            stored[param] = defaults[param.name] = value
     url_state.store(stored)
     url_state.show(*applying)
-    if not shown:
+    if not visible:
         return
     how = "Sample" if sampled else "Greedy" if url_state.get(SearchChoice.beam) == 1 else "Beam"
     with st.expander("Decoding", icon=":material/tune:"):
@@ -73,9 +69,9 @@ def draw_decoding(default: Decoding, samples: bool = True, shown: bool = True) -
         elif how == "Sample":
             _draw_sampling()
         else:
-            st.caption("The most probable token is taken at every step.")
+            st.caption("Every step takes the most probable token.")
         if default != own:
-            st.caption(f"This model's own decoding is {own}; here it is at most {default}.")
+            st.caption(f"This model's own decoding is {own}; the limit here is {default}.")
 
 
 def _take_search(default: Decoding, how: str) -> None:
@@ -130,7 +126,7 @@ def _draw_sampling() -> None:
 
 
 def how_decoded(view: View, trace: Trace) -> str:
-    """Return a few words on how the translation was produced."""
+    """Describe the decoding in a few words."""
     if view.kind == "archive":
         return "as recorded in the file"
     if trace.forced:
@@ -151,7 +147,7 @@ def how_decoded(view: View, trace: Trace) -> str:
 
 
 def decoded_text(view: View, trace: Trace) -> str:
-    """Return the score and how the translation was produced, terms linked to the glossary."""
+    """Describe score and decoding, with terms linked to the glossary."""
     score = "no score" if math.isnan(trace.score) else f"final score {signed(trace.score)} nats"
     text = f"{score} ({how_decoded(view, trace)})"
     return linked(text, "score", "nats", "α", "temperature", "top k", "top p", "teacher forcing")

@@ -1,9 +1,8 @@
-"""The edits of the model on screen: a bar above every page, and the box in which they are typed.
+"""Edits of the model: a bar above every page, and the box for typing edits.
 
-The view's model is the edited one, so that every page shows it; see `transformer.edits`. Edits
-stand in the link in the order in which they were made, those of one step with commas between them,
-and stay through changes of page, sentence and model. A model that cannot take one is shown without
-it, and a line says so.
+The view's model is the edited one, so that every page shows it (see `transformer.edits`). Links
+list edits in order, with commas within a step and semicolons between steps. Edits survive changes
+of page, sentence and model. A model that cannot take an edit is shown without it, with a message.
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ from transformer.checkpoint.means import read_means
 from transformer.edits.language import (
     MAX_EDITS,
     MAX_LENGTH,
-    PLACES,
     Edit,
     heads_off,
     in_words,
@@ -42,14 +40,14 @@ from ui.frame.steering import drop_ids
 
 EDITS: Param[str] = Param("edit", url_state.text(MAX_EDITS * MAX_LENGTH), "")
 
-#: The setting of Compare that says what is compared.
+#: What Compare compares.
 PAIRING: Param[str] = Param("pairing", str, "")
 
 _REFUSED = "headlight_edit_refused"
-#: In the session: the edits as they were after heads that others may join.
+#: Session key: edits that the next `switch(join=True)` extends.
 _JOINED = "headlight_edits_joined"
 
-#: Examples beside the box, each with what it does.
+#: Examples below the box, with descriptions.
 EXAMPLES = {
     "off cross.3.5": "take head 5 of layer 3 out of cross-attention",
     "uniform cross": "let cross-attention look at every word alike",
@@ -61,28 +59,28 @@ EXAMPLES = {
 
 
 def edited(entry: Entry) -> Entry:
-    """Return the entry of the edited model; edits that it cannot take are dropped with a line."""
-    kept: list[list[Edit]] = []
+    """Return the edited model's entry; edits that it cannot take are dropped with a message."""
+    steps: list[list[Edit]] = []
     dropped: list[str] = []
     url_state.show(EDITS)
     if not url_state.stored(EDITS):
         return entry
     for step in _texts():
-        kept.append([])
+        steps.append([])
         for text in step:
             try:
                 edit = _taken(text, entry)
-                before = [*chain(*kept)]
+                before = [*chain(*steps)]
                 parse_edits([*before, edit])
-                kept[-1] += [edit] * (edit not in before)
+                steps[-1] += [edit] * (edit not in before)
             except InputError as error:
                 dropped.append(str(error).removesuffix("."))
     if dropped:
         more = f" And {count(len(dropped) - 1, 'other')}." if len(dropped) > 1 else ""
         st.toast(f"Left out: {plain(dropped[0])}.{more}", icon=":material/info:")
-        _put(kept)
-    taken = text_of(parse_edits(chain(*kept)))
-    return replace(entry, ref=entry.ref.edited(taken)) if taken else entry
+        _put(steps)
+    edits = text_of(parse_edits(chain(*steps)))
+    return replace(entry, ref=entry.ref.edited(edits)) if edits else entry
 
 
 def _taken(text: str, entry: Entry) -> Edit:
@@ -96,12 +94,10 @@ def _taken(text: str, entry: Entry) -> Edit:
 
 
 def draw_bar(view: View) -> None:
-    """Draw the bar above the page, if the model is edited."""
-    if not view.entry.ref.edits:
-        return
-    steps, said = _steps(), "; ".join(in_words(_chosen()))
+    """Draw the bar of an edited model."""
+    steps, words = _steps(), "; ".join(in_words(_chosen()))
     with st.container(key="edits", horizontal=True, vertical_alignment="center", border=True):
-        st.markdown(f"**Edited:** {plain(said)}")
+        st.markdown(f"**Edited:** {plain(words)}")
         st.button("Undo", key="undo_edit", type="tertiary", icon=":material/undo:",
                   on_click=_put, args=(steps[:-1],))  # fmt: skip
         link_to(
@@ -113,7 +109,7 @@ def draw_bar(view: View) -> None:
 
 
 def draw_box(entry: Entry) -> None:
-    """Draw the popover in which edits are typed, or why a model cannot take them."""
+    """Draw the popover for typing edits, or the reason why the model takes none."""
     if entry.kind != "checkpoint":
         if reason := NO_EDITS.get(entry.kind):
             st.caption(f":material/content_cut: No part can be taken out. {reason}")
@@ -133,7 +129,7 @@ def draw_box(entry: Entry) -> None:
 
 
 def add(text: str) -> None:
-    """Add an edit; a bad one is said beside the box in the next run."""
+    """Add an edit; the next run shows an error for an invalid one."""
     chosen = _chosen()
     try:
         edit = parse_edit(text)
@@ -146,35 +142,35 @@ def add(text: str) -> None:
 
 
 def toggle(*edits: Edit) -> None:
-    """Take parts out in one step, or bring them back if all are out."""
+    """Make edits in one step, or take them back if all are in effect."""
     chosen = _chosen()
     if set(edits) <= set(chosen):
-        _put([[each for each in step if each not in edits] for step in _steps()])
+        _put([[edit for edit in step if edit not in edits] for step in _steps()])
     else:
-        _put([*_steps(), [each for each in edits if each not in chosen]])
+        _put([*_steps(), [edit for edit in edits if edit not in chosen]])
 
 
 def take_out(edits: Sequence[Edit]) -> None:
-    """Replace all edits by these, in one step."""
+    """Replace all edits by these, as one step."""
     _put([edits])
 
 
 def head_of(trace: Trace, kind: AttentionKind, layer: int, head: int) -> Bools:
-    """Return the heads [L, H] of one kind, True for one of them."""
+    """Return a mask [L, H] of a kind's heads, True for one head."""
     heads = np.zeros(trace.attention(kind).shape[:2], np.bool_)
     heads[layer, head] = True
     return heads
 
 
 def off_now(kind: AttentionKind, heads: Bools) -> bool:
-    """Return whether all of these heads [L, H] of one kind are out."""
+    """Return True if all heads in a mask [L, H] are out."""
     return not (heads & ~heads_off(_chosen(), kind, heads.shape)).any()
 
 
 def switch(kind: AttentionKind, heads: Bools, *, join: bool = False) -> None:
-    """Take heads [L, H] of one kind out in one step, or bring them back if all are out.
+    """Take the heads in a mask [L, H] out in one step, or bring them back if all are out.
 
-    Args: join: what is taken out next with `join` belongs to the same step.
+    Args: join: adds them to the step of the last call with `join`.
     """
     steps = _steps()
     if off_now(kind, heads):
@@ -189,36 +185,35 @@ def switch(kind: AttentionKind, heads: Bools, *, join: bool = False) -> None:
 
 
 def _without(edit: Edit, kind: AttentionKind, heads: Bools) -> list[Edit]:
-    """Return what is left of an edit once these heads are back."""
+    """Return the rest of an edit without these heads."""
     covered = heads_off([edit], kind, heads.shape)
     return off_edits(kind, covered & ~heads) if (covered & heads).any() else [edit]
 
 
 def restore_heads() -> None:
-    """Bring all heads back; other edits stay. A callback."""
-    _put([[each for each in step if not each.silences] for step in _steps()])
+    """Bring all heads back and keep other edits. A callback."""
+    _put([[edit for edit in step if not edit.silences] for step in _steps()])
 
 
 def offer(
     label: str, back: str, edits: Sequence[Edit], *, key: str, help: str | None = None
 ) -> None:
-    """Draw the button that makes edits in one step, or takes them back; in a fragment or not."""
+    """Draw a button that makes edits in one step, or takes them back."""
     if _button(label, back, key, help, out=set(edits) <= set(_chosen())):
         toggle(*edits)
         st.rerun()
 
 
 def offer_switch(view: View, trace: Trace, kind: AttentionKind, layer: int, head: int) -> None:
-    """Draw the button that takes a head out, or brings it back; in a fragment or not."""
+    """Draw a button that takes a head out, or brings it back."""
     if view.kind != "checkpoint":
         return
     heads, name = head_of(trace, kind, layer, head), f"head {layer + 1}.{head + 1}"
-    out = off_now(kind, heads)
-    place = Edit("off", PLACES[kind], layer, head).place
-    about = f"Translate {'with' if out else 'without'} {place}, on every page."
+    out = bool(view.entry.ref.edits) and off_now(kind, heads)
+    about = f"Translate {'with' if out else 'without'} this head, on every page."
     if _button(f"Take {name} out", f"Bring {name} back", "edit_switch", about, out=out):
         switch(kind, heads)
-        if not url_state.stored(LAYER):  # it stays on screen, whichever is telling now
+        if not url_state.stored(LAYER):  # keep this head on screen
             url_state.put_head(kind, layer, head)
         st.rerun()
 
@@ -243,7 +238,7 @@ def _texts() -> list[list[str]]:
 
 
 def _steps() -> list[list[Edit]]:
-    """Return the edits of the link, step by step; `edited` has left those that are good."""
+    """Return the link's edits by step; `edited` has removed invalid ones."""
     return [[parse_edit(text) for text in step] for step in _texts() if step]
 
 

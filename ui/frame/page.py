@@ -1,4 +1,4 @@
-"""A page of the app as one declaration, and all pages: `PAGE` of each pages/NAME_page.py."""
+"""Pages as declarations: the `PAGE` of every pages/NAME_page.py."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from ui.platform.session import StreamlitPage
 from ui.work.desk import fragment, get_trace, prepare
 from ui.work.results import Computation
 
-#: The doors of the menu, from left to right.
+#: Menu groups, from left to right.
 DOORS = (
     "Translate", "Attention", "The whole model", "Experiments", "Beyond translation", "Lessons",
 )  # fmt: skip
 
 _ASKED = "headlight_page_asked"
 
-#: Files of pages, with the times at which they were changed before they were read.
+#: Page files and their modification times when they were read.
 _READ: dict[Path, int] = {}
 _KEPT: list[Callable[[], None]] = []
 
@@ -44,55 +44,57 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Entry:
-    """Place of a page, or of one of its views, in the menu."""
+    """Menu entry of a page or one of its views."""
 
     door: str  # one of `DOORS`
-    order: int  # among the door's entries; a page in its default state is the first of its entries
-    name: str = ""  # on screen; "" is the page's title
-    settings: Mapping[str, str] = field(default_factory=dict)  # of the view, as in the URL
-    help: str = ""  # its explanation in explanations.toml; "" is the page's
+    order: int  # within the door; a page's first entry is its default view
+    name: str = ""  # display name, by default the page's title
+    settings: Mapping[str, str] = field(default_factory=dict)  # the view's URL settings
+    help: str = ""  # key in explanations.toml, by default the page's
 
 
 @dataclass(frozen=True, eq=False)
 class Page:
     """One page of the app."""
 
-    path: str  # in the URL, and the NAME of the file
-    #: title, icon: in the navigation
+    path: str  # in the URL and in the file name
+    #: title, icon: in the menu
     title: str
     icon: str
-    #: draws a view with its trace below the frame's bars, again with each choice
+    #: draws a view and its trace below the frame's bars; a choice there calls it again
     draw: Callable[[Side], object] = lambda side: None
     aliases: tuple[str, ...] = ()  # other addresses
-    entries: tuple[Entry, ...] = ()  # in the menu; a page without any is linked from elsewhere
-    #: abilities that the model must have; if one is missing, the frame says why
+    entries: tuple[Entry, ...] = ()  # menu entries; pages without entries are linked elsewhere
+    #: model abilities required; the frame names a missing one
     needs: tuple[Ability, ...] = ()
-    maps: tuple[AttentionKind, ...] = ()  # kinds of attention that its traces must contain
-    #: whether the chosen checkpoint is needed, only shown where there is one (and with it its
-    #: training), or absent
+    maps: tuple[AttentionKind, ...] = ()  # attention kinds required in traces
+    #: the chosen model: required, shown if there is one, or not shown
     model: Literal["needed", "shown", "absent"] = "needed"
-    choice: tuple[type[Choice] | Param[Any], ...] = ()  # settings in the page's link
-    #: "What is this?"; by default the text of the page's path in explanations.toml
+    choice: tuple[type[Choice] | Param[Any], ...] = ()  # settings in the page's URL
+    #: "What is this?", by default the entry for `path` in explanations.toml
     help: Explanation | None = None
-    notes: Callable[[], tuple[str, ...]] = tuple  # paragraphs that follow it
-    #: makes the picture that `draw` shows, of a trace or a model; below it stands its download,
-    #: and Compare shows it for A and for B
+    notes: Callable[[], tuple[str, ...]] = tuple  # further paragraphs
+    #: makes the picture that `draw` shows, of a trace or model; the page offers its download, and
+    #: Compare shows it for A and B
     figure: Callable[..., Exhibit] | None = None
-    #: returns what `draw` will ask for, to be computed in one job
+    #: returns the computations for `draw`, which run in one job
     first: Callable[[Side], Sequence[Computation[Any] | Request]] = lambda side: ()
-    #: draws a page that is more than one view with a trace, in place of `draw`
+    #: draws the whole page, in place of `draw`
     whole: Callable[[View], None] | None = None
-    beside: tuple[Beside, ...] = ()  # its views in Compare
+    beside: tuple[Beside, ...] = ()  # views in Compare
 
     @cached_property
     def params(self) -> tuple[Param[Any], ...]:
-        """All settings in the page's link."""
-        groups = ((each,) if isinstance(each, Param) else each.params() for each in self.choice)
+        """Settings in the page's URL."""
+        groups = (
+            (setting,) if isinstance(setting, Param) else setting.params()
+            for setting in self.choice
+        )
         return tuple(param for group in groups for param in group)
 
     @property
     def views(self) -> tuple[Beside, ...]:
-        """Its views in Compare."""
+        """Views in Compare."""
         if self.beside or self.figure is None:
             return self.beside
         make = self.figure
@@ -100,7 +102,7 @@ class Page:
 
     @property
     def file(self) -> str:
-        """The file, relative to app.py."""
+        """File, relative to app.py."""
         return f"pages/{self.path}_page.py"
 
     def show(self) -> None:
@@ -112,29 +114,21 @@ class Page:
             self.story(view)
 
     def story(self, view: View) -> None:
-        """Compute what comes first, then draw in a fragment: a choice there reruns only that."""
-        # Outside the fragment, so its progress and messages replace the page.
+        """Run the first computations, then draw in a fragment, which choices rerun alone."""
+        # Outside the fragment, so that progress and messages replace the page.
         prepare(view, self.first(Side(view, get_trace(view))))
         _draw(self, view, _steering())
 
-    def enter(self, view: View) -> None:
-        """Show the settings in the link; forget those of an earlier model, sentence or request."""
-        url_state.show(*self.params)
-        now = {"model": view.checkpoint, "sentence": view.sentence, "request": view.request}
-        for of, value in now.items() if view.checkpoint else ():
-            owned = [param for param in self.params if of in param.of.split()]
-            url_state.forget_stale(f"headlight_{self.path}_{of}", value, *owned)
-
 
 def of_pages(function: Callable[P, T]) -> Callable[P, T]:
-    """Keep what a function says of the pages until one of their files changes."""
-    kept = cache(function)
-    _KEPT.append(kept.cache_clear)
-    return cast("Callable[P, T]", kept)
+    """Cache a function of the pages until a page file changes."""
+    cached = cache(function)
+    _KEPT.append(cached.cache_clear)
+    return cast("Callable[P, T]", cached)
 
 
 def reload_changed() -> None:
-    """Import pages again whose files have changed, as they do in development."""
+    """Reload pages whose files have changed during development."""
     for path, before in [*_READ.items()]:
         if before != (now := path.stat().st_mtime_ns):
             _READ[path] = now
@@ -145,35 +139,37 @@ def reload_changed() -> None:
 
 @of_pages
 def all_pages() -> tuple[Page, ...]:
-    """Return the pages in the order of the menu, and of the keys that turn pages; home first."""
+    """Return the pages in menu order; home is first."""
     files = [*(Path(__file__).parents[2] / "pages").glob("*_page.py")]
     _READ.update({file: file.stat().st_mtime_ns for file in files})
-    found = [import_module(f"pages.{file.stem}").PAGE for file in files]
+    pages = [import_module(f"pages.{file.stem}").PAGE for file in files]
 
     def place(page: Page) -> tuple[int, int, str]:
-        doors = [(DOORS.index(each.door), each.order) for each in page.entries]
+        doors = [(DOORS.index(entry.door), entry.order) for entry in page.entries]
         return *min(doors, default=(len(DOORS), 0)), page.path
 
-    return tuple(sorted(found, key=place))
+    return tuple(sorted(pages, key=place))
 
 
 @of_pages
 def entries_of(door: str) -> dict[str, tuple[Page, Entry]]:
-    """Return what is behind a door, by name."""
-    found = [(page, each) for page in all_pages() for each in page.entries if each.door == door]
-    found.sort(key=lambda one: one[1].order)
-    return {each.name or page.title: (page, each) for page, each in found}
+    """Return a door's pages and entries by display name."""
+    entries = [
+        (page, entry) for page in all_pages() for entry in page.entries if entry.door == door
+    ]
+    entries.sort(key=lambda one: one[1].order)
+    return {entry.name or page.title: (page, entry) for page, entry in entries}
 
 
 def page_at(path: str) -> Page:
-    """Return the page of an address; "" is home. Raises `KeyError` if there is none."""
+    """Return the page at an address; "" is home. Raises `KeyError` for other addresses."""
     return {"": all_pages()[0], **{page.path: page for page in all_pages()}}[path]
 
 
-# A run marks its pages, so each run has copies.
+# Streamlit changes a run's pages; `menu` copies them.
 @of_pages
 def streamlit_page(page: Page, title: str = "") -> StreamlitPage:
-    """Return a page for Streamlit; with a title it stands in the header."""
+    """Return Streamlit's page; with a title it is in the header."""
     home = page is all_pages()[0]
     return st.Page(
         page.show, title=title or page.title, default=home,
@@ -192,7 +188,7 @@ def _draw(page: Page, view: View, steering: list[str]) -> None:
 
 
 def _steering() -> list[str]:
-    """Return what makes another view of the sentence, as in the URL."""
+    """Return the raw settings that change the trace."""
     settings = url_state.everything()
     return [settings.get(name, "") for name in ("prefix", "target", "edit")]
 
@@ -203,7 +199,7 @@ def link_to(
 ) -> None:  # fmt: skip
     """Draw a link to a page, by default with its title and icon.
 
-    Args: values: settings that differ from the page on screen; None carries no settings over.
+    Args: values: settings to change; None drops the current settings.
     """
     page = page_at(path)
     st.page_link(
@@ -213,17 +209,17 @@ def link_to(
 
 
 def open_page(path: str = "", values: Mapping[str, str] = MappingProxyType({})) -> None:
-    """Have the next run show a page, home by default, with these settings. A callback."""
+    """Open a page, home by default, with these settings in the next run. A callback."""
     url_state.bring(values)
     st.session_state[_ASKED] = path or all_pages()[0].path, dict(values)
 
 
 def leaves() -> bool:
-    """Return True if the next run shows another page: a fragment then has to rerun the app."""
+    """Return True if the next run opens another page; a fragment must then rerun the app."""
     return _ASKED in st.session_state
 
 
 def asked_for_page() -> tuple[str, dict[str, str]]:
-    """Return and forget the address and settings given to `open_page`; "" for none."""
-    asked: tuple[str, dict[str, str]] = st.session_state.pop(_ASKED, ("", {}))
-    return asked
+    """Return and forget the address and settings passed to `open_page`, or ("", {})."""
+    request: tuple[str, dict[str, str]] = st.session_state.pop(_ASKED, ("", {}))
+    return request

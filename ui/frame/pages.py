@@ -1,4 +1,4 @@
-"""The menu, the addresses that lead to pages, the models each page can show, and the logo."""
+"""The menu, page addresses, pages that fit a model, and the logo."""
 
 from __future__ import annotations
 
@@ -37,10 +37,9 @@ _LOGO = Path(__file__).parent / "logo"
 
 
 def why_not(view: View, page: Page) -> str | None:
-    """Return the reason why a page cannot show the view's model; None if it can.
+    """Return the reason why a page cannot show the view's model, or None.
 
-    If the model cannot be loaded, the page says so and the run ends: see
-    `ui.work.desk.get_tracer`.
+    Ends the run with a message if the model cannot be loaded, see `ui.work.desk.get_tracer`.
     """
     if view.kind == "checkpoint" or not (page.needs or page.maps):
         return None
@@ -56,14 +55,14 @@ def why_not(view: View, page: Page) -> str | None:
 
 
 def draw_not_offered(view: View, page: Page, why: str) -> None:
-    """Draw the page's title, why it does not work, and the pages that do."""
+    """Draw the page's title, the reason, and links to pages that fit the model."""
     st.header(page.title)
     st.info(plain(why), icon=page.icon)
     st.markdown(f"These pages work with **{plain(view.title)}**:")
     with st.container(key="offered", gap="xsmall"):
-        for each in all_pages():
-            if why_not(view, each) is None:
-                link_to(each.path)
+        for other in all_pages():
+            if why_not(view, other) is None:
+                link_to(other.path)
     st.caption("Or choose another model on the left.")
 
 
@@ -72,9 +71,9 @@ def _listed(kinds: tuple[AttentionKind, ...] | list[AttentionKind]) -> str:
 
 
 def menu(on: Page) -> dict[str, StreamlitPage]:
-    """Return the pages by their address; the header shows one page of each door, under its name.
+    """Return the pages by address; the header shows one page per door, under the door's name.
 
-    It is `on` where that is behind the door, so that its door is marked, else the door's first.
+    The door of the page `on` shows that page, other doors their first page.
     """
     opened = place_of(on)[0]
     doors = {
@@ -85,22 +84,22 @@ def menu(on: Page) -> dict[str, StreamlitPage]:
 
 
 def place_of(on: Page) -> tuple[str, str, Entry | None]:
-    """Return the door and the entry of a page as its settings are now, "" without a door."""
-    found = [
+    """Return a page's door, display name and entry for its settings, or ("", "", None)."""
+    places = [
         (door, name, entry)
         for door in DOORS
         for name, (page, entry) in entries_of(door).items()
         if page is on
     ]
-    for place in found:
+    for place in places:
         name, value = next(iter(place[2].settings.items()), ("", ""))
         if url_state.get(Param(name, str, "")) == value:
             return place
-    return found[0] if found else ("", "", None)
+    return places[0] if places else ("", "", None)
 
 
 def draw_door(on: Page, view: View) -> None:
-    """Draw what is behind the door of the page `on`, its explanation, for phones the sentence."""
+    """Draw the entries of the current door, the explanation, and on phones the sentence."""
     door, here, entry = place_of(on)
     with st.container(key="door", horizontal=True, vertical_alignment="center", gap="small"):
         if door:
@@ -118,10 +117,10 @@ def draw_door(on: Page, view: View) -> None:
         elif door == "Beyond translation":
             _draw_toy()
         st.space("stretch")
-        said = on.help or EXPLANATIONS.get((entry and entry.help) or on.path)
-        if said is not None:
+        explanation = on.help or EXPLANATIONS.get((entry and entry.help) or on.path)
+        if explanation is not None:
             with st.container(width="content"):
-                draw_explanation(said, *on.notes())
+                draw_explanation(explanation, *on.notes())
     if on.model == "needed" and on is not all_pages()[0] and view.sentence:
         with st.container(key="on_phone"):
             st.text(view.sentence)
@@ -143,9 +142,9 @@ def _draw_toy() -> None:
 
 
 def other_addresses() -> dict[str, tuple[StreamlitPage, Page]]:
-    """Return hidden pages by their address, each with the page that is meant.
+    """Return hidden pages by address, with the pages they lead to.
 
-    Streamlit serves the default page at the root only; people try a page's title, or its file.
+    Streamlit serves the default page at the root only; visitors also try titles and file names.
     """
     return {path: (copy(hidden), page) for path, (hidden, page) in _aliases().items()}
 
@@ -154,9 +153,9 @@ def other_addresses() -> dict[str, tuple[StreamlitPage, Page]]:
 def _aliases() -> dict[str, tuple[StreamlitPage, Page]]:
     pages = all_pages()
     titles = {page.title.lower().replace(" ", "-"): page for page in pages}
-    known = {page.path for page in pages}
+    paths = {page.path for page in pages}
     meant = {Path(page.file).stem: page for page in pages} | {pages[0].path: pages[0]}
-    meant |= {path: page for path, page in titles.items() if path not in known}
+    meant |= {path: page for path, page in titles.items() if path not in paths}
     meant |= {other: page for page in pages for other in page.aliases}
     return {
         path: (st.Page(lambda: None, title=page.title, url_path=path, visibility="hidden"), page)
@@ -166,6 +165,6 @@ def _aliases() -> dict[str, tuple[StreamlitPage, Page]]:
 
 @cache
 def picture(name: str) -> str:
-    """Return an SVG file of the logo as a `data:` URI, which Streamlit would make in every run."""
+    """Return a logo file as a `data:` URI."""
     code = b64encode((_LOGO / f"{name}.svg").read_bytes()).decode()
     return f"data:image/svg+xml;base64,{code}"

@@ -1,4 +1,4 @@
-"""Start of the server: the app's addresses, and libraries that take seconds to import."""
+"""Server start: app addresses, and imports that take seconds."""
 
 from __future__ import annotations
 
@@ -17,20 +17,19 @@ from ui.frame.import_access import invitation
 from ui.hosting import start, state
 from ui.platform.session import serve_every_address_by_the_app
 
-#: Files of as many visitors are awaited at once; a thread that waits takes little.
+#: Threads that wait for visitors' files; waiting is cheap.
 _FILES = 256
 
-#: Modules that take seconds to import and do not use Streamlit, the most needed first. Altair fails
-#: on a pandas that another visitor's run has only half imported.
+#: Slow imports that do not use Streamlit, the most needed first. Altair fails while another
+#: visitor's run is importing pandas.
 _SLOW = ("transformer.translator", "pandas", "altair")
 
 
 @asynccontextmanager
 async def begin(app: Any) -> AsyncIterator[None]:
-    """Serve every URL by app.py from the start, and import slow libraries meanwhile.
+    """Serve every URL by app.py, import slow libraries, and print the link for imports.
 
-    A public server also loads the first model and starts a process that traces sentences. The link
-    that allows imports is printed.
+    A public server also loads the first model and starts a tracing process.
     """
     serve_every_address_by_the_app()
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_FILES, "file"))
@@ -49,23 +48,22 @@ def _warm_up() -> None:
         _load_first_model()
         from ui.work.results import WORKERS
 
-        # In this process, a sentence takes ten times as long beside a hoard of others' runs.
+        # Beside many runs, a sentence traced in this process takes ten times as long.
         WORKERS.free(WAITING)
 
 
 def _load_first_model() -> None:
     from transformer.device import available_devices
     from transformer.errors import CheckpointError
-    from ui.work.models import default_name, entries, load
+    from ui.work.models import entries, load, resolve
 
-    usable = {entry.name: entry for entry in entries() if entry.ok}
-    name = default_name(usable)
-    if not name:
+    entry, _ = resolve("", entries())
+    if entry is None:
         state.missing[:] = ["no checkpoint can be loaded"]
         return
     try:
-        load(usable[name], available_devices()[0])
+        load(entry, available_devices()[0])
         state.missing.clear()
     except (CheckpointError, MemoryError) as error:
-        logging.getLogger(__name__).error("%s cannot be loaded: %s", name, error)
+        logging.getLogger(__name__).error("%s cannot be loaded: %s", entry.name, error)
         state.missing[:] = [f"the first model cannot be loaded ({type(error).__name__})"]

@@ -1,12 +1,12 @@
-"""The sidebar that all pages share: sentence, checkpoint, device and decoding.
+"""The sidebar of all pages: sentence, checkpoint, device and decoding.
 
-`draw_sidebar` draws it, and `current_view` returns the choices. The session's store is the source
-of truth (see `ui.core.url_state`): widgets are filled from it and write to it.
+`draw_sidebar` draws it and `current_view` returns its settings. Widgets are filled from the
+session's store and write to it (see `ui.core.url_state`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ from figures.labels import code, parameters, plain, shorten
 from transformer.checkpoint.folder import training_text
 from transformer.config import ModelConfig
 from transformer.device import available_devices
-from transformer.models.catalogue import Entry, ModelRef, find
+from transformer.models.catalogue import Entry, ModelRef
 from transformer.search.decoding import Decoding, default_decoding
 from ui.core import url_state
 from ui.core.examples import Examples, by_title, examples_for
@@ -46,31 +46,29 @@ from ui.frame.steering import (
     draw_steering,
     drop_ids,
     drop_steering,
-    resolve_steering,
     use_checkpoint,
 )
 from ui.frame.through_time import draw_switch
-from ui.work.desk import recorded_sentence, writes
-from ui.work.languages import languages_of
-from ui.work.models import default_name, entries, fresh
+from ui.work.languages import languages_of, recorded_sentence, writes
+from ui.work.models import entries, resolve
 from ui.work.results import once
 
-#: Largest number of parameters of a "small model": half of the paper's base.
+#: Most parameters of a "small model": half the paper's base model.
 SMALL = 30_000_000
-#: The entry when there is no checkpoint.
+#: Entry without a checkpoint.
 _NOTHING = Entry("", ModelRef(Path()))
 
 
 class About(NamedTuple):
-    """Answers of a model's files, remembered as long as they do not change."""
+    """Facts from a model's files, cached until they change."""
 
-    examples: Examples  # sentences that it can read
-    decoding: Decoding  # its defaults
-    caption: str  # its size and training, "" without a config
+    examples: Examples
+    decoding: Decoding  # the model's defaults
+    caption: str  # size and training
 
     @classmethod
     def of(cls, entry: Entry) -> About:
-        """Return the answers for an entry."""
+        """Return the facts for an entry."""
 
         def read() -> About:
             config, metrics = entry.config, entry.metrics
@@ -84,13 +82,21 @@ _KIND = "headlight_kind"
 
 
 def draw_sidebar(asks: bool) -> View:
-    """Draw the shared controls, and keep their values for `current_view`.
+    """Draw the shared controls, and keep their settings for `current_view`.
 
-    Args: asks: False on a page for which the sentence does nothing; it and its decoding stay away.
+    Args: asks: False hides sentence and decoding, on pages that do not use them.
     """
-    found = entries()
-    usable = {entry.name: entry for entry in found if entry.ok}
-    entry = edited(_resolve_checkpoint(usable, found))
+    listing = entries()
+    usable = {entry.name: entry for entry in listing if entry.ok}
+    name = url_state.get(CHECKPOINT)
+    model, reason = resolve(name, listing)
+    if model is not None and reason:
+        text = f"The model {code(name)} {reason}; this is {code(model.name)}."
+        st.toast(text, icon=":material/info:")
+        drop_ids()
+    if model is None or model.name != name:
+        url_state.put(CHECKPOINT, "" if model is None else model.name)
+    entry = edited(model or _NOTHING)
     listed = tuple((entry.ref, entry.name) for entry in usable.values())
     titles = once(("titles", listed), lambda: by_title(usable.values()))
     view = (
@@ -98,32 +104,32 @@ def draw_sidebar(asks: bool) -> View:
         if entry.kind == "archive"
         else _draw_model(entry, titles, asks)
     )
-    keep_view(view, found)
+    keep_view(view, listing)
     return view
 
 
 def _draw_model(entry: Entry, titles: Mapping[str, str], asks: bool) -> View:
     chosen, ours, about = entry.name, entry.kind == "checkpoint", About.of(entry)
     _resolve_sentence(about.examples)
-    if (asked := asked_for()) is not None:
-        _ask(asked)
+    if (sentence := asked_for()) is not None:
+        _ask(sentence)
     url_state.show(SENTENCE, CHECKPOINT)
-    if ours:
-        resolve_steering(SENTENCE)
     with st.sidebar:
         if asks:
             _draw_sentence(about.examples)
         _draw_checkpoint(titles, entry, about.caption)
         place = st.container()
-        device = _draw_device(available_devices())
-        known = languages_of(entry, device) if chosen else Languages()
-        with place:
-            _draw_languages(known, url_state.get(SENTENCE))
+        devices = available_devices()
+        device = devices[0] if len(devices) == 1 else _draw_device(devices)
+        languages = languages_of(entry, device) if chosen else Languages()
+        if languages.sources or languages.targets:
+            with place:
+                _draw_languages(languages, url_state.get(SENTENCE))
         decodes = ours or writes(entry, device)
         if decodes:
-            draw_decoding(about.decoding, samples=ours, shown=asks)
-        if ours and asks:
-            draw_steering()
+            draw_decoding(about.decoding, samples=ours, visible=asks)
+        if ours:
+            draw_steering(SENTENCE, visible=asks)
     search = SearchChoice.read()
     return View(
         entry=entry,
@@ -134,9 +140,9 @@ def _draw_model(entry: Entry, titles: Mapping[str, str], asks: bool) -> View:
         prefix=url_state.get(PREFIX) if ours else (),
         target=url_state.get(TARGET) if ours else None,
         sampling=search.sampling if ours else None,
-        src_lang=url_state.get(SRC_LANG) if known.sources else "",
-        tgt_lang=url_state.get(TGT_LANG) if known.targets else "",
-        languages=known,
+        src_lang=url_state.get(SRC_LANG) if languages.sources else "",
+        tgt_lang=url_state.get(TGT_LANG) if languages.targets else "",
+        languages=languages,
     )
 
 
@@ -157,49 +163,29 @@ def _draw_archive(entry: Entry, titles: Mapping[str, str]) -> View:
 
 
 def device_label(device: str) -> str:
-    """Return a device in words."""
+    """Return a device's display name."""
     if device == "cpu":
         return "CPU"
     return f"GPU · {torch.cuda.get_device_name(torch.device(device))}"
 
 
-def _resolve_checkpoint(usable: Mapping[str, Entry], found: Sequence[Entry]) -> Entry:
-    """Return the requested checkpoint or snapshot, else the default, else the first."""
-    asked = url_state.get(CHECKPOINT)
-    if (entry := usable.get(asked) or find(usable, asked)) is not None:
-        return fresh(entry)
-    broken = any(entry.name == asked for entry in found)
-    whole = asked.rpartition("@")[0]
-    fallback = whole if whole in usable and not broken else default_name(usable)
-    if asked and fallback:
-        why = "cannot be used" if broken else "is not here"
-        st.toast(
-            f"The model {code(asked)} {why}; this is {code(fallback)}.",
-            icon=":material/info:",
-        )
-    if asked and fallback:
-        drop_ids()
-    url_state.put(CHECKPOINT, fallback)
-    return fresh(usable[fallback]) if fallback else _NOTHING
-
-
 def _resolve_sentence(examples: Examples) -> None:
     """Store a sentence that this kind of checkpoint can read.
 
-    Checkpoints of one kind share the sentence. Models of letter strings and models of sentences
-    each get back the last one typed for their kind.
+    Checkpoints of one kind share the sentence. A change of kind, such as from sentences to letter
+    strings, restores the last sentence typed for that kind.
     """
-    kept: dict[str, str] = st.session_state.setdefault(_KIND, {"now": examples.kind})
+    sentences: dict[str, str] = st.session_state.setdefault(_KIND, {"now": examples.kind})
     url_state.get(SENTENCE)  # drops an invalid one
     stored, opening = url_state.stored(SENTENCE), examples.items[0].sentence
-    changed = stored and kept["now"] != examples.kind and not url_state.arrived(SENTENCE)
+    changed = stored and sentences["now"] != examples.kind and not url_state.arrived(SENTENCE)
     if changed:
         drop_steering()
-        kept[f"last {kept['now']}"] = url_state.get(SENTENCE)
-        opening = kept.get(f"last {examples.kind}", opening)
+        sentences[f"last {sentences['now']}"] = url_state.get(SENTENCE)
+        opening = sentences.get(f"last {examples.kind}", opening)
     if changed or not stored:
         url_state.put(SENTENCE, opening)
-    kept["now"] = examples.kind
+    sentences["now"] = examples.kind
 
 
 def _draw_sentence(examples: Examples) -> None:
@@ -252,7 +238,7 @@ def _draw_checkpoint(titles: Mapping[str, str], entry: Entry, caption: str) -> N
 
 
 def model_caption(entry: Entry, config: ModelConfig) -> str:
-    """Return a caption on a model's size, and on its training if that text is known."""
+    """Return a caption on a model's size and, if known, its training text."""
     shape = f"{config.n_encoder_layers}+{config.n_decoder_layers} layers, {config.heads_in_words}"
     size = f"{parameters(config.n_parameters)} parameters"
     text = training_text(entry.metrics)
@@ -268,8 +254,6 @@ def _draw_models_link() -> None:
 
 
 def _draw_device(available: tuple[str, ...]) -> str:
-    if len(available) == 1:
-        return available[0]
     device = url_state.get(DEVICE)
     if device not in available:
         device = available[0]
@@ -282,29 +266,29 @@ def _draw_device(available: tuple[str, ...]) -> str:
     return device
 
 
-def _draw_languages(found: Languages, sentence: str) -> None:
-    """Draw the choices of languages, and store those that the model knows."""
-    reads = "This model reads several languages. A token beside the sentence says which it is."
-    writes = "This model writes several languages. The decoder starts with the token of this one."
-    if found.tagged:
+def _draw_languages(languages: Languages, sentence: str) -> None:
+    """Draw the language boxes, and store languages that the model supports."""
+    reads = "This model reads several languages. A token beside the sentence names the language."
+    writes = "This model writes several languages. The decoder starts with this language's token."
+    if languages.tagged:
         writes = (
-            "This model translates into several languages. A tag in front of the sentence, one "
-            "token, says into which; you may as well type it yourself."
+            "This model translates into several languages. A tag before the sentence, one token, "
+            "names the target language. You can also type it yourself."
         )
-    typed = typed_tag(sentence) if found.tagged else ""
+    typed = typed_tag(sentence) if languages.tagged else ""
     for param, codes, default, label, about in (
-        (SRC_LANG, found.sources, found.source, "Source language", reads),
-        (TGT_LANG, found.targets, found.target, "Target language", writes),
+        (SRC_LANG, languages.sources, languages.source, "Source language", reads),
+        (TGT_LANG, languages.targets, languages.target, "Target language", writes),
     ):
         if not codes:
             continue
-        options = [*([NO_TAG] if found.tagged else []), *codes]
-        asked = url_state.get(param)
-        near = nearest_code(options, asked)
-        if asked not in ("", NO_TAG) and not near:
-            known = f"this is {plain(label_of(default))}."
+        options = [*([NO_TAG] if languages.tagged else []), *codes]
+        stored = url_state.get(param)
+        near = nearest_code(options, stored)
+        if stored not in ("", NO_TAG) and not near:
+            instead = f"this is {plain(label_of(default))}."
             st.toast(
-                f"The language {code(asked)} is not one of this model's; {known}",
+                f"This model has no language {code(stored)}; {instead}",
                 icon=":material/translate:",
             )
         url_state.put(param, near or default)
@@ -315,7 +299,7 @@ def _draw_languages(found: Languages, sentence: str) -> None:
             **bound(param, key=f"{param.name}_box", then=_take_language),
         )  # fmt: skip
         if typed:
-            st.caption(f"Set by the sentence's own tag: {code(typed)}.")
+            st.caption(f"Set by the tag in the sentence: {code(typed)}.")
 
 
 def _take_language() -> None:

@@ -1,8 +1,8 @@
-"""Steering: a prefix that the translation must begin with, or a whole target to follow.
+"""Steering: a prefix for the translation, or a whole translation to follow.
 
-A prefix is stored as token ids, since the tokenizer may split the text of a chosen token in another
-way. Ids belong to one checkpoint; changing it drops them. A new sentence drops all steering. Every
-steer of the session can be undone.
+A prefix is stored as token ids, since the tokenizer may split its text differently. Ids belong to
+one checkpoint; choosing another drops them. A new sentence drops all steering. Every steer can be
+undone.
 """
 
 from __future__ import annotations
@@ -15,15 +15,16 @@ import streamlit as st
 from figures.labels import code, plain, plain_token
 from transformer.errors import InputError
 from transformer.trace.records import Trace
+from transformer.translator import Translator
 from ui.core import url_state
 from ui.core.glossary import linked
 from ui.core.url_state import STEP, VIEW, WHY, Param
 from ui.core.view import CHECKPOINT, View
 from ui.frame.decoding import restart
 from ui.frame.page import link_to
-from ui.work.desk import get_translator, translator
+from ui.work.desk import get_translator, load_for_visit
 
-#: Limit of the text field; a model's own limit is counted in tokens.
+#: Text field limit; models have their own limits in tokens.
 MAX_TARGET_CHARACTERS = 10_000
 
 _STEERS = "headlight_steers"
@@ -31,7 +32,7 @@ _MESSAGE = "headlight_steer_message"
 _MOST_STEERS = 50
 _MOST_IDS = 2_000
 
-#: The form's two ways of steering, and its widgets.
+#: The form's two modes, and its widgets.
 _BEGINS, _IS = "Begins with", "Is exactly"
 _HOW, _TEXT = "steer_how", "steer_text"
 _SEEN = "headlight_steer_seen"
@@ -42,11 +43,11 @@ def _parse_ids(raw: str) -> tuple[int, ...]:
     return tuple(map(url_state.whole(0, 9_999_999), parts))
 
 
-#: The translation's first token ids; with `</s>` at the end, all of them.
+#: First token ids of the translation, or all of them if they end in `</s>`.
 PREFIX: Param[tuple[int, ...]] = Param(
     "prefix", _parse_ids, (), lambda ids: ".".join(map(str, ids))
 )
-#: A whole translation to read by teacher forcing, in place of a search.
+#: A whole translation to follow (teacher forcing), in place of a search.
 TARGET: Param[str | None] = Param(
     "target", lambda raw: url_state.text(MAX_TARGET_CHARACTERS)(raw) if raw.strip() else None, None
 )
@@ -57,21 +58,21 @@ def _steer(prefix: tuple[int, ...] = (), target: str | None = None) -> None:
 
 
 def begin_with(ids: Sequence[int]) -> None:
-    """Set the prefix, as token ids."""
+    """Set the prefix to token ids."""
     _remember()
     _steer(tuple(ids))
     _restart_here()
 
 
 def follow_target(text: str) -> None:
-    """Set the whole translation, as text."""
+    """Set the whole translation to a text."""
     _remember()
     _steer(target=text)
     restart()
 
 
 def undo() -> None:
-    """Undo the last steer; steering from a link is undone at once."""
+    """Undo the last steer, or all steering from a link."""
     steers = st.session_state.get(_STEERS, [])
     prefix, target = steers.pop() if steers else ((), None)
     _steer(prefix, target)
@@ -79,7 +80,7 @@ def undo() -> None:
 
 
 def start_over() -> None:
-    """Remove all steering, which can be undone too."""
+    """Remove all steering; Undo restores it."""
     _remember()
     _steer()
     _restart_here()
@@ -93,44 +94,45 @@ def drop_steering() -> None:
 
 
 def use_checkpoint(name: str) -> None:
-    """Make this the checkpoint of every page. A callback."""
+    """Choose a checkpoint for all pages. A callback."""
     url_state.put(CHECKPOINT, name)
     drop_ids()
     restart()
 
 
 def drop_ids() -> None:
-    """Remove the ids of one checkpoint."""
+    """Remove token ids, which belong to one checkpoint."""
     _steer(target=url_state.get(TARGET))
     st.session_state.pop(_STEERS, None)
 
 
-def resolve_steering(sentence: Param[str]) -> None:
-    """Drop a prefix when a link brings another sentence, and a prefix beside a target."""
+def draw_steering(sentence: Param[str], *, visible: bool) -> None:
+    """Draw a note with Undo and Start over if the translation is or was steered.
+
+    Drops a prefix when a link brings another sentence, and a prefix beside a target.
+
+    Args: visible: False to resolve the settings only.
+    """
     if url_state.arrived(PREFIX, TARGET):
-        st.session_state.pop(_STEERS, None)  # earlier steers do not lead to the link's
+        st.session_state.pop(_STEERS, None)  # the link's steering has no history
     in_url = PREFIX.name in st.query_params or TARGET.name in st.query_params
     if url_state.arrived(sentence) and not in_url:
         drop_steering()
     if (target := url_state.get(TARGET)) is not None:
         _steer(target=target)
     url_state.show(PREFIX, TARGET)
-
-
-def draw_steering() -> None:
-    """Draw a note with Undo and Start over if the translation is or was steered."""
-    prefix, target = url_state.get(PREFIX), url_state.get(TARGET)
+    prefix = url_state.get(PREFIX)
     steered = bool(prefix) or target is not None
-    if not steered and not st.session_state.get(_STEERS):
+    if not visible or not (steered or st.session_state.get(_STEERS)):
         return
-    said = "Steering is off."
+    note = "Steering is off."
     if target is not None:
-        said = "The translation is given (teacher forcing)."
+        note = "The translation is given (teacher forcing)."
     elif prefix:
         tokens = "token is" if len(prefix) == 1 else f"{len(prefix)} tokens are"
-        said = f"Steered with a prefix: the first {tokens} given."
+        note = f"Steered with a prefix: the first {tokens} given."
     with st.container(key="steering"):
-        st.caption(":material/alt_route: " + linked(said, "teacher forcing", "prefix"))
+        st.caption(":material/alt_route: " + linked(note, "teacher forcing", "prefix"))
         with st.container(horizontal=True, gap="small"):
             st.button(
                 "Undo", icon=":material/undo:", key="steer_undo", on_click=undo,
@@ -144,23 +146,23 @@ def draw_steering() -> None:
 
 def draw_steer_form(view: View) -> None:
     """Draw the form, filled with the current prefix or target."""
-    model = get_translator(view)
-    given = (view.prefix, view.target)
-    known = _HOW in st.session_state and st.session_state.get(_SEEN) == given
-    if not known:
-        st.session_state[_SEEN] = given
+    steering = (view.prefix, view.target)
+    filled = _HOW in st.session_state and st.session_state.get(_SEEN) == steering
+    if not filled:
+        model = get_translator(view)
+        st.session_state[_SEEN] = steering
         ids = [token for token in view.prefix if token != model.config.eos_id]
         st.session_state[_TEXT] = view.target or model.tokenizer.target.decode(ids)
         st.session_state[_HOW] = _BEGINS if view.target is None else _IS
-    # The browser creates a popover's widgets when it opens and loses values set in an earlier run,
-    # so they become the defaults.
+    # A popover creates its widgets when it opens and loses values set by earlier runs; as defaults
+    # they survive.
     with st.form("steer_form", border=False):
         st.segmented_control(
-            "The translation", [_BEGINS, _IS], default=st.session_state[_HOW] if known else None,
+            "The translation", [_BEGINS, _IS], default=st.session_state[_HOW] if filled else None,
             key=_HOW, required=True, width="stretch",
         )  # fmt: skip
         st.text_input(
-            "Text in the target language", st.session_state[_TEXT] if known else "", key=_TEXT,
+            "Text in the target language", st.session_state[_TEXT] if filled else "", key=_TEXT,
             max_chars=MAX_TARGET_CHARACTERS, placeholder="Type the first words, or all of it",
         )  # fmt: skip
         st.form_submit_button(
@@ -169,12 +171,11 @@ def draw_steer_form(view: View) -> None:
         )  # fmt: skip
     if wrong := st.session_state.get(_MESSAGE):
         st.warning(plain(wrong), icon=":material/short_text:")
-    said = (
-        "A beginning (a prefix) is given and the search goes on from it. A whole translation is "
-        "read in one pass (teacher forcing). The bars do the same for one token: choose another "
-        "candidate."
+    note = (
+        "With a prefix, the search continues from it. A whole translation is read in one pass "
+        "(teacher forcing). To change a single token, choose another candidate among the bars."
     )
-    st.caption(linked(said, "prefix", "teacher forcing"))
+    st.caption(linked(note, "prefix", "teacher forcing"))
 
 
 def _take(view: View) -> None:
@@ -183,7 +184,9 @@ def _take(view: View) -> None:
         st.session_state[_MESSAGE] = "Type at least one character, or press Start over on the left."
         return
     try:
-        ids = translator(view).tokenize_target(text).ids
+        model = load_for_visit(view.entry, view.device)
+        assert isinstance(model, Translator)  # other models have no form
+        ids = model.tokenize_target(text).ids
     except InputError as error:
         reason = str(error).replace("the sentence", "the text")
         st.session_state[_MESSAGE] = f"{reason[:1].upper()}{reason[1:]}."
@@ -198,11 +201,11 @@ def _take(view: View) -> None:
 def draw_why_link(
     trace: Trace, prefix: Sequence[int], one: tuple[int, str], other: tuple[int, str]
 ) -> None:
-    """Draw the link to why the model preferred one token to another.
+    """Draw a link to the comparison of two candidates.
 
     Args:
-        prefix: ids of the tokens before both; where the translation begins otherwise, the link
-            steers it there.
+        prefix: ids of the tokens before them; the link steers a translation that begins
+            differently.
         one, other: id and piece.
     """
     step = len(prefix)
@@ -217,7 +220,7 @@ def draw_why_link(
 
 
 def _restart_here() -> None:
-    """Restart for another translation of the sentence, but keep the player's step."""
+    """Restart with another translation, but keep the player's step."""
     step = url_state.get(STEP)
     restart()
     if step is not None:

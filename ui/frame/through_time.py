@@ -1,7 +1,7 @@
-"""Training time: a bar that sets every page to a snapshot of the model's training.
+"""Training time: a bar that sets every page to a training snapshot.
 
-The view holds a snapshot like any other checkpoint, under the name `NAME@UPDATES`; the bar is on
-screen while it does. Sentence and steering stay, since all snapshots share one vocabulary.
+A snapshot is a checkpoint with the name `NAME@UPDATES`; the bar is on screen while one is chosen.
+Sentence and steering stay, since all snapshots share a vocabulary.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from ui.core.widgets import filled
 from ui.frame.steering import follow_target
 from ui.work import results
 
-#: Seconds that playing stays at each moment.
+#: Seconds per snapshot while playing.
 PACE = 1.4
 
-#: Cosine from which weights count as related. Of independent ones it is below 0.01.
+#: Least cosine of related weights; that of independent weights is below 0.01.
 RELATED = 0.1
 
 _PLAYING = "headlight_playing_time"
@@ -38,22 +38,26 @@ _SINCE = "headlight_playing_since"
 def draw_switch(
     entry: Entry, key: str = "open_time", then: Callable[[], None] = lambda: None
 ) -> None:
-    """Draw the button that opens the bar and does `then`, if the checkpoint has snapshots."""
+    """Draw the button that opens the bar and calls `then`, if the checkpoint has snapshots."""
 
     def go() -> None:
         _show(entry.name, moments(entry)[0])
         then()
 
     if entry.history.snapshots and entry.updates is None:
-        reads, writes = languages_of_training(entry.name, entry.metrics)
-        learned = reads if entry.stack and entry.stack.task != "translate" else writes
-        language = name_of(learned) if name_of(learned) != learned else "words"
-        label = f"From noise to {language}" if entry.history.began == "" else "From its first steps"
+        title = results.once(("time", entry.ref), lambda: _title(entry))
         st.button(
-            label + ": watch it learn" * (key != "open_time"), icon=":material/history:",
+            title + ": watch it learn" * (key != "open_time"), icon=":material/history:",
             type="tertiary", key=key, on_click=go,
             help="Snapshots of its training: press Play, or move the slider.",
         )  # fmt: skip
+
+
+def _title(entry: Entry) -> str:
+    reads, writes = languages_of_training(entry.name, entry.metrics)
+    learned = reads if entry.stack and entry.stack.task != "translate" else writes
+    language = name_of(learned) if name_of(learned) != learned else "words"
+    return f"From noise to {language}" if entry.history.began == "" else "From its first steps"
 
 
 def _show(name: str, moment: int | None) -> None:
@@ -61,15 +65,13 @@ def _show(name: str, moment: int | None) -> None:
 
 
 def moments(entry: Entry) -> tuple[int, ...]:
-    """Return the updates of the moments of the run, ascending."""
-    return tuple(each.updates for each in entry.history.snapshots)
+    """Return the snapshots' numbers of updates, ascending."""
+    return tuple(snapshot.updates for snapshot in entry.history.snapshots)
 
 
 def draw_bar(view: View) -> None:
-    """Draw the bar above the page, if a moment is on screen."""
+    """Draw the bar of a snapshot."""
     entry = view.entry
-    if entry.updates is None:
-        return
     name, now, stops = entry.whole, entry.updates, moments(entry)
     blank = 0 if entry.history.began == "" else None
 
@@ -79,7 +81,7 @@ def draw_bar(view: View) -> None:
 
     with st.container(key="time"):
         row = st.container(horizontal=True, vertical_alignment="center")
-        if now == stops[-1]:  # which ends it
+        if now == stops[-1]:
             st.session_state.pop(_PLAYING, None)
         playing = bool(st.session_state.get(_PLAYING))
         row.button(
@@ -110,32 +112,34 @@ def draw_bar(view: View) -> None:
 
 
 def others_in_time(entry: Entry) -> tuple[str, ...]:
-    """Return the names of the run's other moments, the latest first, if the bar is open."""
-    others = [each for each in reversed(moments(entry)) if entry.updates not in (None, each)]
-    return tuple(at(entry.whole, each) for each in others)
+    """Return the names of the run's other snapshots, latest first, if the bar is open."""
+    others = [
+        updates for updates in reversed(moments(entry)) if entry.updates not in (None, updates)
+    ]
+    return tuple(at(entry.whole, updates) for updates in others)
 
 
-def _about(entry: Entry, now: int) -> str:
-    """Return lines on the moment: its updates, how well it predicts, and the finished model."""
+def _about(entry: Entry, now: int | None) -> str:
+    """Describe a snapshot: its updates, how well it predicts, and the finished model."""
     history = entry.history
-    here = next(each for each in history.snapshots if each.updates == now)
-    when = "Before the first" if now == 0 else f"After {now:,}"
+    here = next(snapshot for snapshot in history.snapshots if snapshot.updates == now)
+    when = f"After {now:,}" if now else "Before the first"
     text = f"{when} of {history.snapshots[-1].updates:,} updates"
     if history.began is not None:
         start = f"the weights of {code(history.began)}" if history.began else "random weights"
         text += f": {start}" if now == 0 else f", from {start}"
     text += "."
     if math.isfinite(here.val_nll):
-        asked = "hidden token" if entry.stack and entry.stack.task == "fill" else "next token"
+        target = "hidden token" if entry.stack and entry.stack.task == "fill" else "next token"
         text += (
-            f" In text it was not trained on, the right {asked} gets a probability of "
+            f" In text it was not trained on, the right {target} gets a probability of "
             f"{probability(-here.val_nll)} (geometric mean; loss {here.val_nll:.2f} nats)."
         )
     return linked(f"{text}  \n{finished_in_words(entry)}", "nats")
 
 
 def finished_in_words(entry: Entry) -> str:
-    """Return a sentence on how the finished model follows from the run of a moment."""
+    """Return a sentence on how the finished model relates to the run of its snapshots."""
     cosine = round(entry.history.about.get("cosine", math.nan), 2) + 0.0  # without a sign if zero
     related = "unrelated" if abs(cosine) < RELATED else "related"
     return {
@@ -143,16 +147,13 @@ def finished_in_words(entry: Entry) -> str:
         "further": "The finished model was trained further from the end of this run.",
         "other": "The finished model comes from another run: heads with the same number are "
         f"{related} (cosine of their weights {cosine:.2f}).",
-        "": "How the finished model relates to this run is not recorded.",
+        "": "The record does not say how the finished model relates to this run.",
     }[entry.relation]
 
 
 @st.fragment(run_every=PACE)
 def _clock(name: str, stops: Sequence[int]) -> None:
-    """Go to the next moment when the present one has been on screen for `PACE` seconds.
-
-    The app's own run draws this too, which begins the wait.
-    """
+    """Go to the next snapshot after `PACE` seconds. The app's own run starts the wait."""
     since = st.session_state.get(_SINCE)
     current = url_state.get(CHECKPOINT)
     if since is None or since[0] != current:
@@ -166,17 +167,17 @@ def _clock(name: str, stops: Sequence[int]) -> None:
 
 
 def step(name: str, stops: Sequence[int]) -> None:
-    """Go from the current moment to the next; the last one stays."""
+    """Go to the next snapshot, if there is one."""
     now = split_name(url_state.get(CHECKPOINT))[1]
     following = min(stops.index(now) + 1, len(stops) - 1) if now in stops else len(stops) - 1
     _show(name, stops[following])
 
 
 def _hold(view: View) -> None:
-    """Follow the translation on screen from now on, which Steer's Undo ends."""
-    found: Trace | None = results.CACHE.get(view.request)
-    if found is not None and found.text.strip():
-        follow_target(found.text)
+    """Follow the translation on screen until Undo."""
+    trace: Trace | None = results.CACHE.get(view.request)
+    if trace is not None and trace.text.strip():
+        follow_target(trace.text)
 
 
 def _play(name: str, stops: Sequence[int]) -> None:

@@ -37,7 +37,7 @@ def draw_choice(view: View, opened: Opened) -> None:
         st.selectbox(
             "Study", names, width=170,
             format_func=lambda name: "your sentences" if name == OWN else name,
-            **bound(STUDY, key="study_box", shown=opened.name),
+            **bound(STUDY, key="study_box", value=opened.name),
         )  # fmt: skip
 
 

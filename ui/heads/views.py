@@ -83,7 +83,7 @@ def draw_choice(opened: Opened, role: Role | None, measure: str, head: Head) -> 
     shows |= {option.name: option.title for option in opened.study.roles}
     st.selectbox(
         "Show", list(shows), width=300, format_func=shows.__getitem__,
-        **bound(HeadsChoice.shows, key="role_box", shown=role.name if role else measure),
+        **bound(HeadsChoice.shows, key="role_box", value=role.name if role else measure),
     )  # fmt: skip
 
     def name(choice: Head) -> str:

@@ -25,8 +25,8 @@ from ui.models.import_plan import Import, Plan, begin, plan_folder, plan_hub
 from ui.work.desk import Progress, attend
 from ui.work.roots import checkpoint_roots, without_root
 
-_JOB, _FOUND, _TOKEN_BOX = "headlight_import", "headlight_hub_model", "import_token"
-
+#: Session state: the running or last import, and the hub models looked up.
+_JOB, _HUB_MODELS = "headlight_import", "headlight_hub_model"
 
 FORMAT: Param[str] = Param("format", one_of(FORMATS), next(iter(FORMATS)))
 FROM: Param[str] = Param("from", one_of(("folder", "hub")), "folder")
@@ -36,47 +36,49 @@ NEW_NAME: Param[str] = Param("as", url_state.text(200), "")
 
 
 def bring(entry: Entry) -> None:
-    """Fill the form with a local folder that is not imported yet."""
-    kind, name = format_of(entry.ref), url_state.get(NEW_NAME)
+    """Fill the form with a folder that is not imported yet."""
+    kind = format_of(entry.ref)
     url_state.store({
         FORMAT: kind.name if kind else url_state.get(FORMAT), FROM: "folder",
         FOLDER: without_root(str(entry.path)),
-        NEW_NAME: name or import_plan.free_name(entry.name),
+        NEW_NAME: url_state.get(NEW_NAME) or import_plan.free_name(entry.name),
     })  # fmt: skip
 
 
 def draw_import(use: Callable[[str], None]) -> None:
     """Draw the form, this session's import, or the reason why imports are not available."""
     take_token()
-    why = refusal() or import_plan.cannot_write()
-    if why is not None:
-        st.info(plain(why), icon=":material/lock:")
-        if wants_token():
-
-            def take() -> None:
-                typed = st.session_state.pop(_TOKEN_BOX, "")
-                if typed and not admit(typed):
-                    st.toast("That is not this server's token.", icon=":material/error:")
-
-            st.text_input("Token", type="password", max_chars=200, key=_TOKEN_BOX, on_change=take)
-        if not is_public():  # visitors have no command line there
-            st.caption("You can still import on the server's command line:")
-            command = "python -m transformer import marian DIR --out checkpoints/NAME"
-            st.code(command, language="shell", wrap_lines=True)
-        return
     job: Import | None = st.session_state.get(_JOB)
-    if job is not None:
+    if (why := refusal() or import_plan.cannot_write()) is not None:
+        _draw_refusal(why)
+    elif job is not None:
         _draw_running(job) if job.running else _draw_end(job, use)
-        return
-    kind, plan = _draw_choices()
-    if plan is not None:
-        _draw_plan(plan)
     else:
-        st.caption(f"A {plain(kind.title)} model holds {plain(kind.holds)}.")
+        kind, plan = _draw_choices()
+        if plan is not None:
+            _draw_plan(plan)
+        else:
+            st.caption(f"A {plain(kind.title)} model consists of {plain(kind.holds)}.")
+
+
+def _draw_refusal(why: str) -> None:
+    st.info(plain(why), icon=":material/lock:")
+    if wants_token():
+
+        def take() -> None:
+            typed = st.session_state.pop("import_token", "")
+            if typed and not admit(typed):
+                st.toast("That is not this server's token.", icon=":material/error:")
+
+        st.text_input("Token", type="password", max_chars=200, key="import_token", on_change=take)
+    if not is_public():  # visitors of a public server have no command line there
+        st.caption("You can still import on the server's command line:")
+        command = "python -m transformer import marian DIR --out checkpoints/NAME"
+        st.code(command, language="shell", wrap_lines=True)
 
 
 def _draw_choices() -> tuple[Format, Plan | None]:
-    """Draw format, source and name. Returns the plan once all three are valid."""
+    """Draw format, source and name; return the format, and the plan if all three are valid."""
     url_state.show(FORMAT, FROM, NEW_NAME)
     left, middle, right = st.columns([2, 3, 2])
     with left:
@@ -93,41 +95,38 @@ def _draw_choices() -> tuple[Format, Plan | None]:
         source = _draw_folder(kind) if place == "folder" else _draw_hub(kind)
     with right:
         new_name = st.text_input(
-            "Name of the new checkpoint", max_chars=64, placeholder="my-model", **bound(NEW_NAME)
+            "New checkpoint name", max_chars=64, placeholder="my-model", **bound(NEW_NAME)
         )
-    if not source or not new_name:
-        return kind, None
-    try:
-        if isinstance(source, HubModel):
-            return kind, plan_hub(kind, source, new_name)
-        return kind, plan_folder(kind, source, new_name)
-    except CheckpointError as error:
-        _say(error)
-        return kind, None
+    if source and new_name:
+        try:
+            if isinstance(source, HubModel):
+                return kind, plan_hub(kind, source, new_name)
+            return kind, plan_folder(kind, source, new_name)
+        except CheckpointError as error:
+            _warn(error)
+    return kind, None
 
 
 def _draw_folder(kind: Format) -> str:
-    """Draw the choice of a folder on this server, listed or typed."""
     url_state.show(FOLDER)
-    folders, kept, key = import_plan.folders_for(kind), url_state.get(FOLDER), "folder_box"
+    folders, chosen, key = import_plan.folders_for(kind), url_state.get(FOLDER), "folder_box"
     if folders:
-        fill(key, kept or None)
+        fill(key, chosen or None)
         st.selectbox(
-            "Folder", folders if not kept or kept in folders else [kept, *folders], index=None,
-            key=key,
-            accept_new_options=True, placeholder="Choose one, or type its name",
+            "Folder", folders if chosen in ("", *folders) else [chosen, *folders], index=None,
+            key=key, accept_new_options=True, placeholder="Choose a folder or type its name",
             on_change=lambda: url_state.put(FOLDER, (st.session_state[key] or "")[:200]),
         )  # fmt: skip
     else:
         st.text_input("Folder", max_chars=200, placeholder="folder name", **bound(FOLDER))
     roots = ", ".join(f"{root.name}/" for root in checkpoint_roots())
     count = f"{len(folders)} found" if folders else "None found"
-    st.caption(f"{count} in {plain(roots)}. Other folders on the server cannot be opened.")
+    st.caption(f"{count} in {plain(roots)}. The app cannot open other folders on the server.")
     return url_state.get(FOLDER)
 
 
 def _draw_hub(kind: Format) -> HubModel | None:
-    """Draw the choice of a model on the hub; returned once its size is known."""
+    """Draw the choice of a model on the hub; return it if its size is known."""
     url_state.show(HUB)
     why = missing_client()
     name = st.text_input(
@@ -137,7 +136,7 @@ def _draw_hub(kind: Format) -> HubModel | None:
     if why is not None:
         st.caption(f":material/cloud_off: Not available: {plain(why)}.")
         return None
-    models: dict[tuple[str, str], HubModel] = st.session_state.setdefault(_FOUND, {})
+    models: dict[tuple[str, str], HubModel] = st.session_state.setdefault(_HUB_MODELS, {})
     model = models.get((kind.name, name))
     if model is not None:
         size = f"{len(model.files)} files, {in_bytes(model.size)}"
@@ -151,29 +150,29 @@ def _draw_hub(kind: Format) -> HubModel | None:
         st.caption("Model names on the hub have the form owner/name.")
     if pressed:
         try:
-            looked_up = attend(lambda: look_up(name, kind.files), Progress(("look up", name)))
-            models[kind.name, name] = looked_up
+            models[kind.name, name] = attend(
+                lambda: look_up(name, kind.files), Progress(("look up", name))
+            )
         except CheckpointError as error:
-            _say(error)
+            _warn(error)
         else:
             st.rerun()
     return None
 
 
 def _draw_plan(plan: Plan) -> None:
-    """Draw the cost of an import before anything is read, and the button that starts it."""
     verb = "Downloads" if isinstance(plan.source, HubModel) else "Reads"
     free = [import_plan.free_disk(), free_memory()]
     disk, memory = (f" ({in_bytes(size)} free)" if size is not None else "" for size in free)
     st.markdown(
         f"{verb} **{in_bytes(plan.read)}** from {code(plan.called)}; takes up to "
-        f"**{in_bytes(plan.disk)}** on disk{disk} and "
+        f"**{in_bytes(plan.disk)}** of disk space{disk} and "
         f"**{in_bytes(plan.memory)}** of memory{memory}."
     )
     try:
         import_plan.check_room(plan)
     except CheckpointError as error:
-        _say(error)
+        _warn(error)
         return
     st.button(
         f"Import as {plain(plan.name)}", type="primary", icon=":material/download:",
@@ -206,10 +205,8 @@ def _draw_running(job: Import) -> None:
 
 
 def _draw_end(job: Import, use: Callable[[str], None]) -> None:
-    """Draw the outcome of an import, with a button to use the new checkpoint."""
-    name = plain(job.plan.name)
-
     if job.phase == "done":
+        name = plain(job.plan.name)
         st.success(f"Imported {code(job.plan.called)} as **{name}**.", icon=":material/check:")
     elif job.phase == "stopped":
         st.info("Stopped. Nothing was kept.", icon=":material/stop_circle:")
@@ -218,19 +215,17 @@ def _draw_end(job: Import, use: Callable[[str], None]) -> None:
         if hint(job.plan.format) in job.error:
             with st.expander("How to convert it", icon=":material/build:"):
                 st.caption(
-                    "Run this next to the file if you trust its author; the app never runs it. It "
-                    "keeps the weights and the plain settings."
+                    "If you trust the file's author, run this program beside the file. It keeps "
+                    "the weights and the plain settings. The app itself never runs it."
                 )
                 st.code(explanation(job.plan.format), language="python", height=240)
     with st.container(horizontal=True):
-        if job.phase == "done":
-            taken = st.button(
-                "Use it", type="primary", icon=":material/arrow_forward:", key="use_import"
-            )
-            if taken:
-                use(job.plan.name)
-                _clear()
-                st.switch_page(streamlit_page(page_at("translate")))
+        if job.phase == "done" and st.button(
+            "Use it", type="primary", icon=":material/arrow_forward:", key="use_import"
+        ):
+            use(job.plan.name)
+            _clear()
+            st.switch_page(streamlit_page(page_at("translate")))
         st.button("Import another", key="again_import", on_click=_clear)
 
 
@@ -239,5 +234,5 @@ def _clear() -> None:
     url_state.forget(FOLDER, HUB, NEW_NAME)
 
 
-def _say(error: CheckpointError) -> None:
+def _warn(error: CheckpointError) -> None:
     st.warning(f"{plain(without_root(str(error)))}.", icon=":material/error:")

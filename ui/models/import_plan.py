@@ -1,7 +1,7 @@
-"""The cost of an import in the app, and the import itself, which runs in the background.
+"""An import's cost, and the import, which runs in the background.
 
-Imports run one at a time, each complete or not at all. One outlives the page run that started it,
-and its name is taken for all sessions.
+Imports run one at a time, each complete or not at all. An import outlives the page run that started
+it, and its name is taken for all sessions.
 """
 
 from __future__ import annotations
@@ -31,18 +31,23 @@ from transformer.worker.process import LostError, Process
 from transformer.worker.scheduler import Scheduler
 from ui.work.roots import checkpoint_roots, checkpoints_root, shown, within_roots, without_root
 
-#: Names of new checkpoints: plain folder names.
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+log = logging.getLogger(__name__)
 
 #: Bytes of memory per byte of weights: the file's pages, the values (half precision becomes
 #: float32), and the copies for writing. Imports of 25 million values took 6.7 in float16 and 4.0
 #: in float32.
 MEMORY_PER_BYTE = 7
 
-#: Maximum number of folders searched for models to import, in each root and in each of its folders.
+#: Maximum number of folders searched in each root and in each of its folders.
 _MOST_FOLDERS = 300
 
+#: Maximum number of imports that wait for the running one.
+_MOST_WAITING = 4
+
 _WEIGHTS = (".safetensors", ".bin", ".pt", ".ckpt", ".npz")
+
+#: The temporary folders of an import, before a file's name.
+_HIDDEN = re.compile(r"(?:\.[^/\s:]+/)+")
 
 
 @dataclass(frozen=True)
@@ -50,58 +55,53 @@ class Plan:
     """An import before it starts."""
 
     format: str  # a key of `FORMATS`
-    name: str  # of the new checkpoint
+    name: str  # the new checkpoint's name
     called: str  # the source, for display
     source: Path | HubModel  # a folder in a root, or a model on the hub
-    #: read, disk, memory: bytes to read or download, needed on disk, and needed in memory
-    read: int
-    disk: int
-    memory: int
+    read: int  # bytes to read or download
+    disk: int  # bytes needed on disk
+    memory: int  # bytes needed in memory
 
 
 def cannot_write() -> str | None:
     """Return why no checkpoint can be added, or None if one can."""
-    place = _disk()
-    if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
-        return f"The folder {checkpoints_root().name}/ cannot be written to by the app."
+    folder = _disk()
+    if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
+        return f"The app cannot write to the folder {checkpoints_root().name}/."
     return None
 
 
 def _disk() -> Path:
-    """Return the folder for new checkpoints, or the nearest above it that exists."""
+    """Return the folder for new checkpoints, or its nearest existing parent."""
     root = checkpoints_root()
-    return next((each for each in (root, *root.parents) if each.exists()), root)
+    return next((folder for folder in (root, *root.parents) if folder.exists()), root)
 
 
 def folders_for(kind: Format) -> list[str]:
-    """Return the folders of this format up to one level below the roots, relative to a root."""
-    found = {}
+    """Return the folders of this format, at most two levels down, relative to their root."""
+    names = set()
     for root in checkpoint_roots():
-        for folder in _folders(root):
-            for each in (folder, *_folders(folder)):
-                if kind.fits(each):
-                    found[str(each.relative_to(root))] = each
-    allowed = []
-    for name, path in found.items():
-        with suppress(CheckpointError):
-            within_roots(path)
-            allowed.append(name)
-    return sorted(allowed)
+        for outer in _folders(root):
+            for folder in filter(kind.fits, (outer, *_folders(outer))):
+                with suppress(CheckpointError):
+                    within_roots(folder)
+                    names.add(str(folder.relative_to(root)))
+    return sorted(names)
 
 
 def _folders(folder: Path) -> Iterator[Path]:
     with suppress(OSError), os.scandir(folder) as entries:
-        for each in islice(entries, _MOST_FOLDERS):
-            if not each.name.startswith(".") and each.is_dir():
-                yield Path(each.path)
+        for entry in islice(entries, _MOST_FOLDERS):
+            if not entry.name.startswith(".") and entry.is_dir():
+                yield Path(entry.path)
 
 
 def check_name(name: str) -> str:
-    """Check the name of a new checkpoint. Raises `CheckpointError`, one line."""
-    if NAME.fullmatch(name) is None or name.endswith("."):
+    """Check a new checkpoint's name and return it. Raises `CheckpointError`, one line."""
+    if re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", name) is None or name.endswith("."):
         raise CheckpointError(
-            f"{shown(name) or 'An empty name'} is not a valid name; allowed are 1 to "
-            "64 letters, digits, dots, dashes and underscores, beginning with a letter or digit"
+            f"{shown(name) or 'An empty name'} is not a valid name; use 1 to 64 letters, digits, "
+            "dots, dashes and underscores, starting with a letter or digit"
         )
     if _is_taken(name):
         raise CheckpointError(f"{name} already exists; choose another name")
@@ -109,7 +109,7 @@ def check_name(name: str) -> str:
 
 
 def free_name(folder: str) -> str:
-    """Return a free checkpoint name derived from a folder's."""
+    """Return a free checkpoint name derived from a folder name, or "" if there is none."""
     plain = re.sub(r"[^A-Za-z0-9._-]+", "-", folder).strip("._-")[:50] or "model"
     names = [f"{plain}-imported", *(f"{plain}-imported-{count}" for count in range(2, 100))]
     return next((name for name in names if not _is_taken(name)), "")
@@ -121,9 +121,9 @@ def _is_taken(name: str) -> bool:
 
 @contextmanager
 def adding(name: str) -> Iterator[Path]:
-    """Yield a folder; `name` in it becomes a checkpoint when the block ends, whole or not at all.
+    """Yield a folder; at the end of the block, `name` in it becomes a checkpoint.
 
-    Raises: `CheckpointError` if the name is taken by then; `OSError`.
+    Raises: `CheckpointError` if the name has been taken meanwhile; `OSError`.
     """
     root = checkpoints_root()
     root.mkdir(parents=True, exist_ok=True)
@@ -138,36 +138,32 @@ def adding(name: str) -> Iterator[Path]:
 
 def plan_folder(kind: Format, folder: str, name: str) -> Plan:
     """Plan an import from a folder in a root. Raises `CheckpointError`, one line."""
-    path = within_roots(folder)
-    called = shown(folder)
+    path, called = within_roots(folder), shown(folder)
     if not path.is_dir():
         raise CheckpointError(f"{called}: no such folder")
     if (missing := kind.lacks(path)) is not None:
         raise CheckpointError(
             f"{called}: not a {kind.title} model: {missing} is missing; it needs {kind.holds}"
         )
-    files = {each for pattern in kind.files for each in path.glob(pattern)}
-    return _plan(kind, name, called, path, {each.name: check_file(each) for each in files})
+    files = {file for pattern in kind.files for file in path.glob(pattern)}
+    return _plan(kind, name, called, path, {file.name: check_file(file) for file in files})
 
 
 def plan_hub(kind: Format, model: HubModel, name: str) -> Plan:
-    """Plan an import of a model found on the hub. Raises `CheckpointError`, one line."""
-    sizes = {each.name: each.size for each in model.files}
-    return _plan(kind, name, model.name, model, sizes, fetched=model.size)
+    """Plan an import from the hub. Raises `CheckpointError`, one line."""
+    return _plan(kind, name, model.name, model, {file.name: file.size for file in model.files})
 
 
 def _plan(
-    kind: Format, name: str, called: str, source: Path | HubModel, sizes: dict[str, int],
-    fetched: int = 0,
-) -> Plan:  # fmt: skip
+    kind: Format, name: str, called: str, source: Path | HubModel, sizes: dict[str, int]
+) -> Plan:
     total = sum(sizes.values())
-    weights = sum(size for name, size in sizes.items() if name.endswith(_WEIGHTS))
     if total > MAX_BYTES:
         raise CheckpointError(f"{called}: {total:,} bytes; at most {MAX_BYTES:,} are allowed")
-    return Plan(
-        kind.name, check_name(name), called, source, total, fetched + total,
-        MEMORY_PER_BYTE * weights,
-    )  # fmt: skip
+    weights = sum(size for name, size in sizes.items() if name.endswith(_WEIGHTS))
+    copies = 2 if isinstance(source, HubModel) else 1  # a download is stored too
+    memory = MEMORY_PER_BYTE * weights
+    return Plan(kind.name, check_name(name), called, source, total, copies * total, memory)
 
 
 def check_room(plan: Plan) -> None:
@@ -184,24 +180,15 @@ def check_room(plan: Plan) -> None:
 
 
 def free_disk() -> int | None:
-    """Return the free bytes on the disk of the checkpoints, or None if unknown."""
+    """Return the free bytes on the checkpoints' disk, or None if unknown."""
     try:
         return shutil.disk_usage(_disk()).free
     except OSError:
         return None
 
 
-log = logging.getLogger(__name__)
-
-#: Folders in which an import works, in front of a file's name.
-_HIDDEN = re.compile(r"(?:\.[^/\s:]+/)+")
-
-#: Largest number of imports waiting for the running one.
-MOST_WAITING = 4
-
-
 class Import(Job[None]):
-    """One import of a `plan`, whose current `step` is what `progress` counts."""
+    """An import of a `plan`; `progress` counts within the current `step`."""
 
     def __init__(self, plan: Plan) -> None:
         super().__init__()
@@ -209,7 +196,7 @@ class Import(Job[None]):
         self.step: Literal["waiting", "fetching", "reading"] = "waiting"
 
     def _run_plan(self) -> None:
-        """Import in turn. Raises: `StoppedError`, or `CheckpointError` without server folders."""
+        """Import in turn. Raises: `StoppedError`; `CheckpointError`, which names no server path."""
         called = self.plan.called
         try:
             with in_turn(_TURNS):
@@ -233,7 +220,7 @@ class Import(Job[None]):
         self.step = step
 
     def _import(self, stage: Path) -> None:
-        """Import to a folder in a process, which ends at once when it is stopped."""
+        """Import to a folder in a process that can be stopped at once."""
         plan, process = self.plan, Process()
 
         def do(work: Callable[..., object], *arguments: object) -> None:
@@ -255,8 +242,8 @@ class Import(Job[None]):
             process.close()
 
 
-#: Imports by the names of their checkpoints, which run one after the other.
-JOBS, _TURNS = Register[str, Import](kept=0, most=MOST_WAITING + 1), Scheduler()
+#: Imports by checkpoint name, and their queue.
+JOBS, _TURNS = Register[str, Import](kept=0, most=_MOST_WAITING + 1), Scheduler()
 
 
 def begin(plan: Plan) -> Import:
@@ -267,4 +254,4 @@ def begin(plan: Plan) -> Import:
         return job
     if plan.name in JOBS.running():
         raise CheckpointError(f"{plan.name} is already being imported; choose another name")
-    raise CheckpointError("too many imports are waiting; try again in a while")
+    raise CheckpointError("too many imports are waiting; try again later")

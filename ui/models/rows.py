@@ -1,9 +1,10 @@
-"""The list of checkpoints, with task, size, scores and card."""
+"""The list of checkpoints with their tasks, sizes, scores and cards."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from figures.labels import JOINER, code, in_bytes, parameters, plain, shorten
 from transformer.config import ModelConfig
 from transformer.errors import CheckpointError
 from transformer.evaluation.card import meanings
-from transformer.evaluation.records import PARSING, PREDICTIONS, TESTS, Record, mapping, records
+from transformer.evaluation.records import PARSING, PREDICTIONS, TESTS, mapping, records
 from transformer.files.safe import read_small
 from transformer.models.catalogue import Entry
 from ui.core import url_state
@@ -23,20 +24,18 @@ from ui.core.url_state import Param
 from ui.core.widgets import bound, sets
 from ui.work.roots import within_roots, without_root
 
-CARD_FILE = "README.md"
-
-#: Maximum number of files to measure.
+#: Maximum number of files whose sizes are added.
 _MOST_FILES = 500
 
-#: Measures of each kind of record.
+#: Measures by kind of record.
 _KEYS = {TESTS: ("bleu", "chrf"), PREDICTIONS: ("perplexity", "right"), PARSING: ("f1",)}
 
+#: The open card; in long lists, the page from 1 and the search text.
 CARD: Param[str] = Param("card", url_state.text(255), "")
-#: For long lists: the page of the list, from 1, and the text that names contain.
 PART: Param[int] = Param("part", url_state.whole(1, 99_999), 1)
 NAMED: Param[str] = Param("named", url_state.text(255), "")
 
-#: Rows drawn at a time; a browser is slow with hundreds.
+#: Rows per page; a browser is slow with hundreds.
 MOST_ROWS = 30
 
 
@@ -46,9 +45,9 @@ def draw_rows(
     use: Callable[[str], None],
     bring: Callable[[Entry], None],
 ) -> None:
-    """Draw the usable checkpoints by task, then the others with the reason.
+    """Draw the usable checkpoints by task, then the unusable ones with the reason.
 
-    Args: use: called with a chosen name.  bring: called with an entry to import.
+    Args: use: called with the chosen name.  bring: called with an entry to import.
     """
     url_state.show(CARD)
     usable = {entry.name: entry for entry in entries if entry.ok}
@@ -58,10 +57,9 @@ def draw_rows(
         ordered = _draw_part(ordered, titles)
     group = ""
     for index, entry in enumerate(ordered):
-        now = group_of(entry) if entry.ok else "Not usable"
-        if now != group:
-            st.markdown(f"##### {now}")
-            group = now
+        last, group = group, group_of(entry) if entry.ok else "Not usable"
+        if group != last:
+            st.markdown(f"##### {group}")
         with st.container(key=f"model_{'row' if entry.ok else 'broken'}_{index}"):
             if entry.ok:
                 _draw_row(entry, titles[entry.name], entry.name == in_use, use)
@@ -70,23 +68,23 @@ def draw_rows(
 
 
 def _draw_part(entries: list[Entry], titles: Mapping[str, str]) -> list[Entry]:
-    """Draw search and pagination of a long list; return the entries to draw."""
     url_state.show(PART, NAMED)
-    named, turned = st.columns([2, 5], vertical_alignment="bottom")
-    with named:
-        st.text_input("Find", max_chars=255, placeholder="part of a name", **bound(NAMED))
-    part_of_name = url_state.get(NAMED).strip().casefold()
-    names = {entry.name: f"{entry.name} {titles.get(entry.name, '')}" for entry in entries}
-    matches = [entry for entry in entries if part_of_name in names[entry.name].casefold()]
-    n_parts = max(1, -(-len(matches) // MOST_ROWS))
-    part_now = min(url_state.get(PART), n_parts)
-    with turned.container(horizontal=True, horizontal_alignment="right"):
-        if n_parts > 1:
-            st.pagination(n_parts, **bound(PART, shown=part_now))
-    first = (part_now - 1) * MOST_ROWS
+    search, pages = st.columns([2, 5], vertical_alignment="bottom")
+    search.text_input("Find", max_chars=255, placeholder="part of a name", **bound(NAMED))
+    text = url_state.get(NAMED).strip().casefold()
+    matches = [
+        entry for entry in entries
+        if text in f"{entry.name} {titles.get(entry.name, '')}".casefold()
+    ]  # fmt: skip
+    n_pages = max(1, -(-len(matches) // MOST_ROWS))
+    page = min(url_state.get(PART), n_pages)
+    with pages.container(horizontal=True, horizontal_alignment="right"):
+        if n_pages > 1:
+            st.pagination(n_pages, **bound(PART, value=page))
+    first = (page - 1) * MOST_ROWS
     part = matches[first : first + MOST_ROWS]
-    counted = f"{first + 1}-{first + len(part)} of {len(matches):,}" if part else "No matching name"
-    st.caption(f"{counted}; unusable ones come last.")
+    range_text = f"{first + 1}-{first + len(part)} of {len(matches):,}"
+    st.caption(f"{range_text if part else 'No matching name'}; unusable models come last.")
     return part
 
 
@@ -105,17 +103,16 @@ def _draw_broken(entry: Entry, bring: Callable[[Entry], None]) -> None:
 
 def _draw_row(entry: Entry, title: str, chosen: bool, use: Callable[[str], None]) -> None:
     words, figures, buttons = st.columns([6, 5, 3], vertical_alignment="center")
-    with words:
-        st.markdown(f"**{plain(shorten(title, 80))}**")
-        own = "" if title == entry.name else f"{code(entry.name, 60)} · "
-        st.caption(own + plain(" · ".join(shape_of(entry))))
-    with figures:
-        letters = examples_for(entry.name, entry.metrics).kind == "letters"
-        meant = "\n\n".join(meanings(entry.metrics))
-        st.caption("  \n".join(figures_of(entry.metrics, letters=letters)), help=meant or None)
+    words.markdown(f"**{plain(shorten(title, 80))}**")
+    own = "" if title == entry.name else f"{code(entry.name, 60)} · "
+    words.caption(own + plain(" · ".join(shape_of(entry))))
+    letters = examples_for(entry.name, entry.metrics).kind == "letters"
+    help = "\n\n".join(meanings(entry.metrics)) or None
+    figures.caption("  \n".join(figures_of(entry.metrics, letters=letters)), help=help)
+    card = card_path(entry)
     opened = url_state.get(CARD) == entry.name
     with buttons, st.container(horizontal=True, horizontal_alignment="right"):
-        if card_path(entry) is not None:
+        if card is not None:
             st.button(
                 "Close card" if opened else "Card", key=f"card_{entry.name}", type="tertiary",
                 icon=":material/description:", **sets(CARD, None if opened else entry.name),
@@ -124,41 +121,37 @@ def _draw_row(entry: Entry, title: str, chosen: bool, use: Callable[[str], None]
             st.button("In use", icon=":material/check:", disabled=True, key=f"use_{entry.name}")
         else:
             st.button("Use", key=f"use_{entry.name}", on_click=use, args=(entry.name,))
-    if opened:
-        _draw_card(entry, title)
+    if opened and card is not None:
+        _draw_card(card, entry, title)
 
 
-def _draw_card(entry: Entry, title: str) -> None:
-    path = card_path(entry)
-    if path is None:
-        return
+def _draw_card(path: Path, entry: Entry, title: str) -> None:
     try:
         text = read_small(path).decode("utf-8", "replace")
     except CheckpointError as error:
         st.caption(plain(without_root(str(error))))
         return
-    if "training" in entry.metrics:  # our own card, which begins with its folder's name
+    if "training" in entry.metrics:  # a Headlight card, which begins with its folder's name
         text = re.sub(r"\A# .*", lambda _: f"# {title}", text)
     with st.container(border=True, key="model_card"):
         st.markdown(safe_card(text))
 
 
 def card_path(entry: Entry) -> Path | None:
-    """Return the path of an entry's model card, or None if it is missing or off limits."""
+    """Return an entry's model card, or None if it is missing or outside the roots."""
     try:
-        path = within_roots(entry.path / CARD_FILE)
+        path = within_roots(entry.path / "README.md")
     except CheckpointError:
         return None
     return path if path.is_file() else None
 
 
 def shape_of(entry: Entry) -> Iterator[str]:
-    """Yield origin, depth, width, heads, parameters and size, omitting what is unknown."""
+    """Yield the known ones of origin, depth, width, heads, parameters and size."""
     source = str(mapping(entry.metrics.get("imported")).get("source", ""))
     if source:
         yield f"imported from {shorten(source, 60)}"
-    if isinstance(entry.config, ModelConfig):
-        config = entry.config
+    if isinstance(config := entry.config, ModelConfig):
         yield f"{config.n_encoder_layers}+{config.n_decoder_layers} layers"
         yield f"d_model {config.d_model:,}"
         yield config.heads_in_words
@@ -168,43 +161,39 @@ def shape_of(entry: Entry) -> Iterator[str]:
     elif entry.about:
         yield entry.about.rstrip(".")
     if entry.unused:
-        yield f"generation settings not used: {', '.join(entry.unused)}"
+        yield f"ignored generation settings: {', '.join(entry.unused)}"
     yield f"{in_bytes(size_of(entry.path))} on disk"
 
 
 def size_of(path: Path) -> int:
     """Return the bytes of a file, or of the files directly in a folder."""
     try:
-        if not path.is_dir():
-            return path.stat().st_size
-        files = [file for _, file in zip(range(_MOST_FILES), path.iterdir(), strict=False)]
+        files = islice(path.iterdir(), _MOST_FILES) if path.is_dir() else [path]
         return sum(file.stat().st_size for file in files if file.is_file())
     except OSError:
         return 0
 
 
 def figures_of(metrics: Mapping[str, Any], *, letters: bool = False) -> list[str]:
-    """Return the first measured figures and their setting in Markdown, the others as a count.
+    """Return the first measured figures and their setting in Markdown, and count the others.
 
-    A model of `letters` has no BLEU.
+    Args: letters: True for a model of letters, which has no BLEU.
     """
-    every = [(_figures(record, letters), record.setting) for record in records(metrics)]
-    rows = [(line, plain(shorten(setting, 80))) for line, setting in every if line]
+    rows = []
+    for record in records(metrics):
+        keys = _KEYS.get(record.kind, ())
+        parts = record.words(*(("exact_match", "chrf") if letters and keys else keys))
+        if parts:
+            figures = f"{plain(' · '.join(parts))} on {plain(shorten(record.text, 40))}"
+            rows.append((figures, plain(shorten(record.setting, 80))))
     if not rows:
         return ["No measured figures"]
-    line, setting = rows[0]
+    figures, setting = rows[0]
     more = f"; {len(rows) - 1} more in its card" if len(rows) > 1 else ""
-    return [line, linked(setting, "beam", "alpha") + more]
+    return [figures, linked(setting, "beam", "alpha") + more]
 
 
-def _figures(record: Record, letters: bool) -> str:
-    """Return the figures of a record in Markdown, "" if they are invalid."""
-    keys = _KEYS.get(record.kind, ())
-    parts = record.words(*(("exact_match", "chrf") if letters and keys else keys))
-    return f"{plain(' · '.join(parts))} on {plain(shorten(record.text, 40))}" if parts else ""
-
-
-#: Longer cards are cut off, in characters.
+#: Maximum number of characters drawn of a card.
 MOST_CHARACTERS = 40_000
 
 _BLOCK = re.compile(
@@ -224,36 +213,35 @@ _INLINE = re.compile(
 def safe_card(text: str) -> str:
     """Return an untrusted model card as safe Markdown for Streamlit.
 
-    Headings, lists, tables, emphasis and code are kept. Pictures and links would make a visitor's
-    browser call other servers, and HTML, formulas and Streamlit's directives are unsafe: their text
-    is shown literally, the address of a link as code, and a bare address as text without a link.
+    Headings, lists, tables, emphasis and code stay. Pictures and links could make a visitor's
+    browser call other servers, and HTML, formulas and Streamlit directives are unsafe: their text
+    appears literally, a link's address as code, and a bare address as plain text.
     """
     cut = len(text) > MOST_CHARACTERS
     lines = text[:MOST_CHARACTERS].replace("\r\n", "\n").split("\n")
     if lines[0].strip() == "---":  # YAML front matter
-        end = next((i for i, line in enumerate(lines) if i and line.strip() == "---"), None)
-        lines = lines[end + 1 :] if end is not None else lines
-    shown: list[str] = []
-    fenced: list[str] | None = None
+        end = next((i for i, line in enumerate(lines) if i and line.strip() == "---"), -1)
+        lines = lines[end + 1 :]
+    safe: list[str] = []
+    block: list[str] | None = None  # the lines of an open code block
     fence = ""
     for line in lines:
-        opened = _FENCE.match(line)
-        if fenced is not None:
-            if opened and opened[1].startswith(fence):
-                shown += [_fenced(fenced), ""]
-                fenced = None
-            else:
-                fenced.append(line)
-        elif opened:
-            fenced, fence = [], opened[1]
+        mark = _FENCE.match(line)
+        if block is None and mark:
+            block, fence = [], mark[1]
+        elif block is None:
+            safe.append(_line(line))
+        elif mark and mark[1].startswith(fence):
+            safe += [_code_block(block), ""]
+            block = None
         else:
-            shown.append(_line(line))
-    if fenced is not None:
-        shown.append(_fenced(fenced))
-    return "\n".join(shown) + ("\n\n…" if cut else "")
+            block.append(line)
+    if block is not None:
+        safe.append(_code_block(block))
+    return "\n".join(safe) + ("\n\n…" if cut else "")
 
 
-def _fenced(lines: list[str]) -> str:
+def _code_block(lines: list[str]) -> str:
     longest = max((len(run) for line in lines for run in re.findall("`+", line)), default=0)
     fence = "`" * max(3, longest + 1)
     return "\n".join([f"{fence}text", *lines, fence])
@@ -266,27 +254,26 @@ def _line(line: str) -> str:
         cells = line.strip().strip("|").split("|")
         if all(_TABLE_RULE.fullmatch(cell.strip()) for cell in cells):
             return line.strip()
-        # In a table, a bar ends even a code span, so its text is split into two cells anyway.
+        # In a table, a bar ends even a code span.
         return "| " + " | ".join(_inline(cell) for cell in cells) + " |"
     block = _BLOCK.match(line)
     if block is None:
         return _inline(line)
     rest = _inline(line[block.end() :])
-    if block["heading"]:
-        # Below the page's own headings.
+    if block["heading"]:  # below the page's own headings
         return f"{'#' * min(6, 3 + len(block['heading']))} {rest}"
     return f"{block['indent']}{block['mark'] or block['quote']} {rest}"
 
 
 def _inline(text: str) -> str:
-    shown, position = [], 0
+    safe, position = "", 0
     for match in _INLINE.finditer(text):
-        # A joiner separates the text before, which could end in part of an address or a backtick.
+        # A joiner follows the text before, which could end in part of an address or a backtick.
         before = text[position : match.start()]
         joiner = JOINER if before[-1:].strip() else ""
-        shown += [_spaced(before), joiner, _element(match)]
+        safe += _spaced(before) + joiner + _element(match)
         position = match.end()
-    return "".join([*shown, _spaced(text[position:])]).strip()
+    return (safe + _spaced(text[position:])).strip()
 
 
 def _element(match: re.Match[str]) -> str:
@@ -295,12 +282,12 @@ def _element(match: re.Match[str]) -> str:
     if match["address"] is not None:
         return f"{plain(match['text'])} ({code(match['address'], limit=200)})"
     mark, inside = ("**", match["strong"]) if match["strong"] is not None else ("*", match["em"])
-    shown = plain(inside)
-    return f"{mark}{shown}{mark}" if shown else ""
+    inside = plain(inside)
+    return f"{mark}{inside}{mark}" if inside else ""
 
 
 def _spaced(text: str) -> str:
-    """Return `plain` with a space kept at either end."""
-    before, after = text[:1].isspace(), text[-1:].isspace()
-    shown = plain(text)
-    return f"{' ' if before else ''}{shown}{' ' if after and shown else ''}"
+    """Return `plain(text)`, with a space where `text` begins or ends with space."""
+    before = " " if text[:1].isspace() else ""
+    after = " " if text[-1:].isspace() and not text.isspace() else ""
+    return f"{before}{plain(text)}{after}"

@@ -1,1 +1,1 @@
-"""The Positions page: the encoding, a model's own positions, and the split of layer 1."""
+"""The Positions page: the encoding, a model's own positions, and layer 1 split into parts."""

@@ -1,8 +1,6 @@
-"""The section of the Positions page on layer 1: its logits as content and position."""
+"""The section of the Positions page on layer 1: logits as content plus position."""
 
 from __future__ import annotations
-
-from functools import partial
 
 import numpy as np
 import streamlit as st
@@ -34,28 +32,29 @@ SPLIT: Param[str] = Param("split", url_state.one_of(SIDES), "encoder")
 
 
 def draw_split(view: View, config: ModelConfig) -> None:
-    """Draw the maps, their sum and the residual, or say why the split is not exact."""
+    """Draw the maps, their sum and the residual, or the reason why the split is not exact."""
     st.markdown("#### Content and position in the first layer")
     reason = why_not(config)
     if reason is not None:
         st.info(plain(reason), icon=":material/block:")
         return
-    # Outside the fragment, so its progress and messages replace the section.
-    computed(view, _split(*_place_in(get_trace(view))))
+    # Outside the fragment, so progress and messages replace the section.
+    computed(view, _split(*_kind_and_head(get_trace(view))))
     _maps(view)
 
 
-def _place_in(trace: Trace) -> tuple[AttentionKind, int]:
-    """Return the kind and head to split: as chosen, else the most positional head."""
+def _kind_and_head(trace: Trace) -> tuple[AttentionKind, int]:
+    """Return the kind and head to split: the chosen head, or else the most positional one."""
     kind = SIDES[url_state.get(SPLIT)]
     maps = trace.attention(kind)[0]  # [H, n, n]
     layer, head = url_state.cell(len(maps), len(maps), kind)
     if not url_state.stored(LAYER):  # links name the head alone
         layer, head = 0, url_state.index(HEAD, len(maps))
-    if layer != 0 or head is None:  # the one with the most weight at one distance
+    if layer != 0 or head is None:  # the head with the most weight at one distance
         n = maps.shape[-1]
-        offsets = range(-min(3, n - 1), min(4, n))
-        head = int(np.argmax([max(np.trace(each, at) for at in offsets) for each in maps]))
+        distances = range(-min(3, n - 1), min(4, n))
+        totals = [np.trace(maps, distance, axis1=1, axis2=2) for distance in distances]
+        head = int(np.max(totals, axis=0).argmax())
     return kind, head
 
 
@@ -63,7 +62,7 @@ def _place_in(trace: Trace) -> tuple[AttentionKind, int]:
 def _maps(view: View) -> None:
     trace = get_trace(view)
     st.markdown(
-        "Before layer 1 each token is a sum, $x_i=e_i+p_i$: its embedding (content) and its "
+        "The input of layer 1 is a sum, $x_i=e_i+p_i$: a token's embedding (its content) plus its "
         "position. Projections are linear, so every logit is exactly a sum of four products:"
     )
     st.latex(
@@ -73,11 +72,11 @@ def _maps(view: View) -> None:
     )
     kinds, heads, more = st.columns([5, 2, 2], vertical_alignment="bottom")
     choose_one("Side", SPLIT, {side: KIND_NAMES[kind] for side, kind in SIDES.items()}, kinds)
-    kind, head = _place_in(trace)
+    kind, head = _kind_and_head(trace)
     with heads:
         names = [f"Head {i + 1}" for i in range(trace.attention(kind).shape[1])]
         numbered(
-            "split", HEAD, "Head", names, head, partial(_of_layer_1, kind),
+            "split", HEAD, "Head", names, head, lambda: url_state.store({KIND: kind, LAYER: 1}),
             label_visibility="collapsed",
         )  # fmt: skip
     split = computed(view, _split(kind, head))
@@ -85,15 +84,15 @@ def _maps(view: View) -> None:
     name = split_name(kind, head)
     download_below(more, view, name, content_and_position, n_numbers, kind=kind, head=head)
     show(split_component(split, trace), key="split")
-    varied = ", ".join(
+    deviations = ", ".join(
         f"{SPLIT_NAMES[name]} {within_rows(values, split.mask):.2f}"
         for name, values in split.parts.items()
     )
-    fifth = " The fifth part is everything that biases of W_Q or W_K add."
-    bias = "" if split.bias is None else fifth
+    bias = "" if split.bias is None else " The fifth part comes from the biases of W_Q and W_K."
     st.caption(
-        f"Within a row the parts vary by: {varied} (root mean square; the softmax ignores what is "
-        f"constant in a row). This shows whether the head works by content or by position.{bias}"
+        f"Variation within a row (root mean square): {deviations}. The softmax ignores what is "
+        "constant in a row, so this shows whether the head works by content or by position."
+        f"{bias}"
     )
     total = np.sum(list(split.parts.values()), axis=0, dtype=np.float64)
     masked = np.where(split.mask, total, -np.inf)
@@ -101,18 +100,13 @@ def _maps(view: View) -> None:
     weights = powers / powers.sum(axis=1, keepdims=True)
     map_difference = float(np.abs(weights - trace.attention(split.kind)[0, split.head]).max())
     st.markdown(
-        f"The parts add up to the model's own logits within **{split.residual:.1e}** (logits reach "
-        f"{np.abs(split.logits).max():.1f}; a float32 has seven digits), and the softmax of their "
-        f"sum is the recorded attention map within **{map_difference:.1e}**."
+        f"The parts add up to the model's own logits within **{split.residual:.1e}** (the largest "
+        f"logit is {np.abs(split.logits).max():.1f}; a float32 has seven digits). The softmax of "
+        f"their sum is the recorded attention map within **{map_difference:.1e}**."
     )
-    note = stored_note(get_translator(view).model)
-    if note:
+    if note := stored_note(get_translator(view).model):
         st.caption(note)
     url_state.write_url()
-
-
-def _of_layer_1(kind: AttentionKind) -> None:
-    url_state.store({KIND: kind, LAYER: 1})
 
 
 def _split(kind: AttentionKind, head: int) -> Computation[LogitSplit]:

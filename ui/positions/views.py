@@ -1,4 +1,4 @@
-"""The sections of the Positions page about the encoding itself (section 3.5)."""
+"""The sections of the Positions page about the encoding (section 3.5)."""
 
 from __future__ import annotations
 
@@ -11,21 +11,12 @@ import numpy as np
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from figures import positions as plots
 from figures.labels import plain
-from figures.positions import (
-    clocks,
-    cosines,
-    curves,
-    distance_heatmap,
-    encoding_heatmap,
-    product_by_offset,
-    products,
-)
 from transformer.config import PositionLayout
-from transformer.model import Transformer
-from transformer.positions import pair_columns, sinusoids
+from transformer.positions import pair_columns
 from transformer.trace import position_vectors
-from transformer.trace.position_vectors import distance_numbers
+from transformer.translator import Translator
 from transformer.types import Floats
 from ui.core import url_state
 from ui.core.choice import Choice
@@ -40,7 +31,7 @@ from ui.work.desk import drawn
 
 @dataclass(frozen=True)
 class PositionsChoice(Choice):
-    """The URL parameters of "The encoding" but width and layout, whose defaults are a model's."""
+    """The URL parameters of "The encoding", except width and layout, which follow the model."""
 
     length: Param[int] = Param("positions", url_state.whole(8, 512), 100)
     pos: Param[int] = Param("pos", url_state.whole(0, 100_000), 5)
@@ -50,10 +41,12 @@ class PositionsChoice(Choice):
 
 _MOST_CURVES = 8
 _STARTS, _OFFSETS = (0, 10, 40), 60
+#: Maximum distance drawn on both sides.
+_REACH = 40
 
 
 def dimensions_param(d_model: int, layout: PositionLayout) -> Param[list[int]]:
-    """Return the setting of the dimensions drawn; sines of four pairs, fast to slow, by default."""
+    """Return the setting for the drawn dimensions: by default, four sines from fast to slow."""
     columns = pair_columns(d_model, layout).numpy()
     picked = sorted({0, d_model // 16, d_model // 8, d_model // 4})
 
@@ -81,57 +74,57 @@ def draw_positions(
 
     Args:
         key: of the chart.  alt: for screen readers.
-        trained: positions of the longest training sentence, marked.
-        limit: where the scale ends, see `figures.positions.encoding_heatmap`.
+        trained: length of the longest training sentence, which is marked.
+        limit: end of the colour scale, see `figures.positions.encoding_heatmap`.
     """
     look: dict[str, Any] = {"height": height, "trained": trained, "limit": limit}
-    draw_plot(place, drawn(encoding_heatmap, table, current_theme(), **look), key, alt)
+    draw_plot(place, drawn(plots.encoding_heatmap, table, current_theme(), **look), key, alt)
 
 
 def draw_table(d_model: int, n: int, layout: PositionLayout, trained: int | None) -> None:
-    """Draw the encoding as a picture, and single dimensions of it as curves."""
+    """Draw the encoding as a picture, and some of its dimensions as curves."""
     place = section(
         "Every position has its own pattern",
         "By itself, attention treats a sentence as an unordered set of tokens. So a vector that "
         "depends only on the position is added to each embedding. "
-        "One row of the picture is one position, one column a dimension. "
+        "Each row of the picture is a position, each column a dimension. "
         + (
-            "*Interleaved*, as in the paper: sine and cosine of a pair are side by side."
+            "*Interleaved*, as in the paper: the sine and cosine of a pair are side by side."
             if layout == "interleaved"
             else "*Concatenated*, as in several implementations: all sines come before all "
             "cosines. The numbers are the same, in a different order."
         ),
     )  # fmt: skip
-    table = position_vectors.encoding(n, d_model, layout)
+    size: dict[str, Any] = {"n": n, "d_model": d_model, "layout": layout}
+    table = position_vectors.encoding(**size)
     names = position_vectors.dimension_names(d_model, layout)
     theme = current_theme()
-    draw_plot(place, drawn(encoding_heatmap, table, theme, trained=trained), "table",
+    draw_plot(place, drawn(plots.encoding_heatmap, table, theme, trained=trained), "table",
               f"Positional encodings of {n} positions in {d_model} dimensions: fast stripes on the "
               "left, slow ones on the right.")  # fmt: skip
     place.expander("The formula").markdown(
         r"$$PE_{(pos,\,2i)}=\sin(pos\;\omega_i) \qquad PE_{(pos,\,2i+1)}=\cos(pos\;\omega_i)"
         r"\qquad \omega_i = 10000^{-2i/d_\text{model}}$$"
     )
-    size: dict[str, Any] = {"n": n, "d_model": d_model, "layout": layout}
     download_below(place, None, "positions", exhibits.positions, table.size, **size)
 
     place = section(
         "Each dimension is a wave",
         "Read a column from top to bottom and you see a wave. The first pair turns once in about 6 "
-        f"positions, the last in {position_vectors.wavelengths(d_model)[-1]:,.0f}. Like the "
-        "digits of a counter, fast waves distinguish neighbours, and slow ones early from late.",
+        f"positions, the last in {position_vectors.wavelengths(d_model)[-1]:,.0f}. As with the "
+        "digits of a counter, fast waves tell neighbours apart; slow waves tell early from late.",
     )
     dims = dimensions_param(d_model, layout)
     url_state.show(dims)
     chosen = place.multiselect(
         "Dimensions", range(d_model), max_selections=_MOST_CURVES,
-        help="Components of the position's vector, counted from 0.",
+        help="Dimensions of the position vector, counted from 0.",
         format_func=lambda i: f"{i} ({names[i]})", **bound(dims),
     )  # fmt: skip
     labels = [f"{i} ({names[i]})" for i in chosen]
-    figure = drawn(curves, np.arange(n), table[:, chosen], labels, theme, trained=trained)
+    figure = drawn(plots.curves, np.arange(n), table[:, chosen], labels, theme, trained=trained)
     draw_plot(
-        place, figure, "curves", f"Values along the positions of dimensions: {', '.join(labels)}."
+        place, figure, "curves", f"Values by position, for the dimensions {', '.join(labels)}."
     )
     download_below(
         place, None, "positions-dimensions", exhibits.position_curves, **size,
@@ -146,63 +139,57 @@ def draw_products(d_model: int, n: int, layout: PositionLayout) -> None:
         r"The dot product of two encodings is $\sum_i \cos\big((pos-pos')\,\omega_i\big)$: it "
         "depends on the distance between two positions, not on where they are. So every diagonal "
         "of $PE \\cdot PE^\\top$ has one colour, and the curves from different positions "
-        f"coincide. A position with itself gives d/2 = {d_model // 2}.",
+        f"coincide. The product of a position with itself is d/2 = {d_model // 2}.",
     )
-    shown = position_vectors.encoding(min(n, 128), d_model, layout)
-    values = position_vectors.offset_products(_STARTS, _OFFSETS, d_model)
-    theme = current_theme()
+    choice: dict[str, Any] = {"n": min(n, 128), "d_model": d_model, "starts": _STARTS,
+                              "n_offsets": _OFFSETS, "layout": layout}  # fmt: skip
+    arrays, theme = exhibits.position_products(**choice).arrays, current_theme()
     left, right = place.columns(2)
-    matrix = drawn(products, shown @ shown.T, theme, limit=d_model / 2, height=360)
+    matrix = drawn(plots.products, arrays["products"], theme, limit=d_model / 2, height=360)
     draw_plot(left, matrix, "products", "PE times its transpose: every diagonal has one value.")
-    draw_chart(
-        drawn(product_by_offset, np.arange(_OFFSETS), values, _STARTS, theme),
-        "Dot products along the offset: curves from three positions coincide.", right,
-    )  # fmt: skip
-    download_below(
-        place, None, "positions-products", exhibits.position_products, n=len(shown),
-        d_model=d_model, starts=_STARTS, n_offsets=_OFFSETS, layout=layout,
-    )  # fmt: skip
+    chart = drawn(plots.product_by_offset, np.arange(_OFFSETS), arrays["by_offset"], _STARTS, theme)
+    draw_chart(chart, "Dot products by offset: the curves from three positions coincide.", right)
+    download_below(place, None, "positions-products", exhibits.position_products, **choice)
 
 
 @st.fragment
 def draw_shift(d_model: int, layout: PositionLayout) -> None:
-    """Draw the shift property: the turned pairs of PE(pos), and PE(pos + k)."""
+    """Draw the shift property: PE(pos) with its pairs turned, and PE(pos + k)."""
     place = section(
         "A position is a row of clocks",
-        "The numbers of a position come in pairs, and each pair is the hand of a clock. **A step "
-        "to the next token turns every hand by its own angle**, wherever it points: fast "
-        "hands distinguish neighbours, slow ones early from late. Choose a position and an offset: "
-        "the turned hand must meet the ring, which comes from the formula.",
+        "A position's numbers come in pairs, and each pair is the hand of a clock. **A step "
+        "to the next token turns every hand by its own angle**, wherever it points. Fast hands "
+        "tell neighbours apart; slow hands tell early from late. Choose a position and an offset: "
+        "each turned hand must meet its ring, which comes from the formula.",
     )
     inputs = place.columns(2)
     pos = inputs[0].number_input(
-        "Position pos", 0, 100_000, help="A token's position; the first is 0.",
+        "Position pos", 0, 100_000, help="A token's position; the first token has 0.",
         **bound(PositionsChoice.pos),
     )  # fmt: skip
     k = inputs[1].number_input(
         "Offset k", -1_000, 1_000, **bound(PositionsChoice.shift),
-        help="Number of positions to move forward, or back if negative.",
+        help="How many positions to move forward; negative moves back.",
     )  # fmt: skip
     result = position_vectors.shift(pos, k, d_model, layout)
     pairs = sorted({round(x) for x in np.linspace(0, (d_model // 2 - 1) / 2, 5)})
     names = [f"pair {pair}" for pair in pairs]
-    before, after, expected = (
-        array[pairs] for array in (result.before, result.after, result.expected)
-    )
+    hands = result.before[pairs], result.after[pairs], result.expected[pairs]
     draw_chart(
-        drawn(clocks, before, after, expected, names, current_theme()),
-        f"Pairs of PE({pos}) as clock hands; turned by {k} each ends at PE({pos + k}).", place,
+        drawn(plots.clocks, *hands, names, current_theme()),
+        f"Pairs of PE({pos}) as clock hands; turned by {k}, they end at PE({pos + k}).", place,
     )  # fmt: skip
-    rows = {
+    rows: dict[str, list[Any]] = {
         "pair i": pairs,
-        "turn kω": [f"{math.degrees(a):.2f}°" for a in result.angles[pairs]],
-        "sin, cos at pos": [f"{s:+.4f}, {c:+.4f}" for s, c in before],
-        "after the turn": [f"{s:+.4f}, {c:+.4f}" for s, c in after],
-        "PE(pos + k)": [f"{s:+.4f}, {c:+.4f}" for s, c in expected],
+        "turn kω": [f"{math.degrees(angle):.2f}°" for angle in result.angles[pairs]],
     }
+    for title, values in zip(
+        ("sin, cos at pos", "after the turn", "PE(pos + k)"), hands, strict=True
+    ):
+        rows[title] = [f"{sine:+.4f}, {cosine:+.4f}" for sine, cosine in values]
     folded = place.expander("The mathematics, with numbers")
     folded.markdown(
-        "The paper's reason for sinusoids: for every offset $k$ one matrix gives "
+        "Why the paper chose sinusoids: for every offset $k$ there is one matrix with "
         r"$PE_{pos+k} = M_k\,PE_{pos}$. It turns each (sin, cos) pair by the angle $k\,\omega_i$."
     )
     folded.table(rows, hide_index=True)
@@ -212,9 +199,9 @@ def draw_shift(d_model: int, layout: PositionLayout) -> None:
     )  # fmt: skip
     folded.markdown(
         f"Over all {d_model} dimensions, $M_k\\,PE_{{pos}}$ and $PE_{{pos+k}}$ differ by at most "
-        f"**{result.largest_error:.1e}**; with the same $M_k$ at each of the positions 0 to "
-        f"{result.positions_checked - 1}, by at most **{result.largest_error_anywhere:.1e}**. That "
-        "is rounding: a float32 near 1 is exact to about 6e-8."
+        f"**{result.largest_error:.1e}** here, and by at most "
+        f"**{result.largest_error_anywhere:.1e}** at any position from 0 to "
+        f"{result.positions_checked - 1}. That is rounding: a float32 near 1 is exact to 6e-8."
     )
     url_state.write_url()
 
@@ -224,89 +211,79 @@ def draw_beyond(
 ) -> None:
     """Draw the formula and a table beyond the positions seen in training."""
     limit = trained or n
-    waves = position_vectors.wavelengths(d_model)
-    slow = int((waves > limit).sum())
-    known = (
-        f"The longest sentence in this model's training had {trained} positions."
+    slow = int((position_vectors.wavelengths(d_model) > limit).sum())
+    longest = (
+        f"This model's longest training sentence had {trained} positions."
         if trained
         else "This model does not record its longest training sentence; the shaded part starts "
-        f"at {limit} positions."
+        f"at position {limit}."
     )
     ends = "".join(f" after position {len(rows) - 1}" for rows in list(tables.values())[:1])
     place = section(
         "Beyond the longest training sentence",
-        f"{known} The formula simply continues (as section 3.5 hoped); a {kind} table has no next "
-        f"row{ends}. But {slow} of the {d_model // 2} pairs need more than {limit} positions "
-        "for one turn: in the shaded part they take values never seen in training, and nothing "
-        "guarantees that the model can use them.",
+        f"{longest} The formula simply continues, as section 3.5 hopes; a {kind} table has no more "
+        f"rows{ends}. But {slow} of the {d_model // 2} pairs need more than {limit} positions "
+        "for one turn: in the shaded part they have values that the model never saw in training, "
+        "so it may not be able to use them.",
     )
     positions = np.arange(2 * limit)
     values, names = position_vectors.around(limit, d_model, tables, kind)
-    figure = drawn(curves, positions, values, names, current_theme(), trained=limit)
+    figure = drawn(plots.curves, positions, values, names, current_theme(), trained=limit)
     draw_plot(place, figure, "beyond", f"{'; '.join(names)}; shaded from position {limit} on.")
-    size = {"limit": limit, "d_model": d_model}
+    name, size = "positions-beyond", {"limit": limit, "d_model": d_model}
     if tables:
-        stored = exhibits.stored_positions_beyond
-        download_below(place, view, "positions-beyond", stored, **size, kind=kind)
+        download_below(place, view, name, exhibits.stored_positions_beyond, **size, kind=kind)
     else:
-        download_below(place, None, "positions-beyond", exhibits.positions_beyond, **size)
+        download_below(place, None, name, exhibits.positions_beyond, **size)
 
 
 def say_nothing_learned(view: View) -> None:
-    """Draw a notice on why no learned table is available."""
+    """Draw a notice that there is no learned table to compare."""
     st.caption(
         (f"**{plain(view.title)}** computes its positions by the formula" if view.checkpoint
          else "No model is loaded")
-        + ", so there is no learned table to compare. The paper tried one: 25.7 BLEU against "
-        "25.8 (table 3, row E)."
+        + ", so there is no learned table to compare. The paper tried a learned table: 25.7 BLEU, "
+        "against 25.8 with sinusoids (table 3, row E)."
     )  # fmt: skip
 
 
-def draw_learned(view: View, learned: dict[str, Floats]) -> None:
+def draw_learned(view: View, model: Translator) -> None:
     """Draw a learned table beside the formula."""
     place = section(
         "Learned instead of computed",
-        f"**{plain(view.title)}** learned a vector for each position (table 3, row "
-        "E). A band along the diagonal means that nearby positions are similar. "
-        "Cosine similarity compares directions only, so both pictures share one scale.",
+        f"**{plain(view.title)}** learned a vector for each position (table 3, row E). A band "
+        "along the diagonal means that nearby positions are similar. Cosine similarity compares "
+        "only directions, so both pictures share one scale.",
     )
-    side = choose_one("Table", PositionsChoice.side, list(learned), place)
-    rows = learned[side][: exhibits.MOST_LEARNED]
-    even = rows.shape[1] + rows.shape[1] % 2
-    formula = position_vectors.encoding(len(rows), even, "interleaved")
-    tables = {"Learned": (rows, "learned"), "Sinusoids of the same size": (formula, "sinusoidal")}
-    for where, (title, (vectors, kind)) in zip(place.columns(2), tables.items(), strict=True):
+    tables = position_vectors.tables_of(model.model)
+    side = choose_one("Table", PositionsChoice.side, list(tables), place)
+    look: dict[str, Any] = {"limit": 1, "title": "cosine", "height": 360}
+    figure = exhibits.learned_positions(model, side)
+    titles = {"learned": "Learned", "formula": "Sinusoids of the same size"}
+    for where, (kind, title) in zip(place.columns(2), titles.items(), strict=True):
         where.caption(title)
-        figure = drawn(
-            products, cosines(vectors), current_theme(), limit=1, title="cosine", height=360
-        )
-        draw_plot(where, figure, kind, f"Cosine similarity between {kind} positions.")
+        plot = drawn(plots.products, figure.arrays[kind], current_theme(), **look)
+        draw_plot(where, plot, kind, f"Cosine similarity between positions: {title.lower()}.")
     download_below(place, view, "positions-learned", exhibits.learned_positions, side=side)
 
 
-#: Distances drawn to both sides.
-_REACH = 40
-
-
-def draw_distances(view: View, model: Transformer) -> None:
+def draw_distances(view: View, model: Translator) -> None:
     """Draw what each head adds for each distance."""
     place = section(
         "Distances instead of positions",
-        f"In **{plain(view.title)}** vectors contain no position. Each head adds a "
-        "bias to its scores that depends on the distance of the key, before (left) or after "
-        "(right) the query; far distances share one. All layers of a stack use the same biases, "
-        "which started at 0 (as in T5, Raffel et al. 2020). **Warm colours are distances that "
-        "the head prefers**, blue ones it avoids.",
+        f"In **{plain(view.title)}**, the vectors contain no position. Each head adds a bias to "
+        "its scores, which depends on the distance of the key, before (left) or after (right) the "
+        "query; far distances share a bias. All layers of a stack use the same biases, which "
+        "started at 0 (as in T5, Raffel et al. 2020). **The head prefers distances in warm "
+        "colours** and avoids the blue ones.",
     )
     side = choose_one("Stack", PositionsChoice.side, ["Encoder", "Decoder"], place)
-    ahead = _REACH if side == "Encoder" else 0
-    distances = np.arange(-_REACH, ahead + 1)
-    numbers = distance_numbers(model, distances)[side]
-    n_heads = len(numbers)
+    arrays = exhibits.relative_positions(model, side, reach=_REACH).arrays
+    numbers, distances = arrays["numbers"], arrays["distances"].tolist()
     draw_plot(
-        place, drawn(distance_heatmap, numbers, distances.tolist(), current_theme()), "distances",
-        f"What each of {n_heads} heads of the {side.lower()} adds for distances of up to "
-        f"{_REACH} tokens.",
+        place, drawn(plots.distance_heatmap, numbers, distances, current_theme()), "distances",
+        f"What the {side.lower()}'s {len(numbers)} heads add for distances of up to {_REACH} "
+        "tokens.",
     )  # fmt: skip
     download_below(
         place, view, "positions-relative", exhibits.relative_positions, numbers.size, side=side,
@@ -314,26 +291,24 @@ def draw_distances(view: View, model: Transformer) -> None:
     )  # fmt: skip
 
 
-def draw_stored(view: View, model: Transformer) -> None:
+def draw_stored(view: View, model: Translator) -> None:
     """Draw the table and its difference from the formula."""
-    tables, note = position_vectors.tables_of(model), position_vectors.stored_note(model)
+    tables = position_vectors.tables_of(model.model)
+    note = position_vectors.stored_note(model.model)
     place = section(
         "The table that this model adds",
-        f"The formula's sinusoids are computed; **{plain(view.title)}** stores its "
-        "positions as numbers, which every page uses.\n\n"
-        f"**{note}**\n\nThe lower picture has its own scale.",
+        f"**{plain(view.title)}** does not compute the formula: it stores its positions as "
+        f"numbers, and every page uses them.\n\n**{note}**\n\nThe lower picture has its own scale.",
     )
     side = choose_one("Table", PositionsChoice.side, list(tables), place)
-    rows = tables[side][: url_state.get(PositionsChoice.length)]
-    exact: Floats = sinusoids(model.config, len(rows)).numpy()
-    apart = rows - exact
-    most = float(np.abs(apart).max())
-    stack = side.lower()
+    arrays = exhibits.stored_positions(model, side, n=url_state.get(PositionsChoice.length)).arrays
+    rows, difference = arrays["stored"], arrays["difference"]
+    most, stack = float(np.abs(difference).max()), side.lower()
     draw_positions(place, rows, "stored", f"The {stack}'s stored table, {len(rows)} positions.")
     place.caption(f"Stored minus formula: at most {most:.1e} in these {len(rows)} positions")
     if most:
-        alt = f"The {stack}'s stored table less the formula, by up to {most:.1e}."
-        draw_positions(place, apart, "stored_apart", alt, limit=most)
+        alt = f"The {stack}'s stored table minus the formula: at most {most:.1e}."
+        draw_positions(place, difference, "stored_apart", alt, limit=most)
     download_below(
         place, view, "positions-stored", exhibits.stored_positions, 3 * rows.size, side=side,
         n=len(rows),

@@ -39,7 +39,7 @@ class TokensChoice(Choice):
         """Forget choices that belonged to another sentence or vocabulary."""
         now = cls.read()
         text = view.checkpoint, view.sentence, now.side, now.dropout, now.cut_seed
-        cls.forget_stale(model=view.checkpoint, text=text)
+        url_state.settle(text=text)
 
 
 def side_now() -> TextSide:

@@ -103,14 +103,18 @@ def go_to(tour: str, number: int) -> None:
 def leave() -> None:
     """Leave the tour. A callback."""
     url_state.forget(TOUR, STOP, GUESS)
+    st.session_state.pop(_AT, None)
 
 
 def fits(view: View) -> bool:
-    """Return whether the model can be asked: one of our own; by the tour of roles a studied one."""
+    """Return True if the reader's tour can question this model.
+
+    The tour on roles needs a studied model, other tours an encoder-decoder of this project.
+    """
     here = current_stop()
-    if here is None or here.stop.facts.__module__ != study_facts.__name__:
-        return view.kind == "checkpoint"
-    return study_of(view.entry.ref) is not None
+    if here is not None and here.stop.facts.__module__ == study_facts.__name__:
+        return study_of(view.entry.ref) is not None
+    return view.kind == "checkpoint"
 
 
 def draw_unfit(view: View) -> None:

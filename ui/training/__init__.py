@@ -1,1 +1,1 @@
-"""Everything behind the Training page."""
+"""The Training page: toy runs, watched runs, and table 3."""

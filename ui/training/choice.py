@@ -34,22 +34,21 @@ class ToyChoice(Choice):
 
     def models(self) -> list[ToySettings]:
         """Return the models to train: the paper's and any variant. Raises `ConfigError`."""
-        values = asdict(self)
-        change, updates = values.pop("change"), self.updates or TASKS[self.task].updates
-        first = ToySettings(**values | {"updates": updates})
-        return [first] if change == "none" else [first, first.replace(change=change)]
+        updates = self.updates or TASKS[self.task].updates
+        first = ToySettings(**asdict(self) | {"change": "none", "updates": updates})
+        return [first] if self.change == "none" else [first, first.replace(change=self.change)]
 
 
-#: The run on screen, and the kind of its maps.
+#: The run on screen, and the attention kind of its maps.
 RUN: Param[str] = Param("training", url_state.text(40), "")
 KIND: Param[str] = Param("toy_maps", url_state.one_of(KIND_NAMES), "cross")
 
-#: Views of the page, named in the menu.
+#: The page's views, which the menu lists.
 VIEW: Param[str] = Param("training_view", url_state.one_of(("toy", "watch", "table3")), "toy")
 
-#: Measures of table 3.
+#: Measures in table 3.
 MEASURES = {"nll": "Perplexity", "bleu": "BLEU"}
 MEASURE: Param[str] = Param("table3", url_state.one_of(MEASURES), "nll")
 
-#: The watched folder.
+#: Names of the watched runs, separated by commas.
 WATCHED: Param[str] = Param("watch", url_state.text(80), "")

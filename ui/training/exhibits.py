@@ -1,4 +1,4 @@
-"""The figure of table 3: effects of changes to the base model, here and in the paper."""
+"""The figure of table 3: what changes to the base model do, here and in the paper."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from figures.training import Change
 from transformer.evaluation.ablation_summary import Line, table
 from transformer.evaluation.ablations import shipped
 
-#: Title of the figure's axis by measure.
+#: Axis titles by measure.
 AXES = {"nll": "ln perplexity, difference to base", "bleu": "BLEU, difference to base"}
 
 
 def ablations() -> Exhibit:
-    """Return the differences of the stored runs to the base model, as a figure."""
+    """Return how the stored runs differ from the base model, as a figure."""
     results, arrays, parts = shipped().comparable, {}, []
     for measure, title in AXES.items():
         changes = changes_of(table(results), measure)
@@ -27,7 +27,7 @@ def ablations() -> Exhibit:
     return Exhibit(
         name="table-3",
         title="Variations on the base model (table 3)",
-        caption=f"Differences of means over seeds, {len(results.runs)} runs on Multi30k in "
+        caption=f"Mean differences over seeds; {len(results.runs)} runs on Multi30k in "
         f"{results.runs[0].precision}.",
         parts=tuple(parts),
         arrays=arrays,
@@ -35,7 +35,7 @@ def ablations() -> Exhibit:
 
 
 def changes_of(lines: Sequence[Line], measure: str) -> list[Change]:
-    """Return the differences of all other rows to the first, the base model."""
+    """Return how the other rows differ from the first row, the base model."""
     return [
         Change(
             f"{line.variation.group}  {line.variation.change}",

@@ -1,8 +1,8 @@
-"""Toy runs of this server, one at a time.
+"""Toy runs on this server, one at a time.
 
-A run continues when its page is left. Its secret name, in the page's address, grants control of it;
-others only see that a run is in progress. `HEADLIGHT_TRAIN=off` forbids runs; a public server
-allows them only with `HEADLIGHT_TRAIN=on`.
+A run continues after its visitor leaves the page. Its secret name, in the page's URL, grants
+control; other visitors only see that a run is in progress. `HEADLIGHT_TRAIN=off` forbids runs; a
+public server allows them only with `HEADLIGHT_TRAIN=on`.
 """
 
 from __future__ import annotations
@@ -26,21 +26,16 @@ from transformer.worker.process import start_alone
 from ui.core import public
 from ui.models.import_plan import adding, check_name
 
-VARIABLE = public.TRAIN
-
-#: Maximum number of stored runs; the oldest is removed first.
-MOST_RUNS = 6
-
 Phase = Literal["starting", "running", "paused", "done", "stopped", "failed"]
 
 
 class BusyError(Exception):
-    """Raised if a run cannot start now; the message is one line."""
+    """Raised if a run cannot start now, with a message of one line."""
 
 
 @dataclass(frozen=True, eq=False)
 class Training:
-    """A run of one or two toys; `path` has a folder for each."""
+    """A run of one or two toy models, each with a folder in `path`."""
 
     name: str
     path: Path
@@ -49,7 +44,7 @@ class Training:
 
     @property
     def control(self) -> Control:
-        """The latest request to the run."""
+        """The latest request."""
         return self.job.request or Control()
 
     @property
@@ -59,12 +54,12 @@ class Training:
 
     @property
     def running(self) -> bool:
-        """True while the run works, waits or pauses."""
+        """True until the run ends."""
         return self.job.running
 
     @property
     def phase(self) -> Phase:
-        """State of the run."""
+        """The run's state."""
         if self.job.phase == "done":
             return "done" if self.job.future.result() else "stopped"
         if self.job.phase != "running":
@@ -75,26 +70,21 @@ class Training:
         return "paused" if paused else "running"
 
     def lane(self, index: int) -> Path:
-        """Return the folder of a model."""
+        """Return a model's folder."""
         return self.path / str(index)
 
 
-#: Runs by name.
-JOBS: Register[str, Training] = Register(kept=MOST_RUNS)
+#: The last 6 runs by name.
+JOBS: Register[str, Training] = Register(kept=6)
 
 
 def refusal() -> str | None:
-    """Return why training is not allowed on this server, or None."""
+    """Return why this server does not allow training, or None if it does."""
     return public.job_refusal("Training in the app")
 
 
-def find(name: str) -> Training | None:
-    """Return the run of this name."""
-    return JOBS.get(name)
-
-
 def busy() -> str | None:
-    """Return a sentence about the run in progress, or None."""
+    """Return a sentence about the run in progress, or None if there is none."""
     for run in JOBS.running().values():
         most = max(settings.updates for settings in run.settings)
         return f"This server is training a model (update {run.update:,} of {most:,})."
@@ -102,14 +92,13 @@ def busy() -> str | None:
 
 
 def begin(settings: list[ToySettings]) -> Training:
-    """Start a run. Raises `BusyError` if another is in progress or runs are not allowed."""
-    why = refusal()
-    if why is not None:
+    """Start a run. Raises `BusyError` if a run is in progress or runs are not allowed."""
+    if (why := refusal()) is not None:
         raise BusyError(why)
     before, name = JOBS.all(), secrets.token_urlsafe(9)
 
     def start() -> Training:
-        path = _place() / name
+        path = _runs_folder() / name
         path.mkdir(parents=True)
         return Training(name, path, settings, start_alone(train_toys, path, settings))
 
@@ -118,18 +107,18 @@ def begin(settings: list[ToySettings]) -> Training:
     except OSError as error:
         raise BusyError(f"The run cannot start: {error.strerror or error}.") from None
     if run is None:
-        raise BusyError(f"{busy() or ''} You can start yours when it ends.".lstrip())
+        raise BusyError(f"{busy() or ''} You can start your run when it ends.".lstrip())
     for old in before.keys() - JOBS.all().keys():
         shutil.rmtree(before[old].path, ignore_errors=True)
     return run
 
 
 def keep(run: Training, lane: int, name: str) -> None:
-    """Copy a finished model to the checkpoints. Raises `CheckpointError` with one line."""
+    """Copy a trained model to the checkpoints. Raises `CheckpointError`, one line."""
     model = run.lane(lane) / KEPT
     check_name(name)
     if not model.is_dir():
-        raise CheckpointError("this model was not kept")
+        raise CheckpointError("this run kept no model")
     try:
         with adding(name) as stage:
             shutil.copytree(model, stage / name)
@@ -138,15 +127,15 @@ def keep(run: Training, lane: int, name: str) -> None:
 
 
 @functools.cache
-def _place() -> Path:
-    """Make the folder of this server's runs, deleted when the server ends."""
-    place = Path(tempfile.mkdtemp(prefix=own_prefix(RUNS)))
-    atexit.register(_end, place)
-    return place
+def _runs_folder() -> Path:
+    """Make the folder of this server's runs; it is deleted when the server ends."""
+    folder = Path(tempfile.mkdtemp(prefix=own_prefix(RUNS)))
 
+    @atexit.register
+    def end() -> None:
+        for run in JOBS.all().values():
+            run.job.stop()
+            run.job.ended(5.0)
+        shutil.rmtree(folder, ignore_errors=True)
 
-def _end(place: Path) -> None:
-    for run in JOBS.all().values():
-        run.job.stop()
-        run.job.ended(5.0)
-    shutil.rmtree(place, ignore_errors=True)
+    return folder

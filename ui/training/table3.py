@@ -1,4 +1,4 @@
-"""Table 3 on screen: stored runs beside the paper's, and the command for more."""
+"""Table 3 on screen: stored runs beside the paper's, and the command that runs more."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def draw_table3() -> None:
     totals = Counter(line.figures[measure].verdict for line in lines[1:])
     counts = [f"{totals[verdict]} {text}" for verdict, text in _VERDICTS.items() if totals[verdict]]
     st.markdown(
-        "Section 6.2 asks what matters in the architecture: **change one thing, train again, "
-        "compare.** Here, each row is a model a quarter as wide and half as deep, trained on "
-        f"Multi30k. Of {len(lines) - 1} changes: {', '.join(counts)}."
+        "Section 6.2 asks which parts of the architecture matter: **change one thing, train again, "
+        "compare.** Here, each row is a model a quarter as wide and half as deep as the paper's, "
+        f"trained on photo captions (Multi30k). Of {len(lines) - 1} changes: {', '.join(counts)}."
     )
     left, more = st.columns([8, 2], vertical_alignment="bottom")
     choose_one("Measure", MEASURE, MEASURES, left)
@@ -45,14 +45,15 @@ def draw_table3() -> None:
     better = "left" if measure == "nll" else "right"
     draw_chart(
         differences(changes, AXES[measure], current_theme()),
-        f"{AXES[measure]} of {len(changes)} rows; {better} is better. "
+        f"{AXES[measure]}, {len(changes)} rows; further {better} is better. "
         + "; ".join(f"{change.name} {change.verdict}" for change in changes),
     )
     st.caption(
-        f"Further {better} is better. A line is a row's 95% interval, from the variation between "
-        "runs, pooled over all rows. Verdicts are stricter: a line clear of zero can still be too "
-        f"close to tell. {caveats(results, lines)} A direction says nothing about size: compare "
-        "“here” with “there”. A difference of one unit in the paper's last digit has no direction."
+        f"Further {better} is better. Each line is a 95% interval, from the variation between "
+        "runs, pooled over all rows. Verdicts are stricter: an interval that excludes zero can "
+        f"still be too close to tell. {caveats(results, lines)} A direction says nothing about "
+        "size: compare “here” with “there”. One unit in the paper's last digit counts as no "
+        "direction."
     )
     st.table(_cells(lines, measure), hide_index=True)
     _draw_source(results.comparable)
@@ -63,28 +64,25 @@ def _cells(lines: list[Line], measure: str) -> dict[str, list[str]]:
     columns = ("", "change", "in the paper", "parameters", "runs", name, f"{name} in the paper",
                AXES[measure])  # fmt: skip
     rows = [
-        ["" if row.group == "base" else row.group, row.change, row.theirs, *line.cells(measure)]
+        ("" if row.group == "base" else row.group, row.change, row.theirs, *line.cells(measure))
         for line in lines
         for row in (line.variation,)
     ]
-    return {
-        column: list(cells) for column, cells in zip(columns, zip(*rows, strict=True), strict=True)
-    }
+    return dict(zip(columns, map(list, zip(*rows, strict=True)), strict=True))
 
 
 def _draw_source(results: Results) -> None:
-    runs = results.runs
-    if runs:
+    if runs := results.runs:
         settings = runs[0].recipe["training"]
         hours = sum(run.hours for run in runs)
         st.caption(
             f"{len(runs)} runs of {runs[0].updates:,} updates of {settings['batch_tokens']:,} "
             f"tokens, in {runs[0].precision}, {hours:.1f} hours on "
             f"{plain(', '.join(dict.fromkeys(run.hardware for run in runs)))}. Perplexity is per "
-            f"piece of one vocabulary of {runs[0].pieces:,}, on Multi30k's validation text; BLEU "
-            "is cased sacreBLEU on the same text, beam 4 and α = 0.6. The paper trained 100,000 "
-            "updates of 25,000 tokens on WMT 2014 and measured on newstest2013, so compare "
-            "differences, not values."
+            f"piece, from one vocabulary of {runs[0].pieces:,} pieces, on Multi30k's validation "
+            "text; BLEU is cased sacreBLEU on the same text, with beam 4 and α = 0.6. The paper "
+            "trained for 100,000 updates of 25,000 tokens on WMT 2014 and measured on "
+            "newstest2013, so compare differences, not values."
         )
     st.caption("Run more rows and seeds on any machine; a stopped run resumes:")
     st.code(

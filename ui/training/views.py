@@ -1,4 +1,4 @@
-"""A toy run on screen: the form that starts it, and its controls, curves and maps."""
+"""A toy run on screen: the form that starts it, its controls, curves and maps."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from ui.core.widgets import bound, choose_one, sets
 from ui.frame.import_access import refusal
 from ui.models.import_plan import cannot_write, free_name
 from ui.training.choice import KIND, RUN, ToyChoice
-from ui.training.jobs import BusyError, Training, begin, busy, find, keep
+from ui.training.jobs import JOBS, BusyError, Training, begin, busy, keep
 
+#: Session state: the name of this session's last run.
 _LAST = "headlight_last_run"
 
-#: Seconds between updates of a live run.
-EVERY = 1.0
+#: Seconds between updates of a live run, and between checks during another visitor's run.
+_EVERY, _CHECK = 1.0, 2.0
+#: Factors of the scheduled learning rate.
 _FACTORS = (0.1, 0.3, 1.0, 3.0, 10.0)
-_PHASES = {
-    "starting": "Starting", "running": "Training", "paused": "Paused", "done": "Done",
-    "stopped": "Stopped", "failed": "Failed",
-}  # fmt: skip
-#: Title, name in metrics.jsonl, and whether it is a share.
+#: Number of example sentences; a small screen shows four.
+_EXAMPLES = 10
+#: Chart title, field in metrics.jsonl, and True for a share.
 _CURVES = (("loss, nats per token", "loss", False), ("accuracy on held-out text", "accuracy", True),
            ("learning rate", "lr", False))  # fmt: skip
 
@@ -46,12 +46,10 @@ def draw_run(run: Training, use: Callable[[str], None]) -> None:
     url_state.show(RUN, KIND)
     st.session_state[_LAST] = run.name
     live = run.job.running
-    st.fragment(_draw, run_every=EVERY if live else None)(run, live)
+    st.fragment(_draw, run_every=_EVERY if live else None)(run, live)
     if not live:
         _draw_keep(run, use)
-        st.button(
-            "New run", icon=":material/add:", key="new_run", **sets(RUN, None),
-        )  # fmt: skip
+        st.button("New run", icon=":material/add:", key="new_run", **sets(RUN, None))
 
 
 def _draw(run: Training, live: bool) -> None:
@@ -65,7 +63,6 @@ def _draw(run: Training, live: bool) -> None:
 
 
 def _lines(run: Training) -> dict[str, list[dict[str, Any]]]:
-    """Return the logged lines of each model by its name."""
     names = [_name(settings, len(run.settings)) for settings in run.settings]
     return {name: read_metrics(run.lane(index)) for index, name in enumerate(names)}
 
@@ -88,28 +85,21 @@ def _name(settings: ToySettings, models: int) -> str:
 
 
 def last(values: Mapping[str, Sequence[tuple[int, Any]]]) -> str:
-    """Return the ends of curves in words."""
+    """Return the last values of curves, as a sentence for screen readers."""
     ends = [f"{name} {line[-1][1]:.3g}" for name, line in values.items() if line]
     return ", ".join(ends) or "nothing yet"
 
 
 def _draw_head(run: Training, lines: dict[str, list[dict[str, Any]]]) -> None:
     most = max(settings.updates for settings in run.settings)
-    right = {
-        name: next((line["accuracy"] for line in reversed(logged) if "accuracy" in line), None)
-        for name, logged in lines.items()
-    }
-    shares = ", ".join(
-        (f"{plain(name)}: " if len(lines) > 1 else "") + f"**{value:.0%}** right"
-        for name, value in right.items()
-        if value is not None
-    )
-    task = TASKS[run.settings[0].task]
-    st.progress(
-        min(1.0, run.update / most),
-        f"{task.title}: {_PHASES[run.phase].lower()}, update {run.update:,} of {most:,}"
-        + (f"; {shares}" if shares else ""),
-    )
+    text = f"update {run.update:,} of {most:,}"
+    for name, logged in lines.items():
+        if accuracies := [line["accuracy"] for line in logged if "accuracy" in line]:
+            model = f"{plain(name)}: " if len(lines) > 1 else ""
+            text += f"; {model}**{accuracies[-1]:.0%}** correct"
+    phase = "training" if run.phase == "running" else run.phase
+    title = TASKS[run.settings[0].task].title
+    st.progress(min(1.0, run.update / most), f"{title}: {phase}, {text}")
     if run.job.error:
         st.error(plain(run.job.error), icon=":material/error:")
     if run.job.running:
@@ -129,11 +119,11 @@ def _draw_controls(run: Training) -> None:
         step = replace(request, wish="pause", until=run.update + 1)
         st.button(
             "One step", icon=":material/skip_next:", key="step_training", on_click=run.job.ask,
-            args=(step,), disabled=not paused, help="Run one update, then pause again.",
+            args=(step,), disabled=not paused, help="Makes one update, then pauses again.",
         )  # fmt: skip
         st.button(
             "Stop", icon=":material/stop:", key="stop_training", on_click=run.job.ask,
-            args=(replace(request, wish="stop"),), help="End training and keep the weights.",
+            args=(replace(request, wish="stop"),), help="Ends training and keeps the weights.",
         )  # fmt: skip
         if "rate_training" not in st.session_state:
             st.session_state.rate_training = request.factor
@@ -147,7 +137,6 @@ def _draw_controls(run: Training) -> None:
 
 
 def _draw_maps(run: Training, names: list[str]) -> None:
-    """Draw the last layer's maps of a held-out sentence."""
     choose_one("Attention, last layer", KIND, KIND_NAMES, label_visibility="visible")
     updates = map_updates(run.lane(0))
     if not updates:
@@ -159,18 +148,17 @@ def _draw_maps(run: Training, names: list[str]) -> None:
     kind = cast(AttentionKind, url_state.get(KIND))
     for index, name in enumerate(names):
         path = run.lane(index)
-        probe = read_probe(path)
         try:
             maps = read_maps(path, update)[kind][-1]
         except (OSError, ValueError, KeyError):
             continue
-        if probe is None:
+        if (probe := read_probe(path)) is None:
             continue
         source, target = probe
         queries = source if kind == "encoder_self" else target
         keys = target if kind == "decoder_self" else source
-        lead = f"{plain(name)}, " if len(names) > 1 else ""
-        st.caption(f"{lead}after update {update:,}")
+        lead = f"{plain(name)}, after" if len(names) > 1 else "After"
+        st.caption(f"{lead} update {update:,}")
         st.altair_chart(
             sized(layer_maps(maps, queries, keys, current_theme())), theme=None, width="content",
             alt=f"{KIND_NAMES[kind]} of {len(maps)} heads after update {update}",
@@ -179,32 +167,30 @@ def _draw_maps(run: Training, names: list[str]) -> None:
 
 
 def _draw_keep(run: Training, use: Callable[[str], None]) -> None:
-    settings = run.settings
-    lanes = [index for index in range(len(settings)) if (run.lane(index) / KEPT).is_dir()]
-    for model in settings:
-        if not model.keepable:
+    for settings in run.settings:
+        if not settings.keepable:
             st.caption(
-                f"The model with {CHANGES[model.change]} cannot be kept: checkpoints support "
-                "only the paper's network."
+                f"The model with {CHANGES[settings.change]} cannot be kept: a checkpoint holds "
+                "only the paper's architecture."
             )
-    if not lanes:
-        return
-    why = cannot_write() or refusal()
-    if why is not None:
-        st.caption(f":material/lock: The result cannot be kept as a checkpoint. {plain(why)}")
+    lanes = [index for index in range(len(run.settings)) if (run.lane(index) / KEPT).is_dir()]
+    if lanes and (why := cannot_write() or refusal()) is not None:
+        st.caption(f":material/lock: You cannot keep the model as a checkpoint. {plain(why)}")
         return
     for index in lanes:
-        _draw_keep_one(run, index, _name(settings[index], len(settings)), use)
+        _draw_keep_one(run, index, _name(run.settings[index], len(run.settings)), use)
 
 
 def _draw_keep_one(run: Training, index: int, name: str, use: Callable[[str], None]) -> None:
     settings = run.settings[index]
     key, kept = f"keep_name_{index}", f"kept_{run.name}_{index}"
     if kept in st.session_state:
-        taken = st.session_state[kept]
+        checkpoint = st.session_state[kept]
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.success(f"Kept as **{plain(taken)}**.", icon=":material/check:")
-            st.button("Use it", key=f"use_{index}", type="primary", on_click=use, args=(taken,))
+            st.success(f"Kept as **{plain(checkpoint)}**.", icon=":material/check:")
+            st.button(
+                "Use it", key=f"use_{index}", type="primary", on_click=use, args=(checkpoint,)
+            )
         return
     if key not in st.session_state:
         change = "" if settings.change == "none" else f"-{settings.change.replace('_', '-')}"
@@ -220,13 +206,8 @@ def _draw_keep_one(run: Training, index: int, name: str, use: Callable[[str], No
             st.session_state[kept] = chosen
 
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        st.text_input(f"Keep “{name}” as a checkpoint named", key=key, max_chars=64, width=320)
+        st.text_input(f"Checkpoint name for “{name}”", key=key, max_chars=64, width=320)
         st.button("Keep", icon=":material/save:", key=f"keep_{index}", on_click=take)
-
-
-#: Seconds between checks during another visitor's run.
-_LOOK = 2.0
-_EXAMPLES = 10  # a small screen shows four
 
 
 def draw_form() -> None:
@@ -241,9 +222,9 @@ def draw_form() -> None:
         st.caption(TASKS[url_state.get(ToyChoice.task)].about)
     with right:
         st.selectbox(
-            "Second run beside it", tuple(CHANGES), **bound(ToyChoice.change),
-            format_func=lambda name: name if name == "none" else CHANGES[name].capitalize(),
-            help="A second model with one setting changed, trained on the same batches.",
+            "Second model", tuple(CHANGES), **bound(ToyChoice.change),
+            format_func=lambda name: "None" if name == "none" else CHANGES[name].capitalize(),
+            help="A second model, trained on the same batches with one thing changed.",
         )  # fmt: skip
     with st.expander("Model and settings", icon=":material/tune:"):
         _draw_settings()
@@ -252,20 +233,17 @@ def draw_form() -> None:
     except ConfigError as error:
         st.error(plain(str(error)), icon=":material/error:")
         return
-    if busy() is not None:
-        _draw_turn(settings)
-    else:
-        _draw_start(settings)
+    (_draw_start if busy() is None else _draw_waiting)(settings)
     task = TASKS[url_state.get(ToyChoice.task)]
     rng = random.Random(url_state.get(ToyChoice.seed))
     sources = [task.probe, *(task.source(rng) for _ in range(_EXAMPLES - 1))]
     st.container(key="toy_examples").markdown(
         "#### What it learns\n\n| Source | Target |\n|:--|:--|\n"
         + "\n".join(f"| `{text}` | `{task.answer(text)}` |" for text in sources)
-        + "\n\nThe first is held out; the run draws its attention maps every few "
+        + "\n\nThe model never trains on the first example; its attention maps are drawn every few "
         f"updates. **What to look for:** {task.look}"
     )
-    ended = find(st.session_state.get(_LAST, ""))
+    ended = JOBS.get(st.session_state.get(_LAST, ""))
     if ended is not None and ended.phase == "done":
         url_state.show(KIND)
         lines = _lines(ended)
@@ -277,8 +255,8 @@ def draw_form() -> None:
 def _draw_settings() -> None:
     columns = st.columns(4)
     names = {
-        "d_model": "d_model", "n_heads": "Heads", "n_layers": "Layers of each stack",
-        "warmup": "Warm-up, updates", "seed": "Random seed",
+        "d_model": "d_model", "n_heads": "Heads", "n_layers": "Layers per stack",
+        "warmup": "Warm-up updates", "seed": "Random seed",
     }  # fmt: skip
     for index, (name, label) in enumerate(names.items()):
         low, high = BOUNDS[name]
@@ -293,24 +271,20 @@ def _draw_settings() -> None:
     )  # fmt: skip
 
 
-@st.fragment(run_every=_LOOK)
-def _draw_turn(settings: list[ToySettings]) -> None:
-    """Draw a notice of another run in progress; the button returns when it ends."""
+@st.fragment(run_every=_CHECK)
+def _draw_waiting(settings: list[ToySettings]) -> None:
+    """Draw a notice of another visitor's run; the button is enabled when that run ends."""
     other = busy()
     if other is None:
         st.rerun()
-    st.info(
-        f"{plain(other)} Only one run at a time: you can start yours when it ends.",
-        icon=":material/hourglass_top:",
-    )
+    st.info(f"{plain(other)} You can start your run when it ends.", icon=":material/hourglass_top:")
     _draw_start(settings, disabled=True)
 
 
 def _draw_start(settings: list[ToySettings], *, disabled: bool = False) -> None:
-    label = "Start both" if len(settings) > 1 else "Start"
     st.button(
-        label, type="primary", icon=":material/play_arrow:", key="start_training",
-        disabled=disabled, on_click=_begin, args=(settings,),
+        "Start both" if len(settings) > 1 else "Start", type="primary", key="start_training",
+        icon=":material/play_arrow:", disabled=disabled, on_click=_begin, args=(settings,),
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Runs of `python -m transformer train` on screen, read from their folders while they run."""
+"""Live curves of `python -m transformer train`, read from the runs' folders."""
 
 from __future__ import annotations
 
@@ -17,16 +17,13 @@ from ui.training.choice import WATCHED
 from ui.training.views import last
 from ui.work.roots import folders_in
 
-#: Environment variable with the folders that hold runs, separated as in PATH.
+#: Environment variable: folders of runs, separated as in PATH.
 VARIABLE = "HEADLIGHT_RUNS"
 
-#: Seconds between updates of a live run.
-_EVERY = 3.0
+#: Seconds between updates of a live run; maximum number of runs drawn together.
+_EVERY, _MOST = 3.0, 4
 
-#: Maximum number of runs drawn together.
-_MOST = 4
-
-#: Title, kind of line and name in metrics.jsonl.
+#: Chart title, and line kind and field in metrics.jsonl.
 _CURVES = (
     ("training loss, nats per piece", "update", "nll"),
     ("validation loss, nats per piece", "epoch", "val_nll"),
@@ -39,16 +36,16 @@ def draw_watch() -> None:
     """Draw the view."""
     url_state.show(WATCHED)
     st.markdown(
-        "A real run takes hours. This page draws the log of `python -m transformer train` as it "
-        "grows; **choose several runs to compare their recipes.**"
+        "Training a translator takes hours. This page draws the log of `python -m transformer "
+        "train` while it grows. **Choose several runs to compare their recipes.**"
     )
     roots = folders_in(VARIABLE, "runs")
     runs = list_runs(roots)
     if not runs:
         names = ", ".join(code(f"{root.name}/") for root in roots)
         st.info(
-            f"No run in {names} yet. Start one beside the app, or name a folder that holds runs "
-            f"in {VARIABLE} before the app starts.",
+            f"There are no runs in {names} yet. Start one in a terminal, or set {VARIABLE} to a "
+            "folder of runs and restart the app.",
             icon=":material/folder_open:",
         )
         st.code(
@@ -88,13 +85,13 @@ def _draw(folders: list[Path]) -> None:
 
 def _state(run: WatchedRun) -> str:
     if not run.lines:
-        return "has no log yet; the first line follows after 50 updates"
+        return "no log yet; the first line comes after 50 updates"
     last = run.lines[-1]
-    epochs = run.setting("training", "epochs")
-    epoch = f"epoch {int(last.get('epoch', 0)) + 1:,}" if not run.finished else ""
     parts = [f"update {last['update']:,}"]
-    if epoch:
-        parts.append(epoch + (f" of at most {epochs:,}" if isinstance(epochs, int) else ""))
+    if not run.finished:
+        epochs = run.setting("training", "epochs")
+        most = f" of at most {epochs:,}" if isinstance(epochs, int) else ""
+        parts.append(f"epoch {int(last.get('epoch', 0)) + 1:,}{most}")
     seconds = last.get("seconds")
     if isinstance(seconds, int | float):
         parts.append(f"{seconds / 3600:.1f} hours")
@@ -103,12 +100,11 @@ def _state(run: WatchedRun) -> str:
     elif run.live:
         parts.append(f"last line {run.age:.0f} s ago")
     else:
-        parts.append("stopped; `--resume` continues it")
+        parts.append("stopped; continue it with `--resume`")
     return "; ".join(parts)
 
 
 def _draw_settings(runs: list[WatchedRun]) -> None:
-    """Draw all settings of one run, or the differing settings of several."""
     names: dict[tuple[str, str], None] = {}
     for run in runs:
         for table, values in run.recipe.items():
@@ -126,11 +122,11 @@ def _draw_settings(runs: list[WatchedRun]) -> None:
             return
         columns = {"setting": [code(name) for name, _ in rows]}
         for index, run in enumerate(runs):
-            columns[plain(run.name)] = [_written(values[index]) for _, values in rows]
+            columns[plain(run.name)] = [_as_text(values[index]) for _, values in rows]
         st.table(columns, hide_index=True)
 
 
-def _written(value: Any) -> str:
+def _as_text(value: Any) -> str:
     if value is None:
         return "–"
     text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)

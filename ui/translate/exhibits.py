@@ -1,6 +1,8 @@
-"""The player's figure: both maps under its lens, and the numbers of every step."""
+"""The player's figure: both maps, and the numbers of every step."""
 
 from __future__ import annotations
+
+from typing import get_args
 
 import numpy as np
 
@@ -15,9 +17,15 @@ from transformer.trace.records import Trace
 from ui.components.player import PlayerPlace, player_component
 from ui.export.programs import Source, facts_of
 
+#: The note below the player on the source of its maps, by kind of model.
+ORIGINS: dict[Kind, str] = dict.fromkeys(get_args(Kind), "Recorded live") | {
+    "archive": "As recorded in the file",
+    "huggingface": "One pass over the finished translation",
+}
+
 
 def stem(place: PlayerPlace, *, words: bool) -> str:
-    """Return the file name's stem: which layer and head."""
+    """Return the file name stem, with layer and head."""
     which = (
         "mean" if place.layer is None else f"layer {place.layer}",
         "mean" if place.head is None else f"head {place.head}",
@@ -38,17 +46,15 @@ def decoding(
     shifted: bool = False,
     origin: str = "Recorded live",
 ) -> Exhibit:
-    """Return both maps of the decoder, and the numbers of every step, as a figure.
+    """Return the decoder's two maps and the numbers of every step as an exhibit.
 
     Args:
-        layer, head: from 0; None is the mean over all.
-        kind: the part that they belong to, "cross" or "decoder_self", or "both"; the other shows
-            its mean.
-        words: columns are whole words.
-        alpha: exponent of the length penalty.
-        step, shifted: where the offline player opens; `shifted` shows how the output becomes the
-            input.
-        origin: a note below the player.
+        layer, head: from 0; None is the mean.
+        kind: their kind, "cross", "decoder_self" or "both"; the other kind shows its mean.
+        words: make columns whole words.
+        alpha: length penalty exponent.
+        step, shifted: state of the offline player; `shifted` shows how output becomes input.
+        origin: note below the player.
     """
     of_layer, of_head = (None if at is None else at + 1 for at in (layer, head))
     place = PlayerPlace(step, of_layer, of_head, shifted, kind)
@@ -71,7 +77,7 @@ def decoding(
     running = np.cumsum(trace.log_probs, dtype=np.float64)
     score = running / np.array([length_penalty(n, alpha) for n in steps.tolist()])
     entropy = nats_to_bits(trace.entropy)
-    # A position cannot look at later ones: NaN marks "no weight", which is not a weight of 0.
+    # Masked positions are NaN, to tell them from weights of 0.
     future = np.array(firsts)[None, :] > np.arange(n_steps)[:, None]
     rows, queries = query_labels(trace, "cross"), f"query: {READS_PREDICTS}"
     named = next((name for each, name in KIND_NAMES.items() if each == kind), "")
@@ -79,13 +85,13 @@ def decoding(
     facts = facts_of(trace, cell_name((layer, head)) + of_kind)
     how = "in one teacher-forced pass" if trace.forced else "as recorded while decoding"
     units = " Columns are words: the weights of their pieces added up." if words else ""
-    given = ""
+    prefix = ""
     if trace.n_forced and not trace.forced:
-        given = f" The first {trace.n_forced} tokens were given."
+        prefix = f" The first {trace.n_forced} tokens were given."
     return Exhibit(
         name=stem(place, words=words),
         title="Where the decoder looks, step by step",
-        caption=f"Attention {how}; rows are queries, columns are keys.{units}{given}",
+        caption=f"Attention {how}; rows are queries, columns are keys.{units}{prefix}",
         parts=(
             Panel(
                 "Cross-attention onto the source", cross, rows, sources, queries, "key: source",
@@ -115,24 +121,16 @@ def decoding(
 
 
 def player_exhibit(trace: Trace, place: PlayerPlace, source: Source, *, words: bool) -> Exhibit:
-    """Return the player's picture as a figure, with its program."""
+    """Return the player's picture as an exhibit with its program."""
     layer, head = (None if at is None else at - 1 for at in (place.layer, place.head))
     return source.of(
         decoding, trace, layer=layer, head=head, kind=place.kind, words=words,
-        alpha=source.alpha, step=place.step, shifted=place.shifted, origin=origin_of(source.kind),
+        alpha=source.alpha, step=place.step, shifted=place.shifted, origin=ORIGINS[source.kind],
     )  # fmt: skip
 
 
-def origin_of(kind: Kind) -> str:
-    """Return the note below the player on where the maps come from, if no target was given."""
-    return {
-        "archive": "As recorded in the file",
-        "huggingface": "One pass over the finished translation",
-    }.get(kind, "Recorded live")
-
-
 def why_no_player(trace: Trace) -> str | None:
-    """Return a sentence naming what a recording lacks for the player; None if it lacks nothing."""
+    """Return a sentence naming what a recording lacks for the player, or None."""
     missing = [
         name
         for name, values in (

@@ -1,4 +1,4 @@
-"""The figures of Translate that need the model: the decoder by layers, and a choice taken apart."""
+"""Figures of Translate that need the model: layer by layer, and shares in a choice."""
 
 from __future__ import annotations
 
@@ -20,20 +20,23 @@ from ui.export.programs import facts_of
 
 
 def layer_table(model: Translator, trace: Trace) -> tuple[Lens, list[tuple[str, ...]]]:
-    """Return the decoder's distributions after every layer, and the top tokens [1 + Ld][T]."""
-    found, spell = lens(model.model, trace, excluded=excluded(model.config)), model.tokenizer.target
-    return found, [
+    """Return the decoder's distributions after every layer, and top tokens [1 + Ld][T]."""
+    result, spell = (
+        lens(model.model, trace, excluded=excluded(model.config)),
+        model.tokenizer.target,
+    )
+    return result, [
         tuple(spell.shown((token,), before)[0]
               for token, before in zip(row, trace.tgt_ids, strict=True))
-        for row in found.top_ids.tolist()
+        for row in result.top_ids.tolist()
     ]  # fmt: skip
 
 
 def layer_by_layer(model: Translator, trace: Trace) -> Exhibit:
-    """Return the decoder's distribution after every layer, at every step, as a figure."""
-    found, tokens = layer_table(model, trace)
+    """Return the decoder's distributions after every layer, at every step, as an exhibit."""
+    result, tokens = layer_table(model, trace)
     rows, names = query_labels(trace, "cross"), tuple(columns(len(tokens) - 1))
-    top, own = np.exp(found.top_log_probs.T), np.exp(found.log_probs.T)  # [T, 1 + Ld]
+    top, own = np.exp(result.top_log_probs.T), np.exp(result.log_probs.T)  # [T, 1 + Ld]
     step = f"step: {READS_PREDICTS}"
     return Exhibit(
         name=file_stem("layer by layer"),
@@ -46,19 +49,19 @@ def layer_by_layer(model: Translator, trace: Trace) -> Exhibit:
                   quantity="p"),
         ),
         arrays={
-            "top_tokens": np.array(tokens), "top_ids": found.top_ids,
-            "top_log_probs": found.top_log_probs, "ranks": found.ranks,
-            "log_probs": found.log_probs,
+            "top_tokens": np.array(tokens), "top_ids": result.top_ids,
+            "top_log_probs": result.top_log_probs, "ranks": result.ranks,
+            "log_probs": result.log_probs,
         },
         facts=facts_of(trace),
-        offline=layers_component(trace, found, tokens).offline(),
+        offline=layers_component(trace, result, tokens).offline(),
     )  # fmt: skip
 
 
 def earlier_layers(
     model: Translator, trace: Trace, progress: Progress | None = None
 ) -> list[Translation]:
-    """Translate from the output of each encoder layer, searching as a trace's search did."""
+    """Translate from each encoder layer's output, with a trace's search settings."""
     options: SearchOptions = {"progress": progress}
     if (search := trace.search) is None:
         return model.from_encoder_layers(trace.src_ids, **options)
@@ -67,13 +70,13 @@ def earlier_layers(
 
 
 def from_encoder_layers(model: Translator, trace: Trace) -> Exhibit:
-    """Return the translations from the output of each encoder layer as a figure."""
-    found = earlier_layers(model, trace)
-    last, shared = found[-1], np.ones((len(found), len(found[-1].tokens) + 1))
-    for row, each in zip(shared, found, strict=True):
+    """Return translations from each encoder layer's output as an exhibit."""
+    result = earlier_layers(model, trace)
+    last, shared = result[-1], np.ones((len(result), len(result[-1].tokens) + 1))
+    for row, each in zip(shared, result, strict=True):
         row[[*not_shared(each.tokens, last.tokens)[1]]] = 0
         row[-1] = each.complete
-    rows = tuple(f"layer {n}" for n in range(1, len(found) + 1))
+    rows = tuple(f"layer {n}" for n in range(1, len(result) + 1))
     tokens, title = (*last.tokens, "</s>"), "Tokens of the finished translation"
     return Exhibit(
         name=file_stem("from encoder layers"),
@@ -82,25 +85,25 @@ def from_encoder_layers(model: Translator, trace: Trace) -> Exhibit:
         "(DecoderLens): the tokens that it shares with the finished translation, in their order.",
         parts=(Panel(title, shared, rows, tokens, "read from", "token", quantity="written"),),
         arrays={
-            "texts": np.array([each.text for each in found]), "shared": shared,
-            "log_probs": np.array([sum(each.log_probs) for each in found]),
+            "texts": np.array([each.text for each in result]), "shared": shared,
+            "log_probs": np.array([sum(each.log_probs) for each in result]),
         },
         facts=facts_of(trace),
     )  # fmt: skip
 
 
-#: Parts whose effect is measured besides.
+#: Parts whose effect is also measured.
 MEASURED = 3
 
 
 class Share(NamedTuple):
-    """A part's share in the difference of two logits."""
+    """A part's share in the difference between two logits."""
 
     name: str
     share: float
-    lost: float | None = None  # what the difference loses without the part, if measured
+    lost: float | None = None  # measured decrease without the part
     kind: str = ""
-    #: layer, head: from 1; 0 for none
+    #: layer, head: from 1, or 0
     layer: int = 0
     head: int = 0
 
@@ -108,11 +111,11 @@ class Share(NamedTuple):
 def shares_of(
     model: Translator, trace: Trace, step: int, one: int, other: int
 ) -> tuple[float, list[Share]]:
-    """Return the difference of two logits, and the parts' shares in it, the largest first."""
-    found = logit_shares(model.model, trace, step, one, other)
-    parts = parts_of(found)
+    """Return the difference between two logits, and the parts' shares, largest first."""
+    result = logit_shares(model.model, trace, step, one, other)
+    parts = parts_of(result)
     largest = [part for part, _ in parts[:MEASURED]]
-    lost = [-each for each in changes_without(model.model, trace, found, largest)]
+    lost = [-each for each in changes_without(model.model, trace, result, largest)]
     token = plain_token(trace.tgt_tokens[step])
     names = {
         "decoder_self": "self-attention", "cross": "cross-attention", "bias": "biases",
@@ -124,11 +127,11 @@ def shares_of(
         layer, head = (0 if each is None else each + 1 for each in place)
         name = names[kind] + f" layer {layer}" * bool(layer) + f", head {head}" * bool(head)
         rows.append(Share(name, share, lost[at] if at < MEASURED else None, kind, layer, head))
-    return found.difference, rows
+    return result.difference, rows
 
 
 def why_not(model: Translator, trace: Trace, step: int, one: int, other: int) -> Exhibit:
-    """Return each part's share in the difference of two tokens' logits as a figure.
+    """Return the parts' shares in the difference between two logits as an exhibit.
 
     Args:
         step: from 0.

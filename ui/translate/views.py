@@ -1,4 +1,4 @@
-"""Two views of Translate: the decoder layer by layer, and why one token and not another."""
+"""Two views of Translate: Layer by layer, and Why X, not Y."""
 
 from __future__ import annotations
 
@@ -39,25 +39,25 @@ from ui.translate.inside_exhibits import (
 from ui.work.desk import DECODING, computed, get_translator, run
 from ui.work.results import Computation
 
-#: Parts shown before all are asked for.
+#: Parts shown by default.
 SHOWN = 10
 
-#: Words shown of a translation from an earlier layer, which often repeats itself.
+#: Most words shown of a translation from an earlier layer.
 _MOST_WORDS = 40
 
-#: The table of all layers.
+#: Predictions after all layers.
 LAYERS: Computation[Component[None]] = Computation(
     "layers", (), lambda model, trace: layers_component(trace, *layer_table(model, trace))
 )
 
 
 def apart(pair: Pair) -> Computation[tuple[float, list[Share]]]:
-    """Return the computation that takes a choice apart."""
+    """Return the computation of a choice's shares."""
     return Computation("why", pair, lambda model, trace: shares_of(model, trace, *pair))
 
 
 def draw_layers(view: View, trace: Trace) -> None:
-    """Draw the decoder's prediction after every layer, and what it writes from earlier ones."""
+    """Draw predictions after every decoder layer, and translations from every encoder layer."""
     st.markdown(
         "What would the decoder predict if it ended after each layer? The stronger the colour, the "
         "more probable the token. **Bold** is the token predicted in the end; in other cells the "
@@ -67,31 +67,31 @@ def draw_layers(view: View, trace: Trace) -> None:
     n_numbers = 2 * len(trace.predicted_tokens) * (1 + len(trace.cross))
     download_below(st.container(), view, "layer-by-layer", layer_by_layer, n_numbers)
     st.markdown(
-        "#### What it writes from each encoder layer\n\n"
+        "#### Translations from each encoder layer\n\n"
         "The decoder reads the output of an earlier encoder layer in place of the last one. Words "
         "of the finished translation are bold."
     )
     work, model = ("from encoder layers", view.request), get_translator(view)
-    found = run(work, lambda report: earlier_layers(model, trace, report), DECODING)
-    lines = (f"{n}. {_marked(each, found[-1])}" for n, each in enumerate(found, 1))
+    outputs = run(work, lambda report: earlier_layers(model, trace, report), DECODING)
+    lines = (f"{n}. {_marked(each, outputs[-1])}" for n, each in enumerate(outputs, 1))
     st.markdown("\n".join(lines))
     download_below(st.container(), view, "from-encoder-layers", from_encoder_layers)
 
 
 def _marked(one: Translation, last: Translation) -> str:
-    """Return a translation as Markdown, in which the last one's words are bold."""
+    """Return a translation as Markdown with words of the last layer's in bold."""
     texts = [group_labels(each.tokens, word_groups(each.tokens)) for each in (one, last)]
     if max(map(len, texts)) <= 1:  # a string of letters is one word
         texts = [one.tokens, last.tokens]
     new = set(not_shared(*texts)[0])
     words = [plain(plain_token(word, 40).removeprefix("_")) for word in texts[0]]
-    shown = [word if at in new else f"**{word}**" for at, word in enumerate(words)]
-    more = "…" if len(shown) > _MOST_WORDS else ""
-    return " ".join([*shown[:_MOST_WORDS], more]).strip() or "(nothing)"
+    marked = [word if at in new else f"**{word}**" for at, word in enumerate(words)]
+    more = "…" if len(marked) > _MOST_WORDS else ""
+    return " ".join([*marked[:_MOST_WORDS], more]).strip() or "(nothing)"
 
 
 def draw_why(view: View, trace: Trace) -> None:
-    """Draw the choice of two candidates of a step, and what each part adds to their difference."""
+    """Draw two candidates of a step, and each part's share in their difference."""
     pair = pair_now(view, trace)
     _draw_candidates(view, trace, pair)
     difference, shares = computed(view, apart(pair))
@@ -148,18 +148,18 @@ def _open(row: Mapping[str, object], step: int) -> None:
 
 def _draw_candidates(view: View, trace: Trace, pair: Pair) -> None:
     steps = [f"{n}  {plain_token(token)}" for n, token in enumerate(trace.predicted_tokens, 1)]
-    known = dict(zip(trace.top_ids[pair.step].tolist(), trace.top_log_probs[pair.step],
+    candidates = dict(zip(trace.top_ids[pair.step].tolist(), trace.top_log_probs[pair.step],
                      strict=True))  # fmt: skip
-    options = [*known, *(each for each in (pair.one, pair.other) if each not in known)]
+    options = [*candidates, *(each for each in (pair.one, pair.other) if each not in candidates)]
 
     def name(token: int) -> str:
         spelled = plain_token(_spelled(view, trace, pair.step, token))
-        return f"{spelled}  {probability(known[token])}" if token in known else spelled
+        return f"{spelled}  {probability(candidates[token])}" if token in candidates else spelled
 
     def take(first: bool) -> None:
         chosen = st.session_state["why_one" if first else "why_other"]
         one, other = (chosen, pair.other) if first else (pair.one, chosen)
-        if one == other:  # they change places
+        if one == other:  # swap them
             one, other = pair.other, pair.one
         url_state.put(WHY, (one, other))
 
@@ -175,5 +175,5 @@ def _draw_candidates(view: View, trace: Trace, pair: Pair) -> None:
 
 
 def _spelled(view: View, trace: Trace, step: int, token: int) -> str:
-    """Return a token as it would be written at a step."""
+    """Return a token's text at a step."""
     return get_translator(view).tokenizer.target.shown((token,), trace.tgt_ids[step])[0]

@@ -1,22 +1,19 @@
-"""The desk: where a page asks for a model, a trace, or a result computed from them.
+"""The desk, where pages request models, traces and results.
 
-Results are shared by all sessions (see `ui.work.results`). Missing ones are made in background jobs
-with a progress bar and a Stop button, on the session's compute quota. An error is shown in one line
-and ends the run.
+Results are shared by all sessions (see `ui.work.results`). Background jobs compute missing results
+with a progress bar and a Stop button, within the session's compute quota. An error ends the run
+with a one-line message.
 
-Runs of the app take turns. Python runs one thread at a time and switches between computing threads
-every few milliseconds. A run passes on the interpreter lock with each of its hundred messages and
-then waits for all other runs, so a run of 20 ms would take a second in a crowd. One after the
-other, each ends soon. A run that waits, for a translation say, lets others go on. Most runs redraw
-what is on screen; one that opens a page or draws another translation takes longer and falls back
-behind them. An address that asks for many runs at once, by one socket or by hundreds, falls back
-behind others.
+Runs of the app take turns. Python runs one thread at a time; a run gives up the interpreter lock
+with each of its hundred messages and then waits for all other runs, so that a run of 20 ms would
+take a second in a crowd. In turn, each run ends soon. A run that waits for a job lets other runs
+continue. Runs with much to draw, such as for a new page or translation, yield to short ones, and
+runs of an address that starts many yield to runs of other addresses.
 """
 
 from __future__ import annotations
 
 import functools
-import math
 import pickle
 import threading
 import time
@@ -34,17 +31,16 @@ from streamlit.delta_generator import DeltaGenerator
 from figures.charts import grow
 from figures.labels import count, plain
 from transformer.errors import CheckpointError, InputError
-from transformer.models.arrays.kind import ArchivedTrace
 from transformer.models.catalogue import Entry
 from transformer.trace.records import Trace
 from transformer.trace.tracer import Tracer
 from transformer.translator import Translator
 from transformer.types import Report
-from transformer.worker.job import Job, in_turn, report
+from transformer.worker.job import in_turn, report
 from transformer.worker.scheduler import Scheduler, paused, this_turn
 from ui.core import url_state
 from ui.core.layout import ReadyChart, ReadyFigure, sized, text_scale
-from ui.core.public import Pace, quota
+from ui.core.public import Pace, budget_of_visit
 from ui.core.view import Request, View, ask_for, is_blank
 from ui.platform.session import OutsideFragmentError, drop_unknown_widgets
 from ui.work import models, results
@@ -65,32 +61,28 @@ WAITING = "Waiting for other work to finish"
 
 PICTURES = Lru(32 * 2**20, attrgetter("nbytes"))
 
-#: Turns of runs. After so many seconds the next run starts beside one: it computes for long, or
-#: waits for something that does not let others go on.
+#: Turns of runs. After `patience` seconds the next run starts beside a run that computes for long
+#: or is blocked.
 RUNS = Scheduler(patience=0.3)
 
-#: Runs of an address that are not late: five a second.
+#: Runs of an address without delay: five per second.
 PACE = Pace(5.0, 1.0, latest=30.0)
 
-#: Seconds by which a run with much to draw falls back.
+#: Delay in seconds of a run with much to draw.
 _BEHIND = 3.0
 
-#: Seconds of lateness from which a run is one of a crowd, behind even long runs of others.
+#: Delay in seconds from which an address's runs also yield to long runs.
 _CROWD = 1.0
 
-#: Bytes of widgets of no page that a session keeps: more than a browser brings after a reload.
+#: Most bytes of unknown widgets in a session; a reload brings fewer.
 _MOST_UNKNOWN = 300_000
-
-#: Seconds in which a used compute quota is restored.
-WINDOW = 600.0
 
 #: Seconds before the bar appears.
 _PATIENCE = 0.4
-#: Seconds between two drawings of the bar, while it moves and while it does not: each drawing is a
-#: message, and a full classroom would send hundreds a second.
+#: Seconds between redraws of a moving and a standing bar. Each redraw is a message; a full
+#: classroom would send hundreds per second.
 _MOVING, _STANDING = 0.25, 1.0
 
-_BUDGET = "headlight_budget"
 _STOPPED = "headlight_stopped"
 _WORKING = "headlight_working"
 _SLOT = "headlight_progress"
@@ -98,7 +90,7 @@ _LEFT = "headlight_left_stopped"
 
 _MISSING = object()
 
-_here = threading.local()  # `behind`: seconds by which the next run of this thread falls back
+_here = threading.local()  # `behind`: delay of this thread's next run, in seconds
 
 
 # Turns of runs
@@ -106,7 +98,7 @@ _here = threading.local()  # `behind`: seconds by which the next run of this thr
 
 @contextmanager
 def run_in_turn() -> Iterator[None]:
-    """Run the block in this thread's turn; no effect inside a turn."""
+    """Run the block in this thread's turn; nested calls have no effect."""
     if this_turn() is not None:
         yield
         return
@@ -118,9 +110,9 @@ def run_in_turn() -> Iterator[None]:
 
 
 def fall_back() -> None:
-    """Yield to runs of the next seconds: this one has much to draw.
+    """Yield to other runs, because this run has much to draw.
 
-    In a widget's callback it holds for the run that follows on the same thread.
+    In a widget callback, delay the run that follows on the same thread.
     """
     if (turn := this_turn()) is None:
         _here.behind = _BEHIND
@@ -130,10 +122,10 @@ def fall_back() -> None:
 
 
 def fragment(draw: Callable[P, None]) -> Callable[P, None]:
-    """Streamlit's `fragment` for functions whose work may be long.
+    """`st.fragment` for functions with long computations.
 
-    A fragment that reruns by itself may draw in an outside container only if it did so when the
-    whole page ran last. So it empties the frame's place for progress each time.
+    A fragment rerun may only draw in an outside container that it used in the last full run, so it
+    always empties the frame's progress container.
     """
 
     @st.fragment
@@ -147,94 +139,11 @@ def fragment(draw: Callable[P, None]) -> Callable[P, None]:
     return run
 
 
-# The compute quota of a session
-
-
-class OverBudgetError(InputError):
-    """Raised in work of a session without budget; the message is one line."""
-
-
-class Budget:
-    """Seconds of work of one session, restored evenly over `WINDOW`. Thread-safe."""
-
-    def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
-        """Args: seconds: most within `WINDOW`."""
-        self._use = Pace(seconds / WINDOW, seconds, clock=clock)
-        self._lock = threading.Lock()
-        self._file: Job[Any] = Job()
-
-    def charge(self, seconds: float) -> None:
-        """Count use."""
-        self._use.take(seconds)
-
-    def check(self) -> None:
-        """Raise `OverBudgetError` if nothing is left."""
-        if late := self._use.take(0):
-            # A tenth must be restored, not one second.
-            minutes = math.ceil((late + WINDOW / 10) / 60)
-            raise OverBudgetError(
-                f"compute quota used up; try again in {minutes} minutes, or run Headlight on your "
-                "own machine"
-            )
-
-    @contextmanager
-    def metered(self) -> Iterator[Callable[[int], None]]:
-        """Charge the time within.
-
-        Yields: the `meter` of a job. Waiting, whose reports have a maximum of 0, is free.
-        """
-        since: float | None = time.monotonic()
-
-        def charge(computes: bool) -> None:
-            nonlocal since
-            now = time.monotonic()
-            if since is not None:
-                self.charge(seconds=now - since)
-            since = now if computes else None
-
-        def meter(most: int) -> None:
-            charge(computes=most != 0)
-            self.check()
-
-        try:
-            yield meter
-        finally:
-            charge(computes=False)
-
-    def start(self, make: Callable[[], T], late: float = 0.0) -> Job[T]:
-        """Begin work on this budget; its progress goes to `transformer.worker.job.report`.
-
-        Args: late: seconds by which it comes late among other work.
-        """
-
-        def work(job: Job[T]) -> T:
-            with self.metered() as job.meter:
-                return make()
-
-        return Job[T](late=late).start(work)
-
-    def start_file(self, make: Callable[[], T]) -> Job[T]:
-        """Begin to make a file; the session's one before ends at its next report."""
-        with self._lock:
-            self._file.stop()
-            self._file = job = self.start(make)
-            return job
-
-
-def budget_of_visit() -> Budget:
-    """Return this session's budget."""
-    budget = st.session_state.get(_BUDGET)
-    if budget is None:
-        budget = st.session_state[_BUDGET] = Budget(quota())
-    return budget
-
-
-# Progress and Stop. The frame draws both: a button in a fragment would wait for the run that it
-# should end.
+# Progress and Stop, drawn by the frame: a button in a fragment would wait for the run it should end
 
 
 def place_for_progress() -> None:
-    """Draw the bar's container, invisible while empty; called by the frame before any page."""
+    """Draw the bar's container, invisible while empty, and the Stop button."""
     _resume_elsewhere()
     with st.container(key="work"):
         st.session_state[_SLOT] = st.empty()
@@ -244,16 +153,16 @@ def place_for_progress() -> None:
 class Progress:
     """Progress bar, called with (step, maximum).
 
-    Each call is also where Streamlit ends this run when the user asks for something else, such as
-    by the Stop button: the call does not return then.
+    A call does not return if the visitor has started another run, for example by the Stop button:
+    Streamlit ends this run there.
     """
 
     def __init__(self, work: Hashable, doing: str = DECODING) -> None:
         """Create a bar without drawing it.
 
         Args:
-            work: key of the work; pressing Stop marks it, see `stopped`.
-            doing: text of the bar, with {step}, {most} and {seconds}.
+            work: key that Stop marks, see `stopped`.
+            doing: bar text with {step}, {most} and {seconds}.
         """
         self._work, self._doing = work, doing
         self._slot: DeltaGenerator | None = None
@@ -267,12 +176,12 @@ class Progress:
         seconds = now - self._started
         if seconds < _PATIENCE:
             return
-        st.session_state[_WORKING] = self._work  # touching it is what may end the run
+        st.session_state[_WORKING] = self._work  # this access may end the run
         if now - self._drawn < (_STANDING if self._shown == (step, most) else _MOVING):
             return
         self._drawn, self._shown = now, (step, most)
         if self._slot is None:
-            self._slot = _frames_place() or st.empty()  # here it has no button
+            self._slot = _frames_place() or st.empty()  # without a Stop button
         if most:
             doing = self._doing if most > 0 else WORKING
             text = doing.format(step=step, most=most, seconds=seconds)
@@ -288,9 +197,7 @@ class Progress:
 
 
 def _frames_place() -> DeltaGenerator | None:
-    """Empty and return the frame's place; None outside the frame, and in a fragment that the last
-    run of the whole page did not reach.
-    """
+    """Empty and return the frame's container, or None if this fragment cannot draw in it."""
     slot: DeltaGenerator | None = st.session_state.get(_SLOT)
     if slot is not None:
         with suppress(OutsideFragmentError):
@@ -300,11 +207,11 @@ def _frames_place() -> DeltaGenerator | None:
 
 
 def attend(make: Callable[[], T], progress: Progress) -> T:
-    """Call `make` in a background job, drawing its progress; return or raise its outcome.
+    """Call `make` in a background job with a progress bar, and return or raise its outcome.
 
     Args:
-        make: may use the caches of the process, but no session. It ends at its next report once
-            this run has ended or the session's budget is used up.
+        make: must not use the session. It ends at its next report if this run has ended or the
+            session's quota is used up.
     """
     budget, turn = budget_of_visit(), this_turn()
     budget.check()
@@ -321,7 +228,7 @@ def attend(make: Callable[[], T], progress: Progress) -> T:
 
 
 def stopped(work: Hashable) -> bool:
-    """Return whether the user stopped this work and has not resumed it."""
+    """Return True if the visitor stopped this work and has not resumed it."""
     return bool(st.session_state.get(_STOPPED) == work)
 
 
@@ -331,7 +238,7 @@ def resume() -> None:
 
 
 def _resume_elsewhere() -> None:
-    """Resume stopped work if something else has been asked for since."""
+    """Resume stopped work if settings have changed since."""
     if st.session_state.get(_LEFT, now := url_state.everything()) != now:
         resume()
 
@@ -341,53 +248,60 @@ def _mark() -> None:
     st.session_state.pop(_LEFT, None)
 
 
-# What pages ask for
+# Requests of pages
 
 
 def run(
     work: Hashable, make: Callable[[Report], T], doing: str = WORKING, again: str = "Continue"
 ) -> T:
-    """Return the result of `make` for the key `work`, cached or made now among other computations.
+    """Return the cached result for the key `work`, or compute it in the lane of long work.
 
-    Args: doing: text of the progress bar.  again: see `end_where_stopped`.
+    Args: doing: progress bar text.  again: see `end_where_stopped`.
     """
 
     def in_lane() -> T:
         with in_turn(results.LONG):
             return make(report)
 
-    return _run(work, lambda: results.once(work, in_lane), doing, again)
+    end_where_stopped(work, again)
+    result: T = results.CACHE.get(work, _MISSING)
+    if result is not _MISSING:
+        return result
+    with errors_on_page():
+        return attend(lambda: results.once(work, in_lane), Progress(work, doing))
 
 
 def get_trace(view: View) -> Trace:
-    """Return the view's trace, showing progress and a way to stop.
+    """Return the view's trace, computed with a progress bar if it is not cached.
 
-    If there is nothing to translate, the sentence is too long, the model cannot be loaded, or the
-    user stopped, the page says so in one line and the run ends.
+    A blank or too long sentence, a model that cannot be loaded, or Stop ends the run with a
+    message.
     """
-    _end_where_blank(view)
-    request, again = view.request, "Translate this sentence"
-    return _run(request, lambda: results.trace(request), _doing(request), again, view)
+    trace: Trace = prepare(view, [view.request], "Translate this sentence")[0]
+    return trace
 
 
 def computed(view: View, computation: Computation[T]) -> T:
-    """Return a result for this view, from the cache or made now with the trace.
+    """Return a computation's result for this view; its arrays are read-only.
 
-    Its arrays are read-only. If there is no trace, `make` raises `InputError`, `CheckpointError` or
-    runs out of memory, or the user stopped, the page says so in one line and the run ends.
+    A missing trace, an `InputError` or `CheckpointError`, lack of memory, or Stop ends the run with
+    a message.
     """
     result: T = prepare(view, [computation])[0]
     return result
 
 
-def prepare(view: View, wanted: Iterable[Computation[Any] | Request]) -> list[Any]:
+def prepare(
+    view: View, items: Iterable[Computation[Any] | Request], again: str = "Continue"
+) -> list[Any]:
     """Return several results, computing missing ones in one job. See `computed`.
 
     Args:
-        wanted: computations on the view's trace, and requests for other traces. One that fails is
-            None here; the page shows why when it asks for that trace.
+        items: computations on the view's trace, and requests for traces. The result of a failed
+            request for another trace is None; `get_trace` shows the reason.
+        again: see `end_where_stopped`.
     """
-    wanted, request = list(wanted), view.request
+    items, request = list(items), view.request
 
     def result(item: Computation[Any] | Request) -> Any:
         if isinstance(item, Computation):
@@ -395,62 +309,54 @@ def prepare(view: View, wanted: Iterable[Computation[Any] | Request]) -> list[An
         try:
             return results.trace(item)
         except REFUSALS:
+            if item == request:
+                raise
             return None
 
-    keys = tuple(item if isinstance(item, Request) else item.key(request) for item in wanted)
-    end_where_stopped(keys, "Continue")
+    keys = tuple(item if isinstance(item, Request) else item.key(request) for item in items)
+    end_where_stopped(keys, again)
+    _end_where_blank(view)
     ready = [results.CACHE.get(key, _MISSING) for key in keys]
     if not any(item is _MISSING for item in ready):
         return ready
-    _end_where_blank(view)
-    return _run(keys, lambda: [result(item) for item in wanted], _doing(request), view=view)
-
-
-def _run(
-    work: Hashable, make: Callable[[], T], doing: str, again: str = "Continue",
-    view: View | None = None,
-) -> T:  # fmt: skip
-    """Return what is cached for `work`, or make it now, with the view's model in memory."""
-    end_where_stopped(work, again)
-    result: T = results.CACHE.get(work, _MISSING)
-    if result is not _MISSING:
-        return result
-    if view is not None:
-        get_tracer(view)
+    get_tracer(view)
+    doing = DECODING if request.target is None else READING
     with errors_on_page():
-        return attend(make, Progress(work, doing))
+        return attend(lambda: [result(item) for item in items], Progress(keys, doing))
 
 
 def drawn(make: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
-    """Return the chart or figure that `make` returns for these arguments, ready to draw.
+    """Return the serialised chart or figure that `make` returns, cached by arguments.
 
-    Args: make: a pure function of a module. Its arguments are compared by their content.
+    Args: make: a pure function of a module; its arguments are compared by content.
     """
     scale = text_scale()
     content = pickle.dumps((make.__module__, make.__qualname__, args, options, scale))
 
     def ready() -> ReadyChart | ReadyFigure:
         with budget_of_visit().metered():
-            made = make(*args, **options)
-            if isinstance(made, Figure):
-                return ReadyFigure(grow(made, scale))
-            return ReadyChart(sized(made))
+            picture = make(*args, **options)
+            if isinstance(picture, Figure):
+                return ReadyFigure(grow(picture, scale))
+            return ReadyChart(sized(picture))
 
     key = blake2b(content, digest_size=16).digest()
     return cast("T", PICTURES.once(key, ready))
 
 
 def get_translator(view: View) -> Translator:
-    """Return the view's model. If it cannot be loaded, the page says why and the run ends."""
-    get_tracer(view)
+    """Return the view's translator, or end the run with the reason."""
+    model = get_tracer(view)
     with errors_on_page():
-        return translator(view)
+        if not isinstance(model, Translator):
+            raise CheckpointError(f"{view.path}: not a checkpoint of this project")
+    return model
 
 
 def get_tracer(view: View, where: str = "on the left") -> Tracer:
-    """Return the view's model of any kind; otherwise like `get_translator`.
+    """Return the view's model of any kind, or end the run with the reason.
 
-    Args: where: the place on screen where another one can be chosen.
+    Args: where: place on screen to choose another model.
     """
     end_where_stopped((view.entry.ref, view.device), "Load the model")
     with errors_on_page(where):
@@ -458,47 +364,20 @@ def get_tracer(view: View, where: str = "on the left") -> Tracer:
 
 
 def load_for_visit(entry: Entry, device: str) -> Tracer:
-    """Load an entry for this session, on its budget, with a bar and a way to stop.
+    """Load an entry within this session's quota, with a progress bar and Stop.
 
-    Raises: what `load` raises, and `InputError` without budget or if the user has stopped it.
+    Raises: as `load`, and `InputError` if the quota is used up or the visitor stopped it.
     """
-    found: Tracer | None = models.MODELS.get(work := (entry.ref, device))
-    if found is not None:
-        return found
+    loaded: Tracer | None = models.MODELS.get(work := (entry.ref, device))
+    if loaded is not None:
+        return loaded
     if stopped(work):
         raise InputError("loading was stopped")
     return attend(lambda: load(entry, device), Progress(work, LOADING))
 
 
-def translator(view: View) -> Translator:
-    """Load the view's checkpoint. Raises `CheckpointError` for any other kind of model."""
-    loaded = load_for_visit(view.entry, view.device)
-    if not isinstance(loaded, Translator):
-        raise CheckpointError(f"{view.path}: not a checkpoint of this project")
-    return loaded
-
-
-def recorded_sentence(entry: Entry) -> str | None:
-    """Return the sentence of a file of arrays, None if it cannot be read."""
-    try:
-        archive = load_for_visit(entry, "cpu")
-    except REFUSALS:
-        return None
-    return archive.sentence if isinstance(archive, ArchivedTrace) else None
-
-
-def writes(entry: Entry, device: str) -> bool:
-    """Load an entry's model; return whether it translates, False if it cannot be loaded."""
-    if entry.stack is not None:
-        return entry.stack.task == "translate"
-    try:
-        return "cross" in load_for_visit(entry, device).kinds
-    except REFUSALS:
-        return False
-
-
 def end_where_stopped(work: Hashable, again: str) -> None:
-    """End the run if the user stopped this work, offering to resume it under the label `again`."""
+    """End the run if the visitor stopped this work; a button labelled `again` resumes it."""
     if stopped(work):
         st.info("Stopped.", icon=":material/stop_circle:")
         st.button(again, on_click=resume, key="resume_work")
@@ -509,8 +388,8 @@ def end_where_stopped(work: Hashable, again: str) -> None:
 def _end_where_blank(view: View) -> None:
     if is_blank(view.sentence) and view.kind != "archive":
         st.info(
-            f"Nothing to translate yet. Type {view.examples.hint} on the left, or take one of "
-            "these.",
+            f"Nothing to translate yet. Type {view.examples.hint} on the left, or choose an "
+            "example:",
             icon=":material/edit:",
         )
         with st.container(horizontal=True, key="examples", gap="small"):
@@ -522,22 +401,15 @@ def _end_where_blank(view: View) -> None:
         _end()
 
 
-def _doing(request: Request) -> str:
-    return DECODING if request.target is None else READING
-
-
 def _end() -> NoReturn:
-    """Write the URL, since the frame cannot any more, and end the run."""
+    """Write the URL in place of the frame, and end the run."""
     url_state.write_url()
     st.stop()
 
 
 @contextmanager
 def errors_on_page(where: str = "on the left") -> Iterator[None]:
-    """Turn expected errors into one line on the page, and end the run.
-
-    Args: where: see `get_tracer`.
-    """
+    """Show expected errors in one line and end the run. Args: where: see `get_tracer`."""
     try:
         yield
         return

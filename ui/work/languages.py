@@ -1,4 +1,4 @@
-"""Languages of a model, read from its files or from the loaded model."""
+"""Answers from a model's files or the loaded model: languages, recorded sentence, task."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from contextlib import suppress
 from functools import lru_cache
 
 from transformer.config import parse_json
-from transformer.files.safe import is_there, read_small
+from transformer.files.safe import MAX_TABLE, is_there, read_small
+from transformer.models.arrays.kind import ArchivedTrace
 from transformer.models.catalogue import Entry, ModelRef
 from transformer.text.layout import TABLE_FILE
 from transformer.text.table import tags_among
@@ -15,12 +16,12 @@ from ui.core.languages import Languages, label_of, name_of
 from ui.work.desk import load_for_visit
 from ui.work.models import REFUSALS
 
-#: Default languages in order of preference, if neither a link nor the model sets one.
+#: Preferred languages if neither a link nor the model sets one.
 _SOURCES, _TARGETS = ("English",), ("German", "French", "English")
 
 
 def languages_of(entry: Entry, device: str) -> Languages:
-    """Return a model's languages; a model of the `transformers` library is loaded for that."""
+    """Return a model's languages; loads a model of the `transformers` library."""
     if entry.kind == "checkpoint":
         return _tagged(entry.ref)
     if entry.kind != "huggingface":
@@ -40,18 +41,37 @@ def languages_of(entry: Entry, device: str) -> Languages:
 
 
 def _first(codes: Sequence[str], names: Sequence[str]) -> str:
-    """Return the code of the first of these languages, else the first code."""
-    found = (each for name in names for each in codes if name_of(each) == name)
-    return next(iter((*found, *codes, "")))
+    """Return the first code with one of these names, or the first code."""
+    matches = (code for name in names for code in codes if name_of(code) == name)
+    return next(iter((*matches, *codes, "")))
 
 
 @lru_cache(maxsize=32)
 def _tagged(ref: ModelRef) -> Languages:
-    """Return the languages that a checkpoint's vocabulary has tags for, by name."""
+    """Return the languages with tags in a checkpoint's vocabulary."""
     table, tags = ref.folder / TABLE_FILE, tuple[str, ...]()
-    # `ValueError` is also a `CheckpointError`, which the page reports when it loads the model.
+    # The page reports `CheckpointError`, a `ValueError`, when it loads the model.
     with suppress(ValueError):
-        pieces = parse_json(read_small(table)) if is_there(table) else None
+        pieces = parse_json(read_small(table, MAX_TABLE)) if is_there(table) else None
         tags = tuple(tags_among(pieces)) if isinstance(pieces, list) else ()
     tags = tuple(sorted(tags, key=label_of))
     return Languages((), tags, "", _first(tags, _TARGETS), tagged=bool(tags))
+
+
+def recorded_sentence(entry: Entry) -> str | None:
+    """Return the sentence in a file of arrays, or None if it cannot be read."""
+    try:
+        archive = load_for_visit(entry, "cpu")
+    except REFUSALS:
+        return None
+    return archive.sentence if isinstance(archive, ArchivedTrace) else None
+
+
+def writes(entry: Entry, device: str) -> bool:
+    """Return True if an entry's model can be loaded and translates."""
+    if entry.stack is not None:
+        return entry.stack.task == "translate"
+    try:
+        return "cross" in load_for_visit(entry, device).kinds
+    except REFUSALS:
+        return False

@@ -1,4 +1,4 @@
-"""LRU cache bounded in bytes, shared by threads, which computes each result once."""
+"""Thread-safe LRU cache bounded in bytes, which computes each result once."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from transformer.worker.scheduler import paused
 
 T = TypeVar("T")
 
-#: Counted for each result on top of its arrays, so that small ones are bounded too.
+#: Overhead counted per result, which bounds the number of small ones.
 ENTRY_BYTES = 4096
 
-#: Seconds between two reports of a thread that waits for another's result.
+#: Seconds between reports of a thread that waits for another thread's result.
 _EVERY = 0.2
 
 
 class Lru:
-    """Results of any type under hashable keys; the least recently used go first. Thread-safe."""
+    """Results by key; the least recently used are dropped first."""
 
     def __init__(
         self, limit: int, measure: Callable[[Any], int] | None = None, *, alone: bool = False
     ) -> None:
-        """Create a cache of up to `limit` bytes; the newest result always stays.
+        """Create a cache of up to `limit` bytes, or of the newest result if that is larger.
 
         Args:
-            measure: returns the bytes of a result; default: `seal`.
-            alone: whether `once` computes one result at a time.
+            measure: returns a result's bytes, by default `seal`.
+            alone: True if `once` computes one result at a time.
         """
         self.limit, self._alone = limit, alone
         self._measure = measure or seal
@@ -45,7 +45,7 @@ class Lru:
         self._making: dict[Hashable, threading.Event] = {}
 
     def get(self, key: Hashable, default: Any = None) -> Any:
-        """Return the result, which becomes the most recently used one, or `default`."""
+        """Return a result and mark it as recently used, or return `default`."""
         with self._lock:
             if key not in self._results:
                 return default
@@ -53,7 +53,7 @@ class Lru:
             return self._results[key][0]
 
     def put(self, key: Hashable, result: Any) -> None:
-        """Store a result. By default every array in it becomes read-only."""
+        """Store a result; `seal`, the default measure, makes its arrays read-only."""
         size = self._measure(result) + seal(key) + ENTRY_BYTES
         with self._lock:
             if key in self._results:
@@ -64,19 +64,19 @@ class Lru:
                 self._bytes -= self._results.popitem(last=False)[1][1]
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
-        """Return the result; if it is missing, one thread computes it and the others wait.
+        """Return a result; one thread computes a missing one while others wait.
 
-        A thread that waits reports so, and gives its turn up.
+        A waiting thread reports and gives up its turn.
 
-        Args: make: its result is stored; if it raises, the next thread tries.
+        Args: make: computes the result; if it raises, the next thread tries.
         """
         name = None if self._alone else key
         while True:
             with self._lock:
                 if key in self._results:
                     self._results.move_to_end(key)
-                    found: T = self._results[key][0]
-                    return found
+                    stored: T = self._results[key][0]
+                    return stored
                 mine = name not in self._making
                 ended = self._making.setdefault(name, threading.Event())
             if not mine:
@@ -110,17 +110,16 @@ class Lru:
         return self._bytes
 
     def forget(self) -> None:
-        """Remove the least recently used result, if there is one."""
+        """Drop the least recently used result."""
         with self._lock:
             if self._results:
                 self._bytes -= self._results.popitem(last=False)[1][1]
 
 
 def seal(record: Any) -> int:
-    """Make every array in a record read-only.
+    """Make every array in a record read-only, and return the record's bytes.
 
-    Returns: bytes of arrays, texts, messages and compact records, each counted once; of a Plotly
-    figure those of its data.
+    Counts arrays, texts, messages, compact records and the data of Plotly figures, each once.
     """
     sizes: dict[int, int] = {}
     pending = [record]
@@ -136,7 +135,7 @@ def seal(record: Any) -> int:
         elif isinstance(item, Compact):
             sizes[id(item)] = item.nbytes
         elif isinstance(item, Figure):
-            pending.extend(getattr(each, axis, None) for each in item.data for axis in "xyz")
+            pending.extend(getattr(line, axis, None) for line in item.data for axis in "xyz")
         elif isinstance(item, tuple | list):
             pending.extend(item)
         elif isinstance(item, Mapping):

@@ -1,7 +1,7 @@
-"""Listing and loading: checkpoints, files of arrays, models of other libraries.
+"""Listing and loading models of all kinds.
 
-Each is loaded once and shared by all sessions. Its path is checked against the configured roots
-every time (see `ui.work.roots`).
+All sessions share loaded models. Paths are checked against the configured roots every time (see
+`ui.work.roots`).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
@@ -19,7 +19,7 @@ from transformer.checkpoint.reference import fingerprint
 from transformer.errors import CheckpointError, InputError
 from transformer.files.safe import modified
 from transformer.models.arrays.kind import ArchivedTrace
-from transformer.models.catalogue import Entry, describe, inspect_entry, list_entries
+from transformer.models.catalogue import Entry, describe, find, inspect_entry, list_entries
 from transformer.trace.tracer import Tracer
 from transformer.worker import tracing
 from transformer.worker.job import report
@@ -29,20 +29,20 @@ from ui.core.view import Request
 from ui.work.lru import Lru, seal
 from ui.work.roots import checkpoint_roots, within_roots
 
-#: Opened first, if it exists.
+#: The default model, if it exists.
 DEFAULT_CHECKPOINT = "everyday-en-de"
 
-#: Free memory in bytes that loading a model must leave.
+#: Bytes of free memory that a loaded model must leave.
 _LEFT_FREE = 256 * 2**20
 
-#: Copies of the weights of other kinds of models than the project's translators, while one loads.
+#: Copies of the weights in memory while a model of another kind than this project's loads.
 _READ = 2
 
-#: Errors of loading a model or reading a sentence; a page shows one line.
+#: Errors of loading and tracing that a page shows in one line.
 REFUSALS = (InputError, CheckpointError, MemoryError, torch.OutOfMemoryError)
 
-#: A listing is reused for so many times as long as it took to make, up to some seconds, so that a
-#: crowd does not list a root for everybody. Additions and removals show at once all the same.
+#: A listing is reused for this multiple of the time it took, up to a limit in seconds, so that a
+#: crowd shares it. Additions to and removals from a root still show at once.
 _TIMES, _LONGEST = 20, 3.0
 
 _listing = threading.Lock()
@@ -50,7 +50,7 @@ _listed: tuple[object, float, list[Entry]] = (None, 0.0, [])
 
 
 def entries() -> list[Entry]:
-    """Return all entries of the roots by name, broken ones with the reason."""
+    """Return all entries of the roots, broken ones with a reason."""
     global _listed
     roots = checkpoint_roots()
     with _listing:
@@ -58,29 +58,40 @@ def entries() -> list[Entry]:
         begun = time.monotonic()
         if _listed[0] == mark and begun < _listed[1]:
             return list(_listed[2])
-        found = list_entries(roots, within_roots)
+        listing = list_entries(roots, within_roots)
         now = time.monotonic()
-        _listed = mark, now + min(_LONGEST, _TIMES * (now - begun)), found
-    return list(found)
+        _listed = mark, now + min(_LONGEST, _TIMES * (now - begun)), listing
+    return list(listing)
 
 
-def default_name(usable: Mapping[str, Entry]) -> str:
-    """Return the name of the entry that opens first, "" if there is none."""
-    return DEFAULT_CHECKPOINT if DEFAULT_CHECKPOINT in usable else next(iter(usable), "")
+def resolve(name: str, listing: Sequence[Entry]) -> tuple[Entry | None, str]:
+    """Return the named model or snapshot, or a default with the reason why it is not the named one.
+
+    A missing snapshot falls back to its checkpoint.
+    """
+    usable = {entry.name: entry for entry in listing if entry.ok}
+    if (entry := usable.get(name) or find(usable, name)) is not None:
+        return fresh(entry), ""
+    broken = any(entry.name == name for entry in listing)
+    whole = name.rpartition("@")[0]
+    names = [*([] if broken else [whole]), DEFAULT_CHECKPOINT, *usable]
+    instead = next((usable[other] for other in names if other in usable), None)
+    reason = "" if not name else "cannot be used" if broken else "is not here"
+    return instead and fresh(instead), reason
 
 
 def fresh(entry: Entry) -> Entry:
-    """Return an up-to-date copy of an entry, since a listing may be a few seconds old."""
+    """Return an entry, inspected again if its files have changed since the listing."""
     if entry.ref.mark and fingerprint(entry.ref.folder) == entry.ref.mark:
         return entry
     return replace(inspect_entry(entry.ref), name=entry.name)
 
 
 def load(what: Entry | Request, device: str = "") -> Tracer:
-    """Load an entry on a device, or a request's model on its device; shared by all sessions.
+    """Load an entry on a device, or a request's model.
 
-    Raises: what `open_tracer` raises, `CheckpointError` if the files have changed since they were
-        listed, and what `report` raises, before the model is read.
+    Raises: as `open_tracer`, `CheckpointError` if the files have changed since they were listed,
+        and as `report` before the model is read.
     """
     ref, device = (what.model, what.device) if isinstance(what, Request) else (what.ref, device)
     loaded: Tracer | None = MODELS.get((ref, device))
@@ -92,7 +103,7 @@ def load(what: Entry | Request, device: str = "") -> Tracer:
         report(0, 1)
         _make_room(describe(ref))
         loaded = open_unchanged(ref, device, stored)
-        # A collection takes 74 ms with PyTorch, and Streamlit runs one after every answer.
+        # Streamlit collects garbage after every run, which takes 74 ms with PyTorch imported.
         if not _frozen.is_set():
             _frozen.set()
             gc.collect()
@@ -103,30 +114,30 @@ def load(what: Entry | Request, device: str = "") -> Tracer:
 
 
 def _make_room(entry: Entry) -> None:
-    """Forget models, the least recently used first, until memory is enough for this one.
+    """Drop the least recently used models until there is memory for this one.
 
-    Raises: `CheckpointError`, before any is forgotten, if all of them would not be enough.
+    Raises: `CheckpointError`, before dropping any, if dropping all would not suffice.
     """
     needed = 4 * entry.n_numbers * (COPIES if entry.config else _READ)
     while (free := free_memory()) is not None and free < needed + _LEFT_FREE:
-        # One that has not decoded yet gives back one copy of its weights.
+        # A model that has not decoded yet holds only one copy of its weights.
         most = free + MODELS.nbytes // COPIES - _LEFT_FREE
         if most < needed:
             raise CheckpointError(
-                f"{entry.path}: needs {in_bytes(needed)} of memory, of which "
-                f"{in_bytes(max(0, most))} can be had"
+                f"{entry.path}: needs {in_bytes(needed)} of memory; {in_bytes(max(0, most))} "
+                "available"
             )
         MODELS.forget()
         gc.collect()
 
 
 def model_bytes(loaded: Tracer) -> int:
-    """Return the bytes that a model in memory takes."""
+    """Return a loaded model's bytes."""
     return seal(loaded.record) if isinstance(loaded, ArchivedTrace) else tracing.model_bytes(loaded)
 
 
-#: The models in memory, by reference and device; the least recently used go first. One at a time is
-#: loaded, since each one looks for free memory first.
+#: Loaded models by reference and device. They load one at a time, since each needs to find free
+#: memory.
 MODELS = Lru(shares().server, model_bytes, alone=True)
 
 

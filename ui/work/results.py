@@ -1,8 +1,8 @@
 """Traces and computations on them, shared by all sessions.
 
-One cache, bounded in bytes, holds both under their requests, arrays read-only. Sentences take turns
-among each other, and so do computations. Nothing here needs a session, so downloads use it too.
-Progress goes to `transformer.worker.job.report`, which may raise; that leaves nothing behind.
+One cache holds both by request, with read-only arrays. Sentences take turns, and so do
+computations. Downloads use this module too, since it needs no session. Progress goes to
+`transformer.worker.job.report`, which may raise without side effects.
 """
 
 from __future__ import annotations
@@ -31,28 +31,27 @@ from ui.work.models import load
 
 T = TypeVar("T")
 
-#: A sentence of 30 tokens through 6 layers of 8 heads takes about 1 MB with its search record.
+#: The trace of 30 tokens in 6 layers of 8 heads takes about 1 MB with its search record.
 CACHE = Lru(320 * 2**20)
 
-#: A trace larger than 1 / _LARGEST of the cache is stored without its search record.
+#: Traces larger than 1 / _LARGEST of the cache are stored without a search record.
 _LARGEST = 5
 
-#: Schedules of computations and tables, and of pictures, which have no steps between which they
-#: could make way. After some seconds the next one starts beside such a file.
+#: Schedules of computations and of picture files. A picture has no steps to yield at; after some
+#: seconds the next one starts beside it.
 LONG, PICTURES = Scheduler(patience=5.0), Scheduler(patience=5.0)
 
-#: Processes that trace sentences when several wait.
+#: Processes that trace sentences while several wait.
 WORKERS = Pool(shares().workers, warm_up)
 
 
 class Computation(NamedTuple, Generic[T]):
-    """A result to be computed from a model and a trace."""
+    """A computation on a model and a trace."""
 
-    #: name, args: identify it; `make` may depend on these and the request only
+    #: name, args: cache key; `make` may depend on these and the request only
     name: str
     args: Hashable
-    #: called with the model and the trace in its turn; may ask for other results and report its
-    #: progress
+    #: called with model and trace; may request other results and report progress
     make: Callable[[Any, Trace], T]
 
     def key(self, request: Request) -> Hashable:
@@ -61,14 +60,14 @@ class Computation(NamedTuple, Generic[T]):
 
 
 def waiting() -> int:
-    """Return the number of sentences, computations and files that wait."""
+    """Return the number of waiting sentences, computations and files."""
     return sum(lane.waiting for lane in (SENTENCES, LONG, PICTURES))
 
 
 def trace(request: Request) -> Trace:
-    """Return the trace of a request, from the cache or made now.
+    """Return a request's trace, cached or computed.
 
-    Raises: what `ui.work.models.load` and `Tracer.trace` raise.
+    Raises: as `ui.work.models.load` and `Tracer.trace`.
     """
 
     def make() -> Trace:
@@ -76,23 +75,23 @@ def trace(request: Request) -> Trace:
         sentence, arguments = request.sentence, request.arguments()
         worker = None
         fits = is_small(model) and model_bytes(model) <= MODEL_BYTES
-        # A snapshot or an edited model is hardly ever read by two.
+        # Several visitors rarely use one snapshot or edited model.
         shared = request.model.updates is None and not request.model.edits
         if fits and shared and model.device == "cpu":
             worker = WORKERS.free(SENTENCES.waiting)
         if worker is None:
             return _bounded(trace_in_turn(model, sentence, arguments))
         late = 0.0 if (job := this_job()) is None else job.late
-        asked = (request.model, request.device, sentence, arguments, late)
-        return _bounded(worker.start(trace_by_reference, *asked).result(report))
+        task = (request.model, request.device, sentence, arguments, late)
+        return _bounded(worker.start(trace_by_reference, *task).result(report))
 
     return CACHE.once(request, make)
 
 
 def result_of(request: Request, computation: Computation[T]) -> T:
-    """Return the result of a computation, from the cache or made now, its trace included.
+    """Return a computation's result, cached or computed, with its trace.
 
-    Raises: what loading, tracing or `make` raises.
+    Raises: as loading, tracing and `make`.
     """
 
     def make() -> T:
@@ -105,14 +104,14 @@ def result_of(request: Request, computation: Computation[T]) -> T:
 
 
 def once(key: Hashable, make: Callable[[], T]) -> T:
-    """Return the result of `make` for this key, cached or made now, outside the schedule."""
+    """Return the cached result for this key, or compute it outside the schedule."""
     return CACHE.once(key, make)
 
 
-def _bounded(found: Trace) -> Trace:
-    """Drop a search record that would push too much else out of the cache.
+def _bounded(trace: Trace) -> Trace:
+    """Drop the search record of a large trace.
 
-    For a long sentence it holds every row of the beam, many times the size of the rest.
+    For a long sentence it has every row of the beam, many times the size of the rest.
     """
-    large = found.search is not None and seal(found) > CACHE.limit // _LARGEST
-    return dataclasses.replace(found, search=None) if large else found
+    large = trace.search is not None and seal(trace) > CACHE.limit // _LARGEST
+    return dataclasses.replace(trace, search=None) if large else trace

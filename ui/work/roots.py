@@ -1,7 +1,7 @@
-"""The folders that the app may read: the configured roots of checkpoints, and nothing else.
+"""The checkpoint roots, the only folders that the app reads.
 
-A path may come from a URL, a symbolic link or a visitor's input. However it is spelt,
-it is resolved first and must end below one of the roots.
+Every path, whether from a URL, a symbolic link or a visitor's input, is resolved and must end below
+a root.
 """
 
 from __future__ import annotations
@@ -12,75 +12,74 @@ from pathlib import Path
 
 from transformer.errors import CheckpointError
 
-#: Environment variable that names the folders of checkpoints, separated as in PATH.
+#: Environment variable with the checkpoint folders, separated as in PATH.
 VARIABLE = "HEADLIGHT_CHECKPOINTS"
 
-#: No file system takes longer paths.
+#: Longest path of any file system.
 _LONGEST = 4_096
 
-#: A folder with more files than this is no checkpoint.
+#: Most files in a checkpoint folder.
 _MOST_FILES = 10_000
 
 
 def checkpoint_roots() -> tuple[Path, ...]:
-    """Return the resolved folders of checkpoints, which need not exist."""
+    """Return the resolved checkpoint folders, which need not exist."""
     return folders_in(VARIABLE, "checkpoints")
 
 
 def folders_in(variable: str, default: str) -> tuple[Path, ...]:
-    """Return the folders that a variable names, resolved once; by default one beside app.py."""
+    """Return the resolved folders in a variable, by default a folder beside app.py."""
     return _resolved(os.environ.get(variable, ""), default, os.getcwd())
 
 
 @lru_cache(maxsize=8)
 def _resolved(text: str, default: str, _: str) -> tuple[Path, ...]:
-    """Return the folders of a text, from the third argument on, where the process works."""
-    named = [each for each in text.split(os.pathsep) if each.strip()]
-    if not named:
+    paths = [path for path in text.split(os.pathsep) if path.strip()]
+    if not paths:
         return (Path(__file__).resolve().parents[2] / default,)
-    return tuple(dict.fromkeys(Path(each).resolve() for each in named))
+    return tuple(dict.fromkeys(Path(path).resolve() for path in paths))
 
 
 def checkpoints_root() -> Path:
-    """Return the first root, to which models are imported."""
+    """Return the first root, where imported models go."""
     return checkpoint_roots()[0]
 
 
 def within_roots(path: str | Path) -> Path:
-    """Resolve a file or folder to read; a relative path is looked up in each root.
+    """Resolve a path to read; relative paths are searched for in every root.
 
-    Files in a folder that are links must end below a root as well.
+    Links inside a folder must end below a root too.
 
-    Raises: `CheckpointError`, one line without folders of this machine, if the path leads outside.
+    Raises: `CheckpointError`, without this machine's folders, if the path leads outside.
     """
     text = os.fspath(path)
     if not text or "\0" in text or len(text) > _LONGEST:
         raise CheckpointError(f"{shown(text)}: not a path; {_allowed()}")
     roots = checkpoint_roots()
     try:
-        root = next((each for each in roots if os.path.lexists(each / text)), roots[0])
-        found = (root / text).resolve()
-        if not any(_below(found, each) for each in roots):
+        root = next((root for root in roots if os.path.lexists(root / text)), roots[0])
+        resolved = (root / text).resolve()
+        if not any(_below(resolved, root) for root in roots):
             raise CheckpointError(f"{shown(text)}: outside the checkpoint folders; {_allowed()}")
-        if found.is_dir():
-            _check_links(found, text, roots)
+        if resolved.is_dir():
+            _check_links(resolved, text, roots)
     except (OSError, RuntimeError, ValueError) as error:
         if isinstance(error, CheckpointError):
             raise
         reason = getattr(error, "strerror", None) or "cannot be followed to a file"
         raise CheckpointError(f"{shown(text)}: {reason}; {_allowed()}") from None
-    return found
+    return resolved
 
 
 def without_root(message: str) -> str:
-    """Return a message without the folders of this machine."""
+    """Remove this machine's folders from a message."""
     for root in checkpoint_roots():
         message = message.replace(f"{root}{os.sep}", "").replace(str(root), root.name)
     return message
 
 
 def shown(path: str | Path) -> str:
-    """Return a path for a message: one line of bounded length, without this machine's folders."""
+    """Format a path for a message: one short line without this machine's folders."""
     text = without_root(os.fspath(path))
     text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
     return text if len(text) <= 100 else f"{text[:99]}…"
@@ -92,24 +91,24 @@ def _below(path: Path, root: Path) -> bool:
 
 def _check_links(folder: Path, text: str, roots: tuple[Path, ...]) -> None:
     with os.scandir(folder) as files:
-        for count, each in enumerate(files):
+        for count, file in enumerate(files):
             if count == _MOST_FILES:
                 raise CheckpointError(f"{shown(text)}: holds more than {_MOST_FILES:,} files")
-            if not each.is_symlink():
+            if not file.is_symlink():
                 continue
             try:
-                end = Path(each.path).resolve()
+                end = Path(file.path).resolve()
             except (OSError, RuntimeError):
                 raise CheckpointError(
-                    f"{shown(text)}/{shown(each.name)}: a link to itself"
+                    f"{shown(text)}/{shown(file.name)}: a link to itself"
                 ) from None
             if not any(_below(end, root) for root in roots):
                 raise CheckpointError(
-                    f"{shown(text)}/{shown(each.name)}: a link that leads outside the checkpoint "
+                    f"{shown(text)}/{shown(file.name)}: a link that leads outside the checkpoint "
                     f"folders; {_allowed()}"
                 )
 
 
 def _allowed() -> str:
     names = ", ".join(f"{root.name}/" for root in checkpoint_roots())
-    return f"only what lies in {names} is opened"
+    return f"allowed: paths in {names}"

@@ -33,9 +33,9 @@ RAWS = (
 
 @dataclass(frozen=True)
 class Sample(Choice):
-    """Two settings, one of which belongs to the sentence."""
+    """Two settings, one of which belongs to a phrase."""
 
-    picked: Param[int | None] = url_state.position("picked", of="sentence")
+    picked: Param[int | None] = url_state.position("picked", of="phrase")
     count: Param[int] = Param("count", url_state.whole(3, 30), 10)
 
 
@@ -91,18 +91,21 @@ def test_any_text_is_refused_or_written_as_it_was_read(raw: str) -> None:
 def test_what_belongs_to_a_sentence_goes_with_it_unless_a_link_brought_it() -> None:
     choice = Sample(picked=4, count=5)
     choice.put()
-    Sample.forget_stale(sentence="one")
+    url_state.settle(phrase="one")
     assert Sample.read() == choice
-    Sample.forget_stale(sentence="two")
+    url_state.settle(phrase="two")
     assert Sample.read() == replace(choice, picked=None)
     url_state.bring({"picked": "7"})
-    Sample.forget_stale(sentence="three")
+    url_state.settle(phrase="three")
     assert Sample.read().picked == 7
+    url_state.start_over({"picked": "8"}, keep=())
+    url_state.settle(phrase="four")
+    assert Sample.read().picked == 8
 
 
 def test_what_belongs_to_a_setting_goes_with_it_unless_stored_beside_it() -> None:
     owner: Param[str] = Param("owner", str, "a")
-    owned = url_state.position("owned", of="sentence owner")
+    owned = url_state.position("owned", of="phrase owner")
     url_state.store({owner: "b", owned: 3})
     url_state.put(owner, "b")
     assert url_state.get(owned) == 3

@@ -34,6 +34,7 @@ from transformer.search.sampling import Sampling
 from transformer.worker.job import StoppedError, report
 from ui.components.files import COMPONENTS, style
 from ui.components.packing import pack
+from ui.core.public import Budget, OverBudgetError
 from ui.export import download, html
 from ui.export.download import FORMATS, source_of
 from ui.export.html import save, to_html
@@ -41,7 +42,6 @@ from ui.export.programs import header
 from ui.platform import session
 from ui.platform.session import Session
 from ui.work import desk
-from ui.work.desk import Budget, OverBudgetError
 from ui.work.results import PICTURES
 
 SCRIPT = """
@@ -346,11 +346,11 @@ def test_long_tables_are_left_to_the_other_files(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(html, "MOST_IN_TABLE", 11)
     page = Reader(to_html(exhibit(panel(3, 4), offline=Offline("lens", b"\x00"))))
     assert "td" not in page.texts
-    assert any("12 numbers; the CSV and the NPZ" in each for each in page.texts["p"])
+    assert any("12 numbers: download" in each for each in page.texts["p"])
 
 
 def test_an_unknown_component_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"'lense' is not one of branches, cut, grid"):
+    with pytest.raises(ValueError, match=r"'lense' is not one of cut, grid"):
         to_html(exhibit(offline=Offline("lense", b"")))
 
 
@@ -359,8 +359,7 @@ def test_every_component_fits_into_a_page(name: str) -> None:
     code = html._script((name,))
     assert code.count(f'mounts["{name}"] = view.default;') == 1
     used = set(re.findall(r"--(?:st|hl)-[a-z-]+", code + style(name)))
-    given = set(re.findall(r"(--[a-z-]+):", html._theme()))
-    assert used <= given, "the page gives no value to these"
+    assert used <= set(re.findall(r"(--[a-z-]+):", html._variables("light"))), "undefined"
 
 
 def test_save_goes_by_the_ending(tmp_path: Path) -> None:

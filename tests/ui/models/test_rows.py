@@ -118,7 +118,7 @@ def test_shapes_in_words(tmp_path: Path) -> None:
     stored = entry(path=tmp_path, config=config.replace(positions="stored"))
     assert "stored positions" in shape_of(stored)
     assert list(shape_of(entry(path=tmp_path / "none", about="One thing.", unused=("a=1",)))) == [
-        "One thing", "generation settings not used: a=1", "0 bytes on disk",
+        "One thing", "ignored generation settings: a=1", "0 bytes on disk",
     ]  # fmt: skip
     assert size_of(tmp_path / "model.safetensors") == size_of(tmp_path) == 1_500
 
@@ -338,4 +338,4 @@ def test_a_folder_of_others(root: Path, tmp_path: Path, monkeypatch: pytest.Monk
     assert import_plan.cannot_write() is None  # it can be made
     monkeypatch.setenv("HEADLIGHT_CHECKPOINTS", "/proc/1/root-of-models")
     monkeypatch.setattr("os.access", lambda *_: False)
-    assert "cannot be written to" in str(import_plan.cannot_write())
+    assert "cannot write to" in str(import_plan.cannot_write())

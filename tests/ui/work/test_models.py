@@ -16,8 +16,8 @@ from transformer.models.one_stack.files import save_stack
 from transformer.text.tokenizer import Tokenizer
 from transformer.worker.job import Job, StoppedError
 from transformer.worker.tracing import COPIES
+from ui.core.public import Budget, OverBudgetError
 from ui.work import desk, models
-from ui.work.desk import Budget, OverBudgetError
 from ui.work.lru import ENTRY_BYTES, Lru
 
 
@@ -94,7 +94,7 @@ def test_what_memory_has_no_room_for_is_refused_before_others_go(
     monkeypatch.setattr(models, "free_memory", lambda: most - models.MODELS.nbytes // COPIES)
     for each in (folders[2], stack, arrays):
         refused = inspect_entry(each)
-        with pytest.raises(CheckpointError, match=r"needs \d.* of which 20 bytes can be had"):
+        with pytest.raises(CheckpointError, match=r"needs \d.* of memory; 20 bytes available"):
             models.load(refused, "cpu")
     assert models.load(inspect_entry(folders[0]), "cpu") is first
     assert models.load(inspect_entry(folders[1]), "cpu") is second

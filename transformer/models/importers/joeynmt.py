@@ -20,7 +20,7 @@ import yaml
 
 from transformer.checkpoint.folder import POSITION_TABLES
 from transformer.checkpoint.weights import ROUNDING, Shape, layout_of
-from transformer.config import ModelConfig, Tying
+from transformer.config import MAX_WHOLE, ModelConfig, Tying
 from transformer.errors import CheckpointError
 from transformer.files.safe import one_line, read_text
 from transformer.models.importers.mapping import (
@@ -129,12 +129,20 @@ def read(folder: Path, report: Report | None = None) -> Imported:
     return Imported(config, state, tokenizer, dtype, decoding=decoding, unused=unused)
 
 
+class _PlainLoader(yaml.SafeLoader):  # type: ignore[misc]
+    """The safe loader, without merge keys (`<<`), which can double a mapping on every line."""
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        if any(key.tag == "tag:yaml.org,2002:merge" for key, _ in node.value):
+            raise ValueError("merge keys (<<) are not supported; write the settings out")
+
+
 def read_settings(path: Path) -> Settings:
     """Read plain values from config.yaml. Raises `CheckpointError` naming the file."""
     text = read_text(path, MAX_YAML)
     try:
-        values = yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        values = yaml.load(text, _PlainLoader)  # noqa: S506 - a safe loader
+    except Exception as error:  # noqa: BLE001 - values of a wrong form fail in many ways
         raise CheckpointError(f"{path}: not valid YAML: {one_line(error)}") from None
     if not isinstance(values, dict):
         raise CheckpointError(f"{path}: expected groups of settings")
@@ -145,6 +153,8 @@ def read_settings(path: Path) -> Settings:
         n_values += 1
         if n_values > MAX_VALUES:
             raise CheckpointError(f"{path}: more than {MAX_VALUES:,} values")
+        if isinstance(value, int) and abs(value) >= MAX_WHOLE:
+            raise CheckpointError(f"{path}: an integer of more than 15 digits")
         if isinstance(value, dict):
             waiting += value.values()
         elif isinstance(value, list | tuple | set):

@@ -256,7 +256,7 @@ def read_tokenizer(folder: Path, config: ModelConfig, tables: Tables) -> TableTo
                 table = table_of(ids | {f"<no piece {index}>": index for index in free})
             with blaming(model):
                 tokenizer = TableTokenizer(
-                    read_small(folder / model), table, config, tokenizer, marks=marks
+                    read_small(folder / model, MAX_TABLE), table, config, tokenizer, marks=marks
                 )
     except TokenizerError as error:
         raise CheckpointError(f"{folder}/{error}") from None
