@@ -89,7 +89,7 @@ def _stacked(layers: Any, name: str, kind: AttentionKind, n_queries: int, n_keys
         )
     if kind == "decoder_self" and np.triu(maps, 1).any():
         raise CheckpointError(
-            f"{name}: {what} attention looks at later tokens, so this is not a decoder"
+            f"{name}: {what} attention has weight on later tokens, so this is not a decoder"
         )
     return maps
 

@@ -36,5 +36,5 @@ def describe(ref: ModelRef) -> Entry:
 
 
 def open(ref: ModelRef, device: str) -> StackModel:
-    """Load a checkpoint or a snapshot of one."""
+    """Load a checkpoint or a snapshot."""
     return StackModel.load(ref, device)
