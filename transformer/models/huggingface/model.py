@@ -28,14 +28,13 @@ from transformer.models.huggingface.files import (
     read_values,
 )
 from transformer.models.huggingface.generate import Generation, read_generation
-from transformer.models.huggingface.passes import KINDS, position_limits
 from transformer.models.huggingface.tokenizer import (
     PREFERRED,
     HubTokenizer,
     checked_tokenizer,
     read_tokenizer,
 )
-from transformer.models.huggingface.tracing import Tracing
+from transformer.models.huggingface.tracing import KINDS, Tracing, position_limits
 from transformer.search.inputs import MAX_TOP_K, checked_alpha, checked_beam, checked_whole
 from transformer.search.reader import Ids
 from transformer.search.records import NO_TRANSLATION, Translation
