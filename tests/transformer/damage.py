@@ -249,7 +249,7 @@ BILLION = 10**9
 
 #: This project's checkpoints. A fault that only the numbers show is not in the list's error.
 OWN: Faults = {
-    "a billion layers": (twice(CONFIG, "n_encoder_layers", BILLION), r"config\.json: .*stands th"),
+    "a billion layers": (twice(CONFIG, "n_encoder_layers", BILLION), r"config\.json: .*occurs tw"),
     "a key without end": (write(CONFIG, b'{"' + b"x" * 10**6 + b'": 1}'), "unknown setting"),
     "line breaks": (write(CONFIG, rb'{"activation": "a\nb\u2028c\u001b[31m"}'), "activation='a"),
     "a huge config": (become(CONFIG, lambda path: (path.touch(), os.truncate(path, 10**9))),
@@ -311,7 +311,7 @@ MARIAN: Faults = {
     "one more end": (edit(GENERATION, eos_token_id=7), r"=7, but config\.json says 0"),
     "words of two": (edit(GENERATION, bad_words_ids=[[3, 4]]), "bad_words_ids"),
     "suppressed text": (edit(GENERATION, suppress_tokens=["x"]), "is not a list of token ids"),
-    "a key twice": (twice(CONFIG, "d_model"), r"config\.json: .*'d_model' stands there tw"),
+    "a key twice": (twice(CONFIG, "d_model"), r"config\.json: .*'d_model' occurs tw"),
     "vocabulary cut": (cut(VOCABULARY, 0.7), r"vocab\.json: not valid JSON"),
     "a piece more": (edit(VOCABULARY, extra=999), r"vocab\.json: \d+ pieces, but config\.json"),
     "ids twice": (edit(VOCABULARY, **{">>fra<<": 5, ">>deu<<": 5}), r"vocab\.json: its"),
