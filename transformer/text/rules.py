@@ -70,12 +70,9 @@ class RuleTokenizer(Numbered):
 
     @classmethod
     def of(
-        cls,
-        settings: Mapping[str, Any],
-        table: Sequence[str],
-        config: ModelConfig,
+        cls, settings: Mapping[str, Any], table: Sequence[str], config: ModelConfig,
         target: Numbered | None = None,
-    ) -> RuleTokenizer:
+    ) -> RuleTokenizer:  # fmt: skip
         """Build from the result of `settings`. Raises `TokenizerError` naming an invalid one."""
         values = dict(settings)
         unit, pairs = values.pop("unit", None), values.pop("merges", [])
@@ -206,13 +203,9 @@ class Merges:
     """Ordered merges, applied to one word at a time."""
 
     def __init__(
-        self,
-        pairs: Sequence[Pair],
-        *,
-        end_apart: bool = False,
-        known: Collection[str] = (),
+        self, pairs: Sequence[Pair], *, end_apart: bool = False, known: Collection[str] = (),
         joint: str = "@@",
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Store the pairs in order; the first of duplicates counts.
 
         Args:
