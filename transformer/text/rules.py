@@ -61,8 +61,8 @@ class RuleTokenizer(Numbered):
             raise TokenizerError("a piece that does not end its word needs a mark")
         self._unit, self._joint, self._within = unit, joint, within
         self._number(table, config, target, preparation, marks)
-        known = self._ids.keys() - {*marks.tags, marks.separator} if within else ()
-        self._merges = Merges(merges, end_apart=end_apart, known=known, joint=joint)
+        words = self._ids.keys() - {*marks.tags, marks.separator} if within else ()
+        self._merges = Merges(merges, end_apart=end_apart, known=words, joint=joint)
         self._check_merges()
         self._model, self._is_byte = b"", (False,) * len(table)
         self.byte_ids = frozenset()

@@ -266,9 +266,9 @@ def with_symbols(tokenizer: Tokenizer, symbols: Iterable[str]) -> Tokenizer:
 
     A symbol is one token wherever it follows a space, so ordinary text should not contain it.
     """
-    proto, known = _parsed(tokenizer.to_bytes()), set(tokenizer.pieces)
+    proto, existing = _parsed(tokenizer.to_bytes()), set(tokenizer.pieces)
     for symbol in symbols:
-        if (written := f"▁{symbol}") not in known:
+        if (written := f"▁{symbol}") not in existing:
             proto.pieces.add(piece=written, score=0.0, type=proto.SentencePiece.USER_DEFINED)
     return Tokenizer(proto.SerializeToString())
 

@@ -96,16 +96,16 @@ class Trainer:
 
     def run(self, *, show_progress: bool = True, tensorboard: bool = False) -> Path:
         """Train to the end of the recipe, write the checkpoint and return its folder."""
-        n_updates, shown = self.n_updates, show_progress and self.world.leads
+        n_updates, show_bar = self.n_updates, show_progress and self.world.leads
         if self.settings.compile:
-            self.objective = compiled(self.objective, self._try_out, show_progress=shown)
+            self.objective = compiled(self.objective, self._try_out, show_progress=show_bar)
         if self.world.size > 1:
             ids = [self.world.local_rank] if self.device.type == "cuda" else None
             self.objective = DistributedDataParallel(self.objective, device_ids=ids)
         board = self._board() if tensorboard and self.world.leads else None
         bar = tqdm(
             total=n_updates, initial=self.progress.update, unit="update", dynamic_ncols=True,
-            disable=not shown,
+            disable=not show_bar,
         )  # fmt: skip
         with bar, contextlib.closing(board) if board else contextlib.nullcontext():
             while self.progress.epoch < self.settings.epochs and not self._done:
