@@ -75,9 +75,7 @@ class Preparation:
         """Parse the result of `settings`. Raises `TokenizerError` for anything else."""
         names = {field.name for field in dataclasses.fields(cls)}
         if not isinstance(settings, Mapping) or not names.issuperset(settings):
-            raise TokenizerError(
-                f"unknown preparation setting; known: {', '.join(sorted(allowed))}"
-            )
+            raise TokenizerError(f"unknown preparation setting; known: {', '.join(sorted(names))}")
         return cls(**settings)
 
 
