@@ -25,6 +25,8 @@ Tying = Literal["all", "decoder", "none"]
 MAX_PARAMETERS = 2_000_000_000
 #: Counts are below this, so that derived values can be printed.
 MAX_WHOLE = 10**15
+#: Limits for JSON: `[[],[],` takes 24 times its size in memory, and deep values the whole stack.
+MAX_VALUES, MAX_DEPTH = 1_000_000, 100
 #: Classes of distances for relative positions, as in T5 (Raffel et al. 2020, section 2.1).
 DISTANCE_BUCKETS = 32
 #: Largest number of the first position.
@@ -261,16 +263,28 @@ def json_settings(text: str) -> dict[str, Any]:
     return {name: value for name, value in values.items() if name != TOKENIZER}
 
 
-def parse_json(text: str | bytes) -> Any:
-    """Parse strict JSON.
+def parse_json(text: str | bytes, most: int = MAX_VALUES) -> Any:
+    """Parse strict JSON in UTF-8.
 
-    Raises: `ValueError`, also for a repeated key (parsers disagree on which one counts) and for
-        nesting deeper than any config needs.
+    Args: most: values allowed; commas and brackets within strings count as well.
+
+    Raises: `ValueError`, also for a repeated key (parsers disagree on which one counts), too
+        many values, and nesting deeper than `MAX_DEPTH`.
     """
+    text = text.decode() if isinstance(text, bytes) else text
+    if sum(map(text.count, ",[{")) > most:
+        raise ValueError(f"more than {most:,} values")
     try:
-        return json.loads(text, object_pairs_hook=_once)
+        values = json.loads(text, object_pairs_hook=_once)
     except RecursionError:
         raise ValueError("nested too deeply") from None
+    level = [values] if isinstance(values, dict | list) else []
+    for _ in range(MAX_DEPTH + 1):
+        groups = (value.values() if isinstance(value, dict) else value for value in level)
+        level = [inner for group in groups for inner in group if isinstance(inner, dict | list)]
+    if level:
+        raise ValueError("nested too deeply")
+    return values
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
-from transformer.config import ModelConfig
+from transformer.config import ModelConfig, parse_json
 from transformer.text.layout import (
     BY_MODEL,
     SOURCE_FILES,
@@ -76,9 +76,8 @@ def blaming(name: str) -> Iterator[None]:
         raise TokenizerError(f"{name}: {error}") from None
 
 
-def _json(data: bytes) -> object:
+def _json(data: bytes) -> Any:
     try:
-        values: object = json.loads(data)
-    except (ValueError, RecursionError) as error:
+        return parse_json(data)
+    except ValueError as error:
         raise TokenizerError(f"not valid JSON: {error}") from None
-    return values

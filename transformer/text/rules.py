@@ -16,6 +16,7 @@ from itertools import pairwise
 from typing import Any, Literal, cast, get_args
 
 from transformer.config import ModelConfig
+from transformer.text.limits import MAX_PIECES
 from transformer.text.marks import visible
 from transformer.text.normalise import Preparation
 from transformer.text.table import Marks, Numbered
@@ -279,6 +280,8 @@ def read_codes(data: bytes) -> tuple[list[Pair], bool]:
         lines = data.decode().replace("\r\n", "\n").rstrip("\n").split("\n")
     except UnicodeDecodeError:
         raise TokenizerError("not UTF-8 text") from None
+    if len(lines) > MAX_PIECES:
+        raise TokenizerError(f"more than {MAX_PIECES:,} lines")
     version = ""
     if lines[0].startswith("#version:"):
         version = lines[0].split(":")[1].strip()

@@ -25,6 +25,7 @@ from transformer.text.layout import (
     TARGET_TABLE_FILE,
     TOKENIZER_FILE,
 )
+from transformer.text.limits import check_pieces
 from transformer.text.marks import START, visible
 from transformer.text.normalise import Preparation
 from transformer.text.tokenizer import Tokenized, Tokenizer, TokenizerError
@@ -86,9 +87,12 @@ class Numbered(Tokenizer):
         if len(set(table)) != len(table):
             raise TokenizerError("the vocabulary holds a piece twice")
         try:
+            check_pieces(table)
             "".join(table).encode()
         except UnicodeEncodeError:
             raise TokenizerError("the vocabulary holds a piece that is not text") from None
+        except ValueError as error:
+            raise TokenizerError(f"the vocabulary holds {error}") from None
         self._special = (config.pad_id, config.bos_id, config.eos_id, config.unk_id)
         self.pad_id, self.bos_id, self.eos_id, self.unk_id = self._special
         self._target, self.preparation, self.marks = target, preparation, marks

@@ -13,6 +13,7 @@ from typing import Any, Literal
 import sentencepiece as spm
 
 from transformer.text.layout import TOKENIZER_FILE
+from transformer.text.limits import checked_sentencepiece
 
 __all__ = [
     "BOS_ID", "EOS_ID", "PAD_ID", "UNK_ID", "Kind", "Tokenized", "Tokenizer", "TokenizerError",
@@ -29,6 +30,9 @@ Kind = Literal["unigram", "bpe", "merges", "word", "char"]
 
 #: Bytes per line. By default SentencePiece silently drops lines above 4,192 bytes.
 LONGEST_LINE = 2**20
+
+#: Most nodes in a lattice of segmentations.
+MAX_NODES = 1_000_000
 
 
 class TokenizerError(ValueError):
@@ -82,12 +86,12 @@ class Tokenizer:
         if not model:
             raise TokenizerError("not a SentencePiece model (it is empty)")
         try:
-            self._processor = spm.SentencePieceProcessor(model_proto=model)
+            self._processor = spm.SentencePieceProcessor(model_proto=checked_sentencepiece(model))
             count = self._processor.get_piece_size()
             self.pieces: tuple[str, ...] = tuple(map(self._processor.id_to_piece, range(count)))
         except UnicodeDecodeError:  # in a piece, or in an error message about one
             raise TokenizerError("not a SentencePiece model (a piece is not UTF-8)") from None
-        except RuntimeError as error:
+        except (RuntimeError, ValueError) as error:
             raise TokenizerError(f"not a SentencePiece model ({error})") from None
         self._is_byte = tuple(map(self._processor.is_byte, range(count)))
         self.byte_ids = frozenset(index for index, is_byte in enumerate(self._is_byte) if is_byte)
@@ -135,7 +139,9 @@ class Tokenizer:
             pieces; [] for other vocabularies.
         """
         read = self.read(text)
-        if self.kind != "unigram" or not read:
+        # Every piece that fits at a character becomes a node.
+        most = len(read) * max(map(len, self.pieces))
+        if self.kind != "unigram" or not read or most > MAX_NODES:
             return []
         best = self._processor.nbest_encode(read, nbest_size=count, return_type="proto")
         return [(self._tokenized(cut), float(cut.score)) for cut in best.nbests if cut.pieces]
