@@ -308,7 +308,7 @@ MARIAN: Faults = {
     "heads that do not fit": (edit(CONFIG, encoder_attention_heads=5), "multiple of"),
     "eos as text": (edit(CONFIG, eos_token_id="0"), "eos_token_id='0'"),
     "another end": (edit(GENERATION, forced_eos_token_id=4), "forced_eos_token_id=4"),
-    "one more end": (edit(GENERATION, eos_token_id=7), "7 is not that of"),
+    "one more end": (edit(GENERATION, eos_token_id=7), r"=7, but config\.json says 0"),
     "words of two": (edit(GENERATION, bad_words_ids=[[3, 4]]), "bad_words_ids"),
     "suppressed text": (edit(GENERATION, suppress_tokens=["x"]), "is not a list of token ids"),
     "a key twice": (twice(CONFIG, "d_model"), r"config\.json: .*'d_model' occurs tw"),
@@ -411,7 +411,7 @@ FAIRSEQ: Faults = {
     "two ways to cut": (write("spm.model", b"x"), r"spm\.model and bpe\.codes; keep"),
     "another cutter": (cfg(bpe={"_name": "gpt2"}), "bpe='gpt2' is not one of: sentencepiece"),
     "a cutter without its file": (cfg(bpe="sentencepiece"),
-                                  r"bpe='sentencepiece' needs its file of a model, spm\.model"),
+                                  r"bpe='sentencepiece' needs a model, spm\.model"),
     "another tokenizer": (cfg(tokenizer={"_name": "nltk"}), "tokenizer='nltk' is not one of: mos"),
     "many languages": (cfg(task={"_name": "translation_multi_simple_epoch"}),
                        "M2M100, NLLB and mBART open"),
@@ -457,7 +457,7 @@ JOEYNMT: Faults = {
     "no beams": (config(testing={"beam_size": 0}), r"config\.yaml: testing\.beam_size 0"),
     "a penalty as text": (config(testing={"beam_alpha": "x"}), r"testing\.beam_alpha 'x'"),
     "a setting of the cutter": (config("data", "src", "tokenizer_cfg", glossaries=["<ent>"]),
-                                r"tokenizer_cfg\.glossaries=\['<ent>'\] is not known"),
+                                r"tokenizer_cfg\.glossaries=\['<ent>'\] is not supported"),
     "a model of another": (lambda f: (f / "sp.en.model").write_bytes(
         (f / "sp.de.model").read_bytes()[:200]), r"sp\.en\.model: "),
 }  # fmt: skip
@@ -572,5 +572,5 @@ FAULTS: dict[str, Faults] = {
         write("codes.de", b"#version: 0.2\nq x\nqx y\n"), r"codes\.de: only 0 of the 2 pieces")},
     "fairseq apart": {"no model of pieces": (
         in_turn(remove("spm.en.model"), remove("spm.de.model")),
-        r"dict\.de\.txt: its pieces are SentencePiece's")},
+        r"dict\.de\.txt: these are SentencePiece pieces")},
 }  # fmt: skip
