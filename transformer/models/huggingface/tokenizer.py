@@ -327,8 +327,7 @@ def read_tokenizer(
             else:
                 data = read_small(folder / name, left)
                 left -= len(data)
-                _check_file(folder / name, data)
-                (copies / name).write_bytes(data)
+                (copies / name).write_bytes(_checked(folder / name, data))
         if not any(copies.iterdir()):
             raise CheckpointError(f"{folder}: the tokenizer's files are missing")
         (copies / CONFIG).write_text(json.dumps(dict(values)), encoding="utf-8")
@@ -345,13 +344,14 @@ def read_tokenizer(
     return checked_tokenizer(str(folder), tokenizer, sizes, special)
 
 
-def _check_file(path: Path, data: bytes) -> None:
-    """Check a tokenizer file's limits. Raises `CheckpointError` naming the file."""
+def _checked(path: Path, data: bytes) -> bytes:
+    """Return a tokenizer file's data within the limits. Raises `CheckpointError` naming it."""
     try:
         if path.suffix in (".model", ".spm"):
-            checked_sentencepiece(data)
-        elif path.name.startswith("tokenizer.") and path.suffix == ".json":
+            return checked_sentencepiece(data)
+        if path.name.startswith("tokenizer.") and path.suffix == ".json":
             check_tokenizer_json(data)
+        return data
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise CheckpointError(f"{path}: the tokenizer cannot be read ({error})") from None
 
