@@ -38,26 +38,26 @@ def grow(chart: Chart, scale: float) -> Chart:
     if isinstance(chart, Figure):
         figure: Chart = _grow_figure(chart, scale)
         return figure
-    made: Any = chart
-    spec = made.to_dict()
+    source: Any = chart
+    spec = source.to_dict()
     data = {name: spec.pop(name) for name in ("data", "datasets") if name in spec}
-    larger: Chart = type(made).from_dict({**_grown(spec, scale), **data})
+    larger: Chart = type(source).from_dict({**_grown(spec, scale), **data})
     return larger
 
 
 def _grown(spec: Any, scale: float) -> Any:
     if isinstance(spec, list):
-        return [_grown(each, scale) for each in spec]
+        return [_grown(item, scale) for item in spec]
     if not isinstance(spec, Mapping):
         return spec
-    found = {}
+    result = {}
     for name, value in spec.items():
         sized = name.lower().endswith("fontsize") or name in _LENGTHS
         if sized and isinstance(value, int | float) and not isinstance(value, bool):
-            found[name] = value * scale
+            result[name] = value * scale
         else:
-            found[name] = value if name in ("data", "datasets") else _grown(value, scale)
-    return found
+            result[name] = value if name in ("data", "datasets") else _grown(value, scale)
+    return result
 
 
 def _grow_figure(figure: Figure, scale: float) -> Any:
@@ -84,13 +84,13 @@ def points(rows: Sequence[Mapping[str, Any]]) -> alt.Chart:
 
 def tips(*fields: str | tuple[str, str] | tuple[str, str, str]) -> list[alt.Tooltip]:
     """Return what hovering shows: each a field, (field, format), or (field, format, title)."""
-    found = []
+    tooltips = []
     for field in fields:
         name, *more = (field,) if isinstance(field, str) else field
-        given = zip(("format", "title"), more, strict=False)
-        options: dict[str, Any] = {key: value for key, value in given if value}
-        found.append(alt.Tooltip(name, **options))
-    return found
+        options_in_order = zip(("format", "title"), more, strict=False)
+        options: dict[str, Any] = {key: value for key, value in options_in_order if value}
+        tooltips.append(alt.Tooltip(name, **options))
+    return tooltips
 
 
 def either(test: str, yes: Any, no: Any) -> dict[str, Any]:
@@ -155,9 +155,9 @@ def named_bars(
 
 def quiet(chart: Drawn, theme: Theme, **properties: Any) -> Drawn:
     """Apply the app's colours and sizes, and properties such as a height; return the chart."""
-    chrome, made = CHROME[theme], chart.properties(**properties)
+    chrome, styled = CHROME[theme], chart.properties(**properties)
     # All at once: each `configure_...` of a layered chart copies all its data.
-    made.config = alt.Config(
+    styled.config = alt.Config(
         background="transparent",
         font=FONT,
         view=alt.ViewConfig(stroke=None),
@@ -170,4 +170,4 @@ def quiet(chart: Drawn, theme: Theme, **properties: Any) -> Drawn:
             labelColor=chrome.ink, titleColor=chrome.ink, labelFontSize=13, titleFontSize=13
         ),
     )  # fmt: skip
-    return made
+    return styled

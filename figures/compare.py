@@ -41,17 +41,17 @@ def describe_difference(
     check_map(difference, query_tokens, key_tokens)
     if not difference.any():
         return "Every weight is the same on both sides"
-    said = []
+    sentences = []
     for name, signed in zip(LETTERS, (difference, -difference), strict=True):
         query, key = divmod(int(np.argmax(signed)), signed.shape[1])
         most = float(signed[query, key])
         if most > 0:
-            said.append(
+            sentences.append(
                 f"{name} looks more by up to {most:.2f}, from query {query + 1} "
                 f"{plain_token(query_tokens[query])} to key {key + 1} "
                 f"{plain_token(key_tokens[key])}"
             )
-    return "; ".join(said)
+    return "; ".join(sentences)
 
 
 def beside(name: str, title: str, caption: str, sides: Mapping[str, Exhibit]) -> Exhibit:
@@ -66,23 +66,23 @@ def beside(name: str, title: str, caption: str, sides: Mapping[str, Exhibit]) ->
     arrays: dict[str, Numbers] = {}
     views: list[Offline] = []
     program = ""
-    for letter, each in sides.items():
+    for letter, side in sides.items():
         small = letter.lower()
-        parts += [replace(part, title=f"{letter}: {part.title}") for part in each.parts]
-        arrays |= {f"{key}_{small}": values for key, values in each.arrays.items()}
-        views += [replace(view, title=f"{letter}: {each.title}") for view in each.views]
-        names = list(each.arrays)
-        made = "".join(f"{key}_{small}, " for key in names).rstrip()
+        parts += [replace(part, title=f"{letter}: {part.title}") for part in side.parts]
+        arrays |= {f"{key}_{small}": values for key, values in side.arrays.items()}
+        views += [replace(view, title=f"{letter}: {side.title}") for view in side.views]
+        names = list(side.arrays)
+        variables = "".join(f"{key}_{small}, " for key in names).rstrip()
         program += (
             f"def side_{small}():\n"
-            + indent(each.snippet, "    ")
-            + f"    return {', '.join(names)},\n\n\n{made} = side_{small}()\n\n\n"
+            + indent(side.snippet, "    ")
+            + f"    return {', '.join(names)},\n\n\n{variables} = side_{small}()\n\n\n"
         )
-    said = "; ".join(_said(letter, each) for letter, each in sides.items())
+    titles = "; ".join(_said(letter, side) for letter, side in sides.items())
     return Exhibit(
         name=name,
         title=title,
-        caption=f"{caption} {said}.",
+        caption=f"{caption} {titles}.",
         parts=tuple(parts),
         arrays=arrays,
         snippet=program.rstrip("\n") + "\n",

@@ -136,11 +136,11 @@ class Exhibit:
     @property
     def legend(self) -> str:
         """The caption with the facts: all that a reader needs who sees only the figure."""
-        said = (
+        sentences = (
             f"{name}: {fact}{'' if fact.rstrip('”').endswith(('.', '!', '?')) else '.'}"
             for name, fact in self.facts.items()
         )
-        return " ".join([self.caption, *said])
+        return " ".join([self.caption, *sentences])
 
     @property
     def views(self) -> tuple[Offline, ...]:
@@ -190,10 +190,8 @@ class Graph(Panel):
     def __post_init__(self) -> None:
         super().__post_init__()
         n = len(self.rows)
-        if {len(each) for each in (self.parents, self.lines, self.kept, self.ends)} != {n}:
-            raise ValueError(
-                f"graph {self.title!r}: not one of each attribute for each of {n} nodes"
-            )
+        if {*map(len, (self.parents, self.lines, self.kept, self.ends))} != {n}:
+            raise ValueError(f"graph {self.title!r}: every attribute must have {n} values")
         if not all(-1 <= parent < row for row, parent in enumerate(self.parents)):
             raise ValueError(f"graph {self.title!r}: a node comes before its parent")
         for name in ("step", "rank", "log p so far", "score"):
@@ -202,5 +200,5 @@ class Graph(Panel):
 
     def column(self, name: str) -> list[float]:
         """Return one quantity of every node."""
-        found: list[float] = self.values[:, self.columns.index(name)].tolist()
-        return found
+        column: list[float] = self.values[:, self.columns.index(name)].tolist()
+        return column

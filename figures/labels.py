@@ -191,8 +191,8 @@ def show_token(token: str, limit: int = 24) -> str:
     """
     parts = token.split(ARROW)  # of long ones, the cache keeps what is shown
     return ARROW.join(
-        _shown(each if len(each) <= 2 * limit else each[:limit] + each[-limit:], limit)
-        for each in parts
+        _shown(part if len(part) <= 2 * limit else part[:limit] + part[-limit:], limit)
+        for part in parts
     )
 
 

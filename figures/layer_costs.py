@@ -34,7 +34,7 @@ def cost_lines(
         for n, value in zip(lengths, line, strict=True)
         if np.isfinite(value)
     ]
-    logs = np.log10([each["value"] for each in values] or [1])
+    logs = np.log10([row["value"] for row in values] or [1])
     decades = [10.0**power for power in range(math.floor(logs.min()), math.ceil(logs.max()) + 1)]
     families = list(dict.fromkeys(_family(name) for name in lines))
     legend = alt.Legend(
@@ -82,14 +82,14 @@ def path_picture(
     """
     chrome = CHROME[theme]
     path = route(kind, start, end, size)
-    found = spread(kind, start, walked, n, size)
-    reached = set().union(*found)
+    fronts = spread(kind, start, walked, n, size)
+    reached = set().union(*fronts)
     taken = path[: walked + 1]
     if path[0][0]:  # the recurrent layer is entered at once
         path, taken = [(0, start), *path], [(0, start), *taken]
     edges = [
         _edge(node, other, "reached")
-        for nodes in found[:-1]
+        for nodes in fronts[:-1]
         for node in sorted(nodes)
         for other in successors(kind, node, n, size)
     ]
@@ -125,10 +125,10 @@ def path_picture(
         tooltip=tips("position:Q", ("level:Q", "", "layer")),
     )  # fmt: skip
     words = [
-        points([{"position": place + 1, "level": level, "said": said}])
+        points([{"position": place + 1, "level": level, "said": word}])
         .mark_text(dy=dy, color=chrome.ink, fontSize=13, fontWeight="bold")
         .encode(x=x, y=y, text=alt.Text("said:N"))
-        for (level, place), said, dy in ((path[0], "from", 17), (path[-1], "to", -15))
+        for (level, place), word, dy in ((path[0], "from", 17), (path[-1], "to", -15))
     ]  # fmt: skip
     parts = [*([lines] if edges else []), dots, *words]
     height = min(380, 130 + 60 * levels)

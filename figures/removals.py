@@ -40,7 +40,7 @@ def head_needs(
         looks: [L, H] by kind, 0 to 1.
         out: the heads that are taken out, which are crossed.
     """
-    limit = max(0.01, *(float(np.abs(each).max()) for each in heads.values()))
+    limit = max(0.01, *(float(np.abs(changes).max()) for changes in heads.values()))
     change = alt.Scale(domain=[-limit, limit], range=as_altair(signed_table(theme)))
     weight = alt.Scale(domain=[0, 1], range=as_altair(attention_table(theme)))
     tables: list[Drawn] = []
@@ -85,11 +85,11 @@ def head_needs(
 
 
 def _shade(field: str, title: str, scale: alt.Scale, legend: bool) -> alt.Color:
-    shown = alt.Legend(
+    gradient = alt.Legend(
         orient="bottom", direction="horizontal", gradientLength=120, gradientThickness=10,
         tickCount=3, title=title, titleFontWeight="normal", titleLimit=240,
     ) if legend else None  # fmt: skip
-    return alt.Color(f"{field}:Q", scale=scale, legend=shown)
+    return alt.Color(f"{field}:Q", scale=scale, legend=gradient)
 
 
 def part_needs(names: Sequence[str], changes: Floats, theme: Theme) -> Drawn:
@@ -133,14 +133,14 @@ def pruning_curves(
                      axis=alt.Axis(tickMinStep=1, tickCount=6, grid=False))  # fmt: skip
         y = alt.Y("value:Q", title=title, scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=5))
         rows = [
-            {"out": int(n), "left": n_heads - int(n), "value": round(float(each), 4),
+            {"out": int(n), "left": n_heads - int(n), "value": round(float(value), 4),
              "order": "least harmful first"}
-            for n, each in zip(places, ours, strict=True)
+            for n, value in zip(places, ours, strict=True)
         ]  # fmt: skip
         wide = [
-            {"left": n_heads - n, "low": float(each.min()), "high": float(each.max()),
-             "value": float(each.mean()), "order": "random orders"}
-            for n, each in zip(marks, others, strict=False)
+            {"left": n_heads - n, "low": float(order.min()), "high": float(order.max()),
+             "value": float(order.mean()), "order": "random orders"}
+            for n, order in zip(marks, others, strict=False)
         ]  # fmt: skip
         colour = coloured(
             "order:N", ("least harmful first", "random orders"), (chrome.accent, chrome.muted),

@@ -84,14 +84,14 @@ def plane(
         chosen: positions of the tokens to highlight.
         background: [m, 2], other tokens, drawn faintly.  background_tokens: [m].
     """
-    for each in (content, entering):
-        if each.shape != (len(tokens), 2):
-            raise ValueError(f"points of shape {each.shape} for {len(tokens)} tokens")
-    shown = {"both": [content, entering], "without": [content], "with": [entering]}[added]
+    for vectors in (content, entering):
+        if vectors.shape != (len(tokens), 2):
+            raise ValueError(f"points of shape {vectors.shape} for {len(tokens)} tokens")
+    drawn = {"both": [content, entering], "without": [content], "with": [entering]}[added]
     others = np.zeros((0, 2), np.float32) if background is None else background
     if len(others) != len(background_tokens):
         raise ValueError(f"{len(others)} points for {len(background_tokens)} background tokens")
-    every = np.concatenate([*shown, others])
+    every = np.concatenate([*drawn, others])
     low, high = every.min(axis=0).astype(float), every.max(axis=0).astype(float)
     size = np.maximum(high - low, 1e-6) * 1.16  # with a margin, and one scale for both axes
     half = np.array(_PLANE) * max(size[0] / _PLANE[0], size[1] / _PLANE[1]) / 2

@@ -74,16 +74,16 @@ class Change:
 def differences(changes: Sequence[Change], title: str, theme: Theme) -> Drawn:
     """Draw differences to the base model, ours with their intervals."""
     chrome = CHROME[theme]
-    names = [each.name for each in changes]
+    names = [change.name for change in changes]
     values = [
         {
-            "row": each.name, "whose": whose, "value": value, "verdict": each.verdict,
+            "row": change.name, "whose": whose, "value": value, "verdict": change.verdict,
             "low": value - reach, "high": value + reach,
         }
-        for each in changes
+        for change in changes
         for whose, value, reach in (
-            ("this project", each.ours, each.reach if math.isfinite(each.reach) else 0.0),
-            ("the paper", each.theirs, 0.0),
+            ("this project", change.ours, change.reach if math.isfinite(change.reach) else 0.0),
+            ("the paper", change.theirs, 0.0),
         )
         if math.isfinite(value)
     ]  # fmt: skip
@@ -176,8 +176,8 @@ def layer_maps(
 
     Raises: `ValueError` if the shape is not [H, queries, keys].
     """
-    for each in maps:
-        check_map(each, queries, keys)
+    for weights in maps:
+        check_map(weights, queries, keys)
     rows, columns = _labels(queries), _labels(keys)
     values = [
         {"head": head + 1, "query": rows[t], "key": columns[s], "weight": round(float(weight), 3)}

@@ -38,7 +38,7 @@ def figures() -> Mapping[str, Callable[..., Exhibit]]:
     They are the functions of modules named `exhibits` that return an `Exhibit`, except for those
     with that word in their own name, which the app alone calls.
     """
-    names = (each.name for each in walk_packages(_PATH, f"{_UI}."))
+    names = (module.name for module in walk_packages(_PATH, f"{_UI}."))
     modules = [import_module(name) for name in names if name.endswith("exhibits")]
     return {
         name: function
@@ -82,10 +82,10 @@ class Figure(Exhibit):
 
 def _saving(function: Callable[..., Exhibit]) -> Callable[..., Figure]:
     @wraps(function)
-    def made(*args: Any, **options: Any) -> Figure:
+    def figure(*args: Any, **options: Any) -> Figure:
         return Figure(**vars(function(*args, **options)))
 
-    return made
+    return figure
 
 
 class Page:

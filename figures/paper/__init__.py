@@ -69,7 +69,7 @@ def _rendered(
     from figures.paper.style import missing, style, xml_safe
 
     file = io.BytesIO()
-    said = {name: value and xml_safe(value) for name, value in metadata.items()}
+    safe = {name: value and xml_safe(value) for name, value in metadata.items()}
     with _LOCK, style(preset):
         figure = drawn(exhibit, preset)
         if absent := missing(figure):
@@ -78,9 +78,9 @@ def _rendered(
             absent = missing(figure)
         area = figure.bbox.width * figure.bbox.height
         dpi = min(DPI, (MOST_PIXELS / area) ** 0.5 * POINTS)
-        figure.savefig(file, format=kind, dpi=dpi, metadata=said)
+        figure.savefig(file, format=kind, dpi=dpi, metadata=safe)
     if absent:
-        names = [f"{each} (U+{ord(each):04X})" for each in absent[:_MOST_NAMED]]
+        names = [f"{character} (U+{ord(character):04X})" for character in absent[:_MOST_NAMED]]
         more = f" and {len(absent) - _MOST_NAMED} more" if len(absent) > _MOST_NAMED else ""
         say(
             f"No font here has {', '.join(names)}{more}: boxes in the {kind.upper()}. "

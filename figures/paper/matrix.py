@@ -42,8 +42,8 @@ class Matrix:
         """Args: before, above: neighbours.  most: width of the labels on the left."""
         self.part, self.preset, size = panel, preset, preset.small
         self.n, self.m = len(panel.rows), len(panel.columns)
-        self.rows = [fitted(label(each), size, most) for each in panel.rows]
-        self.columns = [label(each) for each in panel.columns]
+        self.rows = [fitted(label(token), size, most) for token in panel.rows]
+        self.columns = [label(token) for token in panel.columns]
         if isinstance(before, Panel) and before.rows == panel.rows:
             self.rows = []
         if isinstance(above, Panel) and above.columns == panel.columns:
@@ -66,8 +66,8 @@ class Matrix:
             (ax.xaxis, self.columns, ax.bbox.width / m),
             (ax.yaxis, self.rows, ax.bbox.height / n),
         ):
-            shown = range(0, len(labels), ceil(_APART * small / cell - 1e-6))
-            axis.set_ticks([at + 0.5 for at in shown], [labels[at] for at in shown], size=small)
+            visible = range(0, len(labels), ceil(_APART * small / cell - 1e-6))
+            axis.set_ticks([at + 0.5 for at in visible], [labels[at] for at in visible], size=small)
             axis.set_tick_params(pad=0.25 * small)
         ax.tick_params(axis="x", labelrotation=90)
         titles = (self.part.column_title, self.part.row_title)

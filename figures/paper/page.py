@@ -73,7 +73,7 @@ def _blocks(exhibit: Exhibit, preset: Preset, room: float) -> list[Block]:
                 for tree, graph in zip(trees, graphs, strict=True)]  # fmt: skip
     colours = Colours([part for part in exhibit.parts if isinstance(part, Panel)], preset)
     rows = _rows(exhibit, preset)
-    blocks: list[Block] = [*rows, *(ColourBar(*each, preset) for each in colours.ends.items())]
+    blocks: list[Block] = [*rows, *(ColourBar(*scale, preset) for scale in colours.ends.items())]
     share = (room - _stacked(blocks, preset)) / len(rows)
     for row in rows:
         row.place(max(share, 4 * preset.small), colours)
@@ -151,7 +151,7 @@ class _Row:
 
     def _titles(self, cell: float, most: int) -> list[list[str]]:
         """Return the lines above each part: the short title if the long one takes more than one."""
-        found = []
+        titles = []
         for part in self.parts:
             size, room = self.preset.text, part.across + part.m * cell
             if len(self.parts) == 1:
@@ -161,8 +161,8 @@ class _Row:
                 lines = [fitted(part.part.short, size, room)]
             if len(lines) > most:
                 lines = [*lines[: most - 1], fitted(" ".join(lines[most - 1 :]), size, room)]
-            found.append(lines)
-        return found
+            titles.append(lines)
+        return titles
 
     def place(self, most: float, colours: Colours) -> None:
         """Choose sizes for a height of at most `most` besides titles and labels."""

@@ -77,10 +77,10 @@ def style(preset: Preset) -> Iterator[None]:
 def _fonts() -> dict[str, FontEntry]:
     """Return a font of each installed family, `FAMILIES` first."""
     order = {name: at for at, name in enumerate(FAMILIES)}
-    fonts = sorted(fontManager.ttflist, key=lambda each: (
-        order.get(each.name, len(order)), each.name, each.style == "normal", each.weight == 400
+    fonts = sorted(fontManager.ttflist, key=lambda font: (
+        order.get(font.name, len(order)), font.name, font.style == "normal", font.weight == 400
     ))  # fmt: skip
-    return {each.name: each for each in fonts if not _EMPTY.search(each.name)}
+    return {font.name: font for font in fonts if not _EMPTY.search(font.name)}
 
 
 def _families() -> tuple[str, ...]:
@@ -93,19 +93,19 @@ def missing(figure: Figure) -> str:
     Each character is looked up once; another installed family that has it serves later figures.
     """
     words = dict.fromkeys("".join(text.get_text() for text in figure.findobj(Text)))
-    used, new = _families(), {each for each in words if each not in _family_of}
+    used, new = _families(), {character for character in words if character not in _family_of}
     _family_of.update(dict.fromkeys(new))
     for name, entry in _fonts().items():
-        if not (left := {each for each in new if _family_of[each] is None}):
+        if not (left := {character for character in new if _family_of[character] is None}):
             break
         font = FT2Font(entry.fname, face_index=entry.index)
-        _family_of.update({each: name for each in left if font.get_char_index(ord(each))})
-    shown = (each for each in words if category(each) not in _UNSEEN and each < "\U000e0000")
-    absent = [each for each in shown if _family_of[each] not in used]
-    if more := {found for each in absent if (found := _family_of[each])}:
+        _family_of.update({letter: name for letter in left if font.get_char_index(ord(letter))})
+    visible = (c for c in words if category(c) not in _UNSEEN and c < "\U000e0000")
+    absent = "".join(c for c in visible if _family_of[c] not in used)
+    if more := {family for c in absent if (family := _family_of[c])}:
         _adopted[:] = [*_adopted, *sorted(more)][-_MOST_ADOPTED:]
         _width.cache_clear()
-    return "".join(absent)
+    return absent
 
 
 class Sheet:

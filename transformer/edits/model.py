@@ -158,8 +158,8 @@ def edited(
     chosen = parse_edits(edits)
     for edit in chosen:
         edit.check(model.config)
-    kept: Iterable[object] = chain(model.parameters(), model.buffers(), [model.config])
-    shared = {id(each): each for each in kept}
+    unchanged: Iterable[object] = chain(model.parameters(), model.buffers(), [model.config])
+    shared = {id(item): item for item in unchanged}
     new = copy.deepcopy(model, shared)  # of the modules only
     if any(edit.verb == "no mask" for edit in chosen):
         new = _replace(new, new, Unmasked)
@@ -259,15 +259,15 @@ def _edit_rest(model: Transformer, edit: Edit) -> None:
 
 
 def _edit_layer(layer: nn.Module, edit: Edit) -> None:
-    connections = [each for each in layer.children() if isinstance(each, Residual)]
+    connections = [child for child in layer.children() if isinstance(child, Residual)]
     feed: FeedForward = layer.feed_forward  # type: ignore[assignment]
     if edit.verb == "skip":
-        for each in connections:
-            _replace(layer, each, Skipped)
+        for connection in connections:
+            _replace(layer, connection, Skipped)
     elif edit.verb == "no residual":
-        for each in connections:
-            if not isinstance(each, Skipped):
-                _replace(layer, each, WithoutResidual)
+        for connection in connections:
+            if not isinstance(connection, Skipped):
+                _replace(layer, connection, WithoutResidual)
     elif edit.verb == "ffn off":
         _scale(feed.w_2, feed.w_2.weight.new_zeros(len(feed.w_2.weight)))
     elif edit.verb == "neuron":

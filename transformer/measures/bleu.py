@@ -26,11 +26,11 @@ def corpus_bleu(hypotheses: Sequence[str], references: Sequence[str]) -> float:
     matches, totals, lengths = np.zeros(4), np.zeros(4), np.zeros(2)
     for texts in zip(hypotheses, references, strict=True):
         words = [_words(text) for text in texts]
-        lengths += [len(each) for each in words]
+        lengths += [len(text) for text in words]
         for n in range(4):
             ours, theirs = (
-                Counter(tuple(each[at : at + n + 1]) for at in range(len(each) - n))
-                for each in words
+                Counter(tuple(text[at : at + n + 1]) for at in range(len(text) - n))
+                for text in words
             )
             matches[n] += (ours & theirs).total()
             totals[n] += ours.total()

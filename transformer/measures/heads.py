@@ -78,9 +78,9 @@ def kept_lines(maps: Floats, mass: float) -> NDArray[np.bool_]:
     order = np.argsort(-maps, axis=-1, kind="stable")
     largest_first = np.take_along_axis(maps, order, axis=-1).astype(np.float64)
     before = np.cumsum(largest_first, axis=-1) - largest_first
-    wanted = mass * largest_first.sum(axis=-1, keepdims=True) - _ROUNDING
+    goal = mass * largest_first.sum(axis=-1, keepdims=True) - _ROUNDING
     keep = np.zeros(maps.shape, dtype=bool)
-    np.put_along_axis(keep, order, (before < wanted) & (largest_first > 0), axis=-1)
+    np.put_along_axis(keep, order, (before < goal) & (largest_first > 0), axis=-1)
     return keep
 
 
@@ -169,8 +169,8 @@ def pattern_mask(
         mask = np.abs(key - query * (m - 1) / max(1, n - 1)) <= 1
     else:
         mask = np.isin(query, queries) & np.isin(key, keys)
-    found: Bools = np.asarray(mask & (key <= query) if causal else mask.copy())
-    return found
+    pattern_keys: Bools = np.asarray(mask & (key <= query) if causal else mask.copy())
+    return pattern_keys
 
 
 def pattern_share(maps: Floats, mask: Bools, *, causal: bool = False) -> NDArray[np.float64] | None:
@@ -233,7 +233,7 @@ def rank_correlation(one: Floats, other: Floats) -> float:
         mean: Floats = (ends - (counts - 1) / 2).astype(np.float32)[place.ravel()]
         return mean
 
-    a, b = (each - each.mean() for each in (ranks(one), ranks(other)))
+    a, b = (place - place.mean() for place in (ranks(one), ranks(other)))
     scale = math.sqrt(float(a @ a) * float(b @ b))
     return float(a @ b) / scale if scale else math.nan
 

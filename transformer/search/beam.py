@@ -103,7 +103,7 @@ def recorded_step(
         maps = getattr(scored, name)
         arrays[name] = (nothing if maps is None else maps)[here, ..., :n_keys].copy()
     if scored.drawn is not None:
-        allowed, tops = [each.allowed for each in scored.drawn[here]], arrays["top_ids"]
+        allowed, tops = [draw.allowed for draw in scored.drawn[here]], arrays["top_ids"]
         arrays["allowed"] = np.array(list(map(np.isin, tops, allowed)))
         arrays["n_allowed"] = np.array(list(map(len, allowed)), dtype=np.int64)
     for array in arrays.values():
@@ -114,16 +114,16 @@ def recorded_step(
 def recorded_hypothesis(node: Partial, eos_id: int, penalty: Penalty, piece: Name) -> Hypothesis:
     """Record the hypothesis that ends in `node`."""
     path = node.path()
-    ids = tuple(each.token for each in path)
+    ids = tuple(step.token for step in path)
     ended = bool(ids) and ids[-1] == eos_id
     return Hypothesis(
         ids=ids,
         tokens=tuple(map(piece, ids, (-1, *ids))),
         total=node.total,
         score=node.score(penalty),
-        rows=tuple(each.row for each in path),
+        rows=tuple(step.row for step in path),
         complete=ended and not node.forced_end,
-        log_probs=tuple(each.log_prob for each in path),
+        log_probs=tuple(step.log_prob for step in path),
         forced_end=node.forced_end,
     )
 
@@ -228,7 +228,7 @@ def _score(
         ]
     logits = output.logits
     if any(state.grammar for state in active):
-        logits = masked(logits, [each for state in active for each in _allowed(state, t)])
+        logits = masked(logits, [allowed for state in active for allowed in _allowed(state, t)])
     return score(logits, settings, t, forced, output.decoder_self, output.cross)
 
 
@@ -293,7 +293,7 @@ def _continue(
             pairs = [(state.prefix[t], scored.forced[at])]
         elif settings.forced_eos and t + 1 == state.max_length:
             pairs = [(settings.eos_id, 0.0)]
-            free = next((each for each in scored.ids[at] if each not in suppressed), None)
+            free = next((token for token in scored.ids[at] if token not in suppressed), None)
             forced_end = free != settings.eos_id
         elif scored.drawn is not None:
             pairs = [(scored.drawn[at].token, scored.drawn[at].log_prob)]

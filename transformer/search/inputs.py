@@ -60,16 +60,16 @@ def checked_ids(
     """
     size = config.target_vocab_size if size is None else size
     banned = (config.pad_id, config.bos_id, config.eos_id)
-    found = whole_ids(what, ids, config.pad_id)
-    found = found[1:] if found[:1] == [config.bos_id] else found
-    found = found[:-1] if ended and found[-1:] == [config.eos_id] else found
-    for token in found:
+    checked = whole_ids(what, ids, config.pad_id)
+    checked = checked[1:] if checked[:1] == [config.bos_id] else checked
+    checked = checked[:-1] if ended and checked[-1:] == [config.eos_id] else checked
+    for token in checked:
         if not 0 <= token < size or token in banned:
             raise InputError(
                 f"{what} token {token} cannot be used; allowed are 0 to {size - 1} "
                 f"without {', '.join(map(str, banned))}"
             )
-    return found
+    return checked
 
 
 def whole_ids(what: str, ids: Iterable[Any], pad: int | None = None) -> list[int]:
@@ -77,10 +77,10 @@ def whole_ids(what: str, ids: Iterable[Any], pad: int | None = None) -> list[int
 
     Args: pad: the id with which a row of an array may be padded, at its end.
     """
-    found = [_whole(what, each) for each in (ids.tolist() if hasattr(ids, "tolist") else ids)]
-    while hasattr(ids, "tolist") and found and found[-1] == pad:
-        del found[-1]
-    return found
+    whole = [_whole(what, token) for token in (ids.tolist() if hasattr(ids, "tolist") else ids)]
+    while hasattr(ids, "tolist") and whole and whole[-1] == pad:
+        del whole[-1]
+    return whole
 
 
 def _whole(what: str, token: object) -> int:

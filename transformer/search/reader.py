@@ -68,9 +68,9 @@ class Reader:
             check_length(ids, self.max_tokens)
             strange = {self.config.unk_id, *self.tokenizer.byte_ids}
             ended = (*ids, self.config.eos_id) if ids else ()
-            unknown = tuple(position for position, each in enumerate(ids) if each in strange)
-            shown = self.tokenizer.shown(ended)
-            return Source(self.tokenizer.decode(ids), ended, shown, unknown, ())
+            unknown = tuple(position for position, token in enumerate(ids) if token in strange)
+            pieces = self.tokenizer.shown(ended)
+            return Source(self.tokenizer.decode(ids), ended, pieces, unknown, ())
         tokenized = self.tokenize(sentence)  # type: ignore[arg-type]  # refused unless text
         text = clean(sentence)  # type: ignore[arg-type]
         if not tokenized.ids:
@@ -152,28 +152,28 @@ class Source:
     unknown_text: tuple[str, ...]  # what stands there
 
 
-def _each(what: str, given: Iterable[str | Ids], read: Callable[[str | Ids], Read]) -> list[Read]:
+def _each(what: str, items: Iterable[str | Ids], read: Callable[[str | Ids], Read]) -> list[Read]:
     """Read all of `given`; an error names which one, counted from 1."""
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        kind = "one text" if isinstance(given, str) else type(given).__name__
+    if isinstance(items, str) or not isinstance(items, Iterable):
+        kind = "one text" if isinstance(items, str) else type(items).__name__
         raise InputError(f"the {what}s must be a list of {what}s, not {kind}")
-    found, every = [], list(given)
-    for index, each in enumerate(every, 1):
+    results, every = [], list(items)
+    for index, item in enumerate(every, 1):
         try:
-            found.append(read(each))
+            results.append(read(item))
         except InputError as error:
             raise InputError(f"{what} {index}: {error}" if len(every) > 1 else error) from None
-    return found
+    return results
 
 
 def unknown_text(tokenized: Tokenized) -> tuple[str, ...]:
     """Text at the unknown positions; a character spelled in bytes counts once."""
-    found: list[str] = []
+    texts: list[str] = []
     previous = -2
     for position in tokenized.unknown:
         surface = tokenized.surfaces[position]
         # Of a character's byte pieces, only one carries its text.
-        if surface and not (position == previous + 1 and found and found[-1] == surface):
-            found.append(surface)
+        if surface and not (position == previous + 1 and texts and texts[-1] == surface):
+            texts.append(surface)
         previous = position
-    return tuple(found)
+    return tuple(texts)

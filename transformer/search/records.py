@@ -136,7 +136,7 @@ class Compact(Sequence[T], Generic[T]):
 
     def __init__(self, kind: type[T], records: Iterable[T]) -> None:
         """Args: kind: the class of each of `records`."""
-        names = [each.name for each in fields(kind)]  # type: ignore[arg-type]
+        names = [column.name for column in fields(kind)]  # type: ignore[arg-type]
         self._kind = kind
         self._rows = tuple(tuple([getattr(record, name) for name in names]) for record in records)
 
@@ -145,7 +145,7 @@ class Compact(Sequence[T], Generic[T]):
         """Approximate memory in bytes, without strings, which the vocabulary shares."""
         if not self._rows:
             return 0
-        numbers = sum(sys.getsizeof(each) for each in self._rows[0] if not isinstance(each, str))
+        numbers = sum(sys.getsizeof(value) for value in self._rows[0] if not isinstance(value, str))
         return len(self._rows) * (sys.getsizeof(self._rows[0]) + numbers)
 
     def __len__(self) -> int:

@@ -126,18 +126,18 @@ def _score_block(
     if settings.sampling is not None:
         rows = normalised(logits).float().cpu().numpy()
         drawn = [draw(row, settings.sampling, step, settings.suppressed) for row in rows]
-    given = [math.nan] * len(logits)
+    forced_log_probs = [math.nan] * len(logits)
     if forced is not None:
         at = torch.tensor(forced, device=logits.device)
-        given = (logits.gather(1, at[:, None]) - largest - spread)[:, 0].tolist()
-    found = Continuations(ids[:, :n_chosen].tolist(), log_probs, given, drawn)
+        forced_log_probs = (logits.gather(1, at[:, None]) - largest - spread)[:, 0].tolist()
+    continuations = Continuations(ids[:, :n_chosen].tolist(), log_probs, forced_log_probs, drawn)
     if not n_shown:
-        return found
+        return continuations
     # -sum p log p, where log p is the logit less `largest` and `spread`. A probability of 0 adds 0.
     below = (logits - largest).clamp_min_(-1e4)
     entropy = spread[:, 0] - torch.linalg.vecdot(probabilities, below)
     return dataclasses.replace(
-        found,
+        continuations,
         top_ids=ids[:, :n_shown].cpu().numpy(),
         top_log_probs=values[:, :n_shown].float().cpu().numpy(),
         entropy=entropy.float().cpu().numpy(),
@@ -189,8 +189,8 @@ def masked(logits: Tensor | Iterable[Tensor], allowed: Sequence[Bools | None]) -
     for block in [logits] if isinstance(logits, Tensor) else logits:
         rows = allowed[first : first + len(block)]
         first += len(block)
-        kept = torch.ones(block.shape, dtype=torch.bool)
-        for row, each in zip(kept, rows, strict=True):
-            if each is not None:
-                row.copy_(torch.from_numpy(each))
-        yield block.masked_fill(~kept.to(block.device), -torch.inf)
+        may_follow = torch.ones(block.shape, dtype=torch.bool)
+        for row, tokens in zip(may_follow, rows, strict=True):
+            if tokens is not None:
+                row.copy_(torch.from_numpy(tokens))
+        yield block.masked_fill(~may_follow.to(block.device), -torch.inf)

@@ -67,10 +67,10 @@ def predictions(log_probs: Tensor, ids: Sequence[int], top_k: int) -> Prediction
         top_k: alternatives to record, at most V.
     """
     top_log_probs, top_ids = best(log_probs, top_k)
-    wanted = torch.tensor(ids, device=log_probs.device)
+    followers = torch.tensor(ids, device=log_probs.device)
     return Predictions(
         tuple(ids),
-        to_array(log_probs.gather(1, wanted[:, None])[:, 0]),
+        to_array(log_probs.gather(1, followers[:, None])[:, 0]),
         top_ids.cpu().numpy(),
         to_array(top_log_probs),
         to_array(entropy_nats(log_probs)),
@@ -94,7 +94,7 @@ def build_trace(
     """
     source: dict[str, Any] = {"source": "", "text": "", "src_tokens": (), "src_ids": ()} | rest
     n, m = len(tgt_ids), len(source["src_ids"])
-    n_heads = next((each.shape[1] for each in maps.values()), 0)
+    n_heads = next((weights.shape[1] for weights in maps.values()), 0)
     shapes = {"encoder_self": (m, m), "decoder_self": (n, n), "cross": (n, m)}
     every: dict[str, Any] = {
         kind: maps.get(kind, np.zeros((0, n_heads, *shapes[kind]), np.float32))
@@ -122,15 +122,15 @@ def build_trace(
 
 
 def trace_search(
-    source: Source, encoded: Encoded, found: Found, request: SearchRequest, *, index: int = 0
+    source: Source, encoded: Encoded, result: Found, request: SearchRequest, *, index: int = 0
 ) -> Trace:
     """Join the recorded maps of a search along its best hypothesis.
 
     Args:
-        encoded: with attention if the search recorded it.  found: of a recording search.
+        encoded: with attention if the search recorded it.  result: of a recording search.
         index: of the sentence in `encoded`.
     """
-    first, steps, settings = found.hypotheses[0], found.steps, request.settings
+    first, steps, settings = result.hypotheses[0], result.steps, request.settings
     n_forced = len(request.forced)
     maps: dict[AttentionKind, Floats] = {}
     if request.maps:
@@ -143,7 +143,7 @@ def trace_search(
     }
     tops = (along.pop(name) for name in names[:3])
     record = SearchRecord(
-        settings.beam_size, settings.alpha, request.limit(source), steps, found.hypotheses,
+        settings.beam_size, settings.alpha, request.limit(source), steps, result.hypotheses,
         n_forced, settings.sampling, settings.rule,
     )  # fmt: skip
     return _trace(
@@ -258,7 +258,7 @@ def forcing_gap(
     begin = layer_progress(progress, model.config.n_decoder_layers)
     ids, device = (trace.src_ids, trace.tgt_ids), model.generator.weight.device
     with torch.inference_mode():
-        src, tgt_in = (torch.tensor([each], device=device) for each in ids)  # [1, S], [1, T]
+        src, tgt_in = (torch.tensor([row], device=device) for row in ids)  # [1, S], [1, T]
         encoded = executions.choose(hooks).encode(src)
         model.decode(tgt_in, encoded, hooks=Chain(EachLayer(begin), hooks, gap))
     return gap.largest

@@ -103,8 +103,8 @@ def record_block(
     # Heads are recorded before hooks scale them, all else as the model goes on with it.
     heads = Record([Site.of(kind, layer, "heads")])
     memory = Site("encoder", None, "final", "hidden")
-    wanted = [Site.of(kind, layer, name) for name in names]
-    record = Record([*wanted, *([memory] if kind == "cross" else [])], stop=True)
+    sites = [Site.of(kind, layer, name) for name in names]
+    record = Record([*sites, *([memory] if kind == "cross" else [])], stop=True)
     block = model.attention_block(kind, layer)
     device = block.w_q.weight.device
 

@@ -142,18 +142,18 @@ def logit_shares(
 
 def parts_of(shares: LogitShares) -> list[tuple[Part, float]]:
     """Return every part with its share, the largest first, whatever its sign."""
-    found = [
+    parts = [
         (Part(kind, layer, head), float(share))
         for kind, table in shares.heads.items()
         if kind != "encoder_self"
         for (layer, head), share in np.ndenumerate(table)
     ]
-    found += [(Part("feed_forward", n), float(x)) for n, x in enumerate(shares.feed_forward)]
-    found += [
+    parts += [(Part("feed_forward", n), float(x)) for n, x in enumerate(shares.feed_forward)]
+    parts += [
         (Part("embedding"), shares.embedding), (Part("position"), shares.position),
         (Part("bias"), shares.bias),
     ]  # fmt: skip
-    return sorted(found, key=lambda each: -abs(each[1]))
+    return sorted(parts, key=lambda part: -abs(part[1]))
 
 
 def changes_without(
@@ -203,18 +203,18 @@ def _without(model: Transformer, trace: Trace, step: int, part: Part) -> Hook:
 
 def _biases(model: Transformer) -> dict[Site, Tensor]:
     """Return the decoder's biases outside its networks, by the value that each is added to."""
-    found = {Site("decoder", None, "final", "hidden"): getattr(model.decoder_norm, "bias", None)}
+    biases = {Site("decoder", None, "final", "hidden"): getattr(model.decoder_norm, "bias", None)}
     for n, layer in enumerate(model.decoder):
         for block in BLOCKS["decoder"]:
             around: Residual = getattr(layer, f"around_{block}")
             if isinstance(around, Skipped):
                 continue
             if not around.pre:
-                found[Site("decoder", n, block, "hidden")] = around.norm.bias
+                biases[Site("decoder", n, block, "hidden")] = around.norm.bias
             if block != "feed_forward":
                 w_o = getattr(layer, f"{block}_attention").w_o
-                found[Site("decoder", n, block, "output")] = w_o.bias
-    return {site: bias for site, bias in found.items() if bias is not None}
+                biases[Site("decoder", n, block, "output")] = w_o.bias
+    return {site: bias for site, bias in biases.items() if bias is not None}
 
 
 def _through(norm: nn.LayerNorm, x: Tensor, read: Tensor) -> tuple[Tensor, float]:

@@ -63,8 +63,8 @@ def embedding_tables(model: Transformer) -> dict[str, Floats]:
     names: dict[int, list[str]] = {}
     for name, weight in used.items():
         names.setdefault(weight.data_ptr(), []).append(name)
-    return {" and ".join(", ".join(each).rsplit(", ", 1)): to_array(used[each[0]])
-            for each in names.values()}  # fmt: skip
+    return {" and ".join(", ".join(uses).rsplit(", ", 1)): to_array(used[uses[0]])
+            for uses in names.values()}  # fmt: skip
 
 
 def encoding(n: int, d_model: int, layout: PositionLayout, start: int = 0) -> Floats:
@@ -156,14 +156,14 @@ def distance_numbers(
     if model.config.positions != "relative":
         return {}
     apart = torch.tensor(np.asarray(distances), dtype=torch.long)
-    found: dict[str, Floats] = {}
+    by_stack: dict[str, Floats] = {}
     for side, module in (("Encoder", model.src_distances), ("Decoder", model.tgt_distances)):
         table = module.table.detach().float().cpu()
         numbers = table[distance_buckets(apart, causal=module.causal)].T.contiguous().numpy()
         if module.causal:
             numbers[:, np.asarray(distances) > 0] = np.nan
-        found[side] = numbers
-    return found
+        by_stack[side] = numbers
+    return by_stack
 
 
 _NOTES: WeakKeyDictionary[Transformer, str] = WeakKeyDictionary()
@@ -174,7 +174,7 @@ def stored_note(model: Transformer) -> str:
     if model.config.positions != "stored":
         return ""
     if model not in _NOTES:  # a long table takes a tenth of a second to compare
-        tables = {side.lower(): torch.from_numpy(each) for side, each in tables_of(model).items()}
+        tables = {side.lower(): torch.from_numpy(table) for side, table in tables_of(model).items()}
         _NOTES[model] = about_stored(tables, model.config)
     return _NOTES[model]
 

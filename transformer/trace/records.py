@@ -308,7 +308,7 @@ class LogitShares:
     def total(self) -> float:
         """The sum of all shares."""
         arrays = (*self.heads.values(), self.feed_forward)
-        parts = sum(float(each.sum(dtype=np.float64)) for each in arrays)
+        parts = sum(float(shares.sum(dtype=np.float64)) for shares in arrays)
         return parts + self.embedding + self.position + self.bias
 
 

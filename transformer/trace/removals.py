@@ -71,8 +71,8 @@ def edits_off(out: Collection[Head], heads: Sequence[Head]) -> tuple[Edit, ...]:
 
 def log_probs(model: Transformer, trace: Trace, *, excluded: Sequence[int] = ()) -> Floats:
     """Return the log-probability [T], in nats, of each token of a trace's translation."""
-    found: Floats = _log_probs(model, [trace], [()], excluded)[0, 0]
-    return found
+    result: Floats = _log_probs(model, [trace], [()], excluded)[0, 0]
+    return result
 
 
 def without_heads(
@@ -92,13 +92,13 @@ def without_heads(
     """
     heads = heads_of(model.config.head_shapes)
     before = log_probs(model, trace, excluded=excluded)
-    found, done = [], 0
+    parts, done = [], 0
     for some in _batches(heads, model, [trace]):
-        found.append(_log_probs(model, [trace], [(head.off,) for head in some], excluded)[:, 0])
+        parts.append(_log_probs(model, [trace], [(head.off,) for head in some], excluded)[:, 0])
         done += len(some)
         if progress is not None:
             progress(done, len(heads))
-    rows = iter(np.concatenate(found) - before)
+    rows = iter(np.concatenate(parts) - before)
     return {
         kind: np.stack([next(rows) for _ in np.ndindex(shape)]).reshape(*shape, -1)
         for kind, shape in model.config.head_shapes.items()
@@ -182,9 +182,9 @@ def needs(
     def without(edits: Sequence[Edit]) -> Floats:
         nonlocal done
         sets = [[edit] for edit in edits]
-        found = with_edits(model, trace, sets, excluded=excluded, progress=report)
+        changes = with_edits(model, trace, sets, excluded=excluded, progress=report)
         done += len(edits)
-        return found
+        return changes
 
     def each_layer(verb: Verb) -> dict[StackName, Floats]:
         return {
@@ -230,7 +230,7 @@ def pruned(
         after: what was yielded before a stop; the rest is what it would have been.
         progress: called with (heads out, heads in all), often; may raise to stop.
     """
-    heads, gone = heads_of(model.config.head_shapes), [each.head for each in after]
+    heads, gone = heads_of(model.config.head_shapes), [removal.head for removal in after]
 
     def report() -> None:
         if progress is not None:
@@ -249,7 +249,7 @@ def pruned(
             some = sorted(stale, key=harms.__getitem__, reverse=True)
             some = some[: _CANDIDATES if gone and len(pairs) > _FEW else None]
             sums = total_log_prob(model, pairs, [(*gone, head) for head in some], excluded, report)
-            fresh |= {head: each - now for head, each in zip(some, sums, strict=True)}
+            fresh |= {head: log_prob - now for head, log_prob in zip(some, sums, strict=True)}
         harms |= fresh
         head = max(fresh, key=fresh.__getitem__)
         gone.append(head)
@@ -274,8 +274,8 @@ def total_log_prob(
         batch = ordered[start : start + _PAIRS]
         done = 0
         for some in _batches(out, model, batch):
-            found = _log_probs(model, batch, [*map(_off, some)], excluded)
-            sums[done : done + len(some)] += found.sum((1, 2), dtype=np.float64)
+            log_probs = _log_probs(model, batch, [*map(_off, some)], excluded)
+            sums[done : done + len(some)] += log_probs.sum((1, 2), dtype=np.float64)
             done += len(some)
             report()
     return sums.tolist()
@@ -288,7 +288,7 @@ def _off(heads: Iterable[Head]) -> tuple[Edit, ...]:
 def _batches(
     rows: Sequence[Row], model: Transformer, pairs: Sequence[Trace | Pair]
 ) -> Iterator[Sequence[Row]]:
-    config, n = model.config, max(max(len(each.src_ids), len(each.tgt_ids)) for each in pairs)
+    config, n = model.config, max(max(len(pair.src_ids), len(pair.tgt_ids)) for pair in pairs)
     numbers = len(pairs) * n * max(config.d_ff, config.n_heads * n)
     size = min(_MOST_ROWS, max(1, _MOST_NUMBERS // numbers))
     return (rows[start : start + size] for start in range(0, len(rows), size))
@@ -309,19 +309,19 @@ def _log_probs(
     encoders = list(dict.fromkeys(read))
 
     def gates(sets: Sequence[Collection[Edit]]) -> HeadGates | None:
-        return gates_of(model, [list(each) for each in sets], n) if any(sets) else None
+        return gates_of(model, [list(edits) for edits in sets], n) if any(sets) else None
 
     with torch.inference_mode():
-        src = padded((each.src_ids for each in pairs), pad, device).repeat(len(encoders), 1)
+        src = padded((pair.src_ids for pair in pairs), pad, device).repeat(len(encoders), 1)
         encoded = model.encode(src, hooks=gates(encoders))
-        rows = torch.tensor([encoders.index(each) * n + k for each in read for k in range(n)])
+        rows = torch.tensor([encoders.index(edits) * n + k for edits in read for k in range(n)])
         memory, mask = encoded.memory[rows.to(device)], encoded.src_mask
         encoded = Encoded(memory, None if mask is None else mask[rows.to(device)])
-        tgt_in = padded((each.tgt_ids for each in pairs), pad, device).repeat(len(sets), 1)
+        tgt_in = padded((pair.tgt_ids for pair in pairs), pad, device).repeat(len(sets), 1)
         states = model.decode(tgt_in, encoded, hooks=gates(sets)).hidden  # [R B, T, d_model]
-        ids = padded((each.predicted_ids for each in pairs), -1, device).repeat(len(sets), 1)
-        found = torch.stack([
-            normalised(model.logits(each), excluded).gather(1, wanted.clamp(min=0)[:, None])[:, 0]
-            for each, wanted in zip(states, ids, strict=True)
+        ids = padded((pair.predicted_ids for pair in pairs), -1, device).repeat(len(sets), 1)
+        log_probs = torch.stack([
+            normalised(model.logits(hidden), excluded).gather(1, tokens.clamp(min=0)[:, None])[:, 0]
+            for hidden, tokens in zip(states, ids, strict=True)
         ])  # fmt: skip
-        return to_array(found.masked_fill(ids < 0, 0)).reshape(len(sets), n, -1)
+        return to_array(log_probs.masked_fill(ids < 0, 0)).reshape(len(sets), n, -1)

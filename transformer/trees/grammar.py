@@ -36,8 +36,8 @@ def symbols_of(pieces: tuple[str, ...], eos_id: int) -> Symbols | None:
 
     def those(mark: str) -> Bools:
         start = _START + mark
-        found = [piece.startswith(start) and len(piece) > len(start) for piece in pieces]
-        return np.array(found)
+        matches = [piece.startswith(start) and len(piece) > len(start) for piece in pieces]
+        return np.array(matches)
 
     close = np.array([piece == f"{_START}{CLOSE}" for piece in pieces])
     starts = np.array([piece.startswith(_START) for piece in pieces])
@@ -104,9 +104,9 @@ class TreeGrammar:
             return symbols.close
         if state.depth == 0:
             return symbols.opens
-        found = symbols.tags.copy()
+        allowed = symbols.tags.copy()
         if state.opened < MOST_OPENED:
-            found |= symbols.opens
+            allowed |= symbols.opens
         if not state.opened and state.depth > 1:
-            found |= symbols.close
-        return found
+            allowed |= symbols.close
+        return allowed

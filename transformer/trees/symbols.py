@@ -125,7 +125,7 @@ class _Builder:
     def _fill(self, end: int) -> None:
         missing = range(self.n_words, end)
         self.counts["words left out"] += len(missing)
-        self.stack[-1].children += [Tree(MISSING_TAG, word=self.words[each]) for each in missing]
+        self.stack[-1].children += [Tree(MISSING_TAG, word=self.words[place]) for place in missing]
         self.n_words = max(self.n_words, end)
 
     def close(self, at: int | None) -> None:
