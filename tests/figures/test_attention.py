@@ -10,13 +10,12 @@ from hypothesis import strategies as st
 
 from figures.attention import describe, head_table, heatmap
 from figures.beam import branch_curves, lead_by_alpha
-from figures.charts import grow
+from figures.charts import bars, grow
 from figures.compare import LIMITS, beside, describe_difference, scale_limit
 from figures.exhibit import Exhibit, Offline, Panel
 from figures.heads import Cell, head_roles
 from figures.layer_costs import cost_lines, path_picture
 from figures.palette import THEMES, Theme, attention_plotly
-from figures.training import bars
 from tests.factories import make_trace
 from tests.figures.exhibits import HOSTILE, rows_in
 from transformer.measures.entropy import entropy_bits
