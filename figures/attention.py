@@ -33,15 +33,9 @@ _MOST_LABELS = 64  # with more, the axis labels of a 700 px plot would touch
 
 
 def heatmap(
-    weights: Floats,
-    query_tokens: Sequence[str],
-    key_tokens: Sequence[str],
-    theme: Theme,
-    *,
-    query_title: str = "query",
-    key_title: str = "key",
-    dimmed_keys: Sequence[int] = (),
-) -> go.Figure:
+    weights: Floats, query_tokens: Sequence[str], key_tokens: Sequence[str], theme: Theme, *,
+    query_title: str = "query", key_title: str = "key", dimmed_keys: Sequence[int] = (),
+) -> go.Figure:  # fmt: skip
     """Draw one attention map, with exact values on hover.
 
     Args:

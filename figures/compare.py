@@ -1,8 +1,8 @@
-"""The difference of two attention maps, its colour scale and description; figures side by side.
+"""Differences of two attention maps: colour scale and description; and figures side by side.
 
-A difference lies between -1 and 1 and its scale is symmetric about 0, so that equal
-weights have the colour of the page. The scale ends at one of a few round numbers: similar pictures
-then mostly share a scale, and small differences stay visible.
+Differences are between -1 and 1 on a scale symmetric about 0, so equal weights have the page
+colour. The scale ends at one of a few round numbers: similar pictures then mostly share a scale,
+and small differences remain visible.
 """
 
 from __future__ import annotations
@@ -18,15 +18,12 @@ from figures.exhibit import Exhibit, Numbers, Offline, Panel, Series
 from figures.labels import plain_token
 from transformer.types import Floats
 
-#: The names of two sides.
-LETTERS = "AB"
-
-#: Possible ends of the scale.
-LIMITS = (0.1, 0.25, 0.5, 1.0)
+LETTERS = "AB"  # names of the sides
+LIMITS = (0.1, 0.25, 0.5, 1.0)  # ends of the scale
 
 
 def scale_limit(difference: Floats) -> float:
-    """Return the first of `LIMITS` that covers every difference of a map (0.1 for an empty one)."""
+    """Return the first of `LIMITS` that covers all differences of a map."""
     most = float(np.abs(difference).max()) if difference.size else 0.0
     return next((limit for limit in LIMITS if most <= limit), LIMITS[-1])
 
@@ -34,7 +31,7 @@ def scale_limit(difference: Floats) -> float:
 def describe_difference(
     difference: Floats, query_tokens: Sequence[str], key_tokens: Sequence[str]
 ) -> str:
-    """Describe the difference in one sentence: where each side has more weight, if anywhere.
+    """Describe a difference in one sentence: the largest excess weight of each side.
 
     Raises: `ValueError` if the shape is not [queries, keys].
     """
@@ -55,17 +52,15 @@ def describe_difference(
 
 
 def beside(name: str, title: str, caption: str, sides: Mapping[str, Exhibit]) -> Exhibit:
-    """Combine the figures of both sides; either side may be missing.
+    """Combine the figures of sides "A" and "B", or of one of them.
 
-    Args: sides: "A" and "B", or one of them, to its figure.
-
-    Titles of parts and views start with their side, array names end in `_a` or `_b`, and the
-    program runs each side's. Raises `ValueError` without a side.
+    Titles of parts and views start with the side's letter, array names end in `_a` or `_b`, and the
+    program runs both programs. Raises `ValueError` if there are no sides.
     """
     parts: list[Panel | Series] = []
     arrays: dict[str, Numbers] = {}
     views: list[Offline] = []
-    program = ""
+    titles, program = [], ""
     for letter, side in sides.items():
         small = letter.lower()
         parts += [replace(part, title=f"{letter}: {part.title}") for part in side.parts]
@@ -78,19 +73,10 @@ def beside(name: str, title: str, caption: str, sides: Mapping[str, Exhibit]) ->
             + indent(side.snippet, "    ")
             + f"    return {', '.join(names)},\n\n\n{variables} = side_{small}()\n\n\n"
         )
-    titles = "; ".join(_said(letter, side) for letter, side in sides.items())
+        where = side.facts.get("Attention", "")
+        place = f" ({where})" if where and where not in side.title else ""
+        titles.append(f"{letter}: {side.title}{place}")
     return Exhibit(
-        name=name,
-        title=title,
-        caption=f"{caption} {titles}.",
-        parts=tuple(parts),
-        arrays=arrays,
-        snippet=program.rstrip("\n") + "\n",
-        offline=tuple(views),
-        columns=1,
-    )
-
-
-def _said(letter: str, side: Exhibit) -> str:
-    where = side.facts.get("Attention", "")
-    return f"{letter}: {side.title}" + (f" ({where})" if where and where not in side.title else "")
+        name, title, f"{caption} {'; '.join(titles)}.", tuple(parts), arrays,
+        program.rstrip("\n") + "\n", tuple(views), columns=1,
+    )  # fmt: skip

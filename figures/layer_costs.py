@@ -1,4 +1,4 @@
-"""Figures of table 1: what layers cost by length, and how a signal travels through them."""
+"""Figures of table 1: layer costs by length, and signal paths through layers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from figures.palette import CHROME, Theme, categorical
 from transformer.measures.layer_costs import PathKind, Place, route, spread, successors
 from transformer.types import Reals
 
-#: A dash pattern for each kind of layer.
+#: Dash patterns of layer kinds.
 _DASHES = ([1, 0], [7, 3], [2, 2])
 
 
@@ -25,7 +25,7 @@ def cost_lines(
     """Draw a quantity by length on logarithmic axes, with n = d marked.
 
     Args:
-        lines: by name, [lengths]; NaN where nothing was measured.
+        lines: [lengths] by name; NaN if not measured.
         width: d.
     """
     values: list[dict[str, Any]] = [
@@ -58,7 +58,7 @@ def cost_lines(
         ),
         tooltip=tips(("name:N", "", "layer"), ("n:Q", "", "n"), ("value:Q", ".3~g", title)),
     )  # fmt: skip
-    # Lines of two kinds of layer may lie on each other.
+    # Lines of different layer kinds may coincide.
     dashes = [_DASHES[families.index(_family(name)) % len(_DASHES)] for name in lines]
     dashed = alt.StrokeDash("name:N", scale=alt.Scale(domain=names, range=dashes), legend=legend)
     drawn = [
@@ -73,11 +73,11 @@ def cost_lines(
 def path_picture(
     kind: PathKind, start: int, end: int, walked: int, n: int, size: int, theme: Theme
 ) -> Drawn:  # fmt: skip
-    """Draw the positions of every layer, what the signal has reached, and a shortest path.
+    """Draw the positions of all layers, those that the signal has reached, and a shortest path.
 
     Args:
-        start, end: positions from 0, drawn from 1.
-        walked: steps taken so far.
+        start, end: 0-based positions.
+        walked: number of steps taken.
         size: see `transformer.measures.layer_costs.successors`.
     """
     chrome = CHROME[theme]
@@ -85,7 +85,7 @@ def path_picture(
     fronts = spread(kind, start, walked, n, size)
     reached = set().union(*fronts)
     taken = path[: walked + 1]
-    if path[0][0]:  # the recurrent layer is entered at once
+    if path[0][0]:  # entering the recurrent layer takes no step
         path, taken = [(0, start), *path], [(0, start), *taken]
     edges = [
         _edge(node, other, "reached")
@@ -136,15 +136,12 @@ def path_picture(
 
 
 def _family(name: str) -> str:
-    """The kind of layer: "Attention" of "Attention, fused"."""
-    return name.split(",")[0]
+    return name.split(",")[0]  # the "Attention" of "Attention, fused"
 
 
 def _edge(node: Place, other: Place, state: str) -> dict[str, object]:
-    return {
-        "position": node[1] + 1, "level": node[0], "to": other[1] + 1, "above": other[0],
-        "state": state,
-    }  # fmt: skip
+    (level, place), (above, to) = node, other
+    return {"position": place + 1, "level": level, "to": to + 1, "above": above, "state": state}
 
 
 def _state(node: Place, taken: Sequence[Place], reached: set[Place]) -> str:

@@ -110,12 +110,9 @@ class Page:
 
 
 def show(
-    what: Exhibit | Trace | str | Path | Mapping[str, Any],
-    *,
-    name: str = "",
-    batch: int | None = None,
-    height: int = 760,
-) -> Page:
+    what: Exhibit | Trace | str | Path | Mapping[str, Any], *, name: str = "", batch: int | None =
+    None, height: int = 760,
+) -> Page:  # fmt: skip
     """Return a figure, or all attention of a trace, as one page, which a notebook displays.
 
     Args:

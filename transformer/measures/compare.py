@@ -254,12 +254,8 @@ class Matching:
 
 
 def head_agreements(
-    left: Trace,
-    right: Trace,
-    *,
-    by_place: bool = False,
-    report: Callable[[], None] = lambda: None,
-) -> dict[AttentionKind, HeadAgreement]:
+    left: Trace, right: Trace, *, by_place: bool = False, report: Callable[[], None] = lambda: None,
+) -> dict[AttentionKind, HeadAgreement]:  # fmt: skip
     """Return the similarities of all heads, for each kind of attention whose words line up.
 
     Args:

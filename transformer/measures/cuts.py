@@ -104,12 +104,9 @@ def total_log_probability(text: str, log_probs: Mapping[str, float]) -> float:
 
 
 def merged(
-    text: str,
-    ranks: Mapping[str, float],
-    *,
-    dropout: float = 0.0,
-    rng: np.random.Generator | None = None,
-) -> tuple[str, ...]:
+    text: str, ranks: Mapping[str, float], *, dropout: float = 0.0, rng: np.random.Generator | None
+    = None,
+) -> tuple[str, ...]:  # fmt: skip
     """Segment by byte-pair merges, with BPE dropout (Provilkov et al. 2020).
 
     Starting from single characters, the neighbours whose union ranks highest are merged until none

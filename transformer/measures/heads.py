@@ -140,16 +140,9 @@ _STEPS = {"previous": -1, "next": 1, "itself": 0}
 
 
 def pattern_mask(
-    pattern: Pattern,
-    n: int,
-    m: int,
-    *,
-    same: bool,
-    causal: bool = False,
-    special: Sequence[int] = (),
-    queries: Sequence[int] = (),
-    keys: Sequence[int] = (),
-) -> Bools:
+    pattern: Pattern, n: int, m: int, *, same: bool, causal: bool = False, special: Sequence[int] =
+    (), queries: Sequence[int] = (), keys: Sequence[int] = (),
+) -> Bools:  # fmt: skip
     """Return the keys that the pattern names for each query, [n, m]; all False if it has none.
 
     Args:

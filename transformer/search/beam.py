@@ -64,15 +64,9 @@ class Partial:
 
 
 def recorded_step(
-    nodes: Sequence[Partial],
-    fates: Mapping[Partial, Fate],
-    places: Mapping[Partial, int],
-    rows: range,
-    scored: Continuations,
-    penalty: Penalty,
-    n_source: int | None,
-    piece: Name,
-) -> SearchStep:
+    nodes: Sequence[Partial], fates: Mapping[Partial, Fate], places: Mapping[Partial, int], rows:
+    range, scored: Continuations, penalty: Penalty, n_source: int | None, piece: Name,
+) -> SearchStep:  # fmt: skip
     """Record one step of one sentence's search.
 
     Args:
@@ -156,16 +150,11 @@ class _State:
 
 
 def search(
-    step: StepFunction,
-    max_lengths: Sequence[int],
-    settings: SearchSettings,
-    *,
-    prefixes: Sequence[Sequence[int]] | None = None,
-    src_lengths: Sequence[int] | None = None,
-    grammars: Sequence[Grammar] | None = None,
-    piece: Name = lambda token, before: str(token),
-    progress: Callable[[int, int], None] | None = None,
-) -> list[Found]:
+    step: StepFunction, max_lengths: Sequence[int], settings: SearchSettings, *, prefixes:
+    Sequence[Sequence[int]] | None = None, src_lengths: Sequence[int] | None = None, grammars:
+    Sequence[Grammar] | None = None, piece: Name = lambda token, before: str(token), progress:
+    Callable[[int, int], None] | None = None,
+) -> list[Found]:  # fmt: skip
     """Find the best translation of each sentence in a batch.
 
     A sentence ends when none of its live hypotheses can still beat the worst of its `n_best`
@@ -241,14 +230,9 @@ def _allowed(state: _State, t: int) -> list[Bools | None]:
 
 
 def _advance(
-    state: _State,
-    rows: range,
-    scored: Continuations,
-    settings: SearchSettings,
-    t: int,
-    src_lengths: Sequence[int] | None,
-    piece: Name,
-) -> None:
+    state: _State, rows: range, scored: Continuations, settings: SearchSettings, t: int,
+    src_lengths: Sequence[int] | None, piece: Name,
+) -> None:  # fmt: skip
     """Advance one sentence: rank continuations, set finished ones aside, keep the rest."""
     nodes = sorted(
         _continue(state, rows, scored, settings, t), key=lambda node: (-node.total, node.row)

@@ -43,13 +43,9 @@ def checked_alpha(value: object) -> float:
 
 
 def checked_ids(
-    what: str,
-    ids: Iterable[Any],
-    config: ModelConfig,
-    size: int | None = None,
-    *,
-    ended: bool = True,
-) -> list[int]:
+    what: str, ids: Iterable[Any], config: ModelConfig, size: int | None = None, *, ended: bool =
+    True,
+) -> list[int]:  # fmt: skip
     """Return the token ids if a model may read them, else raise `InputError`.
 
     Args:

@@ -119,13 +119,9 @@ class SearchRequest:
 
 
 def search_request(
-    reader: Reader,
-    beam_size: int,
-    alpha: float,
-    options: SearchOptions | RecordOptions,
-    *,
-    top_k: int | None = None,
-) -> SearchRequest:
+    reader: Reader, beam_size: int, alpha: float, options: SearchOptions | RecordOptions, *, top_k:
+    int | None = None,
+) -> SearchRequest:  # fmt: skip
     """Check the settings of a search.
 
     Padding, `<s>` and the config's suppressed ids are never generated, `<unk>` only if allowed.
@@ -205,13 +201,9 @@ BATCH_TOKENS, MOST_LOGITS = 6_000, 16_000_000
 
 
 def by_batches(
-    lengths: Sequence[int],
-    n_rows: int,
-    run: Callable[[list[int]], Sequence[Result]],
-    progress: Callable[[int, int], None] | None = None,
-    *,
-    blank: Result | None = None,
-) -> list[Result]:
+    lengths: Sequence[int], n_rows: int, run: Callable[[list[int]], Sequence[Result]], progress:
+    Callable[[int, int], None] | None = None, *, blank: Result | None = None,
+) -> list[Result]:  # fmt: skip
     """Run sentences of similar length together, longest first; return the results in order.
 
     The longest come first so that a batch that is too large for the machine fails at once.

@@ -47,13 +47,9 @@ def _without(logits: Tensor, excluded: Sequence[int]) -> Tensor:
 
 
 def score(
-    logits: Tensor | Iterable[Tensor],
-    settings: SearchSettings,
-    step: int = 0,
-    forced: Sequence[int] | None = None,
-    decoder_self: Tensor | None = None,
-    cross: Tensor | None = None,
-) -> Continuations:
+    logits: Tensor | Iterable[Tensor], settings: SearchSettings, step: int = 0, forced:
+    Sequence[int] | None = None, decoder_self: Tensor | None = None, cross: Tensor | None = None,
+) -> Continuations:  # fmt: skip
     """Normalise logits and copy the needed values to the CPU.
 
     Args:

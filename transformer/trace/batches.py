@@ -36,12 +36,9 @@ class Batches:
     symbols: Symbols | None  # of a model that may write nothing but trees of its source
 
     def translate(
-        self,
-        sources: Sequence[Source],
-        request: SearchRequest,
-        hooks: Hook | None,
-        progress: Progress | None,
-    ) -> list[Translation]:
+        self, sources: Sequence[Source], request: SearchRequest, hooks: Hook | None, progress:
+        Progress | None,
+    ) -> list[Translation]:  # fmt: skip
         """Search for a translation of each source; a blank one gets an empty one.
 
         Args: progress: called with (sentences done, sentences in all) after each batch.
@@ -61,13 +58,9 @@ class Batches:
         return by_batches(lengths, n_rows, run, progress, blank=NO_TRANSLATION)
 
     def trace(
-        self,
-        sentences: Iterable[str | Ids],
-        targets: Iterable[str | Ids] | None,
-        request: SearchRequest,
-        hooks: Hook | None,
-        progress: Progress | None = None,
-    ) -> list[Trace]:
+        self, sentences: Iterable[str | Ids], targets: Iterable[str | Ids] | None, request:
+        SearchRequest, hooks: Hook | None, progress: Progress | None = None,
+    ) -> list[Trace]:  # fmt: skip
         """Trace sentences along their targets, or along a search if there are none.
 
         Args: progress: see `translate`.

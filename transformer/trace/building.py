@@ -78,12 +78,9 @@ def predictions(log_probs: Tensor, ids: Sequence[int], top_k: int) -> Prediction
 
 
 def build_trace(
-    pieces: Pieces,
-    maps: Mapping[AttentionKind, Floats],
-    tgt_ids: tuple[int, ...] = (),
-    predicted: Predictions = NO_PREDICTIONS,
-    **rest: Any,
-) -> Trace:
+    pieces: Pieces, maps: Mapping[AttentionKind, Floats], tgt_ids: tuple[int, ...] = (), predicted:
+    Predictions = NO_PREDICTIONS, **rest: Any,
+) -> Trace:  # fmt: skip
     """Return the record of one sentence; its arrays become read-only.
 
     Args:
@@ -163,13 +160,9 @@ def trace_search(
 
 
 def trace_targets(
-    execution: Execution,
-    sources: Sequence[Source],
-    encoded: Encoded,
-    targets: Sequence[Sequence[int]],
-    request: SearchRequest,
-    begin: Begin | None = None,
-) -> Iterator[Trace]:
+    execution: Execution, sources: Sequence[Source], encoded: Encoded, targets:
+    Sequence[Sequence[int]], request: SearchRequest, begin: Begin | None = None,
+) -> Iterator[Trace]:  # fmt: skip
     """Teacher forcing: the decoder reads targets in one pass, shifted right (section 3.1).
 
     Args:
@@ -207,14 +200,9 @@ def padded(rows: Iterable[Sequence[int]], pad_id: int, device: torch.device) -> 
 
 
 def _trace(
-    source: Source,
-    encoded: Encoded,
-    request: SearchRequest,
-    predicted: Predictions,
-    maps: dict[AttentionKind, Floats],
-    index: int,
-    **rest: Any,
-) -> Trace:
+    source: Source, encoded: Encoded, request: SearchRequest, predicted: Predictions, maps:
+    dict[AttentionKind, Floats], index: int, **rest: Any,
+) -> Trace:  # fmt: skip
     n_source, tokenizer = len(source.ids), request.reader.tokenizer.target
     if encoded.attention is not None:
         maps["encoder_self"] = to_array(encoded.attention[:, index, :, :n_source, :n_source])

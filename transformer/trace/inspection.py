@@ -53,15 +53,9 @@ class Inspectable(Protocol):
 
 
 def inspect_head(
-    model: Inspectable,
-    trace: Trace,
-    kind: AttentionKind,
-    layer: int,
-    head: int,
-    query: int,
-    *,
+    model: Inspectable, trace: Trace, kind: AttentionKind, layer: int, head: int, query: int, *,
     gates: HeadGates | None = None,
-) -> HeadStages:
+) -> HeadStages:  # fmt: skip
     """Follow one query of a trace's tokens through one head.
 
     Args:
@@ -88,13 +82,8 @@ def check_place(name: str, value: int, limit: int) -> None:
 
 
 def record_block(
-    model: Inspectable,
-    trace: Trace,
-    kind: AttentionKind,
-    layer: int,
-    *,
-    hooks: Hook | None = None,
-) -> BlockValues:
+    model: Inspectable, trace: Trace, kind: AttentionKind, layer: int, *, hooks: Hook | None = None,
+) -> BlockValues:  # fmt: skip
     """Run a trace's tokens through the model up to the end of one attention block.
 
     Args: hooks: applied on the way; replaced q, k, v, scores and weights are returned as replaced.

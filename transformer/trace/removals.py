@@ -76,12 +76,9 @@ def log_probs(model: Transformer, trace: Trace, *, excluded: Sequence[int] = ())
 
 
 def without_heads(
-    model: Transformer,
-    trace: Trace,
-    *,
-    excluded: Sequence[int] = (),
-    progress: Report | None = None,
-) -> dict[AttentionKind, Floats]:
+    model: Transformer, trace: Trace, *, excluded: Sequence[int] = (), progress: Report | None =
+    None,
+) -> dict[AttentionKind, Floats]:  # fmt: skip
     """Return the change of each token's log-probability when single heads are taken out.
 
     Args:
@@ -106,14 +103,9 @@ def without_heads(
 
 
 def with_edits(
-    model: Transformer,
-    trace: Trace,
-    edits: Sequence[Edits],
-    *,
-    means: Means | None = None,
-    excluded: Sequence[int] = (),
-    progress: Report | None = None,
-) -> Floats:
+    model: Transformer, trace: Trace, edits: Sequence[Edits], *, means: Means | None = None,
+    excluded: Sequence[int] = (), progress: Report | None = None,
+) -> Floats:  # fmt: skip
     """Return the change of each token's log-probability under each of several sets of edits.
 
     Sets that take heads out or scale them share a pass; any other set takes a separate pass.
@@ -158,12 +150,9 @@ def gates_of(model: Transformer, edits: Sequence[Sequence[Edit]], times: int = 1
 
 
 def needs(
-    model: Transformer,
-    trace: Trace,
-    *,
-    excluded: Sequence[int] = (),
-    progress: Report | None = None,
-) -> Needs:
+    model: Transformer, trace: Trace, *, excluded: Sequence[int] = (), progress: Report | None =
+    None,
+) -> Needs:  # fmt: skip
     """Return what a trace's translation needs: single heads, source words, networks, layers.
 
     Args: progress: called with (parts done, parts in all); may raise to stop.
@@ -213,13 +202,9 @@ class Pruned(NamedTuple):
 
 
 def pruned(
-    model: Transformer,
-    pairs: Sequence[Trace | Pair],
-    *,
-    after: Sequence[Pruned] = (),
-    excluded: Sequence[int] = (),
-    progress: Report | None = None,
-) -> Iterator[Pruned]:
+    model: Transformer, pairs: Sequence[Trace | Pair], *, after: Sequence[Pruned] = (), excluded:
+    Sequence[int] = (), progress: Report | None = None,
+) -> Iterator[Pruned]:  # fmt: skip
     """Take heads out one by one, least harmful first.
 
     All heads left are measured again in each round. For more than `_FEW` translations that takes
@@ -258,12 +243,9 @@ def pruned(
 
 
 def total_log_prob(
-    model: Transformer,
-    pairs: Sequence[Trace | Pair],
-    out: Sequence[Collection[Head]],
-    excluded: Sequence[int] = (),
-    report: Callable[[], None] = lambda: None,
-) -> list[float]:
+    model: Transformer, pairs: Sequence[Trace | Pair], out: Sequence[Collection[Head]], excluded:
+    Sequence[int] = (), report: Callable[[], None] = lambda: None,
+) -> list[float]:  # fmt: skip
     """Return the log-probability of all translations together without each set of heads, in nats.
 
     Args: report: called after each batch; may raise to stop.

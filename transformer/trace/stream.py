@@ -102,16 +102,9 @@ def _states(record: Record, row: int, trace: Trace, names: Collection[StateName]
 
 
 def read_feed_forward(
-    model: Transformer,
-    pieces: Tokenizer,
-    stream: Stream,
-    stack: StackName,
-    layer: int,
-    position: int,
-    *,
-    n_neurons: int = 10,
-    n_tokens: int = 8,
-) -> FeedForwardReading:
+    model: Transformer, pieces: Tokenizer, stream: Stream, stack: StackName, layer: int, position:
+    int, *, n_neurons: int = 10, n_tokens: int = 8,
+) -> FeedForwardReading:  # fmt: skip
     """Read what one feed-forward network adds to one token, and which neurons bring it.
 
     Args:
