@@ -14,14 +14,14 @@ from figures.palette import categorical
 from figures.paper.presets import Preset
 from figures.paper.style import fitted, label, width
 
-_MOST_MARKED = 60  # lines of more points have no dots
-_SLOPE, _TALL = 0.5, 16  # height at most: for the width, and in sizes of type
+_MOST_MARKED = 60  # lines with more points have no dots
+_SLOPE, _TALL = 0.5, 16  # largest height: share of the width, and in type sizes
 
 
 class Plot:
-    """A series with the room of its ticks, titles and legend on three sides, in points."""
+    """A series with room for ticks, titles and legend, in points."""
 
-    m = 0  # columns of a matrix
+    m = 0  # no matrix columns
     wide = high = 0.0
 
     def __init__(self, series: Series, preset: Preset, room: float) -> None:
@@ -52,7 +52,7 @@ class Plot:
         return low - spare, high + spare
 
     def tall(self, most: float) -> float:
-        """Return the height where there is room for `most`."""
+        """Return the height, at most `most`."""
         return min(most, _SLOPE * self.across, _TALL * self.preset.text)
 
     def draw(self, ax: Axes) -> None:
