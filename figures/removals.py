@@ -113,17 +113,21 @@ def part_needs(names: Sequence[str], changes: Floats, theme: Theme) -> Drawn:
 
 
 def pruning_curves(
-    values: Sequence[tuple[str, Floats, Sequence[int], Floats]], marks: Sequence[int], n_heads: int,
-    theme: Theme,
+    values: Sequence[tuple[str, Mapping[str, Floats], Sequence[int], Floats]],
+    marks: Sequence[int], n_heads: int, theme: Theme,
 ) -> Drawn:  # fmt: skip
     """Draw two measures against the number of heads left; a click selects a number removed.
 
     Args:
-        values: per measure its title, its values after removing the least harmful heads first, the
-            numbers of heads removed, and its values for random orders [marks, seeds].
+        values: per measure its title, its lines by name with a value for every number of heads
+            removed, these numbers, and its values for random orders [marks, seeds].
         marks: numbers of heads removed in random order.
     """
     chrome, panels = CHROME[theme], []
+    names = dict.fromkeys(name for _, lines, *_ in values for name in lines)
+    colours = dict(zip(names, (chrome.accent, chrome.ink), strict=False))
+    colours["random orders"] = chrome.muted
+    colour = coloured("order:N", [*colours], [*colours.values()], orient="top", symbolOpacity=1)
     for name, (title, ours, places, others) in zip(OUT, values, strict=True):
         picked = alt.selection_point(name=name, fields=["out"], nearest=True, empty=False)
         left = alt.X("left:Q", title="heads left", scale=alt.Scale(domain=[n_heads, 0]),
@@ -131,18 +135,14 @@ def pruning_curves(
         y = alt.Y("value:Q", title=title, scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=5))
         rows = [
             {"out": int(n), "left": n_heads - int(n), "value": round(float(value), 4),
-             "order": "least harmful first"}
-            for n, value in zip(places, ours, strict=True)
+             "order": order}
+            for order, line in ours.items() for n, value in zip(places, line, strict=True)
         ]  # fmt: skip
         wide = [
             {"left": n_heads - n, "low": float(order.min()), "high": float(order.max()),
              "value": float(order.mean()), "order": "random orders"}
             for n, order in zip(marks, others, strict=False)
         ]  # fmt: skip
-        colour = coloured(
-            "order:N", ("least harmful first", "random orders"), (chrome.accent, chrome.muted),
-            orient="top", symbolOpacity=1,
-        )  # fmt: skip
         band = points(wide).mark_area(opacity=0.25).encode(
             x=left, y=alt.Y("low:Q", title=title, scale=alt.Scale(zero=False)), y2="high:Q",
             color=colour,

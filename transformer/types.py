@@ -1,4 +1,4 @@
-"""Types that records, measures and figures share. Nothing here imports PyTorch."""
+"""Types for records, measures and figures. Nothing here imports PyTorch."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ATTENTION_KINDS: tuple[AttentionKind, ...] = ("encoder_self", "decoder_self", "c
 
 
 def checked_kind(kind: AttentionKind) -> AttentionKind:
-    """Return a kind of attention; raises `ValueError` for other names."""
+    """Return an attention kind; raise `ValueError` for other names."""
     if kind not in ATTENTION_KINDS:
         raise ValueError(f"attention kind {kind!r} is not one of {', '.join(ATTENTION_KINDS)}")
     return kind

@@ -79,10 +79,10 @@ def test_nodes_are_clicked_and_compared(open_page: OpenPage, address: str, trace
     kept = next(n for n in tree.nodes if n.fate == "kept" and n.step == 2)
     click(page, kept, modifiers=["Shift"])
     both = compare(tree, dropped.index, kept.index)
-    lanes = page.locator(".branches .token")
-    expect(lanes).to_have_count(len(both.a) + len(both.b) - both.shared)
+    expect(page.locator(".strip .token")).to_have_count(len(both.a) + len(both.b))
+    expect(page.locator(".strip .parting")).to_have_count(2)
     expect(page).to_have_url(re.compile(f"b={re.escape(name_of(kept))}&.*panel=compare"))
-    assert page.locator(".branches b, .tree b").count() == 0
+    assert page.locator(".strip b, .tree b").count() == 0
 
     # Arrows move A; Escape lets B go.
     until_idle(page)

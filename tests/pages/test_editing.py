@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -329,6 +330,9 @@ def test_heads_are_pruned_and_the_model_opened_at_a_point(
     press(app, "prune")
     assert in_words(made) in messages_in(app)
     assert "prune" not in {each.key for each in app.button}  # nothing is left to do
+    fallen = tuple(-0.06 * step for step in range(len(made.heads) + 1))
+    assert "that chose none: **1**" in in_words(replace(made, unseen=fallen, n_unseen=1))
+    assert "Other text may lose more" in in_words(made)
     mark = made.marks[3]
     press(app, f"left_{mark}")
     opened = edits_off(made.order[:mark], made.heads)

@@ -215,7 +215,7 @@ def test_an_installation_without_the_tools_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "recipes.tools.phrasebook", None)
-    with pytest.raises(DataError, match="phrasebook: recipes/tools makes it"):
+    with pytest.raises(DataError, match="phrasebook: needs recipes/tools"):
         load_corpus(DataRecipe(("phrasebook",)), tmp_path)
 
 

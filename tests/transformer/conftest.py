@@ -13,6 +13,7 @@ from tests.tiny_models import CONFIGS, random_model
 from transformer.__main__ import main
 from transformer.model import Transformer
 from transformer.trace.records import Trace
+from transformer.training.data import split_by_source
 from transformer.types import ATTENTION_KINDS
 
 
@@ -87,14 +88,16 @@ def data(tmp_path: Path, one_thread: None) -> Path:
 
 
 def parallel_text(folder: Path) -> Path:
-    """Write two parallel files for training and two for validation."""
+    """Write parallel text of which 81 pairs are for training and 6 for validation."""
     rng = random.Random(0)
     folder.mkdir()
     words = ["anna", "ben", "cara", "sees", "hears", "a", "dog", "cat", "now", "here"]
-    for name, n in (("pairs", 81), ("held_out", 6)):
-        rows = [[rng.choice(words) for _ in range(rng.randint(1, 6))] for _ in range(n)]
-        (folder / f"{name}.en").write_text("".join(" ".join(row) + f" {n}\n" for row in rows))
-        (folder / f"{name}.de").write_text("".join(" ".join(row[::-1]) + "\n" for row in rows))
+    rows = [[rng.choice(words) for _ in range(rng.randint(1, 6))] for _ in range(3000)]
+    pairs = [(" ".join(row) + " 81", " ".join(row[::-1])) for row in rows]
+    train, val, _ = split_by_source(pairs, (0.985, 0.005, 0.01))
+    for side, end in enumerate(("en", "de")):
+        lines = [pair[side] for pair in (*train[:81], *val[:6])]
+        (folder / f"pairs.{end}").write_text("".join(f"{line}\n" for line in lines))
     return folder
 
 

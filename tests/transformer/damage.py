@@ -538,6 +538,8 @@ BART: Faults = {
     "no tokenizer": (lambda f: [remove(n)(f) for n in ("tokenizer.json", TOKENIZER_SETTINGS)],
                      "tokenizer's files are missing"),
     "tokenizer cut": (cut("tokenizer.json", 0.6), "the tokenizer cannot be read"),
+    "tokenizer that lengthens": (edit("tokenizer.json", normalizer={
+        "type": "Replace", "pattern": {"String": "a"}, "content": "b" * 99}), "lengthen a text"),
     "tokenizer a list": (write("tokenizer.json", b"[1]"), "the tokenizer cannot be read"),
     "settings cut": (cut(TOKENIZER_SETTINGS, 0.6), r"tokenizer_config\.json: not valid JSON"),
 }  # fmt: skip

@@ -177,7 +177,7 @@ def test_stored_positions_say_what_they_are(dtype: torch.dtype) -> None:
     assert list(positions.state_dict()) == ["table"]
     exact = positions.table.clone()
     torch.testing.assert_close(exact, sinusoidal(20, 6), atol=0, rtol=0)
-    with pytest.raises(ValueError, match="position 21 lies beyond the 20 stored positions"):
+    with pytest.raises(ValueError, match="position 21 exceeds the 20 stored positions"):
         positions(14, 7)
     rounded = exact.to(dtype).float()
     assert f"16 bits each, as {str(dtype).removeprefix('torch.')}" in about_stored(
@@ -193,7 +193,7 @@ def test_learned_positions_end_with_their_table() -> None:
     positions = make_positions(SMALL.replace(d_model=7, positions="learned", max_positions=6))
     assert isinstance(positions, LearnedPositions)
     assert torch.equal(positions(2, 4), positions.table[2:])
-    with pytest.raises(ValueError, match="position 7 lies beyond the 6 learned positions"):
+    with pytest.raises(ValueError, match="position 7 exceeds the 6 learned positions"):
         positions(2, 5)
 
 

@@ -39,7 +39,6 @@ from transformer.files.safe import (
     MAX_CONFIG,
     MAX_LAYERS,
     MAX_POSITION_ENTRIES,
-    MAX_SMALL_FILE,
     MAX_TABLE,
     is_folder,
     is_there,
@@ -300,8 +299,7 @@ def read_own_tokenizer(folder: Path, config: ModelConfig) -> Tokenizer:
     hashes: dict[str, str] = {}
 
     def read(name: str) -> bytes:
-        most = MAX_TABLE if name.endswith(".json") else MAX_SMALL_FILE
-        data = read_small(folder / name, most)
+        data = read_small(folder / name, MAX_TABLE)
         hashes[name] = hashlib.sha256(data).hexdigest()
         return data
 

@@ -34,7 +34,7 @@ def evaluate(
     ] = None,
     language: Annotated[
         str | None, "CODE",
-        "target language for --protocol; default: from the name of --ref, as in test.de.gz",
+        "target language for --protocol; default: from the --ref name, as in test.de.gz",
     ] = None,
     output: Annotated[Path | None, "FILE", "also write the translations here"] = None,
 ) -> None:  # fmt: skip
@@ -65,11 +65,11 @@ def typed(
     model: Model,
     languages: Annotated[
         str, "SRC-TGT",
-        "such as en-de; default: those of the text that the model was trained on",
+        "such as en-de; default: the languages of the model's training text",
     ] = "",
     json_: Json = False,
 ) -> None:  # fmt: skip
-    """Translate 200 sentences as visitors type them, and judge each."""
+    """Translate 200 sentences that visitors type, and judge the translations."""
     from transformer.checkpoint.weights import weights_digest
     from transformer.config import ConfigError
     from transformer.evaluation.measure import read_metrics
@@ -82,7 +82,7 @@ def typed(
         try:
             data = read_metrics(ref.folder)[0].data
         except ConfigError as error:
-            raise ConfigError(f"{error}; say what it translates with --languages") from None
+            raise ConfigError(f"{error}; give the languages with --languages") from None
         src, tgt = data.src, data.tgt
     sentences = typed_sentences(src, tgt)
     translator = model.load()
@@ -94,24 +94,24 @@ def typed(
         record = stamped(to_dict(verdicts), weights, decoding, *typed_text(sentences))
         print(json.dumps(record, indent=2, ensure_ascii=False))
         return
-    for each in verdicts:
-        if not each.right:
-            print(f"{each.source}\n  {each.translation}\n  instead of: {each.reference}")
+    for verdict in verdicts:
+        if not verdict.right:
+            print(f"{verdict.source}\n  {verdict.translation}\n  instead of: {verdict.reference}")
     print()
     for topic, (right, n) in by_topic(verdicts).items():
         print(f"{topic:<14} {right:>3} of {n}")
-    print(f"{'right':<14} {sum(each.right for each in verdicts):>3} of {len(verdicts)}")
+    print(f"{'right':<14} {sum(verdict.right for verdict in verdicts):>3} of {len(verdicts)}")
 
 
 def align(
     checkpoint: Annotated[Path, "CHECKPOINT", "a translator from or to German"],
     *,
     data: Annotated[Path, "DIR", "folder of alignment-de-en"],
-    write: Annotated[bool, "keep the table in its metrics.json"] = False,
+    write: Annotated[bool, "save the table in its metrics.json"] = False,
     json_: Json = False,
     device: Device = "auto",
 ) -> None:
-    """Score each head's word alignment against links drawn by people."""
+    """Score each head's word alignment against manual alignments."""
     from transformer.checkpoint.folder import METRICS
     from transformer.checkpoint.weights import weights_digest
     from transformer.config import ConfigError
@@ -125,31 +125,31 @@ def align(
 
     ref = of_kind(checkpoint, "checkpoint", "one_stack")
     if write and ref.updates is not None:
-        raise ConfigError(f"{checkpoint}: --write is for the checkpoint itself, not a snapshot")
+        raise ConfigError(f"{checkpoint}: --write needs the checkpoint itself, not a snapshot")
     recipe, metrics = read_metrics(ref.folder)
     aligned = read_gold(data, recipe.data.src)
     model = open_tracer(ref, device)
-    writes = isinstance(model, Translator) or (
-        isinstance(model, StackModel) and model.config.task == "translate"
-    )
-    if not writes or {recipe.data.src, recipe.data.tgt} != {"de", "en"}:
+    if (
+        not isinstance(model, Translator | StackModel)
+        or (isinstance(model, StackModel) and model.config.task != "translate")
+        or {recipe.data.src, recipe.data.tgt} != {"de", "en"}
+    ):
         raise ConfigError(f"{checkpoint}: does not translate between German and English")
-    assert isinstance(model, Translator | StackModel)
     with progress_bar(unit=" sentences") as show:
         errors = head_errors(model, aligned, show)
     weights, setting = weights_digest(checkpoint), "the given translation, followed"
-    found = stamped(errors, weights, setting, "alignment-de-en", aligned.pairs)
+    record = stamped(errors, weights, setting, "alignment-de-en", aligned.pairs)
     if write:
-        kept = json.dumps(metrics | {ALIGNMENT: found}, indent=2, ensure_ascii=False) + "\n"
-        write_atomic(checkpoint / METRICS, kept.encode())
+        text = json.dumps(metrics | {ALIGNMENT: record}, indent=2, ensure_ascii=False) + "\n"
+        write_atomic(checkpoint / METRICS, text.encode())
     if json_:
-        print(json.dumps(found))
+        print(json.dumps(record))
         return
-    print(f"{best_aligner(found)[2]}.")
+    print(f"{best_aligner(record)[2]}.")
     for row in ("predicting", "reading"):
         print(f"alignment error in the {row} row, %")
-        for number, errors in enumerate(found[row], 1):
-            print(f"  layer {number}: " + " ".join(f"{100 * each:5.1f}" for each in errors))
+        for number, heads in enumerate(record[row], 1):
+            print(f"  layer {number}: " + " ".join(f"{100 * error:5.1f}" for error in heads))
 
 
 def publish(
@@ -161,25 +161,22 @@ def publish(
     alpha: Alphas = ALPHAS,
     dtype: Annotated[str, "float32, float16 or bfloat16"] = "float16",
     device: Device = "auto",
-    made_by: Annotated[str, "COMMAND", "the command that trains it again, for the card"] = "",
-    mix: Annotated[
-        Path | None, "PATH", "a checkpoint to mix in, by the share that scores best on val"
-    ] = None,
+    made_by: Annotated[str, "COMMAND", "the command to train it again, for the card"] = "",
+    mix: Annotated[Path | None, "PATH", "a checkpoint to interpolate with"] = None,
     share: Annotated[
-        float | None, "S",
-        "take this share of --mix, 0 to 1; default: the one that scores best on val",
+        float | None, "S", "share of --mix, 0 to 1; default: the one that scores best on val"
     ] = None,
     note: Annotated[
-        Sequence[str], "TEXT", "a sentence for the card's limits, may be repeated",
+        Sequence[str], "TEXT", "a sentence for the card's limits; may be repeated",
         {"action": "append", "nargs": None},
     ] = (),
     baseline: Annotated[
         Sequence[tuple[str, str]], ("NAME", "PATH"),
-        "of a parser: another one to score beside it, may be repeated",
+        "for a parser: another parser to score beside it; may be repeated",
         {"action": "append", "nargs": 2, "type": str},
     ] = (),
 ) -> None:  # fmt: skip
-    """Turn a finished run into a checkpoint with figures."""
+    """Turn a finished run into a checkpoint with measured figures."""
     from transformer.evaluation import publish as publishing
     from transformer.evaluation.measure import Measuring
 
@@ -200,13 +197,11 @@ def measure(
     alpha: Alphas = ALPHAS,
     note: Annotated[
         Sequence[str] | None, "TEXT",
-        "a sentence for the card's limits, may be repeated; default: those of metrics.json",
+        "a sentence for the card's limits; may be repeated; default: those in metrics.json",
         {"action": "append", "nargs": None},
     ] = None,
     keep_scores: Annotated[
-        bool,
-        "keep the decoding and the scores of the test sets; measure only the length of the "
-        "training text and the typed sentences",
+        bool, "keep decoding and test scores; measure only lengths and the typed sentences"
     ] = False,
     device: Device = "auto",
 ) -> None:  # fmt: skip
@@ -225,16 +220,16 @@ def snapshots(
     run_folder: RunFolder,
     *,
     data: Data,
-    checkpoint: Annotated[Path, "PATH", "the checkpoint to keep them beside"],
+    checkpoint: Annotated[Path, "PATH", "the checkpoint to store them beside"],
 ) -> None:
-    """Keep the snapshots of a run beside a checkpoint, to look at its training."""
+    """Store a run's snapshots beside a checkpoint, to inspect its training."""
     from transformer.checkpoint.snapshots import read_history
     from transformer.training.snapshots import keep_snapshots
 
     with progress_bar(unit=" snapshots") as show:
         file = keep_snapshots(run_folder, checkpoint, data, progress=show)
-    for each in read_history(checkpoint).snapshots:
-        print(f"{each.updates:>9,} updates  {each.val_nll:6.3f} nats per token")
+    for snapshot in read_history(checkpoint).snapshots:
+        print(f"{snapshot.updates:>9,} updates  {snapshot.val_nll:6.3f} nats per token")
     print(f"{file}: {file.stat().st_size / 1e6:.1f} MB")
 
 
@@ -242,13 +237,13 @@ def means(
     path: Annotated[Path, "CHECKPOINT", "an encoder-decoder"],
     *,
     data: Annotated[
-        Path | None, "DIR", "folder of the text that it learned; 1,000 of its held-out pairs count"
+        Path | None, "DIR", "folder of its training text, for 1,000 held-out pairs"
     ] = None,
     src: Annotated[Path | None, "FILE", "other sentences, plain or .gz"] = None,
     ref: Annotated[Path | None, "FILE", "their translations"] = None,
     device: Device = "auto",
 ) -> None:  # fmt: skip
-    """Write each head's mean output beside a checkpoint, for the edit “mean cross.3.5”."""
+    """Write heads' mean outputs beside a checkpoint, for the edit “mean cross.3.5”."""
     from transformer.checkpoint.means import FILE, write_means
     from transformer.edits.model import head_means
     from transformer.errors import InputError
@@ -259,7 +254,7 @@ def means(
 
     model = of_kind(path, "checkpoint")
     if model.updates is not None:
-        raise InputError(f"{path}: the means are of the checkpoint itself, not a snapshot")
+        raise InputError(f"{path}: means need the checkpoint itself, not a snapshot")
     if src is not None and ref is not None:
         pairs, text = read_parallel(src, ref), src.name
     elif data is not None:
@@ -270,9 +265,9 @@ def means(
     else:
         raise InputError("give --data, or --src and --ref")
     translator = Translator.load(model, device)
-    ids = [translator.pair(*each) for each in pairs if all(map(str.strip, each))]
+    encoded = [translator.pair(*pair) for pair in pairs if all(map(str.strip, pair))]
+    ids, file = [(pair.src_ids, pair.tgt_ids) for pair in encoded], model.folder / FILE
     with progress_bar(unit=" sentences") as show:
-        found = head_means(translator.model, [(each.src_ids, each.tgt_ids) for each in ids], show)
-    write_means(model, found, text, len(ids))
-    size = (model.folder / FILE).stat().st_size
-    print(f"{model.folder / FILE}: means over {len(ids):,} pairs of {text}, {size / 1000:.0f} kB")
+        write_means(model, head_means(translator.model, ids, show), text, len(ids))
+    size = file.stat().st_size
+    print(f"{file}: means over {len(ids):,} pairs of {text}, {size / 1000:.0f} kB")

@@ -1,4 +1,4 @@
-"""`import`: turn another library's model into a checkpoint."""
+"""`import`: convert another library's model into a checkpoint."""
 
 from __future__ import annotations
 
@@ -9,29 +9,28 @@ from typing import Annotated, Any
 from transformer.commands.options import progress_bar
 from transformer.models.importers.registry import FORMATS
 
-_KINDS = "; ".join(f"{each.name}: {each.title}" for each in FORMATS.values())
+_KINDS = "; ".join(f"{name}: {form.title}" for name, form in FORMATS.items())
 
 
 def import_(
     kind: Annotated[str, None, _KINDS, {"choices": tuple(FORMATS)}],
     source: Annotated[
         str | None, "DIR",
-        "its folder; owner/name on the Hugging Face hub; or a checkpoint file of joeynmt or "
-        "fairseq",
+        "its folder; owner/name on the Hugging Face hub; or a joeynmt or fairseq checkpoint file",
         {"nargs": "?"},
     ] = None,
     *,
     out: Annotated[Path | None, "PATH", "the checkpoint to write"] = None,
     moses: Annotated[
         str | None,
-        "fairseq: the text was tokenised by Moses; default if it is split by BPE merges",
+        "fairseq: Moses tokenised the text; default: yes if it is split by BPE merges",
         {"action": argparse.BooleanOptionalAction, "type": None, "metavar": None},
     ] = None,
     explain: Annotated[
         bool, "joeynmt, fairseq: print a script that converts a refused file"
     ] = False,
 ) -> None:  # fmt: skip
-    """Turn another library's model into a checkpoint."""
+    """Convert another library's model into a checkpoint."""
     from transformer.errors import InputError
     from transformer.files import hub
     from transformer.models.importers.torch_content import KEPT, explanation

@@ -1,4 +1,4 @@
-"""`info`: checkpoints described."""
+"""`info`: describe checkpoints."""
 
 from __future__ import annotations
 
@@ -25,18 +25,17 @@ def info(
     entries = entries or [inspect_entry(path)]
     values: list[dict[str, Any]] = []
     for entry in entries:
-        config = entry.config
         about: dict[str, Any] = {"name": entry.name, "path": str(entry.path)}
         if entry.about:
             about |= {"kind": entry.kind, "about": entry.about}
         if entry.unused:
             about["unused_generation_settings"] = entry.unused
-        if config is not None:
-            about["parameters"] = config.n_parameters
-        if config is not None or DEFAULT_DECODING in entry.metrics:
+        if entry.config is not None:
+            about["parameters"] = entry.config.n_parameters
+        if entry.config is not None or DEFAULT_DECODING in entry.metrics:
             about["decoding"] = default_decoding(entry.metrics).to_dict()
-        if config is not None:
-            about["config"] = json.loads(config.to_json())
+        if entry.config is not None:
+            about["config"] = json.loads(entry.config.to_json())
         if entry.stack is not None:
             about |= {"parameters": entry.stack.n_parameters, "config": entry.stack.to_dict()}
         if entry.error is not None:
@@ -45,8 +44,7 @@ def info(
     if len(entries) == 1 and entries[0].error is not None:
         raise CheckpointError(entries[0].error)
     if table:
-        ours = [entry for entry in entries if entry.kind in ("checkpoint", "one_stack")]
-        print(summary_table(ours))
+        print(summary_table([e for e in entries if e.kind in ("checkpoint", "one_stack")]))
         return
     if json_:
         print(json.dumps(values[0] if len(values) == 1 else values, indent=2, ensure_ascii=False))

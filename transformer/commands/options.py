@@ -1,7 +1,7 @@
-"""Commands as functions whose parameters are their options, and the options that several share.
+"""Commands as functions whose parameters are their options, and shared options.
 
-A parameter is `Annotated[type, metavar, help]`, with further settings of argparse in a dict. Those
-before `*` are positional arguments. An option without a default is required, and a bool is a flag.
+A parameter is `Annotated[type, metavar, help]`, with further argparse settings in a dict. Those
+before `*` are positional. An option without a default is required, and a bool is a flag.
 """
 
 from __future__ import annotations
@@ -38,11 +38,10 @@ Beams = Annotated[Sequence[int], "N", "beam sizes to try on the validation text"
 Alphas = Annotated[Sequence[float], "A", "length penalties to try"]
 BEAMS, ALPHAS = (1, 4, 5, 8), (0.0, 0.3, 0.6, 1.0, 1.4, 1.8, 2.0)
 
-
-#: What each kind of model is, and what works with it.
+#: Kinds of models, and commands for them.
 _WORKS: dict[Kind, str] = {
     "checkpoint": "an encoder-decoder; `translate` and `trace` work with it",
-    "one_stack": "a model of one stack; `complete` and `trace` work with it",
+    "one_stack": "a one-stack model; `complete` and `trace` work with it",
     "huggingface": "a model of the transformers library; `trace` works with it, and `translate` or "
     "`complete`, with and without an encoder",
     "archive": "a file of attention maps; `show` opens it",
@@ -50,10 +49,10 @@ _WORKS: dict[Kind, str] = {
 
 
 def of_kind(path: Path, *kinds: Kind) -> ModelRef:
-    """Return the reference to a model if it is of one of these kinds.
+    """Return the reference to a model of one of these kinds.
 
-    Raises: `InputError` saying what works with another, or what is wrong with the folder, such as
-        that it has to be imported first.
+    Raises: `InputError` saying which commands accept another kind, or what is wrong with the
+        folder, such as a model to import first.
     """
     from transformer.errors import InputError
     from transformer.models.catalogue import describe, resolve
@@ -68,7 +67,7 @@ def of_kind(path: Path, *kinds: Kind) -> ModelRef:
 
 @dataclass(frozen=True, kw_only=True)
 class Model:
-    """Options for a translator and its search; a parameter of this type stands for all of them."""
+    """Options for a translator and its search; a parameter of this type stands for them all."""
 
     checkpoint: Checkpoint
     device: Device = "auto"
@@ -84,7 +83,7 @@ class Model:
 
 @dataclass(frozen=True, kw_only=True)
 class Steering(Model):
-    """Options that steer decoding besides."""
+    """Further options for decoding."""
 
     prefix: Annotated[str | None, "TEXT", "begin every translation with this text"] = None
     sample: Annotated[bool, "sample tokens instead of searching for the best"] = False
@@ -99,17 +98,14 @@ class Steering(Model):
     ] = None
     seed: Annotated[int | None, "N", "with --sample: the random seed; default: 0"] = None
     edit: Annotated[
-        str | None, "EDITS", "take parts of the model out first: “off cross.3.5; no positions”"
+        str | None, "EDITS", "first take parts out of the model: “off cross.3.5; no positions”"
     ] = None
-
     mean_of: Annotated[
-        Path | None,
-        "FILE",
-        "with --edit: sentences for “mean”; default: the checkpoint's own means",
+        Path | None, "FILE", "with --edit: sentences for “mean”; default: the checkpoint's means"
     ] = None
 
     def open(self, ref: ModelRef) -> Any:
-        """Open the model, edited. Raises `InputError` for an edit that it cannot take."""
+        """Open the edited model. Raises `InputError` for an edit that it cannot take."""
         from transformer.errors import InputError
         from transformer.models.catalogue import open_tracer
         from transformer.training.data import find_file, read_lines
@@ -131,27 +127,26 @@ class Steering(Model):
             value = getattr(self, name)
             if value is not None and not self.sample:
                 raise InputError(f"--{name.replace('_', '-')} {value} needs --sample")
-        drawn = Sampling(
+        sampling = Sampling(
             1.0 if self.temperature is None else self.temperature,
             self.sample_top_k or 0,
             1.0 if self.top_p is None else self.top_p,
             self.seed or 0,
         )
-        sampling = drawn if self.sample else None
         return {
             "beam_size": self.beam, "alpha": self.alpha, "prefix": self.prefix,
-            "sampling": sampling,
+            "sampling": sampling if self.sample else None,
         }  # fmt: skip
 
 
 def _parameters(command: Callable[..., Any]) -> Iterator[tuple[inspect.Parameter, Any]]:
     hints = get_type_hints(command, include_extras=True)
-    for each in inspect.signature(command).parameters.values():
-        yield each, hints[each.name]
+    for parameter in inspect.signature(command).parameters.values():
+        yield parameter, hints[parameter.name]
 
 
 def add_options(parser: argparse.ArgumentParser, command: Callable[..., Any]) -> None:
-    """Add the options of a command."""
+    """Add a command's options to its parser."""
     for parameter, hint in _parameters(command):
         if isinstance(hint, type):
             add_options(parser, hint)
@@ -159,7 +154,8 @@ def add_options(parser: argparse.ArgumentParser, command: Callable[..., Any]) ->
         kind, *about = get_args(hint)
         more = about.pop() if isinstance(about[-1], dict) else {}
         *metavar, text = about
-        default = list(each) if isinstance(each := parameter.default, tuple) else each
+        default = parameter.default
+        default = list(default) if isinstance(default, tuple) else default
         settings: dict[str, Any] = {"help": text, "default": default}
         if default not in (parameter.empty, None, False, "", []):
             settings["help"] += f"; default: {str(default).strip('[]').replace(',', '')}"
@@ -181,32 +177,30 @@ def add_options(parser: argparse.ArgumentParser, command: Callable[..., Any]) ->
 
 
 def _path(text: str) -> Path:
-    if not text:  # it would be the folder that one is in
+    if not text:  # would be the current folder
         raise argparse.ArgumentTypeError("is empty")
     return Path(text)
 
 
-def call(command: Callable[..., Any], given: Mapping[str, Any]) -> Any:
-    """Call a command with what was parsed for its options."""
-    return command(
-        **{
-            each.name: call(hint, given) if isinstance(hint, type) else given[each.name]
-            for each, hint in _parameters(command)
-        }
-    )
+def call(command: Callable[..., Any], values: Mapping[str, Any]) -> Any:
+    """Call a command with its parsed options."""
+    return command(**{
+        parameter.name: call(hint, values) if isinstance(hint, type) else values[parameter.name]
+        for parameter, hint in _parameters(command)
+    })  # fmt: skip
 
 
 def listed(texts: Iterable[str], most: int = 20) -> str:
-    """Quote the texts, each once and at most `most` of them, in one line."""
-    each = [repr(text) for text in dict.fromkeys(texts)]
-    return ", ".join(each[:most]) + (" …" if len(each) > most else "")
+    """Quote distinct texts in one line, at most `most` of them."""
+    quoted = [repr(text) for text in dict.fromkeys(texts)]
+    return ", ".join(quoted[:most]) + (" …" if len(quoted) > most else "")
 
 
 @contextmanager
 def progress_bar(**settings: Any) -> Iterator[Callable[..., None]]:
-    """Show a bar on standard error after a second, if that is a terminal.
+    """Show a bar on standard error after a second, if it is a terminal.
 
-    Yields: the callback that moves it, given (done, total), or (name of the step, done, total).
+    Yields: a callback that moves it, called with (done, total) or (step name, done, total).
     """
     from tqdm import tqdm
 

@@ -1,4 +1,4 @@
-"""`parse`: trees of sentences."""
+"""`parse`: parse sentences into trees."""
 
 from __future__ import annotations
 
@@ -21,25 +21,23 @@ def parse(
     *,
     model: Model,
     raw: Annotated[
-        bool, "split off punctuation and clitics first; default: words are split at spaces"
+        bool, "first split off punctuation and clitics; default: split words at spaces"
     ] = False,
     free: Annotated[
-        bool, "let the model write anything, and repair it; default: only trees of the sentence"
+        bool, "let the model write anything, and repair it; default: only valid trees"
     ] = False,
     pairs: Annotated[
-        bool, "print SENTENCE TAB SYMBOLS, training text of a recipe, without repaired trees"
+        bool, "print SENTENCE TAB SYMBOLS, a recipe's training text, without repaired trees"
     ] = False,
     gold: Annotated[
-        Path | None,
-        "FILE",
-        "instead: parse the sentences of these reference trees, one a line (GUM's are not gold: a "
-        "parser wrote them over hand-made tags), and print scores, and those of trees from the "
-        "reference's tags: right-branching ones, and those of the grammar of train.ptb in the same "
-        "folder",
+        Path | None, "FILE",
+        "instead: parse the sentences of these reference trees, one per line, and print scores, "
+        "also for right-branching trees and for the grammar of train.ptb in the same folder, both "
+        "from the reference's tags (GUM's trees come from a parser, over manual tags)",
     ] = None,
     json_: Annotated[bool, "with --gold: print JSON"] = False,
-) -> None:
-    """Parse sentences into trees, or compare a parser's trees with reference trees."""
+) -> None:  # fmt: skip
+    """Parse sentences into trees, or score a parser's trees against reference trees."""
     from transformer.checkpoint.weights import weights_digest
     from transformer.errors import InputError
     from transformer.evaluation.parsing import baselines, evaluate, load_parser
@@ -52,7 +50,7 @@ def parse(
         raise InputError("--json needs --gold")
     of_kind(model.checkpoint, "checkpoint")
     parser = load_parser(model.checkpoint, model.device, free=free)
-    parser.translate([], model.beam, model.alpha)  # complains about settings first
+    parser.translate([], model.beam, model.alpha)  # checks settings first
     if gold is None:
         done = 0
         for lines in [sentences] if sentences else stdin_lines():
@@ -78,15 +76,9 @@ def parse(
 
 
 def _print(
-    parser: Translator,
-    lines: Sequence[str],
-    before: int,
-    model: Model,
-    *,
-    raw: bool,
-    pairs: bool,
+    parser: Translator, lines: Sequence[str], before: int, model: Model, *, raw: bool, pairs: bool
 ) -> None:
-    """Print one tree a line; a blank line stays blank."""
+    """Print one tree per line; a blank line stays blank."""
     from transformer.errors import InputError
     from transformer.evaluation.parsing import parse as parsed
     from transformer.training.corpus import pair
@@ -100,19 +92,19 @@ def _print(
             raise InputError(f"line {number}: {error}") from None
         if line.strip() and not words:
             raise InputError(f"line {number}: no words")
-    asked = [words for words in sentences if words]
+    nonblank = [words for words in sentences if words]
     with progress_bar(unit=" sentences") as show:
-        found = iter(parsed(parser, asked, model.beam, model.alpha, on_parsed=show))
+        trees = iter(parsed(parser, nonblank, model.beam, model.alpha, on_parsed=show))
     repaired: list[int] = []
     for number, words in enumerate(sentences, before + 1):
-        each: Parse | None = next(found) if words else None
-        if each and each.rebuilt.repairs:
+        result: Parse | None = next(trees) if words else None
+        if result and result.rebuilt.repairs:
             repaired.append(number)
         if not pairs:
-            print(each or "")
-        elif each and not each.rebuilt.repairs and each.complete:
-            print(*pair(each.tree), sep="\t")
+            print(result or "")
+        elif result and not result.rebuilt.repairs and result.complete:
+            print(*pair(result.tree), sep="\t")
     sys.stdout.flush()
     if repaired:
-        share = f"{len(repaired)} of {len(asked)}"
+        share = f"{len(repaired)} of {len(nonblank)}"
         print(f"{share} trees were repaired: {', '.join(map(str, repaired[:20]))}", file=sys.stderr)

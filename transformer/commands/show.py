@@ -1,6 +1,6 @@
-"""`show`: attention maps from a file of arrays, in the app or as a page.
+"""`show`: show attention maps from an array file, in the app or as a page.
 
-Both are programs of their own: nothing here imports them, the command line starts them.
+Both are separate programs that the command line starts; nothing here imports them.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from urllib.parse import urlencode
 
 from transformer.commands.options import of_kind
 
-#: The app, where the project's folder is there.
+#: The project's folder, which may contain the app.
 ROOT = Path(__file__).resolve().parents[2]
 VARIABLE = "HEADLIGHT_CHECKPOINTS"
 
-#: Seconds that the app may take to answer, on a machine that is busy with other things.
+#: Seconds for the app to answer, on a busy machine.
 _PATIENCE = 180
 
 
@@ -37,10 +37,10 @@ def show(
     file: Annotated[Path, "FILE.npz", "see docs/arrays.md; trace --out writes it"],
     *,
     html: Annotated[Path | None, "OUT.html", "write a page instead of starting the app"] = None,
-    port: Annotated[int | None, "N", "where the app answers; default: free"] = None,
+    port: Annotated[int | None, "N", "port of the app; default: a free one"] = None,
     open_: Annotated[bool, "open it in the browser"] = False,
 ) -> None:
-    """Show attention maps from a file of arrays."""
+    """Show attention maps from an array file."""
     from transformer.errors import InputError
     from transformer.models.arrays.trace_file import load_arrays
 
@@ -51,31 +51,30 @@ def show(
     if html is not None:
         if port is not None:
             raise InputError(f"--port {port} is for the app, which --html does not start")
-        # Only a page whose file could be read comes into being; it says what is wrong by itself.
         command = [sys.executable, "-m", "headlight", str(file), str(html)]
-        done = subprocess.run(command, env=_environment(), check=False)
+        done = subprocess.run(command, env=_environment(), check=False)  # prints its own errors
         if done.returncode:
             raise SystemExit(done.returncode)
         if open_:
             webbrowser.open(html.resolve().as_uri())
         return
-    load_arrays(file)  # says what is wrong before anything is started
+    load_arrays(file)  # reports errors before anything starts
     if not (ROOT / "app.py").is_file():
         raise InputError("the app is not installed here; --html OUT.html writes a page instead")
-    _run_app(file, port or _free_port(), open_it=open_)
+    _run_app(file, port or _free_port(), open_browser=open_)
 
 
-def _run_app(path: Path, port: int, *, open_it: bool) -> None:
+def _run_app(path: Path, port: int, *, open_browser: bool) -> None:
     """Run the app on the file until Ctrl-C, or until it ends by itself."""
-    named = (os.environ.get(VARIABLE) or str(ROOT / "checkpoints")).split(os.pathsep)
-    others = [Path(each).resolve() for each in named if each.strip()]
+    roots = (os.environ.get(VARIABLE) or str(ROOT / "checkpoints")).split(os.pathsep)
+    others = [Path(root).resolve() for root in roots if root.strip()]
     with _alone(path, others) as place:
-        roots = os.pathsep.join(map(str, [*others, place.parent]))
-        environment = _environment() | {VARIABLE: roots}
+        places = os.pathsep.join(map(str, [*others, place.parent]))
+        environment = _environment() | {VARIABLE: places}
         command = [sys.executable, "-m", "streamlit", "run", str(ROOT / "app.py")]
         command += ["--server.headless=true", "--server.address=localhost", f"--server.port={port}"]
         address = f"http://localhost:{port}"
-        # In its own process group, so that Ctrl-C ends it through us, once.
+        # In its own process group, so that only this process handles Ctrl-C.
         app = subprocess.Popen(
             command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, start_new_session=True
         )
@@ -85,14 +84,14 @@ def _run_app(path: Path, port: int, *, open_it: bool) -> None:
             page = f"{address}/attention?{urlencode({'checkpoint': place.name})}"
             print(f"{path.name} is shown at {page}")
             print("Ctrl-C ends it.", flush=True)
-            if open_it:
+            if open_browser:
                 webbrowser.open(page)
             app.wait()
 
 
 @contextmanager
 def _alone(path: Path, others: Sequence[Path]) -> Iterator[Path]:
-    """Yield the file in its own folder, under a name that no other root has."""
+    """Yield the file in its own folder, with a name that is unique among all roots."""
     name = path.name if path.suffix == ".npz" else f"{path.name}.npz"
     while any((root / name).exists() for root in others):
         name = f"shown-{name}"
@@ -109,8 +108,8 @@ def _alone(path: Path, others: Sequence[Path]) -> Iterator[Path]:
 def _ended(app: subprocess.Popen[bytes]) -> Iterator[None]:
     """End the app when the block ends; Ctrl-C is the normal way out."""
     # A shell starts background processes with SIGINT ignored, so it is handled explicitly.
-    for each in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(each, signal.default_int_handler)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.default_int_handler)
     try:
         with contextlib.suppress(KeyboardInterrupt):
             yield
@@ -140,12 +139,9 @@ def _environment() -> dict[str, str]:
 
 
 def _free_port() -> int:
-    """Return 8501, the app's usual port, or any free one if it is taken."""
+    """Return 8501, the app's usual port, or any free port."""
     for port in (8501, 0):
-        with socket.socket() as tried:
-            try:
-                tried.bind(("localhost", port))
-            except OSError:
-                continue
-            return int(tried.getsockname()[1])
+        with socket.socket() as candidate, contextlib.suppress(OSError):
+            candidate.bind(("localhost", port))
+            return int(candidate.getsockname()[1])
     raise OSError(0, "no port is free", "localhost")

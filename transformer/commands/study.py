@@ -1,4 +1,4 @@
-"""`study`: what the heads of a model do, measured over a corpus."""
+"""`study`: measure over a corpus what a model's heads do."""
 
 from __future__ import annotations
 
@@ -11,51 +11,49 @@ from transformer.commands.options import Device, Quiet, of_kind, progress_bar
 
 
 def study(
-    checkpoints: Annotated[Sequence[Path], "CHECKPOINT", "models, or moments as NAME@UPDATES"],
+    checkpoints: Annotated[Sequence[Path], "CHECKPOINT", "models, or snapshots as NAME@UPDATES"],
     *,
     corpus: Annotated[
-        Path | None,
-        "PATH",
-        "a folder or file of CoNLL-U, or plain text with one sentence a line; default: data/gum",
+        Path | None, "PATH",
+        "CoNLL-U folder or file, or plain text with one sentence per line; default: data/gum",
     ] = None,
     out: Annotated[
         Path | None, "DIR", "folder of the study; default: one in the checkpoint's folder"
     ] = None,
     edit: Annotated[
-        str | None, "EDITS", "take parts of the models out first: “off cross.3.5; no positions”"
+        str | None, "EDITS", "first take parts out of the models: “off cross.3.5; no positions”"
     ] = None,
-    sentences: Annotated[int | None, "N", "read N only, evenly over the corpus"] = None,
+    sentences: Annotated[int | None, "N", "read only N, evenly over the corpus"] = None,
     examples: Annotated[
-        int | None, "N", "keep N sentences to look at, evenly over the corpus; default: all"
+        int | None, "N", "keep N example sentences, evenly over the corpus; default: all"
     ] = None,
     page: Annotated[
-        Path | None, "FILE", "instead: write what the studies that are there say, as Markdown"
+        Path | None, "FILE", "instead: write a Markdown report of existing studies"
     ] = None,
     device: Device = "cpu",
     quiet: Quiet = False,
-) -> None:
-    """Measure what each attention head does; goes on where it was stopped."""
+) -> None:  # fmt: skip
+    """Measure what each attention head does, resuming a stopped study."""
     from transformer.edits.language import parse_edits, text_of
     from transformer.errors import InputError
     from transformer.files.atomic import check_place, write_atomic
     from transformer.study.page import markdown, section
     from transformer.study.records import FILE, Study, studies_of
 
+    edits = text_of(parse_edits(edit or ""))
     refs = [
-        of_kind(each, "checkpoint", "one_stack", "huggingface").edited(
-            text_of(parse_edits(edit or ""))
-        )
-        for each in checkpoints
+        of_kind(path, "checkpoint", "one_stack", "huggingface").edited(edits)
+        for path in checkpoints
     ]
     for name, value in (("sentences", sentences), ("examples", examples)):
         if value is not None and value < (name == "sentences"):
             raise InputError(f"--{name} {value}; expected a number of sentences")
     if page is not None:
         check_place(page)
-        found = [Study.load(path) for ref in refs for path in studies_of(ref)]
-        if not found:
+        studies = [Study.load(path) for ref in refs for path in studies_of(ref)]
+        if not studies:
             raise InputError("there are no studies of these models yet; leave out --page")
-        write_atomic(page, markdown(found).encode())
+        write_atomic(page, markdown(studies).encode())
         print(page)
         return
     if out is not None and len(refs) > 1:

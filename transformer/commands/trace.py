@@ -27,13 +27,13 @@ def trace(
     from transformer.translator import Translator
 
     if tgt is not None and model.sample:
-        raise InputError("--sample cannot be combined with --tgt, which is followed as it is")
+        raise InputError("--sample cannot be combined with --tgt, which is followed exactly")
     path = npz_path(out)
     ref = of_kind(model.checkpoint, "checkpoint", "one_stack", "huggingface")
     tracer = model.open(ref)
     settings = {name: value for name, value in model.settings().items() if value is not None}
-    found = tracer.trace(src, target=tgt, top_k=top_k, **settings)
-    save_arrays(found, path)
+    record = tracer.trace(src, target=tgt, top_k=top_k, **settings)
+    save_arrays(record, path)
     unknown: tuple[str, ...] = ()
     if isinstance(tracer, Translator):
         unknown = unknown_text(tracer.tokenize(src))
@@ -41,20 +41,20 @@ def trace(
             unknown += unknown_text(tracer.tokenize_target(tgt))
     if unknown:
         print(f"the model does not know {listed(unknown)}", file=sys.stderr)
-    print(f"{found.text}")
-    print(f"{path}: {len(found.src_tokens)} source tokens, {len(found.tgt_tokens)} steps")
+    print(record.text)
+    print(f"{path}: {len(record.src_tokens)} source tokens, {len(record.tgt_tokens)} steps")
 
 
 def complete(
     text: Annotated[str, "TEXT", ""],
     *,
     checkpoint: Checkpoint,
-    tokens: Annotated[int, "N", "go on by at most N"] = 20,
-    seed: Annotated[int | None, "N", "draw the tokens at random, from this seed"] = None,
-    top_k: Annotated[int, "N", "guesses for each [MASK]"] = 5,
+    tokens: Annotated[int, "N", "continue by at most N tokens"] = 20,
+    seed: Annotated[int | None, "N", "sample the tokens, with this seed"] = None,
+    top_k: Annotated[int, "N", "guesses per [MASK]"] = 5,
     device: Device = "auto",
 ) -> None:
-    """Continue a text with a model of one stack, or fill in its [MASK]."""
+    """Continue a text with a one-stack model, or fill in its [MASK]."""
     from transformer.errors import InputError
     from transformer.models.catalogue import open_tracer
     from transformer.models.one_stack.tracer import StackModel
@@ -67,11 +67,10 @@ def complete(
             raise InputError(f"{checkpoint} does not continue texts; `trace` works with it")
         print(model.trace(text, beam_size=1, new_tokens=tokens, sampling=sampling).text)
     elif model.config.task == "fill":
-        for each in model.guesses(model.trace(text), top_k):
-            shares = zip(each.tokens, each.log_probs, strict=True)
-            guessed = ", ".join(f"{token} {100 * math.exp(value):.1f}%" for token, value in shares)
-            print(f"{each.position} {each.token}: {guessed}")
-    elif model.config.task == "continue":
-        print(model.trace(text, new_tokens=tokens, sampling=sampling).text)
+        for gap in model.guesses(model.trace(text), top_k):
+            shares = zip(gap.tokens, gap.log_probs, strict=True)
+            guesses = ", ".join(f"{token} {100 * math.exp(value):.1f}%" for token, value in shares)
+            print(f"{gap.position} {gap.token}: {guesses}")
     else:
-        print(model.trace(text, sampling=sampling).text)
+        n_new = tokens if model.config.task == "continue" else 0
+        print(model.trace(text, new_tokens=n_new, sampling=sampling).text)

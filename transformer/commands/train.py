@@ -1,4 +1,4 @@
-"""Commands for training: `train`, and `data`, which fetches the text."""
+"""Commands for training: `train`, and `data` to fetch the text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def train(
     *,
     data: Data,
     out: Annotated[Path, "DIR", "folder of the run"],
-    resume: Annotated[bool, "continue a run that was stopped"] = False,
+    resume: Annotated[bool, "continue a stopped run"] = False,
     tensorboard: Annotated[bool, "also write TensorBoard events"] = False,
     device: Device = "auto",
     download: Annotated[bool, "download corpora that --data lacks"] = False,
@@ -29,13 +29,12 @@ def train(
     from transformer.training import run
 
     logging.basicConfig(level=logging.INFO, format="%(message)s")
-    leads = os.environ.get("RANK", "0") == "0"  # of several processes, one speaks
+    leads = os.environ.get("RANK", "0") == "0"  # only one of several processes prints
     for stage in stages:
         folder = out / stage.name
-        started = stage.started_from(out)
-        if started is not None:
+        if (settings := stage.started_from(out)) is not None:
             run.train(
-                started, data, folder, device=device, resume=resume, download=download,
+                settings, data, folder, device=device, resume=resume, download=download,
                 tensorboard=tensorboard, show_progress=not quiet,
             )  # fmt: skip
         elif leads and not folder.exists():
@@ -51,12 +50,12 @@ def train(
 
 
 def data(
-    corpus: Annotated[str, None, "multi30k, tatoeba or gum; with --sample any that a recipe names"],
+    corpus: Annotated[str, None, "multi30k, tatoeba or gum; with --sample, any corpus of a recipe"],
     *,
-    out: Annotated[Path, "DIR", "where to put it, then `train --data DIR`"],
-    sample: Annotated[int | None, "N", "show N training pairs of a corpus in DIR instead"] = None,
+    out: Annotated[Path, "DIR", "destination, for `train --data DIR`"],
+    sample: Annotated[int | None, "N", "instead: show N training pairs of a corpus in DIR"] = None,
     src: Annotated[str, "CODE", "with --sample"] = "en",
-    tgt: Annotated[str, "CODE", "the language beside English"] = "de",
+    tgt: Annotated[str, "CODE", "the language besides English"] = "de",
     home: Annotated[str | None, "URL", "address of a mirror"] = None,
     sha256: Annotated[str | None, "HEX", "tatoeba: expected checksum of the archive"] = None,
     quiet: Quiet = False,

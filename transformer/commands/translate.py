@@ -1,4 +1,4 @@
-"""`translate`: sentences from the command line or standard input."""
+"""`translate`: translate sentences from the command line or standard input."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from transformer.commands.options import Sentences, Steering, listed, of_kind
 if TYPE_CHECKING:
     from transformer.search.records import Translation
 
-#: Most sentences named in the line about unknown characters.
+#: Most sentence numbers in a comment.
 _NAMED = 10
 
 
@@ -24,9 +24,9 @@ def translate(sentences: Sentences = (), *, model: Steering) -> None:
     ref = of_kind(model.checkpoint, "checkpoint", "huggingface")
     translator = model.open(ref)
     settings, own = model.settings(), isinstance(translator, Translator)
-    translator.translate([], **settings)  # complains about settings before any input is read
+    translator.translate([], **settings)  # checks settings before any input is read
     n_read, batches = 0, [sentences] if sentences else stdin_lines()
-    if not own:  # whose sentences are translated one by one
+    if not own:  # other models translate one sentence at a time
         batches = ([line] for lines in batches for line in lines)
     for lines in batches:
         bad: InputError | None = None
@@ -41,8 +41,8 @@ def translate(sentences: Sentences = (), *, model: Steering) -> None:
         except InputError as error:
             reason = str(error).removeprefix("sentence 1: ")
             raise error if own else InputError(f"line {n_read + 1}: {reason}") from None
-        for each in done:
-            print(each.text)
+        for translation in done:
+            print(translation.text)
         sys.stdout.flush()
         _comment(done, "sentence" if sentences else "line", n_read)
         if bad is not None:
@@ -51,23 +51,17 @@ def translate(sentences: Sentences = (), *, model: Steering) -> None:
 
 
 def _comment(done: Sequence[Translation], what: str, before: int) -> None:
-    """Name on standard error unknown characters and loops, one line for each kind."""
+    """Report unknown characters and loops on standard error, one line for each kind."""
     from transformer.search.loops import find_loop
 
-    unknown = {n: each.unknown for n, each in enumerate(done, before + 1) if each.unknown}
-    if unknown:
-        named = listed(text for texts in unknown.values() for text in texts)
-        print(f"{_where(what, [*unknown])}: the model does not know {named}", file=sys.stderr)
-    found = {
-        n: find_loop(each.text) for n, each in enumerate(done, before + 1) if not each.complete
-    }
-    loops = {n: loop.repeated for n, loop in found.items() if loop is not None}
-    if loops:
-        print(
-            f"{_where(what, [*loops])}: the model repeats {listed(loops.values())} "
-            "up to the length limit",
-            file=sys.stderr,
-        )
+    numbered = [*enumerate(done, before + 1)]
+    if unknown := {n: item.unknown for n, item in numbered if item.unknown}:
+        texts = listed(text for texts in unknown.values() for text in texts)
+        print(f"{_where(what, [*unknown])}: the model does not know {texts}", file=sys.stderr)
+    found = {n: find_loop(item.text) for n, item in numbered if not item.complete}
+    if loops := {n: loop.repeated for n, loop in found.items() if loop is not None}:
+        comment = f"the model repeats {listed(loops.values())} up to the length limit"
+        print(f"{_where(what, [*loops])}: {comment}", file=sys.stderr)
 
 
 def _where(what: str, numbers: Sequence[int]) -> str:
@@ -77,11 +71,11 @@ def _where(what: str, numbers: Sequence[int]) -> str:
 
 
 def stdin_lines() -> Iterator[list[str]]:
-    """Yield lines of standard input, as many at a time as have arrived.
+    """Yield the lines of standard input that have arrived, in batches.
 
-    So a file is translated in large batches, while a program or a person that writes one line and
-    waits gets its answer. Lines end at a newline, with or without a carriage return; bytes that are
-    not UTF-8 become U+FFFD.
+    A file is translated in large batches, while an interactive writer is answered line by line.
+    Lines end at a newline, with or without a carriage return; bytes that are not UTF-8 become
+    U+FFFD.
     """
     rest = b""
     stdin = cast(BufferedReader, sys.stdin.buffer)

@@ -159,7 +159,10 @@ def _header(
         )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about headers that Python 2 wrote
-        shape, by_column, dtype = read(stream, max_header_size=_MAX_HEADER)
+        try:
+            shape, by_column, dtype = read(stream, max_header_size=_MAX_HEADER)
+        except MemoryError:  # Python's parser on deep nesting
+            raise ValueError("its header is nested too deeply") from None
     if dtype.hasobject:
         raise CheckpointError(
             f"{path}: array {name!r} {list(shape)} holds Python objects, which could run code; "

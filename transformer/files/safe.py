@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from transformer.config import parse_json
+from transformer.config import MAX_VALUES, parse_json
 from transformer.errors import CheckpointError
 
 
@@ -63,8 +63,8 @@ def modified(path: Path) -> int:
 MAX_LAYERS, MAX_POSITION_ENTRIES, MAX_SMALL_FILE = 200, 200_000_000, 64 * 1024 * 1024
 #: A config has a few kB; a huge one would take many seconds to parse before it is refused.
 MAX_CONFIG = 2 * 1024 * 1024
-#: A vocabulary in JSON; one of a quarter of a million pieces takes 6 MB.
-MAX_TABLE = 16 * 1024 * 1024
+#: A vocabulary; a quarter of a million pieces take 6 MB.
+MAX_TABLE, MAX_LINES = 16 * 1024 * 1024, 1_000_000
 
 
 def read_small(path: Path, most: int = MAX_SMALL_FILE) -> bytes:
@@ -118,12 +118,15 @@ def read_fully(file: BinaryIO, buffer: memoryview) -> None:
         buffer = buffer[count:]
 
 
-def read_text(path: Path, most: int = MAX_SMALL_FILE) -> str:
+def read_text(path: Path, most: int = MAX_TABLE) -> str:
     """Return the text of a small UTF-8 file. Raises `CheckpointError` naming it."""
     try:
-        return read_small(path, most).decode()
+        text = read_small(path, most).decode()
     except UnicodeDecodeError:
         raise CheckpointError(f"{path}: not UTF-8 text") from None
+    if text.count("\n") > MAX_LINES:
+        raise CheckpointError(f"{path}: more than {MAX_LINES:,} lines")
+    return text
 
 
 def one_line(error: BaseException) -> str:
@@ -131,14 +134,18 @@ def one_line(error: BaseException) -> str:
     return " ".join(str(error).split())[:300] or type(error).__name__
 
 
-def json_object(path: Path, most: int = MAX_CONFIG) -> dict[str, Any]:
-    """Read a JSON object from a file of limited size.
+def json_object(
+    path: Path, most: int = MAX_CONFIG, most_values: int = MAX_VALUES
+) -> dict[str, Any]:
+    """Read a JSON object from a file of limited size and number of values.
 
     Raises: `CheckpointError` naming the file.
     """
-    text = read_text(path, most)
+    data = read_small(path, most)
     try:
-        values = parse_json(text)
+        values = parse_json(data, most_values)
+    except UnicodeDecodeError:
+        raise CheckpointError(f"{path}: not UTF-8 text") from None
     except ValueError as error:
         raise CheckpointError(f"{path}: not valid JSON: {error}") from None
     if not isinstance(values, dict):

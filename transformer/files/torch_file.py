@@ -4,8 +4,9 @@ Overwriting a mapped file in place kills the process (SIGBUS), so tensors are re
 and a file that changes meanwhile is refused.
 
 `weights_only=True` refuses whatever could run code, but a few bytes can still claim any amount of
-memory (`bytearray(10**12)`, or an encoding that doubles its text, applied repeatedly). So only the
-names in state dicts are allowed, which is checked before the file is opened.
+memory (`bytearray(10**12)`), time (the hash of a tuple of a tuple twice of a tuple twice …) or
+stack (tuples nested 100,000 deep). So only names in state dicts and values of limited size and
+depth are allowed, and the pickles checked are those that torch will read.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import os
 import pickle
 import pickletools
 import re
+import struct
 import warnings
 import zipfile
 from collections.abc import Callable, Sequence
@@ -37,8 +39,13 @@ ALLOWED = re.compile(
 
 #: Largest pickle to scan, and how many precede the numbers in an old file.
 MAX_PICKLE, OLD_PICKLES = 64 * 1024 * 1024, 5
-#: Most opcodes in a pickle, less than a second's work; a tensor takes about 30.
+#: Most opcodes in a pickle, about a second's work; a tensor takes about 30.
 MAX_STEPS = 500_000
+#: Most values within a value, counting shared ones wherever they occur, and the deepest nesting.
+MAX_VALUES, MAX_DEPTH = 2_000_000, 200
+
+#: Opcodes that change their first operand in place.
+_IN_PLACE = ("APPEND", "APPENDS", "SETITEM", "SETITEMS", "ADDITEMS", "BUILD")
 
 
 def read_torch(
@@ -97,10 +104,12 @@ def check_pickles(
     Raises: `CheckpointError` naming the file.
     """
     try:
-        if zipfile.is_zipfile(file):
+        archive = file.read(4) == b"PK\x03\x04"  # as torch decides
+        file.seek(0)
+        if archive:
+            _check_directory(file)
             _check_archive(path, file, allowed, hint)
         else:
-            file.seek(0)
             for _ in range(OLD_PICKLES):
                 _check_pickle(path, file, allowed, hint)
     except CheckpointError:
@@ -108,6 +117,26 @@ def check_pickles(
     except Exception as error:  # noqa: BLE001 - a damaged file may fail in any way
         reason = str(error) or type(error).__name__
         raise CheckpointError(f"{path}: not a whole torch file ({reason})") from None
+
+
+def _check_directory(file: IO[bytes]) -> None:
+    """Require the archive's directory to lie where both `zipfile` and torch look for it.
+
+    `zipfile` takes the bytes before the end record, torch those at the offset in that record.
+    """
+    size = file.seek(0, os.SEEK_END)
+    file.seek(max(0, size - 98))
+    tail = file.read()
+    end = tail[-22:]
+    listed, begin, comment = struct.unpack("<LLH", end[12:])
+    stop = size - 22
+    if tail[-42:-38] == b"PK\x06\x07":  # 64-bit numbers: a record of 56 bytes and its address
+        stop = size - 98
+        listed, begin = struct.unpack("<QQ", tail[40:56])
+        if not tail.startswith(b"PK\x06\x06") or tail[64:72] != struct.pack("<Q", stop):
+            raise ValueError("an archive without a plain end")
+    if end[:4] != b"PK\x05\x06" or comment or begin + listed != stop:
+        raise ValueError("an archive without a plain end")
 
 
 def _check_archive(path: Path, file: IO[bytes], allowed: re.Pattern[str], hint: str) -> None:
@@ -133,6 +162,7 @@ def _check_archive(path: Path, file: IO[bytes], allowed: re.Pattern[str], hint: 
 
 
 def _check_pickle(path: Path, file: IO[bytes], allowed: re.Pattern[str], hint: str) -> None:
+    sizes = _Sizes()
     for count, (operation, argument, position) in enumerate(pickletools.genops(file)):
         if count >= MAX_STEPS:
             raise CheckpointError(f"{path}: a pickle of more than {MAX_STEPS:,} steps")
@@ -147,3 +177,37 @@ def _check_pickle(path: Path, file: IO[bytes], allowed: re.Pattern[str], hint: s
                 f"{path}: holds more than weights{what}; it is not loaded, since it could run code "
                 f"or fill the memory{hint}"
             )
+        sizes.step(operation, argument)
+
+
+class _Sizes:
+    """Simulates a pickle's stack, with (values, depth) in place of each value."""
+
+    def __init__(self) -> None:
+        self._stack: list[list[int]] = []
+        self._marks: list[int] = []
+        self._memo: dict[object, list[int]] = {}
+
+    def step(self, operation: pickletools.OpcodeInfo, argument: object) -> None:
+        """Apply one opcode. Raises `ValueError` for a value beyond the limits."""
+        stack, name = self._stack, operation.name
+        if name == "MARK":
+            self._marks.append(len(stack))
+        elif name.endswith("PUT") or name == "MEMOIZE":
+            self._memo[len(self._memo) if name == "MEMOIZE" else argument] = stack[-1]
+        elif name.endswith("GET"):
+            stack.append(self._memo[argument])
+        else:
+            before = operation.stack_before
+            if pickletools.markobject in before:
+                first = self._marks.pop() - before.index(pickletools.markobject)
+            else:
+                first = len(stack) - len(before)
+            taken, stack[first:] = stack[first:], []
+            value = taken[0] if name in _IN_PLACE else [1, 1]
+            inner = taken[1:] if name in _IN_PLACE else taken
+            value[0] += sum(size for size, _ in inner)
+            value[1] = max([value[1], *(depth + 1 for _, depth in inner)])
+            if value[0] > MAX_VALUES or value[1] > MAX_DEPTH:
+                raise ValueError("a value that is too large or nested too deeply")
+            stack.extend([value] * len(operation.stack_after))

@@ -140,6 +140,19 @@ def confidences(reading: Reading, trace: Trace) -> Floats:
     return log_probs
 
 
+#: Slope and shift of a phrase's log-odds, fitted to every other sentence of GUM dev as
+#: parsing-gum parses it; `benchmarks/certainty.py` prints them.
+SLOPE, SHIFT = 0.525, -0.82
+
+
+def calibrated(log_probs: Floats) -> Floats:
+    """Return the share of phrases with these `confidences` that GUM's trees have too; NaN stays."""
+    certain = np.minimum(log_probs.astype(np.float64), -1e-6)
+    log_odds = SLOPE * (certain - np.log(-np.expm1(certain))) + SHIFT
+    shares: Floats = (1 / (1 + np.exp(-log_odds))).astype(np.float32)
+    return shares
+
+
 def bracket_weights(reading: Reading, weights: Floats) -> Floats:
     """Return the cross-attention of every node on the words and `</s>`, [nodes, words + 1].
 

@@ -1,4 +1,4 @@
-"""Label-smoothed cross-entropy (section 5.4), from logits or straight from hidden states."""
+"""Label-smoothed cross-entropy (section 5.4), from logits or directly from hidden states."""
 
 from __future__ import annotations
 
@@ -9,39 +9,35 @@ from torch import Tensor, nn
 
 from transformer.kernels import linear
 
-#: Logits computed at a time: 16 MB, which a processor's last cache may hold.
+#: Logits computed at a time: 16 MB, which may fit a processor's last-level cache.
 LOGITS = 2**22
 
 
 def smoothed_cross_entropy(
     logits: Tensor, target: Tensor, smoothing: float, pad_id: int
 ) -> tuple[Tensor, Tensor]:
-    """Cross-entropy against (1 - epsilon) one-hot + epsilon / V, summed over real tokens.
+    """Return cross-entropy against (1 - epsilon) one-hot + epsilon / V, summed over real tokens.
 
-    Computed from log-sum-exp, so that the [..., V] log-probabilities are never stored.
+    It is computed from log-sum-exp, so the [..., V] log-probabilities are never stored.
 
     Args: logits: [..., V].  target: [...] token ids; `pad_id` is ignored.
 
-    Returns: the smoothed loss and the plain negative log-likelihood, both in nats, summed.
+    Returns: the smoothed loss and the plain negative log-likelihood, both summed, in nats.
     """
     logits = logits.float()
     normaliser = logits.logsumexp(-1)  # [...]
     fuses = torch.compiler.is_compiling() and logits.device.type != "cpu"
-    of_right = _masked_sum(logits, target) if fuses else _gathered(logits, target)
-    nll = normaliser - of_right
+    nll = normaliser - _target_logits(logits, target, fuses=fuses)
     uniform = normaliser - logits.mean(-1)
     keep = target != pad_id
     loss = (1 - smoothing) * nll + smoothing * uniform
     return (loss * keep).sum(), (nll * keep).sum().detach()
 
 
-def _gathered(logits: Tensor, target: Tensor) -> Tensor:
-    """Pick the logit of each target token, [...]."""
-    return logits.gather(-1, target[..., None])[..., 0]
-
-
-def _masked_sum(logits: Tensor, target: Tensor) -> Tensor:
-    """The same as `_gathered`, whose gradient would take one more matrix [..., V] in memory."""
+def _target_logits(logits: Tensor, target: Tensor, *, fuses: bool) -> Tensor:
+    if not fuses:
+        return logits.gather(-1, target[..., None])[..., 0]
+    # The gradient of `gather` would take one more matrix [..., V] in memory.
     right = torch.arange(logits.size(-1), device=logits.device) == target[..., None]
     return torch.where(right, logits, 0.0).sum(-1)
 
@@ -49,10 +45,10 @@ def _masked_sum(logits: Tensor, target: Tensor) -> Tensor:
 def projected_cross_entropy(
     hidden: Tensor, generator: nn.Linear, target: Tensor, smoothing: float, pad_id: int
 ) -> tuple[Tensor, Tensor]:
-    """`smoothed_cross_entropy` of the logits that `generator` makes of hidden states.
+    """Return `smoothed_cross_entropy` of the generator's logits for hidden states.
 
-    On a CPU, logits are made for some hundred real tokens at a time and their gradient is taken at
-    once, so that the [..., V] logits are never in memory; padding costs nothing. The result can be
+    On a CPU, logits are computed for a few hundred real tokens at a time, together with their
+    gradient. The [..., V] logits are never in memory, and padding costs nothing. The result can be
     differentiated once.
 
     Args: hidden: [..., d_model].  target: [...].
@@ -67,8 +63,7 @@ def projected_cross_entropy(
     return loss, nll.detach()
 
 
-# A custom operation, so that torch.compile keeps it whole: its number of loops depends on the
-# padding.
+# A custom operation, so that torch.compile keeps it whole: padding determines its loop count.
 @torch.library.custom_op(
     "headlight::smoothed_cross_entropy",
     mutates_args=(),
@@ -85,16 +80,16 @@ def _by_blocks(
     pad_id: int,
     narrow: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Compute the loss and its gradients, some rows at a time.
+    """Compute the loss and its gradients, a block of rows at a time.
 
-    With a row's softmax p, the gradient of its loss by its logits is
-    p - (1 - epsilon) one-hot - epsilon / V. The last term is the same in every row and column, so
-    it is left to the end, as is the mean logit in the loss: both take the mean of the weights only.
+    With a row's softmax p, the gradient of its loss with respect to its logits is
+    p - (1 - epsilon) one-hot - epsilon / V. The last term is the same for all rows and columns, so
+    it is added at the end, as is the mean logit in the loss: both need only the mean weight.
 
     Args: hidden: [N, d_model].  weight: [V, d_model].  bias: [V].  target: [N].
         narrow: multiply in bfloat16.
 
-    Returns: loss, negative log-likelihood; gradients of the loss by hidden, weight and bias.
+    Returns: loss, negative log-likelihood, and gradients with respect to hidden, weight and bias.
     """
     real = (target != pad_id).nonzero()[:, 0]
     n_real, n_pieces = len(real), len(weight)
@@ -111,7 +106,7 @@ def _by_blocks(
             at = slice(start, start + n_rows)
             logits = linear(states[at], matrix, offset).to(h.dtype)
             p = torch.softmax(logits, -1, out=held[: len(logits)])
-            # Log-sum-exp, from the most probable piece, whose share is not rounded to 0.
+            # Log-sum-exp from the most probable piece, whose probability does not round to 0.
             normaliser[at] = logits.amax(-1, keepdim=True) - p.amax(-1, keepdim=True).log()
             of_right[at] = logits.gather(-1, right[at])
             p.scatter_add_(-1, right[at], p.new_full((len(p), 1), smoothing - 1))

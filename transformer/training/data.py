@@ -1,7 +1,7 @@
 """Parallel text: reading, splitting, and batching by token count (section 5.1).
 
-A `Corpus` holds sentence pairs by split. If a corpus has no held-out part, one is split off by
-*source sentence*, so that no source occurs in both.
+A `Corpus` holds sentence pairs by split. If it has no held-out part, one is split off by *source
+sentence*, so that no source occurs in both.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from torch import Tensor
 
 from transformer.text.tokenizer import BOS_ID, EOS_ID, PAD_ID
 
-#: Test sets of Multi30k that English, German and French share.
+#: Multi30k test sets that English, German and French share.
 MULTI30K_TESTS = ("test_2016_flickr", "test_2017_flickr", "test_2017_mscoco")
 
 #: A source sentence and its translation.
@@ -31,16 +31,16 @@ Pair = tuple[str, str]
 
 
 class DataError(ValueError):
-    """Text that cannot be used; the message names the file and the fault."""
+    """Text that cannot be used; the message names the file and the error."""
 
 
 class MissingFileError(DataError):
-    """A text file that does not exist."""
+    """A missing text file."""
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """Sentence pairs by split: train, val, and any number of named test sets."""
+    """Sentence pairs by split: train, val, and named test sets."""
 
     train: tuple[Pair, ...]
     val: tuple[Pair, ...] = ()
@@ -48,7 +48,7 @@ class Corpus:
 
     @property
     def fingerprint(self) -> str:
-        """Return the SHA-256 of the training pairs in order, in hexadecimal."""
+        """SHA-256 of the training pairs, in order and in hexadecimal."""
         digest = hashlib.sha256()
         for pair in self.train:
             digest.update(repr(pair).encode())
@@ -56,12 +56,16 @@ class Corpus:
 
 
 def find_file(path: Path) -> Path:
-    """Return `path`, or `path` + ".gz" if only that exists. Raises `MissingFileError`."""
+    """Return `path`, or `path`.gz if only that exists. Raises `MissingFileError`."""
     zipped = path.with_name(path.name + ".gz")
-    for candidate in (path, zipped):
-        if candidate.is_file():
-            return candidate
-    raise MissingFileError(f"{path}: no such file (nor {zipped.name})")
+    if not is_there(path):
+        raise MissingFileError(f"{path}: no such file (nor {zipped.name})")
+    return path if path.is_file() else zipped
+
+
+def is_there(path: Path) -> bool:
+    """Return True if a file or its gzipped version, `path`.gz, exists."""
+    return path.is_file() or path.with_name(path.name + ".gz").is_file()
 
 
 def read_lines(path: Path) -> list[str]:
@@ -73,19 +77,17 @@ def read_lines(path: Path) -> list[str]:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
         raise DataError(f"{path}: not UTF-8 (byte {error.start})") from None
-    except OSError as error:
-        raise DataError(f"{path}: {error.strerror or error}") from None
-    except (EOFError, zlib.error) as error:
-        raise DataError(f"{path}: {error}") from None
+    except (OSError, EOFError, zlib.error) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise DataError(f"{path}: {reason}") from None
     # Only line feeds end a line: str.splitlines would also split at form feeds and the like.
-    lines = text.removeprefix("\ufeff").split("\n")
-    if lines and not lines[-1]:
-        lines.pop()
+    text = text.removeprefix("\ufeff")
+    lines = text.removesuffix("\n").split("\n") if text else []
     return [line.removesuffix("\r") for line in lines]
 
 
 def read_parallel(src_path: Path, tgt_path: Path) -> tuple[Pair, ...]:
-    """Read pairs from two files, one sentence a line. Raises `DataError` if lengths differ."""
+    """Read pairs from two files, one sentence per line. Raises `DataError` if lengths differ."""
     src, tgt = read_lines(find_file(src_path)), read_lines(find_file(tgt_path))
     if len(src) != len(tgt):
         raise DataError(f"{src_path} has {len(src)} lines but {tgt_path} has {len(tgt)}")
@@ -94,8 +96,7 @@ def read_parallel(src_path: Path, tgt_path: Path) -> tuple[Pair, ...]:
 
 def read_tsv(path: Path) -> tuple[Pair, ...]:
     """Read pairs from lines of source TAB target, ignoring further columns and blank lines."""
-    path = find_file(path)
-    pairs = []
+    path, pairs = find_file(path), []
     for number, line in enumerate(read_lines(path), 1):
         columns = line.split("\t")
         if len(columns) >= 2:
@@ -106,10 +107,10 @@ def read_tsv(path: Path) -> tuple[Pair, ...]:
 
 
 def read_csv(path: Path, src: str, tgt: str) -> tuple[Pair, ...]:
-    """Read pairs from comma-separated rows, quoted as spreadsheets do.
+    """Read pairs from comma-separated rows, quoted as in spreadsheets; ignore blank rows.
 
-    If the first row names columns `src` and `tgt`, those are read; otherwise it is a pair like the
-    others and the first two columns are read. Blank rows are ignored.
+    A first row that contains `src` and `tgt` selects these columns. Otherwise the first two columns
+    are read, from the first row on.
     """
     path = find_file(path)
     rows = csv.reader((line + "\n" for line in read_lines(path)), strict=True)
@@ -135,24 +136,24 @@ def corpus_folder(name: str, folder: Path) -> Path:
 
 
 def multi30k(folder: Path, src: str, tgt: str) -> Corpus:
-    """Read Multi30k (Elliott et al. 2016): image captions, 29,000 for training, three test sets."""
-
-    def split(name: str) -> tuple[Pair, ...]:
-        return read_parallel(folder / f"{name}.{src}", folder / f"{name}.{tgt}")
-
-    return Corpus(split("train"), split("val"), {name: split(name) for name in MULTI30K_TESTS})
+    """Read Multi30k (Elliott et al. 2016): captions, 29,000 for training, and three test sets."""
+    train, val, *tests = (
+        read_parallel(folder / f"{name}.{src}", folder / f"{name}.{tgt}")
+        for name in ("train", "val", *MULTI30K_TESTS)
+    )
+    return Corpus(train, val, dict(zip(MULTI30K_TESTS, tests, strict=True)))
 
 
 def tatoeba(folder: Path, src: str, tgt: str) -> Corpus:
-    """Read Tatoeba's everyday sentences; 1% of sources are held out for testing, 0.5% for val.
+    """Read Tatoeba's everyday sentences, holding out 1% of sources for testing and 0.5% for val.
 
-    Reads SRC-TGT.tsv, or TGT-SRC.tsv with its columns swapped if only that exists.
+    Reads SRC-TGT.tsv or, if that is missing, TGT-SRC.tsv with its columns swapped.
     """
     path, turned = folder / f"{src}-{tgt}.tsv", folder / f"{tgt}-{src}.tsv"
     try:
         pairs = read_tsv(path)
     except MissingFileError:
-        if not any(turned.with_name(turned.name + end).is_file() for end in ("", ".gz")):
+        if not is_there(turned):
             raise
         pairs = tuple((second, first) for first, second in read_tsv(turned))
     train, val, test = split_by_source(pairs, (0.985, 0.005, 0.01))
@@ -162,8 +163,8 @@ def tatoeba(folder: Path, src: str, tgt: str) -> Corpus:
 def reversal(n: int = 20_000, max_length: int = 24, seed: int = 7) -> Corpus:
     """Generate random lower-case strings and their reversals, a task that is easy to check.
 
-    Half of the strings use only a few letters. Repeated letters differ only in position, so the
-    model has to learn positions.
+    Half of the strings draw from at most six letters. Repeated letters differ only in position, so
+    the model must learn positions.
     """
     rng = random.Random(seed)
     every = "abcdefghijklmnopqrstuvwxyz"
@@ -177,7 +178,7 @@ def reversal(n: int = 20_000, max_length: int = 24, seed: int = 7) -> Corpus:
 
 
 def source_key(sentence: str) -> str:
-    """Reduce a source to its letters and digits, case-folded: the key by which splits are made."""
+    """Return the key by which splits are made: a source's letters and digits, case-folded."""
     return "".join(character for character in sentence.casefold() if character.isalnum())
 
 
@@ -186,8 +187,7 @@ def split_by_source(
 ) -> tuple[tuple[Pair, ...], tuple[Pair, ...], tuple[Pair, ...]]:
     """Split pairs in three so that no source (see `source_key`) occurs in two parts.
 
-    The split is decided by a hash of the source alone, independent of the order of the pairs and
-    of the other pairs.
+    A hash of the source alone decides, so the order of the pairs and other pairs do not matter.
 
     Args: shares: of train, val and test; they sum to 1.
     """
@@ -202,16 +202,14 @@ def split_by_source(
 
 
 def merge(corpora: Iterable[Corpus]) -> Corpus:
-    """Join corpora, dropping training pairs whose source any of them holds out."""
-    train: list[Pair] = []
-    val: list[Pair] = []
+    """Join corpora, dropping training pairs with a source that any of them holds out."""
+    train, val = list[Pair](), list[Pair]()
     tests: dict[str, tuple[Pair, ...]] = {}
     for corpus in corpora:
         train += corpus.train
         val += corpus.val
         tests |= corpus.tests
-    held_out = {source_key(src) for src, _ in val}
-    held_out |= {source_key(src) for test in tests.values() for src, _ in test}
+    held_out = {source_key(src) for part in (val, *tests.values()) for src, _ in part}
     return Corpus(tuple(p for p in train if source_key(p[0]) not in held_out), tuple(val), tests)
 
 
@@ -219,7 +217,7 @@ def merge(corpora: Iterable[Corpus]) -> Corpus:
 class Batch:
     """Padded token ids, int64: src [B, S], tgt_in [B, T] and tgt_out [B, T], one step apart.
 
-    Every source ends in `</s>`; tgt_in starts with `<s>`, tgt_out ends in `</s>`.
+    Sources and tgt_out end in `</s>`; tgt_in starts with `<s>`.
     """
 
     src: Tensor
@@ -228,7 +226,7 @@ class Batch:
 
     @property
     def n_tokens(self) -> int:
-        """Number of target tokens to predict, without padding."""
+        """Number of target tokens to predict, excluding padding."""
         return int((self.tgt_out != PAD_ID).sum())
 
 
@@ -252,10 +250,10 @@ def token_batches(
     """Group sentences of similar length into batches of about `batch_tokens` padded tokens (5.1).
 
     The tokens of the longer side count. Sentences are sorted by target, then source length, with
-    ties in random order, and split into batches, which are shuffled. A pure function, so an epoch
-    can be resumed in the middle.
+    ties in random order, then split into batches, which are shuffled. Equal arguments give equal
+    batches, so an epoch can be resumed at any batch.
 
-    Returns: index arrays; together they hold every sentence once.
+    Returns: index arrays that together contain every sentence once.
     """
     rng = np.random.default_rng((seed, epoch))
     order = rng.permutation(len(src_lengths))

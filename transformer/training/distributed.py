@@ -1,4 +1,4 @@
-"""Running PyTorch in training: processes of torchrun, compiling, repeatable sums, bfloat16."""
+"""PyTorch in training: processes of torchrun, compilation, reproducible sums, bfloat16."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class World:
-    """This process in a distributed run; the only one without torchrun."""
+    """This process in a distributed run, or the only process without torchrun."""
 
-    rank: int = 0  # from 0 to size - 1 over all machines
+    rank: int = 0  # from 0 to size - 1, over all machines
     size: int = 1  # number of processes
-    local_rank: int = 0  # its number on this machine, and the number of its GPU
+    local_rank: int = 0  # number of this process and its GPU on this machine
 
     @classmethod
     def join(cls, device: str) -> World:
@@ -65,34 +65,31 @@ class World:
 def compiled(
     objective: nn.Module, try_out: Callable[[nn.Module], None], *, show_progress: bool
 ) -> nn.Module:
-    """Return the compiled objective; if that fails, log why and return the objective itself.
+    """Compile the objective; if that fails, log the reason and return the objective itself.
 
-    Args: try_out: runs the objective forward and backward once, which is what compiles it.
+    Args: try_out: runs the objective forward and backward once, which triggers compilation.
     """
-    made = cast(nn.Module, torch.compile(objective, dynamic=True))
+    result = cast(nn.Module, torch.compile(objective, dynamic=True))
     if show_progress:
-        log.info("compiling for this machine, a minute or two")
+        log.info("compiling for this machine, which takes a minute or two")
     try:
-        try_out(made)
+        try_out(result)
     except Exception as error:  # noqa: BLE001 - compilers and their drivers fail in any way
-        log.warning("not compiled, so updates are slower: %s", _reason(error))
+        headers = torch.__path__[0]
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
+        if any(map(str.isspace, headers)):  # PyTorch does not quote include paths
+            reason = f"PyTorch cannot compile from a folder with a space in its name: {headers}"
+        log.warning("not compiled, so updates are slower: %s", reason)
         return objective
-    return made
-
-
-def _reason(error: Exception) -> str:
-    headers = torch.__path__[0]
-    if any(character.isspace() for character in headers):  # PyTorch does not quote include paths
-        return f"PyTorch cannot compile from a folder with a space in its name: {headers}"
-    return (str(error).strip() or type(error).__name__).splitlines()[0][:200]
+    return result
 
 
 @contextlib.contextmanager
 def repeatable(device: str) -> Iterator[None]:
-    """Context in which sums have a fixed order, so that results are bitwise reproducible.
+    """Fix the order of sums within, so that results are bitwise reproducible.
 
-    Otherwise gradients of embeddings are summed in the order in which threads finish: on a GPU,
-    and on the CPU in compiled code.
+    Otherwise gradients of embeddings are summed in the order in which threads finish, on a GPU and,
+    in compiled code, on the CPU.
     """
     if device == "cuda":
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
@@ -109,7 +106,7 @@ def repeatable(device: str) -> Iterator[None]:
 
 
 def wants_bfloat16(precision: str, device: str) -> bool:
-    """Return whether matrix products use bfloat16: on request, or with "auto" if it is faster."""
+    """Return True to multiply matrices in bfloat16: on request or, for "auto", if it is faster."""
     if precision != "auto":
         return precision == "bfloat16"
     if device == "cuda":

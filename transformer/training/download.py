@@ -1,12 +1,12 @@
 """Download the public corpora, only at the user's request.
 
-Multi30k's texts are fixed, so each is checked against a checksum. Tatoeba's archives are rebuilt
-every few months: their content is checked, their checksum is saved beside the text, and `sha256`
-pins a version. Of GUM, dependencies and coreference of train and dev are fetched. Files are written
-atomically and existing ones are not fetched again.
+Multi30k's texts are fixed, so they are verified by checksum. Tatoeba's archives are rebuilt every
+few months: their content is checked, their checksum is saved beside the text, and `sha256` pins a
+version. For GUM, dependencies and coreference of train and dev are fetched. Files are written
+atomically, and existing files are not fetched again.
 
-The standard library fetches them: `requests` (2.34.2, in the lock) follows a redirect from https to
-http and reads bodies of any length, so the code below would be needed on top of it just the same.
+`requests` would save little: it follows redirects from https to http and reads bodies of any
+length. `torch.hub` bounds neither size nor waiting time.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import IO, Any, NamedTuple
 from tqdm import tqdm
 
 from transformer.files.atomic import write_atomic
-from transformer.training.data import MULTI30K_TESTS, DataError, corpus_folder
+from transformer.training.data import MULTI30K_TESTS, DataError, corpus_folder, is_there
 
 log = logging.getLogger(__name__)
 
@@ -38,31 +38,27 @@ HOMES = {
     "gum": "https://raw.githubusercontent.com/UniversalDependencies/UD_English-GUM/master",
 }
 
-#: Languages of Tatoeba's archives besides English, and their codes in file names.
+#: Languages of Tatoeba's archives besides English, with their codes in file names.
 TATOEBA_CODES = {
     "de": "deu", "es": "spa", "fr": "fra", "it": "ita", "nl": "nld", "pt": "por",
 }  # fmt: skip
 MULTI30K_LANGUAGES = ("en", "de", "fr")
 
-#: Timeout in seconds without data.
+#: Seconds without data before a download fails.
 TIMEOUT = 30.0
-#: Largest text of Multi30k, largest archive of Tatoeba, and largest text in one, in bytes.
+#: Largest Multi30k text, Tatoeba archive, and text in an archive, in bytes.
 MAX_FILE, MAX_ARCHIVE, MAX_TEXT = 8 << 20, 64 << 20, 512 << 20
 #: Archives with fewer pairs, and parts of GUM with fewer sentences, are refused.
 MIN_PAIRS, MIN_SENTENCES = 1_000, 100
 CHUNK = 1 << 16
 
-
-#: SHA-256 of every text of Multi30k that is fetched, unpacked.
+#: SHA-256 of Multi30k's texts, unpacked.
 _CHECKSUMS = Path(__file__).with_name("multi30k.tsv").read_text("utf-8")
 MULTI30K = dict(line.split("\t") for line in _CHECKSUMS.splitlines())
 
-#: Advice for failed downloads.
-ADVICE = "if you are offline, get the files elsewhere and name their folder with --data DIR"
-
 
 class DownloadError(DataError):
-    """A download that failed or has the wrong content; the message suggests an alternative."""
+    """A failed download or wrong content; the message suggests an alternative."""
 
 
 def fetch(
@@ -109,20 +105,16 @@ def fetch_missing(
     for name in set(corpora) & {"multi30k", "tatoeba"}:
         place = corpus_folder(name, folder)
         if name == "multi30k":
-            known = {*MULTI30K_LANGUAGES}
+            languages = {*MULTI30K_LANGUAGES}
             parts = ("train", "val", *MULTI30K_TESTS)
             choices = [[f"{part}.{language}"] for part in parts for language in (src, tgt)]
         else:
-            known = {"en", *TATOEBA_CODES}
+            languages = {"en", *TATOEBA_CODES}
             choices = [[f"{src}-{tgt}.tsv", f"{tgt}-{src}.tsv"]]
-        if not all(any(_is_there(place / file) for file in files) for files in choices):
-            if not {src, tgt} <= known or (name == "tatoeba" and "en" not in (src, tgt)):
+        if not all(any(is_there(place / file) for file in files) for files in choices):
+            if not {src, tgt} <= languages or (name == "tatoeba" and "en" not in (src, tgt)):
                 raise DownloadError(f"{name} is not available for {src}-{tgt}")
             fetch(name, folder, tgt=src if tgt == "en" else tgt, show_progress=show_progress)
-
-
-def _is_there(path: Path) -> bool:
-    return path.is_file() or path.with_name(path.name + ".gz").is_file()
 
 
 def _multi30k(server: _Server, folder: Path) -> None:
@@ -166,22 +158,19 @@ def _tatoeba(server: _Server, folder: Path, tgt: str, sha256: str | None) -> Non
     code = TATOEBA_CODES[tgt]
     path, about = folder / f"en-{tgt}.tsv.gz", folder / f"en-{tgt}.about.txt"
     if path.exists():
-        said = about.read_text(encoding="utf-8", errors="replace") if about.is_file() else ""
-        if sha256 and f"sha256 {sha256.lower()}" not in said.partition("\n")[0]:
+        origin = about.read_text(encoding="utf-8", errors="replace") if about.is_file() else ""
+        if sha256 and f"sha256 {sha256.lower()}" not in origin.partition("\n")[0]:
             raise DownloadError(f"{path}: exists, but is not from the archive with that checksum")
         log.info("%s is there", path)
         return
     name = f"{code}-eng.zip"
-    server.bar.set_description(name)
-    server.bar.unit, server.bar.unit_scale = "B", True
-    archive, url = server.get(name, MAX_ARCHIVE, shown=True), f"{server.home}/{name}"
+    archive, url = server.get(name, MAX_ARCHIVE, on_bar=True), f"{server.home}/{name}"
     digest = hashlib.sha256(archive).hexdigest()
     if sha256 and digest != sha256.lower():
         raise DownloadError(f"{url}: wrong checksum {digest}; nothing was written")
     text, terms = _unpack(archive, f"{code}.txt", url), _unpack(archive, "_about.txt", url)
     _check_pairs(text, url)
-    first = f"{url}, sha256 {digest}\n\n".encode()
-    _write(about, first + terms)
+    _write(about, f"{url}, sha256 {digest}\n\n".encode() + terms)
     _write(path, gzip.compress(text, mtime=0))
     log.info("%s: %d pairs, archive sha256 %s", path, text.count(b"\n"), digest)
 
@@ -192,9 +181,7 @@ def _gum(server: _Server, folder: Path) -> None:
         if path.exists():
             log.info("%s is there", path)
             continue
-        server.bar.set_description(name)
-        server.bar.unit, server.bar.unit_scale = "B", True
-        text = server.get(name, MAX_ARCHIVE, shown=True)
+        text = server.get(name, MAX_ARCHIVE, on_bar=True)
         if text.count(b"\n# sent_id") < MIN_SENTENCES or b"\tdet\t" not in text:
             raise DownloadError(f"{server.home}/{name}: not GUM's sentences in CoNLL-U")
         _write(path, gzip.compress(text, mtime=0))
@@ -207,7 +194,7 @@ def _write(path: Path, data: bytes) -> None:
 
 
 def _unpack(archive: bytes, member: str, url: str) -> bytes:
-    """Read one member of a zip archive. Nothing is written, so member names are harmless."""
+    """Read a member of a zip archive. Nothing is written, so member names are harmless."""
     try:
         with zipfile.ZipFile(io.BytesIO(archive)) as files, files.open(member) as file:
             text = file.read(MAX_TEXT + 1)
@@ -226,19 +213,17 @@ def _check_pairs(text: bytes, url: str) -> None:
     except UnicodeDecodeError as error:
         raise DownloadError(f"{url}: not UTF-8 (byte {error.start})") from None
     for number, line in enumerate(lines, 1):
-        if line.count("\t") < 1:
+        if "\t" not in line:
             raise DownloadError(f"{url}: line {number} has no tab between its languages")
     if len(lines) < MIN_PAIRS:
         raise DownloadError(f"{url}: only {len(lines)} pairs")
 
 
 class _NoDowngrade(urllib.request.HTTPRedirectHandler):
-    """Follow redirects, but never from https to another scheme."""
-
     def redirect_request(
         self, req: urllib.request.Request, *more: Any
     ) -> urllib.request.Request | None:
-        """Refuse to leave https."""
+        """Follow a redirect, but never from https to another scheme."""
         if req.type == "https" and not more[-1].startswith("https://"):
             raise urllib.error.URLError(f"redirected to {more[-1]}, which is not https")
         return super().redirect_request(req, *more)
@@ -249,8 +234,11 @@ class _Server(NamedTuple):
     timeout: float
     bar: tqdm[Any]
 
-    def get(self, path: str, limit: int, *, shown: bool = False) -> bytes:
-        """Download a file of at most `limit` bytes; `shown` by the bar. Raises `DownloadError`."""
+    def get(self, path: str, limit: int, *, on_bar: bool = False) -> bytes:
+        """Download a file of at most `limit` bytes. Raises `DownloadError`.
+
+        Args: on_bar: the bar counts its bytes.
+        """
         url = f"{self.home}/{path}"
         # Some servers refuse Python's default user agent.
         request = urllib.request.Request(url, headers={"User-Agent": "Mozilla/5.0 (Headlight)"})  # noqa: S310
@@ -259,19 +247,19 @@ class _Server(NamedTuple):
             with opener.open(request, timeout=self.timeout) as response:
                 announced = response.headers.get("Content-Length", "")
                 total = int(announced) if announced.isdecimal() else None
-                if shown:
+                if on_bar:
+                    self.bar.set_description(path)
+                    self.bar.unit, self.bar.unit_scale = "B", True
                     self.bar.reset(total)
                 received = bytearray()
                 while len(received) <= limit and (chunk := response.read(CHUNK)):
                     received += chunk
-                    self.bar.update(len(chunk) * shown)
-                if len(received) > limit:
-                    raise DownloadError(
-                        f"{url}: larger than {limit:,} bytes: not the expected file"
-                    )
-                if total in (None, len(received)):
-                    return bytes(received)
-                reason = f"broke off after {len(received):,} of {total:,} bytes"
+                    self.bar.update(len(chunk) * on_bar)
+            if len(received) > limit:
+                raise DownloadError(f"{url}: larger than {limit:,} bytes: not the expected file")
+            if total in (None, len(received)):
+                return bytes(received)
+            reason = f"broke off after {len(received):,} of {total:,} bytes"
         except urllib.error.HTTPError as error:
             with error:
                 reason = f"the server answered {error.code} {error.reason}"
@@ -281,7 +269,8 @@ class _Server(NamedTuple):
             reason = f"no answer for {self.timeout:g} s"
         except (http.client.HTTPException, OSError) as error:
             reason = f"broke off ({_short(error)})"
-        raise DownloadError(f"{url}: {reason}; {ADVICE}") from None
+        advice = "if you are offline, get the files elsewhere and name their folder with --data DIR"
+        raise DownloadError(f"{url}: {reason}; {advice}") from None
 
 
 def _short(reason: object) -> str:

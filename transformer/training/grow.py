@@ -1,12 +1,12 @@
-"""Start a larger model, or one with other pieces, from the weights of a smaller.
+"""Start a larger model, or one with other pieces, from a smaller model's weights.
 
-Every coordinate is doubled and every reader of a pair takes half from each, so that the larger
-model computes what the smaller did (Net2Net, Chen et al. 2016; bert2BERT, Chen et al. 2022). Where
-a pair is read, noise is added to one half and subtracted from the other: the sums stay, but the
-gradients of the two differ, so that they do not remain copies.
+Every coordinate is doubled, and readers of a pair weight its halves equally, so that the larger
+model computes what the smaller one did (Net2Net, Chen et al. 2016; bert2BERT, Chen et al. 2022).
+Readers add noise to one half and subtract it from the other: sums stay the same, but gradients
+differ, so the halves do not remain copies.
 
-Only sinusoids are not doubled exactly: of two neighbouring pairs of the wider table one has
-the smaller table's frequency, and the other lies between it and the next.
+Only sinusoids are not doubled exactly: in the wider table, one of two neighbouring pairs has the
+smaller table's frequency, and the other lies between it and the next frequency.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from transformer.checkpoint.folder import Checkpoint
 from transformer.config import ConfigError, ModelConfig
 from transformer.text.tokenizer import Tokenizer
 
-#: Noise of a half relative to the weights' own standard deviation, and of a query to its size.
+#: Noise relative to the weights' standard deviation, or to a query's size.
 NOISE = 0.3
 #: Settings that may differ between the two models.
 GROWING = ("vocab_size", "d_model", "d_ff", "dropout", "attention_dropout", "max_positions")
@@ -29,20 +29,20 @@ GROWING = ("vocab_size", "d_model", "d_ff", "dropout", "attention_dropout", "max
 
 @dataclass(frozen=True, eq=False)
 class Axis:
-    """Copying of the coordinates of an axis."""
+    """Copying of an axis's coordinates."""
 
     index: Tensor  # the old coordinate of every new one
-    sign: Tensor  # +1 for the first copy and -1 for the second; 0 where nothing is doubled
+    sign: Tensor  # +1 for a first copy, -1 for a second copy, all 0 if nothing is doubled
 
     @classmethod
     def of(cls, index: Tensor, second: Tensor) -> Axis:
-        """Args: second: which of the new coordinates are second copies."""
+        """Args: second: True for new coordinates that are second copies."""
         sign = 1.0 - 2.0 * second.float()
         return cls(index, sign if bool(second.any()) else torch.zeros(len(index)))
 
     @classmethod
     def doubled(cls, size: int, new_size: int) -> Axis:
-        """Each coordinate beside its copy."""
+        """Axis with each coordinate beside its copy."""
         place = torch.arange(new_size)
         return cls.of(place * size // new_size, (place % 2 == 1) & (new_size > size))
 
@@ -55,7 +55,7 @@ class Axis:
 
     @property
     def copies(self) -> int:
-        """1 or 2."""
+        """Number of copies, 1 or 2."""
         return 2 if bool(self.sign.any()) else 1
 
 
@@ -64,9 +64,9 @@ def grown(
 ) -> dict[str, Tensor]:
     """Return weights for `config` and `tokenizer` that compute what `small` does.
 
-    A piece of both vocabularies keeps its vector, a new one, the mean of its old pieces.
+    Pieces in both vocabularies keep their vectors. A new piece gets the mean of its old pieces.
 
-    Args: seed: of the noise.
+    Args: seed: for the noise.
     Raises: `ConfigError` naming a setting that cannot grow.
     """
     old = small.config
@@ -82,14 +82,17 @@ def grown(
     draw = torch.Generator().manual_seed(seed)
     # Embeddings are multiplied by sqrt(d_model), and logits are sums over the doubled stream.
     narrower = math.sqrt(old.d_model / config.d_model) if config.scale_embedding else 1.0
-    weights, known = {}, small.tokenizer
-    ids = {piece: index for index, piece in enumerate(known.pieces)}
-    spelled = [[ids[each]] if each in ids else known.segment(each) for each in tokenizer.pieces]
+    weights = {}
+    ids = {piece: index for index, piece in enumerate(small.tokenizer.pieces)}
+    old_ids = [
+        [ids[piece]] if piece in ids else small.tokenizer.segment(piece)
+        for piece in tokenizer.pieces
+    ]
     for name, tensor in small.model.state_dict().items():
         owner, _, kind = name.rpartition(".")
         leaf = owner.rpartition(".")[2]
         if leaf in ("src_embedding", "tgt_embedding", "generator"):
-            vectors = torch.stack([tensor.float()[each].mean(0) for each in spelled])  # [V, d]
+            vectors = torch.stack([tensor.float()[rows].mean(0) for rows in old_ids])  # [V, d]
             weights[name] = vectors[:, stream.index] * narrower
             continue
         rows = axes[leaf][0]
@@ -111,7 +114,7 @@ def grown(
 
 def _check(old: ModelConfig, new: ModelConfig) -> None:
     if old.replace(**{name: getattr(new, name) for name in GROWING}) != new:
-        raise ConfigError(f"a model grows in {', '.join(GROWING)} only, not in other settings")
+        raise ConfigError(f"a model grows in {', '.join(GROWING)} only")
     if (old.norm, old.tie_embeddings, old.positions) != ("post", "all", "sinusoidal"):
         raise ConfigError("only post-norm models with tied embeddings and sinusoids can grow")
     if old.position_layout != "interleaved" or old.d_k or old.d_v:

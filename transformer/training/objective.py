@@ -25,12 +25,13 @@ def tally(
     prepare: Callable[[Batch], Batch] = lambda batch: batch,
     autocast: Callable[[], AbstractContextManager[object]] = nullcontext,
 ) -> tuple[float, int, int]:
-    """Predict the targets. The model is left in evaluation mode, PyTorch's generator as it was.
+    """Predict the targets. Leaves the model in evaluation mode and PyTorch's generator unchanged.
 
-    Args: prepare: see `transformer.training.tasks.LearningTask`; draws the same every time.
+    Args: prepare: see `transformer.training.tasks.LearningTask`; it draws the same numbers every
+        time.
 
-    Returns: their summed negative log-likelihood in nats, how many tokens were the most probable
-        ones, and how many there are.
+    Returns: summed negative log-likelihood in nats, number of tokens ranked first, and number of
+        tokens.
     """
     device = next(model.parameters()).device
     model.eval()
@@ -52,19 +53,19 @@ def tally(
 
 
 def validation_loss(*text: Any, **how: Any) -> float:
-    """Return the mean loss of `tally`, in nats per token; NaN without any."""
+    """Return the mean loss of `tally` in nats per token, or NaN without tokens."""
     total, _, count = tally(*text, **how)
     return total / count if count else float("nan")
 
 
 def smoothed_target(smoothing: float, vocab_size: int) -> tuple[float, float]:
-    """Return the smoothed probabilities of the right token and of each other (section 5.4)."""
-    each = smoothing / vocab_size
-    return 1 - smoothing + each, each
+    """Return smoothed probabilities of the right token and of any other token (section 5.4)."""
+    other = smoothing / vocab_size
+    return 1 - smoothing + other, other
 
 
 class Objective(nn.Module):
-    """Model and loss as one module, so that both are compiled and distributed together."""
+    """Model and loss as one module, to be compiled and distributed together."""
 
     def __init__(self, model: Transformer | OneStack, recipe: TrainingRecipe) -> None:
         super().__init__()
@@ -81,8 +82,8 @@ class Objective(nn.Module):
 def learning_rate(update: int, recipe: TrainingRecipe, d_model: int, n_updates: int) -> float:
     """Return the learning rate of an update, counted from 1 (section 5.3, eq. 3).
 
-    d_model^-0.5 min(update^-0.5, update warmup^-1.5), scaled to a peak of `peak_lr` if that is set,
-    and decayed linearly to zero over the last `cooldown` share of `n_updates`.
+    d_model^-0.5 min(update^-0.5, update warmup^-1.5), scaled to a peak of `peak_lr` if it is set,
+    and decayed linearly to zero over the final `cooldown` share of `n_updates`.
     """
     warmup = max(recipe.warmup, 1)
     peak: float = recipe.peak_lr or (d_model * warmup) ** -0.5

@@ -1,8 +1,8 @@
 """Training recipes in TOML: model, tokenizer, data and optimisation (section 5).
 
-A recipe may have stages, each a run from the weights of an earlier one or a mixture of two. Its
-file has tables that all stages share, and `[[stages]]`: each has a `name` and tables of its own
-that override the shared ones, or `mix`, the names of two earlier stages.
+A recipe may have stages: runs from an earlier stage's weights, or mixtures of two stages. Its file
+has shared tables and `[[stages]]`. A stage has a `name` and either tables that override the shared
+ones or `mix`, the names of two earlier stages.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ Precision = Literal["auto", "float32", "bfloat16"]
 class TokenizerRecipe:
     """Settings of the joint tokenizer; see `transformer.text.tokenizer.train_tokenizer`.
 
-    Text too small for `vocab_size` pieces gets fewer. `checkpoint` is the folder of a checkpoint
-    whose tokenizer is taken in place of a new one, so that models share their pieces.
+    A text too small for `vocab_size` pieces gets fewer. `checkpoint` is a checkpoint folder whose
+    tokenizer is used instead of a new one, so that models share their pieces.
     """
 
     vocab_size: int = 8_000
@@ -47,18 +47,16 @@ class DataRecipe:
     "phrasebook" (the project's own lines), "wiktionary" (its words, with Tatoeba's frequencies),
     "gum" (sentences and their trees; `tgt` is then "tree") and "reversal".
 
-    A path ending in .tsv holds source TAB target, one in .csv two comma-separated columns; any
-    other is the prefix of two files, PREFIX.src and PREFIX.tgt with language codes as extensions.
-    Each may be gzipped. A name that is given several times is read as often in every epoch. `val`
-    is also such a path; without it, 0.5% of each path's sources are held out for validation and 1%
-    for testing. Nothing is held out from the paths of `train_only`, such as pairs that a model
-    generated from the training text (Sennrich et al. 2016; Nguyen et al. 2020).
+    A .tsv path holds source TAB target, and a .csv path two comma-separated columns. Any other path
+    is the prefix of two files, PREFIX.src and PREFIX.tgt, with language codes as extensions. Files
+    may be gzipped. A repeated name is read as often in every epoch. From each path, 0.5% of sources
+    are held out for validation and 1% for testing, but none from `train_only` paths, such as pairs
+    that a model generated from the training text (Sennrich et al. 2016; Nguyen et al. 2020).
     """
 
     corpora: tuple[str, ...] = ("multi30k",)
     src: str = "en"
     tgt: str = "de"
-    val: str | None = None
     train_only: tuple[str, ...] | None = None
 
 
@@ -67,60 +65,58 @@ class TrainingRecipe:
     """The paper's optimisation (sections 5.1 to 5.4), with options for small data sets."""
 
     epochs: int = 60  # passes over the training text
-    max_updates: int = 0  # stop earlier after this many updates; 0 means no limit
-    #: padded tokens per update on the longer side; the paper has about 25,000
+    max_updates: int = 0  # stop after this many updates; 0 means no limit
+    #: padded tokens per update, on the longer side; the paper uses about 25,000
     batch_tokens: int = 4096
     warmup: int = 4000  # updates of linear warmup
     #: learning rate at the end of warmup; 0 means the paper's (d_model warmup)^-0.5
     peak_lr: float = 0.0
-    #: last share of the updates over which the rate falls linearly to zero. Departure: the paper
-    #: has none; 0 turns it off.
+    #: final share of updates over which the rate falls linearly to zero. Departure: 0 in the paper.
     cooldown: float = 0.0
     label_smoothing: float = 0.1  # epsilon_ls of section 5.4
-    #: beta1, beta2, epsilon: Adam's (section 5.3)
-    beta1: float = 0.9
+    beta1: float = 0.9  # Adam's settings (section 5.3)
     beta2: float = 0.98
     epsilon: float = 1e-9
-    #: largest gradient norm; 0 means no limit. Departure: the paper names none.
+    #: largest gradient norm; 0 means no limit. Departure: the paper has none.
     clip_norm: float = 0.0
-    word_dropout: float = 0.0  # share of the source tokens that are read as `<unk>` in training
-    average: int = 10  # number of last epoch checkpoints averaged at the end (section 6.1)
-    seed: int = 1  # of everything random
-    #: "bfloat16" runs matrix products in bfloat16; "auto" does so on a GPU and on CPUs with
-    #: bfloat16 instructions
+    word_dropout: float = 0.0  # share of source tokens replaced by `<unk>` in training
+    average: int = 10  # number of epochs whose weights are averaged at the end (section 6.1)
+    seed: int = 1
+    #: "bfloat16" multiplies matrices in bfloat16; "auto" does so on GPUs and on CPUs with bfloat16
+    #: instructions
     precision: Precision = "auto"
-    #: fuse the small operations with torch.compile. For GPUs; on a CPU, where it needs a C++
-    #: compiler, it gains little.
+    #: fuse small operations with torch.compile. It is for GPUs; a CPU gains little and needs a C++
+    #: compiler.
     compile: bool = False
-    save_every: int = 500  # updates between saved states, besides one at the end of every epoch
-    #: weights kept in half precision: the first weights, then evenly in log(updates) from
-    #: `first_snapshot` to the last; 0 keeps none
+    save_every: int = 500  # updates between saved states; epochs end in one, too
+    #: number of half-precision weights to keep: the first, then evenly in log(updates) from
+    #: `first_snapshot` to the last
     snapshots: int = 0
-    first_snapshot: int = 1  # update after which weights are first kept
-    init: str = ""  # folder of a checkpoint of the same kind with initial weights, or ""
-    #: adapt them to this recipe's vocabulary and width (see `transformer.training.grow`); otherwise
-    #: the vocabulary comes from `init`
+    first_snapshot: int = 1  # update of the first snapshot
+    init: str = ""  # checkpoint folder of the same kind with initial weights, or ""
+    #: adapt `init` to this recipe's vocabulary and width (see `transformer.training.grow`);
+    #: otherwise the vocabulary comes from `init`
     grow: bool = False
 
 
 @dataclass(frozen=True)
 class StackRecipe:
-    """A model of one stack in place of encoder and decoder (`transformer.models.one_stack`).
+    """A one-stack model in place of encoder and decoder (`transformer.models.one_stack`).
 
-    To "continue" or "fill", it learns the sources' text alone; to "translate", the pairs.
+    To "continue" or "fill", it learns the sources only; to "translate", the pairs.
     """
 
     task: Task
     n_layers: int = 4
 
     def config(self, blocks: ModelConfig) -> StackConfig:
-        """Return the stack's config for a config of its blocks."""
+        """Return the stack's config, given its blocks' config."""
         return StackConfig(self.task, self.n_layers, blocks)
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """All settings of a training run. Without `stack` it trains encoder and decoder."""
+    """All settings of a training run. Without `stack`, it trains an encoder and a decoder."""
 
     model: ModelConfig
     tokenizer: TokenizerRecipe = field(default_factory=TokenizerRecipe)
@@ -129,7 +125,7 @@ class Recipe:
     stack: StackRecipe | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for `from_dict`, without settings that are None."""
+        """Return plain values for `from_dict`, omitting settings that are None."""
         return {
             table: {name: value for name, value in settings.items() if value is not None}
             for table, settings in dataclasses.asdict(self).items()
@@ -138,13 +134,13 @@ class Recipe:
 
     @classmethod
     def load(cls, preset_or_toml: str) -> Recipe:
-        """Look up a preset by name (with the default recipe) or read a TOML file.
+        """Look up a preset by name, for the default recipe, or read a TOML file.
 
         Raises: `ConfigError` naming the file and the setting.
         """
         if preset_or_toml in PRESETS:
             model = PRESETS[preset_or_toml]
-            # A preset may have fewer pieces than real text has characters.
+            # Real text may have more characters than a preset has pieces.
             tokenizer = TokenizerRecipe(vocab_size=max(model.vocab_size, 1_000))
             return cls(model.replace(vocab_size=tokenizer.vocab_size), tokenizer)
         path = Path(preset_or_toml)
@@ -161,11 +157,11 @@ class Recipe:
 
     @classmethod
     def from_record(cls, values: Mapping[str, Any]) -> Recipe:
-        """Build a recipe from a record of training, which an older version may have written."""
+        """Build a recipe from a training record, possibly of an older version."""
         training = values.get("training")
         if isinstance(training, Mapping):
-            known = {name: training[name] for name in training if name not in _RETIRED_SETTINGS}
-            values = {**values, "training": known}
+            current = {name: training[name] for name in training if name not in _RETIRED_SETTINGS}
+            values = {**values, "training": current}
         return cls.from_dict(values)
 
     @classmethod
@@ -192,7 +188,7 @@ class Recipe:
                 f"[tokenizer] vocab_size={tokenizer.vocab_size}"
             )
         if config.tgt_vocab_size is not None:
-            raise ConfigError("[model] tgt_vocab_size cannot be set: the tokenizer is a joint one")
+            raise ConfigError("[model] tgt_vocab_size cannot be set: the tokenizer is joint")
         ids = (config.pad_id, config.bos_id, config.eos_id, config.unk_id)
         if ids != (PAD_ID, BOS_ID, EOS_ID, UNK_ID):
             raise ConfigError("[model] omit the ids of special tokens: the tokenizer sets them")
@@ -205,16 +201,16 @@ class Recipe:
         stack = _build(StackRecipe, "stack", values["stack"])
         stack.config(config)
         if training.grow:
-            raise ConfigError("[training] grow is for models of two stacks, not of one")
+            raise ConfigError("[training] grow needs two stacks: encoder and decoder")
         return cls(config, tokenizer, data, training, stack)
 
 
 _TABLES = ("model", "tokenizer", "data", "training", "stack")
 
-#: Training settings of older versions, which records still hold.
+#: Training settings of older versions, which records may hold.
 _RETIRED_SETTINGS = {"micro_tokens", "r_drop", "subword_alpha"}
 
-#: Bounds besides "not below 0"; `_BELOW_ONE` are in [0, 1), the others include their bound.
+#: Bounds of numbers, which are at least 0; `_BELOW_ONE` excludes 1, other bounds are inclusive.
 _AT_LEAST_ONE = {"vocab_size", "epochs", "batch_tokens", "average", "n_layers"}
 _AT_MOST_ONE = {"character_coverage", "cooldown"}
 _BELOW_ONE = {"label_smoothing", "word_dropout", "beta1", "beta2"}
@@ -222,72 +218,66 @@ _LARGEST = 2**62
 
 
 def _build(kind: type[Any], table: str, values: Mapping[str, Any]) -> Any:
-    known, hints = {item.name for item in dataclasses.fields(kind)}, get_type_hints(kind)
+    fields, hints = {item.name for item in dataclasses.fields(kind)}, get_type_hints(kind)
     checked: dict[str, Any] = {}
     for name, value in values.items():
-        if name not in known:
-            raise ConfigError(
-                f"unknown setting [{table}] {name}; known: {', '.join(sorted(known))}"
-            )
-        checked[name] = _checked(f"[{table}] {name}", name, value, hints[name])
+        if name not in fields:
+            allowed = ", ".join(sorted(fields))
+            raise ConfigError(f"unknown setting [{table}] {name}; known: {allowed}")
+        if problem := _problem(name, value, hint := hints[name]):
+            raise ConfigError(f"[{table}] {name}={value!r} {problem}")
+        checked[name] = (
+            tuple(value) if isinstance(value, list) else float(value) if hint is float else value
+        )
     return kind(**checked)
 
 
-def _checked(label: str, name: str, value: Any, hint: Any) -> Any:
-    """Return `value` in the type of `hint` and within bounds. Raises `ConfigError`."""
-    wanted = ""
+def _problem(name: str, value: Any, hint: Any) -> str:
+    """Return an error if a value is not of type `hint` or is out of bounds, or ""."""
     if hint in (tuple[str, ...], tuple[str, ...] | None):
-        if not isinstance(value, list) or not value or not all(isinstance(v, str) for v in value):
-            wanted = 'should be a list of names, such as ["multi30k"]'
-        else:
-            value = tuple(value)
-    elif hint in (str, str | None):
-        wanted = "" if isinstance(value, str) else "should be text in quotes"
-    elif hint is bool:
-        wanted = "" if isinstance(value, bool) else "should be true or false"
-    elif hint not in (int, float):
-        wanted = "" if value in get_args(hint) else f"is not one of: {', '.join(get_args(hint))}"
-    elif type(value) is not int and (hint is int or type(value) is not float):
-        wanted = f"should be a {'whole ' * (hint is int)}number"
-    else:
-        least, most = int(name in _AT_LEAST_ONE), _LARGEST
-        allowed = f"at least {least}"
-        if name in _AT_MOST_ONE | _BELOW_ONE:
-            most, allowed = 1, f"from 0 to {'below ' * (name in _BELOW_ONE)}1"
-        if not least <= value <= most or (name in _BELOW_ONE and value == 1):
-            wanted = f"is out of range; allowed is {allowed}"
-        elif hint is float:
-            value = float(value)
-    if wanted:
-        raise ConfigError(f"{label}={value!r} {wanted}")
-    return value
+        names = isinstance(value, list) and value and all(isinstance(item, str) for item in value)
+        return "" if names else 'should be a list of names, such as ["multi30k"]'
+    if hint is str:
+        return "" if isinstance(value, str) else "should be text in quotes"
+    if hint is bool:
+        return "" if isinstance(value, bool) else "should be true or false"
+    if hint not in (int, float):
+        return "" if value in get_args(hint) else f"is not one of: {', '.join(get_args(hint))}"
+    if type(value) is not int and (hint is int or type(value) is not float):
+        return f"should be a {'whole ' * (hint is int)}number"
+    least, most = int(name in _AT_LEAST_ONE), _LARGEST
+    allowed = f"at least {least}"
+    if name in _AT_MOST_ONE | _BELOW_ONE:
+        most, allowed = 1, f"from 0 to {'below ' * (name in _BELOW_ONE)}1"
+    inside = least <= value <= most and not (name in _BELOW_ONE and value == 1)
+    return "" if inside else f"is out of range; allowed is {allowed}"
 
 
 def _read_toml(path: Path) -> dict[str, Any]:
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
-        repr(values)  # messages print values, and dotted keys nest deeper than can be printed
+        repr(values)  # messages print values, but deeply nested dotted keys cannot be printed
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror or error}") from None
     except RecursionError:
         raise ConfigError(f"{path}: nested too deeply") from None
-    except ValueError as error:  # also for numbers of too many digits
+    except ValueError as error:  # also raised for numbers with too many digits
         raise ConfigError(f"{path}: not valid TOML: {error}") from None
     return values
 
 
 @dataclass(frozen=True)
 class Stage:
-    """One stage. `recipe` trains it; without one, the weights of `mix` are interpolated."""
+    """One stage: `recipe` trains it, or else the weights of `mix` are interpolated."""
 
-    name: str  # folder of its result inside the run's; "" for the only stage of a plain recipe
+    name: str  # its folder inside the run's; "" for the only stage of a plain recipe
     recipe: Recipe | None
-    mix: tuple[str, str] | None = None  # names of the two stages, the trained one first
-    #: of the second stage's weights, 0 to 1; None picks the best on validation text
+    mix: tuple[str, str] | None = None  # names of two stages, the trained one first
+    #: share of the second stage's weights, 0 to 1; None picks the best on validation text
     share: float | None = None
 
     def started_from(self, out: Path) -> Recipe | None:
-        """Return the recipe with `init` as the folder of an earlier stage, where it names one."""
+        """Return the recipe, with `init` as the folder of the earlier stage that it names."""
         if self.recipe is None or not self.recipe.training.init.startswith("stage "):
             return self.recipe
         folder = out / self.recipe.training.init.removeprefix("stage ")
@@ -296,25 +286,24 @@ class Stage:
 
 
 def load_stages(preset_or_toml: str) -> tuple[Stage, ...]:
-    """Read a recipe as its stages; a preset and a plain recipe have one.
+    """Read a recipe's stages; a preset or a plain recipe has one.
 
     Raises: `ConfigError` naming the file, the stage and the setting.
     """
     path = Path(preset_or_toml)
-    values = _read_toml(path) if path.suffix == ".toml" else {}
-    if "stages" not in values:
+    shared = _read_toml(path) if path.suffix == ".toml" else {}
+    if "stages" not in shared:
         return (Stage("", Recipe.load(preset_or_toml)),)
-    shared, listed = dict(values), values["stages"]
-    del shared["stages"]
-    if not isinstance(listed, list) or not all(isinstance(each, Mapping) for each in listed):
-        raise ConfigError(f"{path}: stages={listed!r} should be tables, [[stages]]")
-    found: list[Stage] = []
-    for number, each in enumerate(listed, 1):
+    tables = shared.pop("stages")
+    if not isinstance(tables, list) or not all(isinstance(table, Mapping) for table in tables):
+        raise ConfigError(f"{path}: stages={tables!r} should be tables, [[stages]]")
+    stages: list[Stage] = []
+    for number, table in enumerate(tables, 1):
         try:
-            found.append(_stage(dict(each), shared, [stage.name for stage in found]))
+            stages.append(_stage(dict(table), shared, [stage.name for stage in stages]))
         except ConfigError as error:
             raise ConfigError(f"{path}: stage {number}: {error}") from None
-    return tuple(found)
+    return tuple(stages)
 
 
 def _stage(values: dict[str, Any], shared: Mapping[str, Any], earlier: list[str]) -> Stage:
@@ -334,5 +323,5 @@ def _stage(values: dict[str, Any], shared: Mapping[str, Any], earlier: list[str]
     recipe = Recipe.from_dict(tables)
     start = recipe.training.init
     if start.startswith("stage ") and start.removeprefix("stage ") not in earlier:
-        raise ConfigError(f"[training] init={start!r}: the stages before are {', '.join(earlier)}")
+        raise ConfigError(f"[training] init={start!r}: earlier stages are {', '.join(earlier)}")
     return Stage(name, recipe)

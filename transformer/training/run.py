@@ -32,14 +32,14 @@ def train(
     tensorboard: bool = False,
     show_progress: bool = True,
 ) -> Path:
-    """Run a recipe on the text under `data`, write a checkpoint to `out`, and return that.
+    """Run a recipe on the text under `data`, write a checkpoint to `out`, and return `out`.
 
     Args:
-        resume: continue the run in `out`, or start one if there is none.
-        download: first fetch the corpora that `data` lacks (see `transformer.training.download`).
-        device: "auto", "cpu" or "cuda".  tensorboard: also write events for TensorBoard.
+        resume: continue the run in `out`, or start a new one.
+        download: first fetch the corpora that `data` lacks.
+        device: "auto", "cpu" or "cuda".  tensorboard: also write TensorBoard events.
 
-    Raises: `ConfigError` if `out` holds a run of another recipe or text, `DataError` if text is
+    Raises: `ConfigError` if `out` holds a run with another recipe or text, `DataError` if text is
         missing, `InputError` if the device is not available, `TrainingError` if the loss diverges.
     """
     device = resolve_device(device).type

@@ -1,15 +1,15 @@
 """The folder of a training run, which can resume after being killed at any point.
 
-    recipe.json       the recipe and the fingerprint of the text
+    recipe.json       the recipe and the text's fingerprint
     tokenizer.model   trained once, at the start
     state.pt          weights, optimizer and counters to resume from
-    metrics.jsonl     a line per logged update and per epoch
-    epochs/           weights after each of the last epochs, for averaging
-    snapshots/        weights on the way, in half precision, named by their updates
+    metrics.jsonl     one line per logged update and per epoch
+    epochs/           weights of the last epochs, for averaging
+    snapshots/        weights during training, in half precision, named by their updates
     tensorboard/      events, on request
 
-and, at the end, the checkpoint (see `transformer.checkpoint.folder`). Files are written
-atomically: each is renamed from a temporary name once it is on disk.
+At the end, the checkpoint is added (see `transformer.checkpoint.folder`). Files are written
+atomically: they get their name once they are on disk.
 """
 
 from __future__ import annotations
@@ -36,67 +36,62 @@ from transformer.training.watching import read_metrics
 
 log = logging.getLogger(__name__)
 
-#: Name of state.pt while it is written.
+#: Name of an unfinished state.pt.
 _PARTIAL = "state.pt.partial"
 #: Key of the training text's fingerprint in recipe.json.
 _TEXT = "text"
-#: Settings that may change between a run and its continuation.
+#: Settings that a resumed run may change.
 RESUMABLE = {"epochs", "max_updates", "average", "save_every", "compile"}
 
 
 @dataclass
 class Progress:
-    """Progress of a run: updates made, epoch (from 0), batches done in it, time, tokens seen."""
+    """Updates made, epoch (from 0), batches done in it, time in seconds, and target tokens seen."""
 
     update: int = 0
     epoch: int = 0
     batch: int = 0
     seconds: float = 0.0
     tokens: int = 0
-    #: since the last line of an update: negative log-likelihood in nats, and target tokens
+    #: since the last logged update: negative log-likelihood in nats, and target tokens
     nll: float = 0.0
     n_tokens: int = 0
 
 
 class RunFolder:
-    """The folder of one run."""
+    """One run's folder."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.recipe, self.tokenizer = path / "recipe.json", path / "tokenizer.model"
         self.state, self.metrics = path / "state.pt", path / "metrics.jsonl"
 
-    @property
-    def begun(self) -> bool:
-        """True if a new run would overwrite files."""
-        made = (self.tokenizer, self.state, self.path / "model.safetensors")
-        return any(file.exists() for file in made)
-
     def claim(self, recipe: Recipe, text: str, *, resume: bool) -> None:
-        """Make this the folder of `recipe`'s run, or check that it is.
+        """Claim the folder for `recipe`'s run, or check that it holds that run.
 
         Args: text: fingerprint of the training text.
 
-        Raises: `ConfigError`, and then nothing has changed.
+        Raises: `ConfigError`, without changing anything.
         """
-        wanted = json.loads(json.dumps(recipe.to_dict()))
-        if self.begun:
+        values = json.loads(json.dumps(recipe.to_dict()))
+        results = (self.tokenizer, self.state, self.path / "model.safetensors")
+        if any(file.exists() for file in results):
             if not resume:
-                raise ConfigError(f"{self.path} holds a run already; use --resume or another --out")
-            self._check_same(wanted, text)
+                raise ConfigError(f"{self.path} already holds a run; use --resume or another --out")
+            self._check_same(values, text)
         self.path.mkdir(parents=True, exist_ok=True)
-        files = (each for kind in ("*", "epochs/*", "snapshots/*") for each in self.path.glob(kind))
-        begun = [each for each in files if TEMPORARY.fullmatch(each.name) or each.name == _PARTIAL]
-        for file in begun:  # which may be as large as whole ones
+        files = (file for kind in ("*", "epochs/*", "snapshots/*") for file in self.path.glob(kind))
+        partial = [f for f in files if TEMPORARY.fullmatch(f.name) or f.name == _PARTIAL]
+        for file in partial:  # may be large
             file.unlink(missing_ok=True)
-        if begun:
-            log.info("%s: removed %d temporary files of a killed process", self.path, len(begun))
-        write_atomic(self.recipe, (json.dumps(wanted | {_TEXT: text}, indent=2) + "\n").encode())
-        if not self.state.exists():  # lines of a run that has to start over
+        if partial:
+            log.info("%s: removed %d temporary files of a killed process", self.path, len(partial))
+        write_atomic(self.recipe, (json.dumps(values | {_TEXT: text}, indent=2) + "\n").encode())
+        if not self.state.exists():  # the run starts over
             self.metrics.unlink(missing_ok=True)
 
     def read_recipe(self) -> Recipe:
-        """Return the recipe of the folder's run. Raises `ConfigError` naming the file."""
+        """Read the run's recipe. Raises `ConfigError` naming the file."""
         try:
             values = parse_json(self.recipe.read_text(encoding="utf-8"))
             values.pop(_TEXT, None)
@@ -104,33 +99,28 @@ class RunFolder:
         except (OSError, ValueError, AttributeError) as error:
             raise ConfigError(f"{self.recipe}: {error}") from None
 
-    def _check_same(self, wanted: Mapping[str, Mapping[str, Any]], text: str) -> None:
+    def _check_same(self, values: Mapping[str, Mapping[str, Any]], text: str) -> None:
+        rule = "a run is resumed with the recipe and text it began with"
         try:
-            found = parse_json(self.recipe.read_text(encoding="utf-8"))
-            changed = [
-                (table, name, found.get(table, {}).get(name), value)
-                for table, values in wanted.items()
-                for name, value in values.items()
-                if name not in RESUMABLE and found.get(table, {}).get(name) != value
-            ]
-            same_text = found.get(_TEXT, text) == text  # missing in older runs
+            stored = parse_json(self.recipe.read_text(encoding="utf-8"))
+            for table, settings in values.items():
+                for name, now in settings.items():
+                    before = stored.get(table, {}).get(name)
+                    if name not in RESUMABLE and before != now:
+                        change = f"[{table}] {name} was {before!r} and is now {now!r}"
+                        raise ConfigError(f"{self.recipe}: {change}; {rule}")
+            changed_text = stored.get(_TEXT, text) != text  # older runs have none
+        except ConfigError:
+            raise
         except (OSError, ValueError, AttributeError) as error:
             raise ConfigError(f"{self.recipe}: cannot resume without it: {error}") from None
-        for table, name, before, now in changed:
-            raise ConfigError(
-                f"{self.recipe}: [{table}] {name} was {before!r} and is now {now!r}; "
-                "a run is resumed with the recipe it began with"
-            )
-        if not same_text:
-            raise ConfigError(
-                f"{self.recipe}: the training text has changed since the run began; "
-                "a run is resumed with the text it began with"
-            )
+        if changed_text:
+            raise ConfigError(f"{self.recipe}: the training text has changed; {rule}")
 
     def save_state(
         self, model: nn.Module, optimizer: torch.optim.Optimizer, progress: Progress
     ) -> None:
-        """Write state.pt. Raises `OSError` naming it, and then keeps the previous one."""
+        """Write state.pt. Raises `OSError` naming it, and keeps the previous file."""
         state = {
             "model": model.state_dict(),
             "optimizer": optimizer.state_dict(),
@@ -145,7 +135,7 @@ class RunFolder:
                 os.fsync(file.fileno())
             os.replace(temporary, self.state)
         except (OSError, RuntimeError) as error:
-            temporary.unlink(missing_ok=True)  # on a full disk it would occupy space
+            temporary.unlink(missing_ok=True)  # frees the disk, which may be full
             # PyTorch raises another error as it closes the archive, which hides the system's.
             cause = error.__context__ if isinstance(error, RuntimeError) else error
             if not isinstance(cause, OSError):
@@ -162,7 +152,7 @@ class RunFolder:
             optimizer.load_state_dict(state["optimizer"])
             progress = Progress(**state["progress"])
         except Exception as error:  # noqa: BLE001 - a damaged file may fail in any way
-            reason = f"{type(error).__name__}: {error}"  # a bare key or number is meaningless
+            reason = f"{type(error).__name__}: {error}"  # the message may be a bare key or number
             raise CheckpointError(f"{self.state}: cannot resume from it: {reason}") from None
         threads = state.get("threads", torch.get_num_threads())
         if threads != torch.get_num_threads():
@@ -184,7 +174,7 @@ class RunFolder:
             raise OSError(error.errno, error.strerror or str(error), str(self.metrics)) from None
 
     def drop_lines_after(self, progress: Progress) -> None:
-        """Remove the lines of metrics.jsonl that a run resumed here will write again."""
+        """Remove metrics.jsonl lines that a run resumed at this progress will write again."""
         # An epoch's last line may have the same update as the state saved just before.
         kept = [
             json.dumps(line) + "\n"
@@ -195,13 +185,13 @@ class RunFolder:
             write_atomic(self.metrics, "".join(kept).encode())
 
     def save_epoch(self, model: nn.Module, epoch: int, keep: int) -> None:
-        """Write the weights after an epoch, counted from 1; delete all but the last `keep`."""
+        """Write an epoch's weights (counted from 1), keeping only the last `keep` files."""
         self._save_weights(model, "epochs", f"{epoch:04d}", torch.float32)
         for old in self.epochs()[:-keep]:
             old.unlink()
 
     def save_snapshot(self, model: nn.Module, update: int) -> None:
-        """Write the weights after an update in half precision."""
+        """Write an update's weights in half precision."""
         self._save_weights(model, "snapshots", f"{update:06d}", torch.float16)
 
     def _save_weights(self, model: nn.Module, kind: str, name: str, dtype: torch.dtype) -> None:
@@ -221,9 +211,9 @@ class RunFolder:
 
 
 def average_weights(files: Sequence[Path]) -> dict[str, Tensor]:
-    """Average the weights of several safetensors files (section 6.1), restoring tied ones.
+    """Average the weights of several safetensors files (section 6.1), restoring tied matrices.
 
-    A model of one stack has one tied matrix, and keeps it in one parameter.
+    A one-stack model stores its tied matrix once.
     """
     total: dict[str, Tensor] = {}
     for file in files:

@@ -1,4 +1,4 @@
-"""Gather the snapshots of a run in one file beside a checkpoint's weights."""
+"""Gather a run's snapshots in one file beside a checkpoint's weights."""
 
 from __future__ import annotations
 
@@ -43,31 +43,27 @@ log = logging.getLogger(__name__)
 #: Largest file in bytes.
 MAX_BYTES = 30_000_000
 
-#: Grid steps in a matrix's root mean square, finest first. On translators of 2 and 9 million
-#: parameters, 8 changed the validation loss by 0.001 nats and 4 by 0.008.
+#: Grid steps per root mean square of a matrix, finest first. On translators with 2 and 9 million
+#: parameters, 8 steps changed the validation loss by 0.001 nats and 4 steps by 0.008.
 FINENESS = (64.0, 32.0, 16.0, 11.0, 8.0, 6.0, 5.0, 4.0)
 
-#: Differences up to which weights count as the same: a share of a matrix's standard deviation, and
-#: one of the weight, which half precision and bfloat16 keep.
+#: Differences within which weights count as equal: a share of a matrix's standard deviation plus a
+#: share of the weight, to allow for half precision and bfloat16.
 _SAME, _ROUNDED = 2e-3, 2**-8
 
-#: Validation pairs that the loss of a snapshot is measured on.
+#: Number of validation pairs for the snapshots' losses.
 _VAL_PAIRS = 500
 
 
 def keep_snapshots(
-    run: Path,
-    checkpoint: Path,
-    data: Path,
-    *,
-    max_bytes: int = MAX_BYTES,
+    run: Path, checkpoint: Path, data: Path, *, max_bytes: int = MAX_BYTES,
     progress: Report | None = None,
-) -> Path:
-    """Write the snapshots of `run` into the folder of `checkpoint`; return the file.
+) -> Path:  # fmt: skip
+    """Write a run's snapshots into the checkpoint's folder and return the file.
 
     They are as fine as `max_bytes` allows. Losses are measured on the weights as stored.
 
-    Args: checkpoint: of the same shape and pieces; it may have been trained otherwise.
+    Args: checkpoint: of the same shape and pieces; another recipe may have trained it.
 
     Raises: `ConfigError` if the run has no snapshots or they do not fit into the file,
         `CheckpointError` if shapes or pieces differ, `DataError` if text is missing.
@@ -118,14 +114,14 @@ def keep_snapshots(
 
 def _read(file: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Tensor]:
     described = describe_weights(file)
-    for name, each in described.items():
-        check_stored(file, name, each, shapes)
+    for name, description in described.items():
+        check_stored(file, name, description, shapes)
     check_missing(file, sorted(shapes.keys() - described.keys()))
     return dict(read_tensors(file, described))
 
 
 def compare_again(checkpoint: Path, model: Transformer | OneStack) -> None:
-    """Compare snapshots with the new weights beside them; remove snapshots of another shape."""
+    """Compare snapshots with new weights beside them, removing snapshots of another shape."""
     path, history = checkpoint / FILE, readable_history(checkpoint)
     if not history.snapshots:
         return
@@ -150,11 +146,11 @@ def _about(
     model: Transformer | OneStack,
     steps: NDArray[Any] | float = 0.0,
 ) -> NDArray[Any]:
-    """Return the member `about` that relates a checkpoint's weights to a run's end.
+    """Return the member `about`, which relates a checkpoint's weights to the end of a run.
 
-    Args: last: weights at the end, rounded to `steps` of each matrix.
+    Args: last: final weights, rounded to `steps` for each matrix.
     """
-    names = sorted(name for name, each in last.items() if each.dim() > 1)
+    names = sorted(name for name, tensor in last.items() if tensor.dim() > 1)
     pairs = [(last[name].float(), model.state_dict()[name]) for name in names]
     off = np.array([
         float(((ours - theirs).abs() - _ROUNDED * theirs.abs()).max()) for ours, theirs in pairs
@@ -162,14 +158,15 @@ def _about(
     allowed = np.array([_SAME * float(theirs.std()) for _, theirs in pairs]) + 0.501 * steps
     heads = [pair for name, pair in zip(names, pairs, strict=True) if "attention" in name]
     ours, theirs = (
-        torch.cat([each.flatten().double() for each in of]) for of in zip(*heads, strict=True)
+        torch.cat([tensor.flatten().double() for tensor in side])
+        for side in zip(*heads, strict=True)
     )
-    found = {
+    relation = {
         "weights": weights_digest(checkpoint),
         "end": bool((off <= allowed).all()),
         "cosine": float(torch.cosine_similarity(ours, theirs, dim=0)),
     }
-    return np.array(json.dumps({**known, **found}))
+    return np.array(json.dumps({**known, **relation}))
 
 
 def _archive(arrays: Mapping[str, object]) -> bytes:

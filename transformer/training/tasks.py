@@ -1,4 +1,4 @@
-"""Learning tasks: building a model, preparing its batches, saving it."""
+"""Learning tasks: they build a model, prepare its batches and save it."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from transformer.training.corpus import one_side
 from transformer.training.data import Batch, Corpus
 from transformer.training.recipe import Recipe
 
-#: BERT's share of predicted tokens, and of these the masked and the unchanged ones; the others are
-#: replaced by random ones (Devlin et al. 2019, section 3.1).
+#: BERT's shares: tokens to predict, and of these, masked and unchanged ones; the rest become random
+#: tokens (Devlin et al. 2019, section 3.1).
 PREDICTED, MASKED, UNCHANGED = 0.15, 0.8, 0.1
 
 
@@ -27,67 +27,65 @@ PREDICTED, MASKED, UNCHANGED = 0.15, 0.8, 0.1
 class LearningTask:
     """The task of one kind of model."""
 
-    build: Callable[[ModelConfig], Transformer | OneStack]  # makes the model
-    #: makes a batch of the task from a batch of pairs; draws from PyTorch's generator
+    build: Callable[[ModelConfig], Transformer | OneStack]  # builds the model
+    #: turns a batch of pairs into a batch of the task; draws from PyTorch's generator
     prepare: Callable[[Batch], Batch]
-    save: Callable[..., Path]  # writes the checkpoint, given folder, model, tokenizer and `metrics`
-    hide: Callable[[Batch], Batch] | None = None  # `prepare` for measurements, if it differs
+    save: Callable[..., Path]  # writes the checkpoint: (folder, model, tokenizer, metrics=...)
+    examine: Callable[[Batch], Batch]  # `prepare` for measurements
     setting: str = "each token predicted from those before it"  # of a measurement, in words
-
-    @property
-    def examine(self) -> Callable[[Batch], Batch]:
-        """Makes a batch for measurements."""
-        return self.hide or self.prepare
 
 
 def task_of(recipe: Recipe, tokenizer: Tokenizer) -> LearningTask:
-    """Return what a recipe's model learns."""
+    """Return the task of a recipe's model."""
+
+    def unchanged(batch: Batch) -> Batch:
+        return batch
+
     if (stack := recipe.stack) is None:
-        return LearningTask(Transformer, lambda batch: batch, save_checkpoint)
+        return LearningTask(Transformer, unchanged, save_checkpoint, unchanged)
 
     def build(blocks: ModelConfig) -> OneStack:
         return OneStack(stack.config(blocks))
 
-    if stack.task == "translate":
-        return LearningTask(build, lambda batch: batch, save_stack)
-    if stack.task == "continue":
-        return LearningTask(build, continuation, save_stack)
-    hidden = mask_id(tokenizer)
+    if stack.task != "fill":
+        prepare = unchanged if stack.task == "translate" else continuation
+        return LearningTask(build, prepare, save_stack, prepare)
+    mask = mask_id(tokenizer)
 
-    def prepare(batch: Batch) -> Batch:
-        return masked_tokens(batch, hidden, tokenizer.vocab_size)
+    def masked(batch: Batch) -> Batch:
+        return masked_tokens(batch, mask, tokenizer.vocab_size)
 
-    def hide(batch: Batch) -> Batch:
+    def hidden_only(batch: Batch) -> Batch:
         # Tokens that are shown, or replaced by others, are not hidden.
-        batch = prepare(batch)
-        return replace(batch, tgt_out=batch.tgt_out.masked_fill(batch.tgt_in != hidden, PAD_ID))
+        batch = masked(batch)
+        return replace(batch, tgt_out=batch.tgt_out.masked_fill(batch.tgt_in != mask, PAD_ID))
 
     setting = f"hidden tokens only, {PREDICTED * MASKED:.0%} of the text, each shown as {MASK}"
-    return LearningTask(build, prepare, save_stack, hide, setting)
+    return LearningTask(build, masked, save_stack, hidden_only, setting)
 
 
 def text_of(recipe: Recipe, corpus: Corpus) -> Corpus:
-    """Return the text that a recipe's model learns: the pairs, or for GPT and BERT the sources."""
+    """Return the text that a recipe's model learns: pairs, or only sources for GPT and BERT."""
     if recipe.stack is None or recipe.stack.task == "translate":
         return corpus
     return one_side(corpus)
 
 
 def continuation(batch: Batch) -> Batch:
-    """Drop the source: every token of the text is predicted from those before it."""
+    """Drop the source, so that every token of the text is predicted from the tokens before it."""
     return Batch(batch.src[:, :0], batch.tgt_in, batch.tgt_out)
 
 
 def masked_tokens(batch: Batch, mask: int, vocab_size: int) -> Batch:
     """Mask some tokens of the text, `<s>` to `</s>`, for BERT to predict.
 
-    Args: mask: id of the piece that stands for a hidden token.
+    Args: mask: id of the piece for a hidden token.
     """
     text = torch.cat([batch.tgt_in[:, :1], batch.tgt_out], dim=1)
     words = (text != PAD_ID) & (text != BOS_ID) & (text != EOS_ID)
-    asked = words & (torch.rand(text.shape) < PREDICTED)
+    predicted = words & (torch.rand(text.shape) < PREDICTED)
     draw = torch.rand(text.shape)
-    shown = text.masked_fill(asked & (draw < MASKED), mask)
+    visible = text.masked_fill(predicted & (draw < MASKED), mask)
     others = torch.randint(EOS_ID + 2, vocab_size, text.shape)
-    shown = torch.where(asked & (draw >= MASKED + UNCHANGED), others, shown)
-    return Batch(batch.src[:, :0], shown, text.masked_fill(~asked, PAD_ID))
+    visible = torch.where(predicted & (draw >= MASKED + UNCHANGED), others, visible)
+    return Batch(batch.src[:, :0], visible, text.masked_fill(~predicted, PAD_ID))

@@ -1,6 +1,6 @@
 """One training run: updates, validation and the final checkpoint (section 5).
 
-Everything random is drawn from (seed, epoch) or (seed, update, rank), so there is little to save. A
+Random numbers depend on (seed, epoch) or (seed, update, rank) alone, so there is little to save. A
 run resumed on the same machine with as many threads gives bitwise the same result.
 """
 
@@ -46,11 +46,11 @@ LOG_EVERY = 50
 
 
 class TrainingError(ValueError):
-    """A run that cannot continue; the message gives the reason and possible remedies."""
+    """Raised if a run cannot continue; the message gives the reason and possible remedies."""
 
 
 class Begun(NamedTuple):
-    """An update that a GPU may still be computing; see `Trainer.read`."""
+    """An update that a GPU may still be computing; `Trainer.read` waits for it."""
 
     number: int  # from 1
     totals: Tensor  # [2], smoothed loss and negative log-likelihood in nats, summed over tokens
@@ -78,7 +78,7 @@ class Trainer:
             torch.device(device, world.local_rank) if device == "cuda" else torch.device(device)
         )
         if device == "cuda":
-            # cuDNN plans attention for every shape, and batches rarely share one.
+            # cuDNN plans attention for each shape, and batches rarely share a shape.
             torch.backends.cuda.enable_cudnn_sdp(False)
         torch.manual_seed(self.settings.seed)
         self.model: Transformer | OneStack = self.task.build(self.config).to(self.device)
@@ -97,15 +97,15 @@ class Trainer:
         self._val = encode_pairs(corpus.val, tokenizer, limit)
         n_pairs, n_kept = len(corpus.train), len(self._encoded[0])
         if not n_kept:
-            raise ConfigError(f"no training pair has from 1 to {limit - 1} tokens on both sides")
+            raise ConfigError(f"no training pair has 1 to {limit - 1} tokens on both sides")
         if n_kept < n_pairs and world.leads:
             log.warning(
-                "%d of %d training pairs are left out: empty, or over %d tokens on one side",
+                "%d of %d training pairs are left out: one side is empty or exceeds %d tokens",
                 n_pairs - n_kept, n_pairs, limit - 1,
             )  # fmt: skip
 
     def run(self, *, show_progress: bool = True, tensorboard: bool = False) -> Path:
-        """Train to the end of the recipe and write the checkpoint. Returns its folder."""
+        """Train to the end of the recipe, write the checkpoint and return its folder."""
         n_updates, shown = self.n_updates, show_progress and self.world.leads
         if self.settings.compile:
             self.objective = compiled(self.objective, self._try_out, show_progress=shown)
@@ -127,23 +127,24 @@ class Trainer:
 
         Even code for dynamic shapes is tuned to the first shape that it sees.
         """
-        ways: dict[bool, Batch] = {}
+        gpu = self.device.type == "cuda"
+        samples: dict[bool, Batch] = {}
         for rows in self._batches(0)[:100]:
             batch = self._share(rows)
             # Sizes that happen to be equal here would be assumed to be always equal.
             if len({*batch.src.shape, *batch.tgt_in.shape}) == 3:
-                # A GPU's attention has one way for lengths that 8 divides and one for others.
-                ways.setdefault(self.device.type == "cuda" and batch.tgt_in.size(1) % 8 == 0, batch)
-            if len(ways) == (2 if self.device.type == "cuda" else 1):
+                # A GPU has separate attention kernels for lengths divisible by 8 and for others.
+                samples.setdefault(gpu and batch.tgt_in.size(1) % 8 == 0, batch)
+            if len(samples) == 1 + gpu:
                 break
-        for each in ways.values() or [batch]:
+        for sample in samples.values() or [batch]:
             with self._autocast():
-                loss, _ = objective(*self._to_device(each))
+                loss, _ = objective(*self._to_device(sample))
             loss.backward()
 
     @property
     def n_updates(self) -> int:
-        """Updates of the whole run, estimated: epochs may differ by a batch or two."""
+        """Estimated number of updates in the whole run: epochs may differ by a batch or two."""
         n_updates = self.settings.epochs * len(self._batches(0))
         limit = self.settings.max_updates
         return min(n_updates, limit) if limit else n_updates
@@ -153,14 +154,9 @@ class Trainer:
         return bool(self.settings.max_updates) and self.progress.update >= self.settings.max_updates
 
     def _batches(self, epoch: int) -> list[NDArray[np.int64]]:
-        sources, targets = self._encoded
-        return token_batches(
-            np.array([len(ids) for ids in sources]),
-            np.array([len(ids) for ids in targets]),
-            self.settings.batch_tokens,
-            seed=self.settings.seed,
-            epoch=epoch,
-        )
+        src, tgt = (np.array([len(ids) for ids in side]) for side in self._encoded)
+        settings = self.settings
+        return token_batches(src, tgt, settings.batch_tokens, seed=settings.seed, epoch=epoch)
 
     def _epoch(self, n_updates: int, bar: tqdm[Any], board: Any) -> None:
         progress = self.progress
@@ -185,8 +181,8 @@ class Trainer:
             ends = self._done or progress.batch == len(batches)
             if self.device.type != "cpu" and not (logs or keeps or saves or ends):
                 continue  # reading a loss would make a GPU wait for its next update
-            for each in begun:
-                loss, nll, n_tokens = self.read(each)
+            for update in begun:
+                loss, nll, n_tokens = self.read(update)
                 progress.nll += nll
                 progress.n_tokens += n_tokens
             begun.clear()
@@ -224,15 +220,15 @@ class Trainer:
     def begin_update(self, rows: NDArray[np.int64], rate: float) -> Begun:
         """Begin a step of Adam on one batch, without waiting for a GPU to finish it.
 
-        The batch does not depend on the number of processes: each takes its share of the rows,
-        and the loss is divided by the tokens of all. A loss that is not finite changes no weight.
+        The batch does not depend on the number of processes: a process takes its share of the rows,
+        and the loss is divided by all processes' tokens. A non-finite loss changes no weight.
         """
         world, settings = self.world, self.settings
         number = self.progress.update + 1
         self.optimizer.zero_grad(set_to_none=True)
         draw = np.random.SeedSequence((settings.seed, number - 1, world.rank))
         torch.manual_seed(int(draw.generate_state(1, np.uint64)[0] >> 1))
-        # A process without rows takes part in the exchange of gradients with one that counts 0.
+        # A process without rows still exchanges gradients, with a row of weight 0.
         weight, batch = float(len(rows) > world.rank), self._share(rows)
         counted = torch.tensor([weight * batch.n_tokens])
         n_tokens = max(int(world.add(counted, self.device)[0]), 1)
@@ -246,13 +242,13 @@ class Trainer:
             nn.utils.clip_grad_norm_(self.model.parameters(), settings.clip_norm)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
-        # Adam leaves out a step with `found_inf`, as it does for a gradient scaler.
+        # Adam skips a step with `found_inf`, as it does for a gradient scaler.
         self.optimizer.found_inf = (~totals[0].isfinite()).float()  # type: ignore[attr-defined]
         self.optimizer.step()
         return Begun(number, totals, n_tokens)
 
     def read(self, begun: Begun) -> tuple[float, float, int]:
-        """Wait for an update and return its numbers, see `update`."""
+        """Wait for an update and return its numbers; see `update`."""
         loss, nll = begun.totals.tolist()
         if not math.isfinite(loss):
             raise TrainingError(
@@ -262,7 +258,7 @@ class Trainer:
         return loss / begun.n_tokens, nll, begun.n_tokens
 
     def _share(self, rows: NDArray[np.int64]) -> Batch:
-        """Pad this process's share of the rows into a batch, or one row where there are too few."""
+        """Pad this process's share of the rows into a batch; without a share, use one row."""
         share = rows[self.world.rank :: self.world.size]
         rows, (sources, targets) = share if len(share) else rows[:1], self._encoded
         batch = collate([sources[row] for row in rows], [targets[row] for row in rows])
@@ -271,7 +267,7 @@ class Trainer:
         return self.task.prepare(batch)
 
     def validate(self) -> float:
-        """Return the negative log-likelihood of the validation text in nats per token."""
+        """Return the validation text's negative log-likelihood in nats per token."""
         loss = validation_loss(
             self.model, *self._val, prepare=self.task.examine, autocast=self._autocast
         )
@@ -283,24 +279,23 @@ class Trainer:
 
         Raises: `CheckpointError` if their shapes do not match, `ConfigError` if they cannot grow.
         """
-        if isinstance(self.model, OneStack):
-            weights = read_state(ModelRef.of(folder), stack_layout(self.model.config))
-        elif self.settings.grow:
+        if self.settings.grow:
             small = load_checkpoint(folder)
             weights = grown(small, self.config, self.tokenizer, self.settings.seed)
         else:
-            weights = read_state(ModelRef.of(folder), layout_of(self.config))
+            one = isinstance(self.model, OneStack)
+            layout = stack_layout(self.model.config) if one else layout_of(self.config)
+            weights = read_state(ModelRef.of(folder), layout)
         self.model.load_state_dict(weights, strict=False)
 
     def resume(self) -> None:
-        """Restore the folder's state; later log lines are removed and will be written again."""
+        """Restore the folder's state and remove later log lines, which will be written again."""
         self.progress = self.folder.load_state(self.model, self.optimizer, self.device)
         if self.world.leads:
             self.folder.drop_lines_after(self.progress)
-            log.info(
-                "%s: found the state after update %d, in epoch %d; going on from there",
-                self.folder.path, self.progress.update, self.progress.epoch + 1,
-            )  # fmt: skip
+            at = self.progress
+            log.info("%s: resuming after update %d, epoch %d",
+                     self.folder.path, at.update, at.epoch + 1)  # fmt: skip
 
     def finish(self) -> Path:
         """Average the last epochs' weights and write the checkpoint (section 6.1)."""
@@ -309,7 +304,7 @@ class Trainer:
             return self.folder.path
         progress, average = self.progress, self.settings.average
         if progress.batch:
-            # `max_updates` ended the run within an epoch: its last weights count as an epoch.
+            # `max_updates` ended the run within an epoch, which counts as an epoch.
             self.folder.save_epoch(self.model, progress.epoch + 1, average)
         if self.settings.snapshots:
             self.folder.save_snapshot(self.model, progress.update)
@@ -321,7 +316,7 @@ class Trainer:
             "updates": progress.update,
             "epochs": progress.epoch,
             "target_tokens": progress.tokens,
-            # Positions seen in training; the app marks those beyond.
+            # Longest sequences in training; the app marks positions beyond them.
             "longest_source": max(map(len, self._encoded[0])) + 1,
             "longest_target": max(map(len, self._encoded[1])) + 1,
             "averaged_epochs": len(files),
@@ -352,9 +347,9 @@ class Trainer:
 
     def _to_device(self, batch: Batch) -> list[Tensor]:
         parts = [batch.src, batch.tgt_in, batch.tgt_out]
-        if self.device.type == "cuda":  # from pinned memory, copies do not wait
-            parts = [each.pin_memory() for each in parts]
-        return [each.to(self.device, non_blocking=True) for each in parts]
+        if self.device.type == "cuda":  # copies from pinned memory do not wait
+            parts = [part.pin_memory() for part in parts]
+        return [part.to(self.device, non_blocking=True) for part in parts]
 
     def _board(self) -> Any:
         try:
@@ -363,22 +358,22 @@ class Trainer:
             raise ConfigError(
                 "TensorBoard is not installed: `pip install tensorboard` or omit --tensorboard"
             ) from None
-        # Removes events after the update at which a run resumes, to avoid duplicates.
-        where = str(self.folder.path / "tensorboard")
-        return SummaryWriter(where, purge_step=self.progress.update + 1)
+        # `purge_step` removes events after the update at which a run resumes.
+        place = str(self.folder.path / "tensorboard")
+        return SummaryWriter(place, purge_step=self.progress.update + 1)
 
 
 def snapshot_updates(count: int, first: int, last: int) -> set[int]:
-    """Updates after which weights are kept: 0, then evenly in log(update), without the last."""
+    """Return the updates to snapshot: 0, then evenly in log(update), excluding the last."""
     if count < 2:
         return set()
     steps = max(count - 2, 1)
     first = min(first, last)
-    return {0} | {round(first * (last / first) ** (each / steps)) for each in range(steps)}
+    return {0} | {round(first * (last / first) ** (step / steps)) for step in range(steps)}
 
 
 def with_word_dropout(batch: Batch, share: float) -> Batch:
-    """Replace a share of the source tokens by `<unk>`."""
+    """Replace a share of source tokens by `<unk>`."""
     words = (batch.src != PAD_ID) & (batch.src != EOS_ID)
     dropped = words & (torch.rand(batch.src.shape) < share)
     return dataclasses.replace(batch, src=batch.src.masked_fill(dropped, UNK_ID))

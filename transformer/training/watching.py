@@ -1,13 +1,14 @@
-"""Training runs read from outside: which exist, and what they have logged.
+"""Training runs seen from outside: list them and read their logs.
 
-Reads small text files only, and never waits for the process that writes them. Nothing here imports
-PyTorch.
+Only small text files are read, without waiting for the process that writes them. Nothing here
+imports PyTorch.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,24 +16,21 @@ from typing import Any
 from transformer.config import parse_json
 from transformer.files.safe import json_object, modified
 
-#: Bytes read of metrics.jsonl at most; a line is about 150.
-_MOST_BYTES = 16 * 2**20
+#: Most bytes read of metrics.jsonl (a line has about 150) and of recipe.json.
+_MOST_BYTES, _LARGEST_RECIPE = 16 * 2**20, 2**20
 
-#: Bytes of recipe.json at most.
-_LARGEST_RECIPE = 2**20
-
-#: Seconds without a new line after which a run counts as stopped.
+#: A run counts as stopped after this many seconds without a new line.
 QUIET_AFTER = 600
 
 
 @dataclass(frozen=True)
 class WatchedRun:
-    """The state of a run, read from its folder."""
+    """A run's state, read from its folder."""
 
     name: str  # of the folder
-    lines: tuple[Mapping[str, Any], ...]  # of metrics.jsonl, complete ones
+    lines: tuple[Mapping[str, Any], ...]  # complete lines of metrics.jsonl
     recipe: Mapping[str, Any]  # tables of settings
-    finished: bool  # the checkpoint is written
+    finished: bool  # True if the checkpoint is written
     age: float  # seconds since the last line, by the file's time
 
     @property
@@ -41,7 +39,7 @@ class WatchedRun:
         return not self.finished and self.age < QUIET_AFTER
 
     def curve(self, kind: str, name: str) -> list[tuple[int, float]]:
-        """Return a logged quantity by update. `kind` is "update" or "epoch"."""
+        """Return (update, value) pairs of a logged quantity. `kind` is "update" or "epoch"."""
         return [
             (line["update"], float(line[name]))
             for line in self.lines
@@ -49,28 +47,28 @@ class WatchedRun:
         ]
 
     def setting(self, table: str, name: str) -> Any:
-        """Return a setting of the recipe, None if it has none."""
+        """Return a recipe setting, or None if it is not set."""
         values = self.recipe.get(table)
         return values.get(name) if isinstance(values, Mapping) else None
 
 
 def list_runs(roots: Iterable[Path], most: int = 100) -> dict[str, Path]:
-    """Return the run folders directly below the roots by name, those last written to first."""
-    found: dict[str, tuple[int, Path]] = {}
+    """Return the run folders directly below the roots by name, most recently written first."""
+    runs: dict[str, Path] = {}
     for root in roots:
         try:
-            folders = [each for each in root.iterdir() if (each / "metrics.jsonl").is_file()]
+            folders = [path for path in root.iterdir() if (path / "metrics.jsonl").is_file()]
         except OSError:
             continue
-        for each in folders:
-            if each.name.isprintable() and "," not in each.name:
-                found.setdefault(each.name, (modified(each / "metrics.jsonl"), each))
-    newest = sorted(found.items(), key=lambda item: -item[1][0])
-    return {name: path for name, (_, path) in newest[:most]}
+        for folder in folders:
+            if folder.name.isprintable() and "," not in folder.name:
+                runs.setdefault(folder.name, folder)
+    newest = sorted(runs.items(), key=lambda run: -modified(run[1] / "metrics.jsonl"))
+    return dict(newest[:most])
 
 
 def read_run(folder: Path) -> WatchedRun:
-    """Read a run's folder; missing or incomplete files are left out."""
+    """Read a run's folder, ignoring missing or incomplete files."""
     try:
         recipe = json_object(folder / "recipe.json", _LARGEST_RECIPE)
     except ValueError:
@@ -85,18 +83,16 @@ def read_run(folder: Path) -> WatchedRun:
 
 
 def read_metrics(folder: Path) -> list[dict[str, Any]]:
-    """Return the whole lines of a run folder's metrics.jsonl; [] if there is none."""
+    """Return the complete lines of a run's metrics.jsonl, or [] if it is missing."""
     try:
         with open(folder / "metrics.jsonl", "rb") as file:
             lines = file.read(_MOST_BYTES).split(b"\n")[:-1]
     except OSError:
         return []
-    found = []
+    metrics = []
     for line in lines:
-        try:
+        with suppress(ValueError):
             values = parse_json(line)
-        except ValueError:
-            continue
-        if isinstance(values, dict) and isinstance(values.get("update"), int):
-            found.append(values)
-    return found
+            if isinstance(values, dict) and isinstance(values.get("update"), int):
+                metrics.append(values)
+    return metrics

@@ -16,7 +16,7 @@ from ui.attention.choice import AttentionSettings
 from ui.attention.maps import AttentionChoice, Maps, kinds_of, to_pieces, to_units
 from ui.components.grid import Cell, switched
 from ui.components.mount import show
-from ui.components.packing import is_index
+from ui.components.packing import fits
 from ui.components.strip import strip_component
 from ui.core import url_state, widgets
 from ui.core.loops import headline
@@ -75,7 +75,7 @@ def _draw_source(trace: Trace, edits: Collection[Edit]) -> tuple[int, ...]:
 
 def _take_word(count: int, chosen: int | None) -> None:
     at = st.session_state["sentence"].get("word")
-    if is_index(at, count):
+    if fits(at, range(count)):
         url_state.put_index(AttentionSettings.source_word, None if at == chosen else at)
 
 

@@ -24,7 +24,7 @@ from transformer.trace.records import Trace
 from transformer.types import Floats
 from ui.components.grid import Cell
 from ui.components.lens import Map
-from ui.components.tree import TreeChoice, branches_component, tree_component
+from ui.components.tree import TreeChoice, branch_components, tree_component
 from ui.export.programs import facts_of
 
 #: The maps of a search.
@@ -188,8 +188,8 @@ def search_branches(
         ),
         arrays=arrays,
         offline=(
-            branches_component(both).offline(),
-            *(each.lens().offline() for each in maps),
+            *(branch.offline() for branch in branch_components(both)),
+            *(shown.lens().offline() for shown in maps),
         ),
         columns=2,
         facts=facts_of(trace, cell_name((layer, head))),

@@ -31,7 +31,7 @@ from ui.beam.exhibits import LOOKS, branch_maps, node_maps
 from ui.components.grid import Cell
 from ui.components.lens import Map
 from ui.components.mount import show
-from ui.components.tree import TreeChoice, branch_colours, branches_component, tree_component
+from ui.components.tree import TreeChoice, branch_colours, branch_components, tree_component
 from ui.core import url_state
 from ui.core.glossary import linked, term, word_start
 from ui.core.layout import current_theme, draw_chart, draw_map, text_scale
@@ -181,8 +181,9 @@ def compare_panel(search: Search) -> None:
     st.markdown(linked(_parting(both), "log p", "nats"))
     if not both.same:
         _draw_why_link(search, both.a[both.shared], both.b[both.shared])
-    show(branches_component(both), key="beam_branches")
     names = {"A": both.a, "B": both.b}
+    for name, branch in zip(names, branch_components(both), strict=True):
+        show(branch, key=f"beam_branch_{name}")
     tokens = {name: [node.token for node in path] for name, path in names.items()}
     theme = current_theme()
     quantities = (("log p so far", "total"), ("score so far", "score"))

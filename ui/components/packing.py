@@ -1,4 +1,4 @@
-"""A component's content, and its message: a JSON header and raw bytes behind it.
+"""Component content, and its message: a JSON header followed by raw bytes.
 
 Streamlit passes bytes to a component untouched only if they are the whole of `data=`, so their
 description precedes them:
@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, Generic, TypeGuard, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,22 +31,21 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, eq=False)
 class Component(Generic[T]):
-    """Content of one component, for a page or offline."""
+    """Content of one component, for a page or an offline file."""
 
-    name: str  # in `ui.components.files`
-    #: header, body: the content, see `pack`
+    name: str  # a name in `ui.components.files`
+    #: header, body: content, see `pack`
     header: Mapping[str, Any]
     body: bytes = b""
-    choice: Any = None  # the choice to open with, as JSON returns it (lists, no tuples)
-    #: returns a choice that the browser reports, or None if it is invalid: browser input is not
-    #: trusted. None for a component without choices.
+    choice: Any = None  # initial choice, as JSON returns it (lists instead of tuples)
+    #: validates a choice that the browser reports and returns it, or None if it is invalid; None if
+    #: the component has no choices
     parse: Callable[[Any], T | None] | None = None
-    #: names what is chosen in: a choice in one thing is not taken for one in another
-    of: str = ""
+    of: str = ""  # identifies the content that choices refer to; others' choices are ignored
 
     @cached_property
     def digest(self) -> bytes:
-        """The content's digest."""
+        """Content digest."""
         content = hashlib.blake2b(repr(dict(self.header)).encode("utf-8", "replace"))
         content.update(self.body)
         return content.digest()
@@ -61,28 +60,28 @@ class Component(Generic[T]):
     def offline(
         self, follows: Mapping[str, bytes] = MappingProxyType({}), title: str = ""
     ) -> Offline:
-        """Return the component for an offline page; see `Offline` for the arguments."""
+        """Return the component for an offline file; see `Offline` for the arguments."""
         return Offline(self.name, self.message(), follows, title)
 
 
 def pack(header: Mapping[str, Any], body: bytes) -> bytes:
-    """Return the message. Raises `ValueError` for NaN and infinities, which JSON lacks."""
+    """Return a message. Raises `ValueError` for NaN and infinities, which JSON lacks."""
     text = json.dumps(header, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    # UTF-8 cannot represent a lone surrogate; it becomes a question mark.
+    # UTF-8 cannot represent a lone surrogate, so a question mark replaces it.
     encoded = text.encode("utf-8", errors="replace")
     encoded += b" " * (-len(encoded) % 4)
     return len(encoded).to_bytes(4, "little") + encoded + body
 
 
 def deflate(header: Mapping[str, Any], *parts: bytes) -> bytes:
-    """Deflate a header and the parts of a body into one message, for `inflated` in grid/kinds.js.
+    """Deflate a header and body parts into one message, which `inflated` in grid/kinds.js reads.
 
-    The header is repetitive and packed as text. Weights are packed by runs alone, which is faster
-    and smaller. Each part has its own code, so data of one distribution belong in one part.
+    The header is compressed as text, weights by run lengths alone, which is faster and smaller.
+    Each part has its own Huffman code, so data from one distribution belong in one part.
     """
     message = pack(header, b"")
     text = zlib.compressobj(9, zlib.DEFLATED, -15, 9)
-    # Flushed, not finished: the next block continues the stream without back references.
+    # Flush without ending the stream: the next block continues it without back references.
     packed = [text.compress(message) + text.flush(zlib.Z_SYNC_FLUSH)]
     runs = zlib.compressobj(1, zlib.DEFLATED, -15, 9, zlib.Z_RLE)
     packed += [runs.compress(part) + runs.flush(zlib.Z_SYNC_FLUSH) for part in parts]
@@ -90,8 +89,8 @@ def deflate(header: Mapping[str, Any], *parts: bytes) -> bytes:
 
 
 def floats(arrays: Iterable[NDArray[Any]]) -> bytes:
-    """Return arrays as consecutive float32, each in C order."""
-    return b"".join(np.ascontiguousarray(each, dtype="<f4").tobytes() for each in arrays)
+    """Return arrays as consecutive float32 in C order."""
+    return b"".join(np.ascontiguousarray(array, dtype="<f4").tobytes() for array in arrays)
 
 
 def labels(tokens: Iterable[str], limit: int = 24) -> list[str]:
@@ -104,54 +103,45 @@ def finite(value: float) -> float:
     return round(max(float(value), -1e6), 4)
 
 
-def is_index(value: Any, length: int) -> TypeGuard[int]:
-    """Return True for an integer from 0 to `length - 1`; False for other types, also bool."""
-    return type(value) is int and 0 <= value < length
-
-
 def index_pair(value: Any, lengths: Sequence[int]) -> tuple[int, int] | None:
-    """Return two reported indices, or None unless each is below its length."""
+    """Return a reported index pair, or None unless both indices are below their lengths."""
     if not isinstance(value, list | tuple) or len(value) != 2:
         return None
-    one, other = value
-    return (one, other) if is_index(one, lengths[0]) and is_index(other, lengths[1]) else None
+    return (value[0], value[1]) if all(map(fits, value, map(range, lengths))) else None
 
 
 def index_pairs(value: Any, lengths: Sequence[int]) -> tuple[tuple[int, int], ...] | None:
-    """Return a list of reported pairs of indices, or None unless each fits and none comes twice."""
+    """Return reported index pairs, or None unless all fit and differ."""
     if not isinstance(value, list | tuple) or len(value) > lengths[0] * lengths[1]:
         return None
-    found = [pair for each in value if (pair := index_pair(each, lengths)) is not None]
-    return tuple(found) if len(set(found)) == len(value) else None
+    pairs = [pair for item in value if (pair := index_pair(item, lengths)) is not None]
+    return tuple(pairs) if len(set(pairs)) == len(value) else None
 
 
-def fits(value: Any, wanted: Any) -> bool:
-    """Return True for a value of the wanted type and size.
+def fits(value: Any, allowed: Any) -> bool:
+    """Return True for a value of an allowed type and size; bool is no integer.
 
-    Args: wanted: a range of integers, a value, or a tuple of alternatives of these.
+    Args: allowed: a range of integers, a value, or a tuple of such alternatives.
     """
-    if isinstance(wanted, tuple):
-        return any(fits(value, each) for each in wanted)
-    if isinstance(wanted, range):
-        return type(value) is int and value in wanted
-    return type(value) is type(wanted) and bool(value == wanted)
+    if isinstance(allowed, tuple):
+        return any(fits(value, option) for option in allowed)
+    if isinstance(allowed, range):
+        return type(value) is int and value in allowed
+    return type(value) is type(allowed) and bool(value == allowed)
 
 
-def fields(reported: Any, **wanted: Any) -> dict[str, Any] | None:
-    """Return these fields of a reported object, or None unless each fits; others are ignored.
-
-    A field that is missing is None.
-    """
+def fields(reported: Any, **allowed: Any) -> dict[str, Any] | None:
+    """Return these fields of a reported object, or None unless all fit; a missing field is None."""
     if not isinstance(reported, Mapping):
         return None
-    found = {name: reported.get(name) for name in wanted}
-    return found if all(fits(value, wanted[name]) for name, value in found.items()) else None
+    values = {name: reported.get(name) for name in allowed}
+    return values if all(fits(values[name], allowed[name]) for name in allowed) else None
 
 
 def attention_look(*, signed: bool = False) -> dict[str, Any]:
-    """Return the look of maps for a header: the scale, its reading, the grey of dimmed columns.
+    """Return header entries for drawing maps: colour scale, its reading, colour of dimmed columns.
 
-    `signed` is for differences.
+    Args: signed: use the diverging scale, for differences.
     """
     cover = {theme: CHROME[theme].rule.lstrip("#") for theme in THEMES}
     reading = {theme: scale_words(theme) for theme in THEMES}
@@ -160,10 +150,10 @@ def attention_look(*, signed: bool = False) -> dict[str, Any]:
 
 
 def attention_colours() -> dict[str, str]:
-    """Return the attention scale of each theme as 256 joined "rrggbb"."""
+    """Return the attention scale of both themes as 256 joined "rrggbb"."""
     return {theme: attention_table(theme).tobytes().hex() for theme in THEMES}
 
 
 def signed_colours() -> dict[str, str]:
-    """Return the diverging scale of each theme, in the same form."""
+    """Return the diverging scale of both themes in the same form."""
     return {theme: signed_table(theme).tobytes().hex() for theme in THEMES}

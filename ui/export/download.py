@@ -23,12 +23,12 @@ from figures.paper import DEFAULT, PRESETS, Preset, Say, to_pdf, to_png, to_pyth
 from figures.tables import MOST_ROWS, to_csv, to_npz
 from transformer.trace.records import Trace
 from transformer.worker.job import UNKNOWN, StoppedError, in_turn, report
+from ui.core.public import Budget, budget_of_visit
 from ui.core.view import View
 from ui.core.widgets import filled
 from ui.export.html import to_html
 from ui.export.programs import Source, called
 from ui.platform.session import Session, current_session
-from ui.work.desk import Budget, budget_of_visit
 from ui.work.models import REFUSALS, load
 from ui.work.results import LONG, PICTURES, Computation, result_of, trace
 from ui.work.roots import without_root

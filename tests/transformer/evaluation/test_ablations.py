@@ -32,7 +32,7 @@ SMALL = {
         "d_k": 2, "d_v": 2, "max_positions": 30,
     },
     "tokenizer": {"vocab_size": 40},
-    "data": {"corpora": ["pairs"], "val": "held_out"},
+    "data": {"corpora": ["pairs"]},
     "training": {"epochs": 1, "batch_tokens": 90, "warmup": 5, "average": 1},
 }  # fmt: skip
 

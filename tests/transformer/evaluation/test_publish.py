@@ -46,7 +46,7 @@ from transformer.translator import Translator
 
 def trained(folder: Path, name: str, more: str = "") -> Path:
     path = recipe(
-        folder, more, corpora=["pairs.tsv"], val=None, max_positions=32, vocab_size=64,
+        folder, more, corpora=["pairs.tsv"], max_positions=32, vocab_size=64,
         batch_tokens=1024,
     )  # fmt: skip
     path = path.rename(path.with_name(f"{name}.toml"))
@@ -228,17 +228,8 @@ def test_what_cannot_be_published(
         publish(tmp_path, tmp_path / "out", little)
 
 
-def test_no_text_held_out_for_testing(run: Path, little: Measuring, tmp_path: Path) -> None:
-    """As when `val` names a file."""
-    (run.parent / "val.tsv").write_text("w1 and w1\tv1 und v1\n" * 3, encoding="utf-8")
-    copy = shutil.copytree(run, tmp_path / "run")
-    metrics = metrics_of(copy)
-    metrics["training"]["recipe"]["data"]["val"] = "val.tsv"
-    (copy / "metrics.json").write_text(json.dumps(metrics))
-    out = publish(copy, tmp_path / "out", little)
-    assert metrics_of(out)["tests"] == {}
-    assert "No text was held out for testing" in (out / "README.md").read_text(encoding="utf-8")
-    assert "nothing measured" in summary_table([inspect_entry(out)])
+def test_an_unpublished_run_has_nothing_measured(run: Path) -> None:
+    assert "nothing measured" in summary_table([inspect_entry(run)])
 
 
 def test_a_repeated_source_is_measured_both_ways(run: Path) -> None:

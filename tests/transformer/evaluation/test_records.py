@@ -411,7 +411,7 @@ def test_the_command_prints_failures_and_counts(
     )
     copy = shutil.copytree(tiny_checkpoint, tmp_path / "copy")
     asked = ["typed", "--checkpoint", copy, "--beam", 1]
-    for options, why in (([], "say what it translates with --languages"),
+    for options, why in (([], "give the languages with --languages"),
                          (["--languages", "en-nl"], "cannot test en to nl")):  # fmt: skip
         assert why in command(*asked, *options).refused
     data = {"corpora": ["mine.tsv"], "src": "en", "tgt": "de"}

@@ -232,7 +232,7 @@ def test_files_that_may_not_be_read(tiny_checkpoint: Path) -> None:
 def test_json_says_everything_once_and_a_reason_is_one_line_of_bounded_length() -> None:
     assert parse_json('{"a": {"b": 1}, "b": [1, {"b": 2}]}') == {"a": {"b": 1}, "b": [1, {"b": 2}]}
     for text, why in (
-        ('{"a": {"b": 1, "b": 1}}', "the key 'b' stands there twice"),
+        ('{"a": {"b": 1, "b": 1}}', "the key 'b' occurs twice"),
         ("[" * 100_000, "nested too deeply"),
     ):
         with pytest.raises(ValueError, match=why):

@@ -31,7 +31,6 @@ vocab_size = 40
 
 [data]
 corpora = ["pairs"]
-val = "held_out"
 
 [training]
 epochs = 2
@@ -45,11 +44,11 @@ save_every = 4
 
 
 def recipe(folder: Path, more: str = "", **settings: Any) -> Path:
-    """Write the recipe with settings changed, those that are None left out, and `more` lines."""
+    """Write the recipe with changed settings and `more` lines."""
     text = f"{RECIPE}{more}\n"
     for name, value in settings.items():
-        line = "" if value is None else f"{name} = {json.dumps(value)}\n"
-        text, count = re.subn(rf"^{name} = .*\n", lambda _, line=line: line, text, flags=re.M)
+        line = f"{name} = {json.dumps(value)}"
+        text, count = re.subn(rf"^{name} = .*", lambda _, line=line: line, text, flags=re.M)
         assert count == 1, name
     path = folder / "recipe.toml"
     path.write_text(text)

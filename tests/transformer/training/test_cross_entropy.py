@@ -68,8 +68,9 @@ def test_the_loss_is_torchs_from_logits_and_by_blocks_of_rows(
     with torch.no_grad():  # without gradients, logits are made whole
         again = projected_cross_entropy(hidden, generator, target, smoothing, pad_id=0)
     torch.testing.assert_close(again, (whole.detach(), its_nll))
-    summed = cross_entropy._masked_sum(generator(hidden), target)  # compiled for a GPU
-    torch.testing.assert_close(summed, cross_entropy._gathered(generator(hidden), target))
+    logits = generator(hidden)
+    picked = (cross_entropy._target_logits(logits, target, fuses=fuses) for fuses in (False, True))
+    torch.testing.assert_close(*picked)
     inputs = hidden, generator.weight, generator.bias
     expected = gradients(each * 0.3, *inputs)
     torch.testing.assert_close(gradients(loss * 0.3, *inputs), expected)

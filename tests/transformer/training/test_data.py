@@ -14,7 +14,7 @@ from tests.transformer.training.runs import recipe as short_recipe
 from tests.transformer.training.runs import weights
 from transformer.config import PRESETS, ConfigError
 from transformer.training import data
-from transformer.training.corpus import load_corpus
+from transformer.training.corpus import HELD_OUT, load_corpus
 from transformer.training.recipe import (
     DataRecipe,
     Recipe,
@@ -186,12 +186,12 @@ def test_train_only_text_holds_nothing_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "why"), [("a dog\tein Hund\n", "all pairs are held out"), ("", "no pairs")]
+    ("text", "why"), [(f"{HELD_OUT[0]}\tTier\n", "all pairs are held out"), ("", "no pairs")]
 )
 def test_why_there_is_nothing_to_train_on(tmp_path: Path, text: str, why: str) -> None:
     (tmp_path / "one.tsv").write_text(text)
     with pytest.raises(data.DataError, match=f"one.tsv: {why}"):
-        load_corpus(DataRecipe(("one.tsv",), val="one.tsv"), tmp_path)
+        load_corpus(DataRecipe(("one.tsv",)), tmp_path)
 
 
 def test_presets_are_recipes_with_the_papers_optimisation() -> None:
@@ -211,14 +211,14 @@ def test_a_file_with_every_table(tmp_path: Path) -> None:
     path.write_text(
         '[model]\npreset = "tiny"\nd_ff = 48\ndropout = 0\n'
         '[tokenizer]\nvocab_size = 300\nmodel_type = "bpe"\nbyte_fallback = true\n'
-        '[data]\ncorpora = ["a.tsv", "b"]\nsrc = "de"\ntgt = "en"\nval = "v.csv"\n'
+        '[data]\ncorpora = ["a.tsv", "b"]\nsrc = "de"\ntgt = "en"\n'
         'train_only = ["made.tsv"]\n'
         '[training]\nepochs = 3\npeak_lr = 1\nprecision = "float32"\n'
     )
     recipe = Recipe.load(str(path))
     assert recipe.model == PRESETS["tiny"].replace(vocab_size=300, d_ff=48, dropout=0)
     assert recipe.tokenizer == TokenizerRecipe(300, "bpe", byte_fallback=True)
-    assert recipe.data == DataRecipe(("a.tsv", "b"), "de", "en", "v.csv", ("made.tsv",))
+    assert recipe.data == DataRecipe(("a.tsv", "b"), "de", "en", ("made.tsv",))
     assert recipe.training == TrainingRecipe(epochs=3, peak_lr=1.0, precision="float32")
     assert isinstance(recipe.training.peak_lr, float)
 
@@ -234,7 +234,7 @@ def test_a_file_with_every_table(tmp_path: Path) -> None:
     ("[model]\nd_model = 0\n", "[model] d_model=0"),
     ("[model]\nlayers = 3\n", "unknown setting 'layers'"),
     ("[model]\nvocab_size = 5\n", "differs from [tokenizer] vocab_size=8000"),
-    ("[model]\ntgt_vocab_size = 9\ntie_embeddings = 'none'\n", "tokenizer is a joint one"),
+    ("[model]\ntgt_vocab_size = 9\ntie_embeddings = 'none'\n", "tokenizer is joint"),
     ("[model]\npad_id = 9\n", "the tokenizer sets them"),
     ("[tokenizer]\nmodel_type = 'word'\n", "is not one of: unigram, bpe, char"),
     ("[tokenizer]\nvocab_size = 0\n", "allowed is at least 1"),
@@ -242,7 +242,7 @@ def test_a_file_with_every_table(tmp_path: Path) -> None:
     ("[tokenizer]\ncharacter_coverage = 1.5\n", "allowed is from 0 to 1"),
     ("[data]\ncorpora = 'multi30k'\n", "should be a list of names"),
     ("[data]\ncorpora = []\n", "should be a list of names"),
-    ("[data]\nval = 3\n", "should be text in quotes"),
+    ("[data]\nsrc = 3\n", "should be text in quotes"),
     ("[training]\nepoch = 3\n", "unknown setting [training] epoch"),
     ("[training]\nepochs = 0\n", "allowed is at least 1"),
     ("[training]\nepochs = true\n", "should be a whole number"),
@@ -314,16 +314,14 @@ seed = 3
 
 
 def staged(folder: Path, stages: str) -> Path:
-    return short_recipe(
-        folder, f"max_updates = 4\n{stages}", average=1, corpora=["pairs.tsv"], val=None
-    )
+    return short_recipe(folder, f"max_updates = 4\n{stages}", average=1, corpora=["pairs.tsv"])
 
 
 def test_shipped_recipes_load_and_other_files_are_named(tmp_path: Path) -> None:
     assert SHIPPED
     for path in SHIPPED:
         stages = load_stages(str(path))
-        assert stages and stages[-1].recipe is not None and not stages[-1].recipe.data.val, path
+        assert stages and stages[-1].recipe is not None, path
     (tmp_path / "b.toml").write_bytes(b"\xff\xfe\x00")
     (tmp_path / "d.toml").mkdir()
     for name, reason in (

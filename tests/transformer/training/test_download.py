@@ -277,9 +277,7 @@ def test_cli(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, comman
     # `train` fetches only on request.
     monkeypatch.setattr(download, "HOMES", {"tatoeba": site.home})
     site.asked.clear()
-    path = recipe(
-        tmp_path, "max_updates = 1", epochs=1, corpora=["tatoeba"], val=None, vocab_size=60
-    )
+    path = recipe(tmp_path, "max_updates = 1", epochs=1, corpora=["tatoeba"], vocab_size=60)
     asked = ["train", path, "--data", tmp_path / "c", "--out", tmp_path / "out", "--quiet"]
     asked += ["--device", "cpu"]
     assert "--download to fetch tatoeba" in command(*asked).refused and not site.asked

@@ -164,7 +164,7 @@ def _check_moments(out: Path, val_nll: float) -> None:
 def test_a_continuation_reads_one_side_once(data: Path) -> None:
     batch = continuation(collate([[7, 8], [9]], [[7, 8], [9]]))
     assert batch.src.shape == (2, 0) and batch.tgt_in.tolist() == [[1, 7, 8], [1, 9, 0]]
-    corpus = load_corpus(DataRecipe(("pairs",), val="held_out"), data)
+    corpus = load_corpus(DataRecipe(("pairs",)), data)
     alone = one_side(corpus)
     assert [src for src, _ in alone.train] == list(dict.fromkeys(src for src, _ in corpus.train))
     assert all(src == tgt for src, tgt in (*alone.train, *alone.val))

@@ -52,7 +52,7 @@ def test_a_field_is_of_the_wanted_type_and_size(value: Any) -> None:
 
 @pytest.mark.parametrize("value", [-1, 3, True, False, 0.0, "0", None, [0], float("nan")])
 def test_only_an_integer_in_range_is_an_index(value: Any) -> None:
-    assert packing.is_index(2, 3) and not packing.is_index(value, 3)
+    assert packing.fits(2, range(3)) and not packing.fits(value, range(3))
     assert packing.index_pair([2, 1], (3, 2)) == (2, 1)
     for pair in ([value, 0], [0, value], [0], [0, 0, 0], value):
         assert packing.index_pair(pair, (3, 3)) is None

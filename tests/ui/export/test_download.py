@@ -34,6 +34,7 @@ from transformer.search.sampling import Sampling
 from transformer.worker.job import StoppedError, report
 from ui.components.files import COMPONENTS, style
 from ui.components.packing import pack
+from ui.core.public import Budget, OverBudgetError
 from ui.export import download, html
 from ui.export.download import FORMATS, source_of
 from ui.export.html import save, to_html
@@ -41,7 +42,6 @@ from ui.export.programs import header
 from ui.platform import session
 from ui.platform.session import Session
 from ui.work import desk
-from ui.work.desk import Budget, OverBudgetError
 from ui.work.results import PICTURES
 
 SCRIPT = """
@@ -350,7 +350,7 @@ def test_long_tables_are_left_to_the_other_files(monkeypatch: pytest.MonkeyPatch
 
 
 def test_an_unknown_component_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"'lense' is not one of branches, cut, grid"):
+    with pytest.raises(ValueError, match=r"'lense' is not one of cut, grid"):
         to_html(exhibit(offline=Offline("lense", b"")))
 
 

@@ -12,10 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from transformer.errors import CheckpointError, InputError
-from transformer.files.safe import MAX_TABLE, json_object, read_small
+from transformer.files.safe import MAX_SMALL_FILE, MAX_TABLE, json_object, read_small
 from transformer.models.huggingface.files import CONFIG, GENERATION, INDEX, library
 from transformer.search.inputs import whole_ids
 from transformer.search.reader import MAX_CHARACTERS
+from transformer.text.limits import (
+    check_pieces,
+    check_tokenizer_json,
+    checked_sentencepiece,
+)
 from transformer.text.marks import LANGUAGE, START, Style, marked, style_of
 from transformer.text.tokenizer import clean
 
@@ -318,7 +323,7 @@ def read_tokenizer(
     """
     transformers = library(folder)
     with tempfile.TemporaryDirectory(prefix="headlight-tokenizer-") as copied:
-        copies = Path(copied)
+        copies, left = Path(copied), MAX_SMALL_FILE
         names = sorted(each.name for each in folder.iterdir() if each.suffix in SUFFIXES)
         for name in names:
             if name in (CONFIG, GENERATION, "adapter_config.json") or name.endswith(INDEX):
@@ -327,7 +332,10 @@ def read_tokenizer(
                 settings = _settings(folder / name)
                 (copies / name).write_text(json.dumps(settings), encoding="utf-8")
             else:
-                (copies / name).write_bytes(read_small(folder / name))
+                data = read_small(folder / name, left)
+                left -= len(data)
+                _check_file(folder / name, data)
+                (copies / name).write_bytes(data)
         if not any(copies.iterdir()):
             raise CheckpointError(f"{folder}: the tokenizer's files are missing")
         (copies / CONFIG).write_text(json.dumps(dict(values)), encoding="utf-8")
@@ -344,12 +352,27 @@ def read_tokenizer(
     return checked_tokenizer(str(folder), tokenizer, sizes, special)
 
 
+def _check_file(path: Path, data: bytes) -> None:
+    """Check a tokenizer file's limits. Raises `CheckpointError` naming the file."""
+    try:
+        if path.suffix in (".model", ".spm"):
+            checked_sentencepiece(data)
+        elif path.name.startswith("tokenizer.") and path.suffix == ".json":
+            check_tokenizer_json(data)
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise CheckpointError(f"{path}: the tokenizer cannot be read ({error})") from None
+
+
 def checked_tokenizer(
     where: str, tokenizer: Any, sizes: tuple[int, int], special: Sequence[int]
 ) -> HubTokenizer:
     """Wrap one of the library's tokenizers. Raises `CheckpointError` if it is another model's."""
     if not hasattr(tokenizer, "convert_ids_to_tokens"):
         raise InputError(f"not a tokenizer of the transformers library: {tokenizer!r:.80}")
+    try:
+        check_pieces(tokenizer.get_vocab())
+    except ValueError as error:
+        raise CheckpointError(f"{where}: the tokenizer has {error}") from None
     found = HubTokenizer(tokenizer, sizes, special)
     n_pieces = int(tokenizer.vocab_size)
     counts = tuple(map(len, found.tables)) if found.tables else (n_pieces, n_pieces)

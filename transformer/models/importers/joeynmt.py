@@ -20,7 +20,7 @@ import yaml
 
 from transformer.checkpoint.folder import POSITION_TABLES
 from transformer.checkpoint.weights import ROUNDING, Shape, layout_of
-from transformer.config import ModelConfig, Tying
+from transformer.config import MAX_WHOLE, ModelConfig, Tying
 from transformer.errors import CheckpointError
 from transformer.files.safe import one_line, read_text
 from transformer.models.importers.mapping import (
@@ -136,12 +136,20 @@ def read(folder: Path, report: Report | None = None) -> Imported:
     )  # fmt: skip
 
 
+class _PlainLoader(yaml.SafeLoader):  # type: ignore[misc]
+    """The safe loader, without merge keys (`<<`), which can double a mapping on every line."""
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        if any(key.tag == "tag:yaml.org,2002:merge" for key, _ in node.value):
+            raise ValueError("merge keys (<<) are not supported; write the settings out")
+
+
 def read_settings(path: Path) -> Settings:
     """Read plain values from config.yaml. Raises `CheckpointError` naming the file."""
     text = read_text(path, MAX_YAML)
     try:
-        values = yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        values = yaml.load(text, _PlainLoader)  # noqa: S506 - a safe loader
+    except Exception as error:  # noqa: BLE001 - values of a wrong form fail in many ways
         raise CheckpointError(f"{path}: not valid YAML: {one_line(error)}") from None
     if not isinstance(values, dict):
         raise CheckpointError(f"{path}: expected groups of settings")
@@ -166,13 +174,15 @@ def read_decoding(testing: Settings) -> Decoding:
 
 
 def _check_size(path: Path, values: Any) -> None:
-    """Refuse configs whose YAML aliases, which may be recursive, expand to too many values."""
+    """Refuse huge integers, and YAML aliases, perhaps recursive, of too many values."""
     waiting, seen = [values], 0
     while waiting:
         value = waiting.pop()
         seen += 1
         if seen > MAX_VALUES:
             raise CheckpointError(f"{path}: more than {MAX_VALUES:,} values")
+        if isinstance(value, int) and abs(value) >= MAX_WHOLE:
+            raise CheckpointError(f"{path}: an integer of more than 15 digits")
         if isinstance(value, dict):
             waiting += value.values()
         elif isinstance(value, list | tuple | set):

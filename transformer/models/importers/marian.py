@@ -258,7 +258,7 @@ def read_tokenizer(folder: Path, config: ModelConfig) -> TableTokenizer:
                 table = table_of(_whole(vocabulary(folder / name) | added, size))
             with blaming(model):
                 tokenizer = TableTokenizer(
-                    read_small(folder / model), table, config, tokenizer, marks=marks
+                    read_small(folder / model, MAX_TABLE), table, config, tokenizer, marks=marks
                 )
     except TokenizerError as error:
         raise CheckpointError(f"{folder}/{error}") from None

@@ -13,7 +13,7 @@ from sentencepiece.sentencepiece_model_pb2 import ModelProto  # type: ignore[att
 from transformer.checkpoint.shards import Stored
 from transformer.config import ModelConfig
 from transformer.errors import CheckpointError
-from transformer.files.safe import is_folder, is_there, read_small
+from transformer.files.safe import MAX_TABLE, is_folder, is_there, read_small
 from transformer.text.files import blaming
 from transformer.text.normalise import Preparation
 from transformer.text.rules import RuleTokenizer, Unit, read_codes
@@ -64,13 +64,13 @@ def _build(side: Segmenter, config: ModelConfig, target: Numbered | None = None)
 
     try:
         if side.model is not None:
-            data = read_small(side.model)
+            data = read_small(side.model, MAX_TABLE)
             with blaming(str(side.model)):
                 if side.within:
                     data = restrict(data, frozenset(table))
                 return TableTokenizer(data, table, config, target, side.preparation, side.marks)
         if side.codes is not None:
-            data = read_small(side.codes)
+            data = read_small(side.codes, MAX_TABLE)
             with blaming(str(side.codes)):
                 merges, apart = read_codes(data)
                 return by_rules(

@@ -1,4 +1,4 @@
-"""A toy run: one or two models, an update of each in turn, steered through its job."""
+"""A toy run: one or two models that update in turn, controlled through the run's job."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from transformer.training.cross_entropy import smoothed_cross_entropy
 from transformer.training.data import collate
 from transformer.training.distributed import World
 from transformer.training.objective import Objective, learning_rate
+from transformer.training.recipe import TrainingRecipe
 from transformer.training.run_folder import RunFolder
 from transformer.training.toys.files import KEPT, Control, write_maps, write_probe
 from transformer.training.toys.settings import ToySettings
@@ -27,12 +28,12 @@ from transformer.training.toys.tasks import TASKS, make_corpus, make_tokenizer
 from transformer.training.trainer import Trainer
 from transformer.types import Floats
 
-#: Held-out pairs on which accuracy is measured on the way.
+#: Held-out pairs for accuracy during training.
 SAMPLE = 200
 
 
 class Job(Protocol):
-    """The job of a run: `request` is the latest `Control`; a call reports progress in updates."""
+    """A run's job: `request` is the latest `Control`; a call reports progress in updates."""
 
     request: Any
 
@@ -40,25 +41,19 @@ class Job(Protocol):
         """Report progress; may raise to stop the run."""
 
 
-def model_of(trainer: Trainer) -> Transformer:
-    """Return a toy's model; toys have two stacks."""
-    assert isinstance(trainer.model, Transformer)
-    return trainer.model
-
-
 class HookedObjective(Objective):
-    """Loss of a model with hooks."""
+    """A hooked model and its loss."""
 
-    def __init__(self, trainer: Trainer, settings: ToySettings) -> None:
-        super().__init__(trainer.model, trainer.settings)
-        self.transformer = model_of(trainer)
+    model: Transformer
+
+    def __init__(self, model: Transformer, settings: ToySettings, recipe: TrainingRecipe) -> None:
+        super().__init__(model, recipe)
         self.hooks = settings.hooks()
 
     def logits(self, src: Tensor, tgt_in: Tensor) -> Tensor:
         """Teacher forcing: src [B, S] and tgt_in [B, T] to logits [B, T, V]."""
-        model = self.transformer
-        encoded = model.encode(src, hooks=self.hooks)
-        return model.logits(model.decode(tgt_in, encoded, hooks=self.hooks).hidden)
+        encoded = self.model.encode(src, hooks=self.hooks)
+        return self.model.logits(self.model.decode(tgt_in, encoded, hooks=self.hooks).hidden)
 
     def forward(self, src: Tensor, tgt_in: Tensor, tgt_out: Tensor) -> tuple[Tensor, Tensor]:
         """Return the summed loss and negative log-likelihood of a batch, in nats."""
@@ -68,7 +63,7 @@ class HookedObjective(Objective):
 
 
 class Lane:
-    """A model of these settings, its data, and its folder."""
+    """A model in training, with its data and folder."""
 
     def __init__(self, settings: ToySettings, path: Path) -> None:
         path.mkdir(parents=True, exist_ok=True)
@@ -78,11 +73,12 @@ class Lane:
         self.folder = RunFolder(path)
         recipe = settings.recipe(self.tokenizer.vocab_size)
         self.trainer = Trainer(recipe, corpus, self.tokenizer, self.folder, "cpu", World())
-        self.model = model_of(self.trainer)
+        assert isinstance(self.trainer.model, Transformer)
+        self.model = self.trainer.model
         for positions in (self.model.src_positions, self.model.tgt_positions):
             if isinstance(positions, StoredPositions):
                 positions.table.data.zero_()
-        self.objective = HookedObjective(self.trainer, settings)
+        self.objective = HookedObjective(self.model, settings, self.trainer.settings)
         self.trainer.objective = self.objective
         self.progress = self.trainer.progress
         self._batches = self.trainer._batches(0)
@@ -90,18 +86,15 @@ class Lane:
             self.tokenizer.encode_many([pair[side] for pair in corpus.val]) for side in (0, 1)
         ]
 
-    def rate(self, factor: float = 1.0) -> float:
-        """Return the learning rate of the next update, `factor` times the schedule's."""
-        settings, config = self.trainer.settings, self.trainer.config
-        update = self.progress.update + 1
-        return factor * learning_rate(update, settings, config.d_model, settings.max_updates)
-
     def step(self, factor: float = 1.0) -> tuple[float, float]:
-        """Make one update. Returns the loss in nats a token, and the learning rate.
+        """Make one update, with `factor` times the scheduled learning rate.
 
+        Returns: the loss in nats per token, and the learning rate.
         Raises: `TrainingError` if the loss is not finite; the weights are then unchanged.
         """
-        rate = self.rate(factor)
+        schedule, d_model = self.trainer.settings, self.trainer.config.d_model
+        update = self.progress.update + 1
+        rate = factor * learning_rate(update, schedule, d_model, schedule.max_updates)
         if self.progress.batch == len(self._batches):
             self.progress.epoch, self.progress.batch = self.progress.epoch + 1, 0
             self._batches = self.trainer._batches(self.progress.epoch)
@@ -126,20 +119,20 @@ class Lane:
 
     @torch.no_grad()
     def maps(self) -> dict[str, Floats]:
-        """Return the attention on the held-out probe: by kind [L, H, T, S]."""
+        """Return the held-out probe's attention by kind, [L, H, T, S]."""
         batch = collate(self._held_out[0][:1], self._held_out[1][:1])
         model, hooks = self.model, self.objective.hooks
         encoded = model.encode(batch.src, hooks=hooks, need_weights=True)
         decoded = model.decode(batch.tgt_in, encoded, hooks=hooks, need_weights=True)
-        found = {
+        maps = {
             "encoder_self": encoded.attention,
             "decoder_self": decoded.self_attention,
             "cross": decoded.cross_attention,
         }
-        return {kind: np.asarray(each[:, 0]) for kind, each in found.items() if each is not None}
+        return {kind: np.asarray(each[:, 0]) for kind, each in maps.items() if each is not None}
 
     def labels(self) -> tuple[list[str], list[str]]:
-        """Return the pieces of the probe and of its answer: source and decoder input."""
+        """Return the probe's source pieces and decoder input pieces."""
         source, target = (
             [self.tokenizer.id_to_piece(i) for i in rows[0]] for rows in self._held_out
         )
@@ -149,45 +142,40 @@ class Lane:
         """Write the model as a checkpoint that computes what was trained."""
         model, settings = self.model, self.settings
         if settings.change == "no_scaling":
-            # The app divides scores by sqrt(d_k); queries that much larger cancel it exactly.
+            # The app divides scores by sqrt(d_k); larger queries cancel the division exactly.
             factor = math.sqrt(settings.d_model // settings.n_heads)
             for name, parameter in model.named_parameters():
                 if name.endswith("w_q.weight"):
                     parameter.data.mul_(factor)
-        card = _card(settings, accuracy, self.progress.update)
+        source, target = (max(map(len, rows)) + 1 for rows in self._held_out)
+        updates = self.progress.update
+        training = {"updates": updates, "longest_source": source, "longest_target": target}
         toy = {"toy": dataclasses.asdict(settings), "accuracy": round(accuracy, 4)}
-        longest = (max(map(len, rows)) + 1 for rows in self._held_out)
-        sizes = dict(zip(("longest_source", "longest_target"), longest, strict=True))
-        training = {"updates": self.progress.update, **sizes}
-        return save_checkpoint(
-            path, model, self.tokenizer, metrics={**toy, "training": training}, card=card
-        )
+        card, metrics = _card(settings, accuracy, updates), {**toy, "training": training}
+        return save_checkpoint(path, model, self.tokenizer, metrics=metrics, card=card)
 
 
 def _card(settings: ToySettings, accuracy: float, updates: int) -> str:
     task = TASKS[settings.task]
     notes = {
         "no_positions": "Trained without positions: its stored tables are zero.",
-        "no_scaling": "Trained without the division by sqrt(d_k); the weights of the queries are "
-        "multiplied by sqrt(d_k), so that the paper's attention computes the same.",
+        "no_scaling": "Trained without division by sqrt(d_k); query weights are multiplied by "
+        "sqrt(d_k), so that the paper's attention computes the same.",
         "no_warmup": "Trained without warm-up.",
     }
     return f"""# Toy: {task.title}
 
 {task.about} Trained in Headlight for {updates:,} updates on generated strings.
-{accuracy:.1%} of held-out strings are right, decoded greedily.
+{accuracy:.1%} of held-out strings are decoded correctly by greedy search.
 {notes.get(settings.change, "")}
 """
 
 
-#: Updates between lines of metrics.jsonl, and between measures of accuracy with their maps.
+#: Updates between lines of metrics.jsonl, and between measurements of accuracy and maps.
 LOG_EVERY, MEASURE_EVERY = 5, 25
 
-#: Seconds after which a paused run ends and makes room for the next.
+#: Seconds after which a paused run ends to make room for the next.
 MOST_PAUSE = 300.0
-
-#: Seconds between two checks of a paused run.
-_CHECK = 0.05
 
 
 class ToyRun:
@@ -204,13 +192,12 @@ class ToyRun:
             write_maps(lane.path, 0, lane.maps())
 
     def run(self) -> bool:
-        """Train to the end, or until asked to stop, and save each model as a checkpoint.
+        """Train to the end or until a stop request, and save the models as checkpoints.
 
-        Returns: whether the end was reached.
-
+        Returns: True if the end was reached.
         Raises: `TrainingError` if a loss is not finite, `OSError` if the disk is full.
         """
-        while self.update < self.updates and self._goes_on():
+        while self.update < self.updates and self._wait():
             self._step()
         for lane in self.lanes:
             accuracy = lane.accuracy(None)
@@ -220,10 +207,9 @@ class ToyRun:
                 lane.save(lane.path / KEPT, accuracy)
         return self.update == self.updates
 
-    def _goes_on(self) -> bool:
-        """Wait while paused; return True to make another update."""
-        since = time.monotonic()
-        paused = False
+    def _wait(self) -> bool:
+        """Wait while paused; return False to stop."""
+        since, paused = time.monotonic(), False
         while True:
             self.job(self.update, self.updates)
             control = self.job.request or Control()
@@ -237,12 +223,12 @@ class ToyRun:
                 self._measure()
             if time.monotonic() - since > MOST_PAUSE:
                 return False
-            time.sleep(_CHECK)
+            time.sleep(0.05)
 
     def _step(self) -> None:
-        made = [lane.step(self.factor) for lane in self.lanes]
+        results = [lane.step(self.factor) for lane in self.lanes]
         self.update += 1
-        for lane, (loss, rate) in zip(self.lanes, made, strict=True):
+        for lane, (loss, rate) in zip(self.lanes, results, strict=True):
             if self.update % LOG_EVERY == 0 or self.update == 1:
                 self._log(lane, {"loss": loss, "lr": rate})
         if self.update % MEASURE_EVERY == 0:
@@ -259,10 +245,8 @@ class ToyRun:
 
 
 def train_toys(path: Path, settings: list[ToySettings], job: Job) -> bool:
-    """Run in a separate process, on one thread and at low priority; see `ToyRun.run`."""
-    import torch
-
+    """Run on one thread and at low priority, in a process of its own; see `ToyRun.run`."""
     torch.set_num_threads(1)
-    if hasattr(os, "nice"):  # of this thread, as visitors' clicks come first
+    if hasattr(os, "nice"):  # visitors' clicks come first
         os.nice(10)
     return ToyRun(path, settings, job).run()

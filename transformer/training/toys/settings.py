@@ -1,4 +1,4 @@
-"""Settings of a toy run, and its changes to the paper's model."""
+"""Settings of a toy run, including changes to the paper's model."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from transformer.hooks import Hooks, Site
 from transformer.training.recipe import Recipe, TrainingRecipe
 from transformer.training.toys.tasks import TASKS
 
-#: The possible changes to the paper's model, and their names on screen.
+#: Changes to the paper's model, with their names on screen.
 CHANGES: dict[str, str] = {
     "none": "nothing",
     "no_warmup": "no warm-up",
@@ -25,7 +25,7 @@ CHANGES: dict[str, str] = {
     "no_residual": "no residual",
 }
 
-#: Bounds of whole numbers, which keep models small on a public server.
+#: Bounds of whole numbers, to keep models small on a public server.
 BOUNDS: dict[str, tuple[int, int]] = {
     "d_model": (16, 128),
     "n_heads": (1, 8),
@@ -34,7 +34,7 @@ BOUNDS: dict[str, tuple[int, int]] = {
     "updates": (10, 3_000),
     "seed": (1, 9_999),
 }
-#: Bounds of the learning rate at the end of the warm-up.
+#: Bounds of the learning rate at the end of warm-up.
 RATES = (1e-5, 0.1)
 
 
@@ -72,7 +72,7 @@ class ToySettings:
         return self.change != "no_residual"
 
     def model(self, vocab_size: int) -> ModelConfig:
-        """Return the model's shape. Raises `ConfigError`."""
+        """Return the model config. Raises `ConfigError`."""
         return ModelConfig(
             vocab_size=vocab_size,
             d_model=self.d_model,
@@ -82,7 +82,7 @@ class ToySettings:
             n_decoder_layers=self.n_layers,
             dropout=0.0,
             norm="pre" if self.change == "pre_norm" else "post",
-            # A table of zeros is a model without positions, which a checkpoint can describe.
+            # A model whose table of positions is zero has none, as a checkpoint can describe.
             positions="stored" if self.change == "no_positions" else "sinusoidal",
             max_positions=64,
         )
@@ -103,7 +103,7 @@ class ToySettings:
         return Recipe(self.model(vocab_size), training=training)
 
     def hooks(self) -> Hooks | None:
-        """Return the change inside the forward pass, or None if the config holds it."""
+        """Return the change inside the forward pass, or None if the config makes it."""
         if self.change == "no_scaling":
             return Unscaled(self.d_model // self.n_heads)
         return NoResidual() if self.change == "no_residual" else None
@@ -114,7 +114,7 @@ class ToySettings:
 
 
 class Unscaled(Hooks):
-    """Undoes the division of the scores by sqrt(d_k)."""
+    """Undoes the division of scores by sqrt(d_k)."""
 
     def __init__(self, d_k: int) -> None:
         self.factor = math.sqrt(d_k)
@@ -124,14 +124,15 @@ class Unscaled(Hooks):
         return site.name == "scores"
 
     def __call__(self, site: Site, value: Tensor) -> Tensor:
-        """Multiply the scores again."""
+        """Multiply the scores by sqrt(d_k)."""
         return value * self.factor
 
 
 class NoResidual(Hooks):
-    """Takes the residual connection out of post-norm layers: LayerNorm(Sublayer(x)).
+    """Removes the residual connection from post-norm layers: LayerNorm(Sublayer(x)).
 
-    A sub-layer's output loses x, which the connection then adds; without dropout that is exact.
+    It subtracts x from a sub-layer's output before the connection adds x, which is exact without
+    dropout.
     """
 
     def __init__(self) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from figures.labels import show_token
 from figures.palette import THEMES, categorical
-from ui.components.packing import Component, is_index, labels
+from ui.components.packing import Component, fits, labels
 
 Mark = Literal["", "byte", "unknown", "special"]
 
@@ -80,7 +80,7 @@ def _component(header: dict[str, Any], chosen: int, label: str, length: int) -> 
     header |= {"label": label, "tints": tints}
     return Component(
         "cut", header, choice=chosen,
-        parse=lambda reported: reported if is_index(reported, length) else None,
+        parse=lambda reported: reported if fits(reported, range(length)) else None,
     )  # fmt: skip
 
 

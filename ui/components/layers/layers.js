@@ -15,7 +15,8 @@ function component({ root, header }) {
     })),
   );
   const scroller = make("div", "scroller", { tabindex: 0, role: "group", "aria-label": header.label }, table);
-  const matrix = { canvas: scroller, cursor: scroller }; // a table, whose cells outline themselves
+  // A table, whose cells outline themselves.
+  const matrix = { canvas: scroller, cursor: scroller, cells: { ys: rows, xs: columns } };
   matrix.under = (event) => {
     const box = event.target.closest?.("td");
     const step = boxes.findIndex((row) => row.includes(box));
@@ -27,8 +28,6 @@ function component({ root, header }) {
     if (at) (matrix.cursor = boxes[at[0]][at[1]]).classList.add("at");
   };
   const refresh = cellCursor(scroller, [matrix], {
-    rows: rows.length,
-    columns: columns.length,
     readout,
     describe: (at) => (at ? described(header, at) : hint()),
     start: () => [0, columns.length - 1],

@@ -1,8 +1,7 @@
-"""One attention map, large, with labels on both axes and exact values on hover.
+"""One large attention map with labels on both axes and exact values on hover.
 
-A canvas and not a Plotly chart: the first Plotly chart of a visit takes seconds to appear, and this
-is the first thing a page shows. Maps of more than `MOST_TOKENS` a side have thinned labels here and
-are better read in `figures.attention.heatmap`, where one can zoom.
+It is a canvas because the first Plotly chart of a visit takes seconds to appear. Labels of maps
+with more than `MOST_TOKENS` per side are thinned out; `figures.attention.heatmap` zooms into those.
 """
 
 from __future__ import annotations
@@ -15,11 +14,10 @@ from figures.attention import check_map, describe
 from figures.compare import describe_difference, scale_limit
 from figures.exhibit import Panel
 from transformer.types import Floats
-from ui.components.packing import Component, attention_look, floats, is_index, labels
+from ui.components.packing import Component, attention_look, fits, floats, labels
 
-#: Sides up to this long keep cells that a pointer can hit and labels that an eye can read.
+#: Longest side whose cells are large enough to point at and whose labels are legible.
 MOST_TOKENS = 64
-
 
 #: Positions of chosen (queries, keys), in order.
 Selection = tuple[tuple[int, ...], tuple[int, ...]]
@@ -33,24 +31,23 @@ class Map:
     """
 
     weights: Floats  # [queries, keys]
-    #: query_tokens, key_tokens: the labels; of decoder rows those of `figures.labels.row_labels`
+    #: query_tokens, key_tokens: labels; `figures.labels.row_labels` for decoder rows
     query_tokens: Sequence[str]
     key_tokens: Sequence[str]
-    name: str  # its name for screen readers ("Layer 2, head 3")
-    #: query_title, key_title: axis titles; shown after "query:" and "key:"
+    name: str  # for screen readers ("Layer 2, head 3")
+    #: query_title, key_title: axis titles after "query:" and "key:"
     query_title: str
     key_title: str
-    dimmed_keys: Sequence[int] = ()  # columns covered in grey; hovering still shows their values
-    causal: bool = False  # keys after the query are masked; they look different from weights of 0
-    #: for differences, -1 to 1, the names of the ends of a diverging scale, the negative one first;
-    #: None for weights
+    dimmed_keys: Sequence[int] = ()  # columns covered in grey, values still shown on hover
+    causal: bool = False  # keys after the query are masked and look different from a weight of 0
+    #: names of both ends of the diverging scale, negative first, if the map holds differences
     signed: tuple[str, str] | None = None
 
     def __post_init__(self) -> None:
         check_map(self.weights, self.query_tokens, self.key_tokens)
 
     def panel(self) -> Panel:
-        """Return the map as a part of a download."""
+        """Return the map as a download panel."""
         return Panel(
             self.name, self.weights, tuple(self.query_tokens), tuple(self.key_tokens),
             f"query: {self.query_title}", f"key: {self.key_title}",
@@ -63,14 +60,15 @@ class Map:
         """Return the map as a component.
 
         Args:
-            max_height: largest height of labels and cells together, in pixels.
+            max_height: largest total height of labels and cells in pixels.
             selected: tokens whose labels are marked; None makes labels inactive.
-            asks: whether a click on a cell reports its "pair", [query, key].
+            asks: report a clicked cell as "pair", [query, key].
         """
-        tell = describe_difference if self.signed else describe
-        described = tell(self.weights, self.query_tokens, self.key_tokens)
+        summary = (describe_difference if self.signed else describe)(
+            self.weights, self.query_tokens, self.key_tokens
+        )
         header = {
-            "label": f"{self.name}: {described}. Arrow keys read the values.",
+            "label": f"{self.name}: {summary}. Arrow keys read the values.",
             "query_tokens": labels(self.query_tokens, 18),
             "key_tokens": labels(self.key_tokens, 18),
             "query_title": f"query: {self.query_title}",
@@ -95,11 +93,11 @@ class Map:
 
 
 def parse_selection(reported: Any, queries: int, keys: int) -> Selection | None:
-    """Return the reported selection, or None if it is not valid for this map."""
+    """Return a reported selection, or None if it is invalid for this map."""
     if not isinstance(reported, list | tuple) or len(reported) != 2:
         return None
     for side, length in zip(reported, (queries, keys), strict=True):
-        if not isinstance(side, list | tuple) or not all(is_index(each, length) for each in side):
+        if not isinstance(side, list | tuple) or not all(fits(at, range(length)) for at in side):
             return None
     rows, columns = (tuple(sorted(set(side))) for side in reported)
     return rows, columns

@@ -3,7 +3,7 @@
 // The body holds the weights as float32, row by row: rows are queries, columns are keys. If labels can
 // be selected, the choice is [queries, keys]. With a limit above 0 the weights are differences, and
 // the colours run from -limit to limit.
-import { buildMatrix, buildScale, buildWeightScale, cellCursor, drawCells, drawScale, extend, fitRows,
+import { buildMatrix, buildScale, buildWeightScale, cellCursor, cellName, drawCells, drawScale, extend, fitRows,
   floatsOf, inkOn, make, onPhone, pageTop, plain, setBox, sharp, shown, signedEnds, signedLevel, startsOf,
   syncChoice, tallness, themed, touching, watch, weightLevel, widestRow, widthsIn, wordsOf, writeRow } from
   "../shared/index.js";
@@ -24,8 +24,6 @@ function component({ root, header, body }, host) {
   };
   const parts = build(root, map, syncChoice(host, map));
   const refresh = cellCursor(parts.plot, [parts], {
-    rows: map.queries,
-    columns: map.keys,
     readout: parts.readout,
     describe: (at) => described(map, at),
     choose: map.asks ? (at) => masked(map, at) || host.setTriggerValue("pair", at) : undefined,
@@ -203,10 +201,10 @@ function masked(map, [row, column]) {
 function described(map, at) {
   if (!at) return map.hint;
   const [row, column] = at;
-  const where = `query ${row + 1} ${map.query_tokens[row]}, key ${column + 1} ${map.key_tokens[column]}`;
-  if (masked(map, at)) return `${where}: masked, this key comes later than the query`;
+  const name = cellName(map.query_tokens, map.key_tokens, at, !masked(map, at));
+  if (masked(map, at)) return name;
   const weight = number(map, map.weights[row * map.keys + column], 4);
-  return `${where}: ${weight}${map.covered.has(column) ? " (dimmed)" : ""}`;
+  return `${name}${weight}${map.covered.has(column) ? " (dimmed)" : ""}`;
 }
 
 export default (host) => shown(host, "lens", component);

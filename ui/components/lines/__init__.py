@@ -1,7 +1,7 @@
-"""Attention as lines: query tokens on the left, key tokens on the right, a colour for each head.
+"""Attention as lines: query tokens on the left, key tokens on the right, one colour per head.
 
-Only the lines that hold most of a query's weight are sent, exactly as `kept_lines` finds them; the
-browser draws, isolates and pins, and reports which heads and which token are chosen.
+Only the lines that `kept_lines` selects are sent. The browser draws, isolates and pins them, and
+reports the chosen heads and token.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from figures.palette import THEMES, categorical
 from transformer.measures.heads import Head, information, kept_lines
 from transformer.types import Floats
-from ui.components.packing import Component, index_pairs, is_index, labels
+from ui.components.packing import Component, fits, index_pairs, labels
 
 #: A pinned token: its side and its position.
 Pin = tuple[Literal["query", "key"], int]
@@ -26,16 +26,16 @@ _SCALE = 65535
 
 @dataclass(frozen=True, eq=False)
 class Drawing:
-    """The lines of some heads."""
+    """Lines of some heads."""
 
-    header: dict[str, Any]  # the message's header, without the choice
-    #: [bytes]: uint32 counts of the lines of each [head, query], then for each line its key (upper
-    #: 16 bits) and weight (lower 16 bits, 65535 = 1), head by head, query by query
+    header: dict[str, Any]  # message header without the choice
+    #: [bytes]: uint32 line counts per [head, query], then one uint32 per line in the same order:
+    #: its key (upper 16 bits) and weight (lower 16 bits, 65535 = 1)
     body: NDArray[np.uint8]
-    heads: tuple[Head, ...]  # the heads, in order of colour assignment
+    heads: tuple[Head, ...]  # in order of colour assignment
     shape: tuple[int, int, int, int]  # layers, heads, queries, keys of the model's maps
     lines: int  # number of lines
-    share: float  # the share of the heads' weight that the lines hold, 0 to 1
+    share: float  # fraction of the heads' weight that the lines hold
 
     def component(
         self, pinned: Pin | None = None, max_height: int = 640
@@ -43,8 +43,8 @@ class Drawing:
         """Return the lines, with a legend that switches heads on and off, as a component.
 
         Args:
-            pinned: the token whose lines alone are shown until another is hovered.
-            max_height: largest height of the tokens in pixels; beyond it they scroll.
+            pinned: show this token's lines alone until another token is hovered.
+            max_height: largest height of the token lists in pixels; longer ones scroll.
         """
         heads = [list(head) for head in self.heads]
         return Component(
@@ -69,10 +69,10 @@ def drawing(
     """Return the lines of some heads of the maps [L, H, queries, keys].
 
     Args:
-        heads: any number; up to 16 colours are easy to tell apart.
-        mass: for each query and head, the fewest lines with this share of its weight are kept.
-        dimmed_keys: keys whose lines are dropped, after the share was taken of all weights.
-        causal: keys after the query are masked.
+        heads: any number; up to 16 colours are easy to distinguish.
+        mass: keep the fewest lines that hold this share of a query's weight in a head.
+        dimmed_keys: drop the lines of these keys, which still count in the share.
+        causal: mask keys after the query.
     """
     shape = maps.shape
     chosen = maps[[layer for layer, _ in heads], [head for _, head in heads]]  # [k, n, m]
@@ -99,7 +99,7 @@ def drawing(
         "key_title": f"key: {key_title}",
         "dimmed": sorted(dimmed_keys),
         "causal": causal,
-        # The query whose weights differ most from the others': where several heads open.
+        # Several heads open on the query whose weights differ most from the others'.
         "lead": int(information(chosen).mean(axis=0).argmax()) if len(heads) else 0,
     }
     body = np.frombuffer(counts.tobytes() + packed.tobytes(), dtype=np.uint8)
@@ -108,32 +108,28 @@ def drawing(
 
 
 def colour_slots(heads: Sequence[Head]) -> tuple[int, ...]:
-    """Return a distinct colour number for each head; up to 16 heads get the first 16.
+    """Return a distinct colour number for every head; up to 16 heads share the first 16.
 
-    A head takes its own number if it is free, else the next free one, so that heads of one layer
-    keep their colours while others come and go.
+    A head takes its own number or else the next free one, so that heads of one layer keep their
+    colours while others are switched on and off.
     """
-    taken: set[int] = set()
-    slots = []
+    slots: list[int] = []
     limit = max(16, len(heads))
     for _, head in heads:
-        wanted = head % 16
-        slot = next(each for each in (*range(wanted, limit), *range(wanted)) if each not in taken)
-        taken.add(slot)
-        slots.append(slot)
+        candidates = (*range(head % 16, limit), *range(head % 16))
+        slots.append(next(slot for slot in candidates if slot not in slots))
     return tuple(slots)
 
 
 def parse_choice(
     reported: Any, shape: tuple[int, int, int, int]
 ) -> tuple[tuple[Head, ...], Pin | None] | None:
-    """Return the reported heads and pinned token, or None if they are not valid."""
-    n_layers, n_heads, n, m = shape
+    """Return the reported heads and pinned token, or None if they are invalid."""
     if not isinstance(reported, dict):
         return None
-    heads, pin = index_pairs(reported.get("heads"), (n_layers, n_heads)), reported.get("pin")
+    heads, pin = index_pairs(reported.get("heads"), shape[:2]), reported.get("pin")
     if heads is None or pin is None:
         return None if heads is None else (heads, None)
-    if not isinstance(pin, list) or len(pin) != 2 or pin[0] not in ("query", "key"):
+    if not isinstance(pin, list) or len(pin) != 2 or not fits(pin[0], ("query", "key")):
         return None
-    return (heads, (pin[0], pin[1])) if is_index(pin[1], n if pin[0] == "query" else m) else None
+    return (heads, (pin[0], pin[1])) if fits(pin[1], range(shape[2 + (pin[0] == "key")])) else None

@@ -14,8 +14,6 @@ function component({ root, header, body }, host) {
   const choice = syncChoice(host, table);
   const parts = build(root, table);
   const refresh = cellCursor(parts.plot, [parts], {
-    rows: table.rows.length,
-    columns: table.columns.length,
     readout: parts.readout,
     describe: (at) => described(table, at ?? choice.value, Boolean(at)),
     show: () => outlineCell(parts.chosen, parts, choice.value),

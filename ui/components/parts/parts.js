@@ -1,8 +1,8 @@
 // A matrix as a sum of others: the parts as small maps, their sum as a large one with labels. The body
 // holds the maps as float32 [map][query][key] and the mask as bytes [query][key].
-import { buildMatrix, cellCursor, drawCells, drawRow, drawSlanted, extend, fitted, floatsOf, fourDigits, make,
-  plain, rowColumns, sharp, shown, signedLevel, startsOf, themed, touching, watch, widestRow, widthsIn,
-  wordsOf } from "../shared/index.js";
+import { buildMatrix, cellCursor, cellName, drawCells, drawColumnNames, drawRowNames, extend, floatsOf,
+  fourDigits, make, rowColumns, sharp, shown, signedLevel, startsOf, themed, touching, watch, widestRow,
+  widthsIn, wordsOf } from "../shared/index.js";
 
 const LARGEST_SUM_CELL = 34; // px
 const LONGEST_TOKEN = 96; // px
@@ -16,7 +16,7 @@ function component({ root, header, body }) {
   const view = { header, mask, values: header.names.map((_, i) => mapAt(i)) };
   const [maps, readout] = build(root, header);
   const describe = (at) => described(view, at);
-  const refresh = cellCursor(root, maps, { rows: n, columns: n, readout, describe });
+  const refresh = cellCursor(root, maps, { readout, describe });
   return watch(root, () => {
     view.look = themed(root);
     const sizes = layOut(root, view);
@@ -79,18 +79,14 @@ function paint(view, map, values, sizes) {
   if (map.isSum) labels(pen, view, map.cells, sizes.columns);
 }
 
-function labels(pen, view, { ys, xs, w: side }, columns) {
+function labels(pen, view, cells, named) {
   const { tokens, rows } = view.header;
-  const size = Math.min(view.look.size, Math.max(10, side * 0.9));
+  const size = Math.min(view.look.size, Math.max(10, cells.w * 0.9));
   pen.font = `${size}px ${view.look.font}`;
   pen.fillStyle = view.look.ink;
   pen.textBaseline = "middle";
-  const every = Math.ceil((size * 1.05) / side);
-  tokens.forEach((token, i) => {
-    if (i % every) return;
-    drawRow(pen, rows[i], columns, xs[0] - 6, ys[i] + 0.5 * side);
-    drawSlanted(pen, fitted(pen, plain(token), LONGEST_TOKEN), xs[i] + 0.5 * side, ys[0] - 5);
-  });
+  drawRowNames(pen, { ...cells, h: cells.w }, rows, { named, size: 1.05 * size });
+  drawColumnNames(pen, cells, tokens, { longest: LONGEST_TOKEN, size: 1.05 * size });
 }
 
 // The sum at the hovered cell, written out.
@@ -101,12 +97,13 @@ function described({ header, values: maps, mask }, at) {
   }
   const [i, j] = at;
   const n = header.tokens.length;
-  const where = `query ${i + 1} ${header.rows[i]}, key ${j + 1} ${header.tokens[j]}`;
-  if (!mask[i * n + j]) return `${where}: masked, this key comes later than the query`;
+  const seen = Boolean(mask[i * n + j]);
+  const name = cellName(header.rows, header.tokens, at, seen);
+  if (!seen) return name;
   const values = maps.map((map) => map[i * n + j]);
   const total = values.pop();
   const terms = values.map((value, p) => `${fourDigits(value)} (${header.names[p]})`);
-  return `${where}: ${terms.join(" + ")} = ${fourDigits(total)}`;
+  return `${name}${terms.join(" + ")} = ${fourDigits(total)}`;
 }
 
 export default (host) => shown(host, "parts", component);

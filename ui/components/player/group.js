@@ -19,7 +19,6 @@ export const groupPart = {
   follow(other) {
     if (other.timer === null) this.choice.follow(other.choice); // that one reports
     this.moveTo(other.place());
-    if (this.hover?.chip) this.setHover(null); // it describes the step before
     this.draw();
   },
 

@@ -7,7 +7,7 @@ import { FAINT } from "./player.js";
 
 export const lanesPart = {
   fillLanes() {
-    const { source, predicted, input, rows, unknown, special, laneSpans, sourceSpans, ended, nForced,
+    const { source, keys, predicted, input, rows, unknown, special, laneSpans, sourceSpans, ended, nForced,
       forced } = this.message.header;
     const T = predicted.length;
     this.source.replaceChildren(
@@ -17,8 +17,7 @@ export const lanesPart = {
         chip.classList.toggle("unknown", unknown.includes(s));
         chip.classList.toggle("special", special.includes(s));
         const item = make("li", "", chip, this.askOf("cross", sourceSpans[s][0]));
-        this.explainOn(item, chip, () => ({ kind: "cross", column: s }));
-        return item;
+        return this.explained(item, chip, s);
       }),
     );
     // Position j of the decoder's input: <s>, then the translation.
@@ -44,8 +43,7 @@ export const lanesPart = {
       ...laneSpans.map(([first, end], c) => {
         const pieces = make("span", "pieces", chips.slice(first, end));
         const item = make("li", end - first > 1 ? "word" : "", pieces, this.askOf("decoder_self", first));
-        this.explainOn(item, pieces, () => (first <= this.step ? { kind: "own", column: c } : null));
-        return item;
+        return this.explained(item, pieces, c < keys.length ? source.length + c : null);
       }),
     );
   },
@@ -57,13 +55,10 @@ export const lanesPart = {
     return make("button", "weight", { title: "Which heads do this?", onclick });
   },
 
-  /** Show the weight of a lane's item while the pointer is on it. */
-  explainOn(item, chip, what) {
-    item.addEventListener("mouseenter", () => {
-      const cell = what();
-      this.setHover(cell && { ...cell, t: this.step, chip });
-    });
-    item.addEventListener("mouseleave", () => this.setHover(null));
+  /** Read the weight of a lane's item, of this column of the matrix, while the pointer is on it. */
+  explained(item, chip, column) {
+    const onmouseenter = () => this.pointFrom(column === null ? null : chip, column);
+    return extend(item, { onmouseenter, onmouseleave: () => this.pointFrom(null) });
   },
 
   /** Use the largest type that keeps each lane on one line, or small type if none does. */

@@ -50,24 +50,12 @@ class Player {
     this.stage.prepend(this.rays);
     this.buildShift();
     this.choosers = make("div", "choosers");
-    this.matrix = make("canvas", "matrix", { role: "img" });
     this.matrixNote = make("p", "note");
-    // On a phone the maps are wider than the screen: the scroller moves what the canvas shows.
-    this.whole = make("div", "whole");
-    this.scroller = make("div", "scroller scrolls", this.whole, this.matrix);
-    const lens = make("div", "panel lens", this.choosers, this.scroller, this.matrixNote);
-    this.tip = make("div", "tip", { "aria-hidden": true });
+    const lens = make("div", "panel lens", this.choosers, this.buildMatrix(), this.matrixNote);
     this.live = make("div", "unseen", { "aria-live": "polite" });
     const lower = make("div", "lower", this.buildNext(), lens);
     this.root.append(this.stage, this.shift, this.buildTransport(), lower, this.tip, this.live);
     this.source.onscroll = this.target.onscroll = () => this.drawRays();
-    this.scroller.onscroll = () => this.drawMatrix();
-    this.matrix.onmousemove = (event) => this.overMatrix(event);
-    this.matrix.onmouseleave = () => this.setHover(null);
-    this.matrix.onclick = (event) => {
-      const cell = this.cellAt(event);
-      if (cell) this.go(cell.t);
-    };
   }
 
   /** Take a message. The place is kept while the trace is the same and no other place is requested. */
@@ -81,8 +69,7 @@ class Player {
     this.choice = syncChoice(host, header);
     if (refilled) {
       this.maps.clear();
-      this.hover = null;
-      this.tip.classList.remove("shown");
+      this.pointFrom(null);
     }
     if (anew || this.choice.fresh) this.moveTo(this.choice.value);
     if (refilled) this.fill();
@@ -165,7 +152,6 @@ class Player {
 
   changed() {
     this.beyond = false;
-    if (this.hover?.chip) this.setHover(null); // it describes the step before
     this.draw();
     if (this.timer === null) this.choice.later(this.place(), REPORT_MS);
     this.moveOthers();
@@ -232,6 +218,7 @@ class Player {
 
   draw() {
     if (!this.look) return; // it was hidden all the time
+    if (this.chip) this.pointFrom(null); // it describes the step before
     this.drawLanes();
     this.drawShift();
     this.drawRays();
@@ -253,7 +240,7 @@ class Player {
     const where = `${PARTS[this.kind] ?? "both parts"}, ${name(this.layer, "layer")}, ${name(this.head, "head")}`;
     const label = `${where}; ${rows.length} decoder positions (queries): cross-attention onto ` +
       `${source.length} source columns, self-attention onto ${keys.length} prefix columns`;
-    this.matrix.setAttribute("aria-label", label);
+    this.plot.setAttribute("aria-label", `${label}. Arrow keys read the weights, Enter goes to a step.`);
     if (this.timer === null) {
       this.live.textContent =
         `Step ${this.step + 1}: ${plain(rows[this.step])}, probability ` +

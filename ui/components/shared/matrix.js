@@ -114,10 +114,17 @@ export function cellUnder(event, { canvas, cells: { ys, xs, w, h = w } }) {
   return cell.includes(-1) ? null : cell;
 }
 
+// The place of a cell in words: "query 2 b, key 1 a: ", or with why it has no weight.
+export function cellName(rows, columns, [row, column], exists = true) {
+  const place = `query ${row + 1} ${rows[row]}, key ${column + 1} ${columns[column]}: `;
+  return exists ? place : `${place}masked, this key comes later than the query`;
+}
+
 // Puts an element beside the canvas around one of its cells; hides it if there is no such cell.
-export function outlineCell(element, { canvas, cells: { ys, xs, w, h = w } }, at) {
-  element.hidden = !at || !(at[0] in ys) || !(at[1] in xs);
+export function outlineCell(element, { canvas, cells }, at) {
+  element.hidden = !at || !(at[0] in cells.ys) || !(at[1] in cells.xs);
   if (element.hidden) return;
+  const { ys, xs, w, h = w } = cells;
   const [left, top] = [canvas.style.left, canvas.style.top].map((each) => parseFloat(each) || 0);
   setBox(element, left + xs[at[1]], top + ys[at[0]], w, h);
 }
@@ -125,40 +132,42 @@ export function outlineCell(element, { canvas, cells: { ys, xs, w, h = w } }, at
 // A cursor that the pointer moves over matrices of equal shape, and the keys of `stepped` while `stop`
 // has the focus. `readout` shows `describe(cell)`, a sentence about the cell or, for null, about the
 // map; `show(cell)`, if any, follows too. `start()` is where the keys begin, and `choose(cell)`, if any,
-// takes a cell that is clicked or entered. Returns: a function that shows the cursor again, for
-// matrices that were drawn again.
-export function cellCursor(stop, matrices, { rows, columns, readout, describe, show, choose, start = () => [0, 0] }) {
+// takes a cell that is clicked or entered. Returns: a function that moves the cursor to a cell, or
+// shows it again in matrices that were drawn again.
+export function cellCursor(stop, matrices, { readout, describe, show, choose, start = () => [0, 0] }) {
   let at = null;
-  const refresh = () => {
+  const move = (next = at) => {
+    at = next;
     for (const { outline } of matrices) outline(at);
     readout.textContent = plain(describe(at));
     show?.(at);
   };
-  const move = (next) => {
-    at = next;
-    refresh();
-  };
   for (const { canvas, under } of matrices) {
-    canvas.onpointermove = canvas.onpointerdown = (event) => move(under(event));
+    canvas.onpointermove = canvas.onpointerdown = (event) => {
+      const cell = under(event);
+      canvas.style.cursor = choose && cell ? "pointer" : "";
+      move(cell);
+    };
     // A finger that is lifted leaves, too: what it touched stays read.
     canvas.onpointerleave = ({ pointerType }) => pointerType === "touch" || stop.getRootNode().activeElement === stop || move(null);
     canvas.onclick = (event) => {
       const cell = under(event);
       if (!cell || !choose) return;
       choose(cell);
-      refresh();
+      move();
     };
   }
   stop.onfocus = () => at ?? move(start());
   stop.onblur = () => move(null);
   stop.onkeydown = (event) => {
     const enters = choose && !modified(event) && [" ", "Enter"].includes(event.key);
-    const next = stepped(event, at ?? start(), rows, columns);
+    const { ys, xs } = matrices[0].cells;
+    const next = stepped(event, at ?? start(), ys.length, xs.length);
     if (enters) choose(at ?? start());
     else if (!next) return;
     event.preventDefault();
     move(next ?? at);
     if (next) matrices.at(-1).cursor.scrollIntoView({ block: "nearest", inline: "nearest" });
   };
-  return refresh;
+  return move;
 }

@@ -2,7 +2,7 @@
 // tokens where there is room, the one that is read in a quiet column before the one that is
 // predicted; else what is predicted alone, `→ predicts`, since what is read stands one row above.
 // The full label is in the title and wherever a row is spoken of.
-import { fitted } from "./canvas.js";
+import { drawSlanted, fitted } from "./canvas.js";
 import { extend, make, plain } from "./view.js";
 
 // A label as [what the position reads, what it predicts]; the latter is "" where only a token is named.
@@ -46,8 +46,28 @@ export function fitRows(root, labels, widthOf, limit) {
   return width;
 }
 
+// Writes the labels of a matrix's rows on its left, laid out by `rowColumns` as `named`; thinned out if rows
+// are lower than `size` px. Those of other rows than `strong`, if any, are quiet.
+export function drawRowNames(pen, { ys, xs, h }, rows, { named, size, strong = null }) {
+  pen.save();
+  rows.forEach((label, i) => {
+    if (i % Math.ceil(size / h - 0.01)) return;
+    pen.globalAlpha = strong === null || i === strong ? 1 : 0.72;
+    drawRow(pen, label, named, xs[0] - 6, ys[i] + h / 2);
+  });
+  pen.restore();
+}
+
+// Writes the labels of a matrix's columns above it, slanted and at most `longest` px long.
+export function drawColumnNames(pen, { ys, xs, w }, columns, { longest, size, angle }) {
+  columns.forEach((token, j) => {
+    if (j % Math.ceil(size / w - 0.01)) return;
+    drawSlanted(pen, fitted(pen, plain(token), longest), xs[j] + w / 2, ys[0] - 5, angle);
+  });
+}
+
 // Draws a label on a canvas, its end at x, as `rowColumns` lays out.
-export function drawRow(pen, label, { predicts: column, width, tight }, x, y) {
+function drawRow(pen, label, { predicts: column, width, tight }, x, y) {
   const [reads, predicts] = rowSides(label);
   const [alpha, gap] = [pen.globalAlpha, pen.measureText("  ").width];
   pen.textAlign = "right";

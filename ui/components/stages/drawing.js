@@ -1,6 +1,6 @@
 // Drawing primitives of the stages. Vectors are strips of cells on the diverging scale; everything
 // with one number per key uses the same columns, so that a key stays in place.
-import { drawMap, drawSlanted, fitted, plain, sharp, signedLevel } from "../shared/index.js";
+import { drawMap, drawSlanted, fitted, plain, sharp, signedLevel, startsOf } from "../shared/index.js";
 
 const LONGEST_LABEL = 92; // px
 const WIDEST_COLUMN = 68; // px
@@ -31,7 +31,14 @@ export function strip(row, pen, at, { name, label, values, y, h, limit }) {
   paintCells(pen, at, values, 1, values.length, at.left, y, w, h, most);
   put(pen, at, label, at.left - 8, y + h / 2, { align: "right" });
   put(pen, at, `±${short(most)}`, at.left + w + 8, y + h / 2);
-  row.areas.push({ name, x: at.left, y, w, h, columns: values.length, rows: 1 });
+  addArea(row, name, [at.left, y, w, h], 1, values.length);
+}
+
+// Cells in a box [left, top, width, height] that are read with the pointer, and chosen if they are keys.
+export function addArea(row, name, [left, top, width, height], rows, columns, isKey = false) {
+  const [w, h] = [width / columns, height / rows];
+  const cells = { xs: startsOf(columns, w, left), ys: startsOf(rows, h, top), w, h };
+  row.areas.push({ name, isKey, cells });
 }
 
 // A matrix of cells; a pixel that holds several shows the largest number.
@@ -125,7 +132,7 @@ export function keyBars(row, at, { series, low, high, ticks, masked, height = 10
   }
   if (masked) hatch(pen, at, top, h);
   labels(pen, at, top + h);
-  row.areas.push({ name: "keys", x: at.left, y: top, w, h, columns: at.count, rows: 1, isKey: true });
+  addArea(row, "keys", [at.left, top, w, h], 1, at.count, true);
 }
 
 // Masked keys.

@@ -1,7 +1,7 @@
 // The picture of every stage, drawn with the primitives of drawing.js.
-import { fourDigits, make, plain, setBox, touching } from "../shared/index.js";
+import { fourDigits, make, outlineCell, plain, touching } from "../shared/index.js";
 import { divisorName, spreadOf, weighed } from "./divisor.js";
-import { canvasOf, columnsOf, keyBars, labelHeight, labels, largest, paintCells, put, range, short, strip }
+import { addArea, canvasOf, columnsOf, keyBars, labelHeight, labels, largest, paintCells, put, range, short, strip }
   from "./drawing.js";
 
 // Draws one stage; sets `row.areas`, the hit areas, and `row.describe`, their descriptions.
@@ -23,12 +23,9 @@ export function drawStage(row) {
 // Describes and outlines what is under the pointer.
 export function note(row) {
   const at = row.view.pointed?.stage === row.stage ? row.view.pointed : null;
-  const area = at && row.areas.find((each) => each.name === at.area);
+  const area = at && row.areas.find(({ name }) => name === at.area);
   row.readout.textContent = plain(row.describe(area ? at : null));
-  row.cursor.hidden = !area;
-  if (!area) return;
-  const [w, h] = [area.w / area.columns, area.h / area.rows];
-  setBox(row.cursor, area.x + at.column * w, area.y + at.line * h, w, h);
+  outlineCell(row.cursor, { canvas: row.canvas, cells: area?.cells }, area && [at.line, at.column]);
 }
 
 const pens = {
@@ -93,7 +90,7 @@ const pens = {
     put(pen, at, short(-most), at.left - 8, top + h - 5, { align: "right" });
     put(pen, at, "sum", at.left + w + 8, zero - at.look.size * 0.7);
     put(pen, at, short(numbers.dots[at.key]), at.left + w + 8, zero + at.look.size * 0.6, { weight: 600 });
-    row.areas.push({ name: "products", x: at.left, y: top, w, h, columns: k, rows: 1 });
+    addArea(row, "products", [at.left, top, w, h], 1, k);
     row.describe = (hit) => {
       const c = hit?.column;
       if (hit) return `dimension ${c + 1}: ${fourDigits(q[c])} × ${fourDigits(key[c])} = ${fourDigits(products[c])}`;
@@ -181,10 +178,8 @@ const pens = {
     paintCells(pen, at, output, v, 1, x, 8, wide, h, limit);
     put(pen, at, "z", x + wide / 2, 8 + h + at.look.size * 0.7, { align: "center", weight: 600 });
     labels(pen, at, 8 + h);
-    row.areas.push(
-      { name: "weighted", x: at.left, y: 8, w, h, columns: at.count, rows: v, isKey: true },
-      { name: "output", x, y: 8, w: wide, h, columns: 1, rows: v },
-    );
+    addArea(row, "weighted", [at.left, 8, w, h], v, at.count, true);
+    addArea(row, "output", [x, 8, wide, h], v, 1);
     row.describe = (hit) => {
       if (hit?.area === "output") return `z, dimension ${hit.line + 1}: ${fourDigits(output[hit.line])}`;
       const j = hit ? hit.column : at.key;

@@ -1,6 +1,6 @@
 // Inside a head: the stages of attention for one query, from the tokens' vectors to W_O. Choosing a key
 // or moving the divisor redraws every stage here.
-import { alignParts, colourOf, extend, floatsOf, groupOf, make, modified, shown, syncChoice, themed, watch,
+import { alignParts, cellUnder, colourOf, extend, floatsOf, groupOf, make, modified, shown, syncChoice, themed, watch,
   wordsOf } from "../shared/index.js";
 import { divisorOf, divisorSlider, weighed } from "./divisor.js";
 import { equations } from "./equations.js";
@@ -109,15 +109,11 @@ function build(root, view) {
 function listen(row) {
   const { canvas, view } = row;
   const under = (event) => {
-    const box = canvas.getBoundingClientRect();
-    const [x, y] = [event.clientX - box.left, event.clientY - box.top];
-    const area = row.areas.find(
-      (each) => x >= each.x && x < each.x + each.w && y >= each.y && y < each.y + each.h,
-    );
-    if (!area) return null;
-    const column = Math.min(area.columns - 1, Math.floor(((x - area.x) / area.w) * area.columns));
-    const line = Math.min(area.rows - 1, Math.floor(((y - area.y) / area.h) * area.rows));
-    return { stage: row.stage, area: area.name, column, line, isKey: area.isKey };
+    for (const { name, isKey, cells } of row.areas) {
+      const cell = cellUnder(event, { canvas, cells });
+      if (cell) return { stage: row.stage, area: name, line: cell[0], column: cell[1], isKey };
+    }
+    return null;
   };
   canvas.onpointermove = canvas.onpointerdown = (event) => {
     const at = under(event);

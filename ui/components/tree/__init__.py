@@ -11,10 +11,13 @@ from typing import Any
 from figures.labels import show_token
 from figures.outcomes import OUTCOMES
 from figures.palette import THEMES, categorical
-from transformer.measures.beam import Comparison, Node, Tree
+from transformer.measures.beam import Comparison, Tree
 from ui.components.packing import Component, fields, finite
+from ui.components.strip import strip_component
 
 _KINDS = tuple(OUTCOMES)
+_PLACE = ("parent", "step", "rank")
+_SCORES = ("log_prob", "total", "score")
 
 
 @dataclass(frozen=True)
@@ -52,13 +55,9 @@ def tree_component(
         "beam": tree.beam_size,
         "texts": list(texts),
         "outcomes": list(OUTCOMES.values()),
-        "parent": [node.parent for node in tree.nodes],
-        "step": [node.step for node in tree.nodes],
-        "rank": [node.rank for node in tree.nodes],
         "text": [texts[show_token(node.token)] for node in tree.nodes],
-        "log_prob": [finite(node.log_prob) for node in tree.nodes],
-        "total": [finite(node.total) for node in tree.nodes],
-        "score": [finite(node.score) for node in tree.nodes],
+        **{name: [getattr(node, name) for node in tree.nodes] for name in _PLACE},
+        **{name: [finite(getattr(node, name)) for node in tree.nodes] for name in _SCORES},
         "kind": [_KINDS.index(node.outcome) for node in tree.nodes],
         # 2: on the winner's path, 1: on the path of another finished one, 0: neither.
         "line": [
@@ -77,16 +76,13 @@ def tree_component(
     return Component("tree", header, choice=asdict(chosen), parse=parse, of=of)
 
 
-def branches_component(comparison: Comparison) -> Component[None]:
-    """Return two paths as rows of tokens with log-probabilities; the shared prefix once."""
-
-    def row(nodes: tuple[Node, ...]) -> list[list[object]]:
-        return [[show_token(node.token), finite(node.log_prob)] for node in nodes]
-
-    header = {
-        "a": row(comparison.a),
-        "b": row(comparison.b),
-        "shared": comparison.shared,
-        "colours": {theme: branch_colours(theme) for theme in THEMES},
-    }
-    return Component("branches", header)
+def branch_components(comparison: Comparison) -> tuple[Component[None], ...]:
+    """Return both paths as rows of tokens with log-probabilities, what they do not share marked."""
+    return tuple(
+        strip_component(
+            [node.token for node in path], [node.log_prob for node in path],
+            range(comparison.shared, len(path)), label=f"Tokens of {name}, log-probabilities below",
+            parts_at=comparison.shared, lead=name,
+        )
+        for name, path in (("A", comparison.a), ("B", comparison.b))
+    )  # fmt: skip
