@@ -127,7 +127,7 @@ def _bars(
     low, high = (float(f(0.0, *(row[value] for row in rows))) for f in (min, max))
     noted = bool(note) and any(row[note] for row in rows)
     scale = alt.Scale(domain=[low, (2.6 if noted else 1) * high or 1], nice=not noted)
-    visible = dict.fromkeys(("grid", "labels", "ticks", "domain"), not noted)
+    visible: dict[str, Any] = dict.fromkeys(("grid", "labels", "ticks", "domain"), not noted)
     axis = alt.Axis(tickCount=5, **visible)
     base = points(named).encode(
         y=alt.Y("name:N", sort=None, title=None, scale=alt.Scale(paddingInner=0.25),

@@ -1,4 +1,4 @@
-"""Sentences run side by side: translated, or traced along a search or a given translation."""
+"""Batches of sentences, translated, or traced along a search or a target."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ class Batches:
     """Runs sentences of similar length together. It keeps no state between calls."""
 
     executions: Executions
-    symbols: Symbols | None  # of a model that may write nothing but trees of its source
+    symbols: Symbols | None  # of a parser, whose output must be a tree of its source
 
     def translate(
         self, sources: Sequence[Source], request: SearchRequest, hooks: Hook | None, progress:
         Progress | None,
     ) -> list[Translation]:  # fmt: skip
-        """Search for a translation of each source; a blank one gets an empty one.
+        """Search for translations of sources; a blank source has an empty translation.
 
-        Args: progress: called with (sentences done, sentences in all) after each batch.
+        Args: progress: called with (sentences done, all sentences) after each batch.
         """
         decode = request.reader.tokenizer.target.decode
 

@@ -1,4 +1,4 @@
-"""From logits and maps to a `Trace`, the same way for every kind of model."""
+"""Traces from logits and maps, for every kind of model."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from transformer.types import ATTENTION_KINDS, AttentionKind, Floats, Ints
 
 
 def to_array(tensor: Tensor, *, copy: bool = False) -> Floats:
-    """Return a contiguous float32 NumPy array, which without `copy` may share a tensor's memory."""
+    """Return a contiguous float32 array, which may share the tensor's memory unless `copy`."""
     array: Floats = tensor.detach().float().cpu().numpy()
     return np.array(array, order="C", copy=True if copy else None)
 
 
 class Pieces(Protocol):
-    """The part of a tokenizer that spells tokens."""
+    """A tokenizer's spelling of tokens."""
 
     def shown(self, ids: Sequence[int], after: int | None = None) -> tuple[str, ...]:
         """Return the pieces of consecutive tokens; `after` is the id before the first."""
@@ -38,20 +38,20 @@ class Pieces(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """The decoder's predictions, a row for each of its T inputs."""
+    """The decoder's predictions for its T inputs."""
 
-    ids: tuple[int, ...]  # [T], the tokens that follow
+    ids: tuple[int, ...]  # [T], next tokens
     log_probs: Floats  # [T], their log-probabilities in nats
-    top_ids: Ints  # [T, K], the most probable tokens, best first
+    top_ids: Ints  # [T, K], most probable tokens, best first
     top_log_probs: Floats  # [T, K]
     entropy: Floats  # [T], of the distribution, in nats
 
     def log_prob(self, start: int = 0) -> float:
-        """Return the sum of the log-probabilities from a row on."""
+        """Return the sum of the log-probabilities from row `start`."""
         return float(self.log_probs[start:].sum(dtype=np.float64))
 
 
-#: Those of a model without a decoder.
+#: Predictions of a model without a decoder.
 NO_PREDICTIONS = Predictions(
     (), np.zeros(0, np.float32), np.zeros((0, 0), np.int64), np.zeros((0, 0), np.float32),
     np.zeros(0, np.float32),
@@ -59,13 +59,7 @@ NO_PREDICTIONS = Predictions(
 
 
 def predictions(log_probs: Tensor, ids: Sequence[int], top_k: int) -> Predictions:
-    """Record the predictions of one pass.
-
-    Args:
-        log_probs: [T, V], in nats.
-        ids: [T], the tokens that follow.
-        top_k: alternatives to record, at most V.
-    """
+    """Record the predictions of one pass: log-probabilities [T, V] and next tokens [T]."""
     top_log_probs, top_ids = best(log_probs, top_k)
     followers = torch.tensor(ids, device=log_probs.device)
     return Predictions(
@@ -84,10 +78,10 @@ def build_trace(
     """Return the record of one sentence; its arrays become read-only.
 
     Args:
-        pieces: spells the target's tokens.
-        maps: by kind, [L, H, queries, keys]; a kind that is left out has no layers.
+        pieces: spells target tokens.
+        maps: [L, H, queries, keys] by kind; a missing kind has no layers.
         tgt_ids: [T], the decoder's input.
-        rest: further attributes of the trace; missing ones of the source are empty.
+        rest: further attributes of the trace; source attributes are empty by default.
     """
     source: dict[str, Any] = {"source": "", "text": "", "src_tokens": (), "src_ids": ()} | rest
     n, m = len(tgt_ids), len(source["src_ids"])
@@ -143,31 +137,23 @@ def trace_search(
         settings.beam_size, settings.alpha, request.limit(source), steps, result.hypotheses,
         n_forced, settings.sampling, settings.rule,
     )  # fmt: skip
+    predicted = Predictions(first.ids, np.array(first.log_probs, dtype=np.float32), *tops)
     return _trace(
-        source,
-        encoded,
-        request,
-        Predictions(first.ids, np.array(first.log_probs, dtype=np.float32), *tops),
-        maps,
-        index,
-        score=first.score,
-        complete=first.complete,
-        forced_end=first.forced_end,
-        search=record,
-        n_forced=n_forced,
+        source, encoded, request, predicted, maps, index, score=first.score,
+        complete=first.complete, forced_end=first.forced_end, search=record, n_forced=n_forced,
         **along,
-    )
+    )  # fmt: skip
 
 
 def trace_targets(
     execution: Execution, sources: Sequence[Source], encoded: Encoded, targets:
     Sequence[Sequence[int]], request: SearchRequest, begin: Begin | None = None,
 ) -> Iterator[Trace]:  # fmt: skip
-    """Teacher forcing: the decoder reads targets in one pass, shifted right (section 3.1).
+    """Yield traces with teacher forcing: one pass over targets, shifted right (section 3.1).
 
     Args:
         encoded: the sources, with attention if the request has maps.
-        targets: [B][T] ids, each ending in `</s>`.
+        targets: [B][T] ids ending in `</s>`.
         begin: called before each layer.
     """
     settings = request.settings
@@ -181,16 +167,9 @@ def trace_targets(
             maps["cross"] = to_array(decoded.cross_attention[:, index, :, :n, :m])
         log_probs = normalised(logits[index, :n], settings.excluded)
         predicted = predictions(log_probs, target, settings.top_k)
+        score = predicted.log_prob() / settings.penalty(n)
         yield _trace(
-            source,
-            encoded,
-            request,
-            predicted,
-            maps,
-            index,
-            score=predicted.log_prob() / settings.penalty(n),
-            forced=True,
-            n_forced=n,
+            source, encoded, request, predicted, maps, index, score=score, forced=True, n_forced=n
         )
 
 
@@ -223,7 +202,7 @@ def _trace(
 
 
 class _Gap(Hooks):
-    """Largest difference between a trace's decoder maps and a pass, layer by layer."""
+    """Largest difference between a trace's decoder maps and those of a pass."""
 
     def __init__(self, trace: Trace) -> None:
         self.trace, self.largest = trace, 0.0
@@ -241,7 +220,7 @@ class _Gap(Hooks):
 def forcing_gap(
     executions: Executions, trace: Trace, hooks: Hook | None, progress: Progress | None
 ) -> float:
-    """Compare a trace with teacher forcing (section 3.1), see `Translator.forcing_gap`."""
+    """Compare a trace with teacher forcing (section 3.1); see `Translator.forcing_gap`."""
     gap, model = _Gap(trace), executions.model
     begin = layer_progress(progress, model.config.n_decoder_layers)
     ids, device = (trace.src_ids, trace.tgt_ids), model.generator.weight.device
