@@ -228,11 +228,11 @@ class ModelConfig:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> ModelConfig:
         """Build a config from untrusted values. Raises `ConfigError` naming an invalid one."""
-        known = {field.name: field for field in dataclasses.fields(cls)}
+        fields = {field.name: field for field in dataclasses.fields(cls)}
         for name, value in values.items():
-            if name not in known:
-                raise ConfigError(f"unknown setting {name!r}; known: {', '.join(sorted(known))}")
-            default = known[name].default
+            if name not in fields:
+                raise ConfigError(f"unknown setting {name!r}; known: {', '.join(sorted(fields))}")
+            default = fields[name].default
             if isinstance(default, bool) and not isinstance(value, bool):
                 raise ConfigError(f"{name}={value!r} is not true or false")
         ids = values.get("suppressed_ids", ())

@@ -76,9 +76,9 @@ class Hooks:
         """
         if not any(map(self.wants, every)):
             layers = {site.stack: site.layer for site in every if site.layer is not None}
-            known = ", ".join(f"{stack} layers 0 to {last}" for stack, last in layers.items())
+            stacks = ", ".join(f"{stack} layers 0 to {last}" for stack, last in layers.items())
             raise InputError(
-                f"{type(self).__name__} wants none of the sites of this model, which has {known}"
+                f"{type(self).__name__} wants none of the sites of this model, which has {stacks}"
             )
 
     def for_rows(self, sentences: Sequence[int]) -> Hooks:

@@ -120,14 +120,9 @@ class Transformer(nn.Module):
         return Encoded(memory, src_mask, None if maps is None else maps.layers("encoder_self"))
 
     def decode(
-        self,
-        tgt_in: Tensor,
-        encoded: Encoded,
-        *,
-        cache: KVCache | None = None,
-        hooks: Hook | None = None,
-        need_weights: bool = False,
-    ) -> Decoded:
+        self, tgt_in: Tensor, encoded: Encoded, *, cache: KVCache | None = None,
+        hooks: Hook | None = None, need_weights: bool = False,
+    ) -> Decoded:  # fmt: skip
         """Read target tokens; positions see themselves, earlier positions and the whole source.
 
         Args:

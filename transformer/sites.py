@@ -109,8 +109,8 @@ def check_sites(requested: Collection[Site], every: Sequence[Site]) -> None:
     for wrong in [site for site in requested if site not in every]:
         rest = every
         for field, value in zip(Site._fields, wrong, strict=True):
-            known = dict.fromkeys(getattr(site, field) for site in rest)
-            if value not in known:
-                names = ", ".join(map(repr, known))
+            choices = dict.fromkeys(getattr(site, field) for site in rest)
+            if value not in choices:
+                names = ", ".join(map(repr, choices))
                 raise InputError(f"{wrong} does not exist: {field} is one of {names} there")
             rest = [site for site in rest if getattr(site, field) == value]

@@ -63,18 +63,11 @@ class Translator:
     kinds: tuple[AttentionKind, ...] = ATTENTION_KINDS  # of the maps in a trace
 
     def __init__(
-        self,
-        model: Transformer,
-        tokenizer: Tokenizer,
-        *,
-        device: Device = "auto",
-        name: str = "model",
-        path: Path | None = None,
-        max_tokens: int = 512,
-        decoding: Decoding = PAPER_DECODING,
-        extra_length: int = EXTRA_LENGTH,
+        self, model: Transformer, tokenizer: Tokenizer, *, device: Device = "auto",
+        name: str = "model", path: Path | None = None, max_tokens: int = 512,
+        decoding: Decoding = PAPER_DECODING, extra_length: int = EXTRA_LENGTH,
         follow_grammar: bool = True,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Create a translator.
 
         Args:
@@ -198,16 +191,10 @@ class Translator:
         return Pair(self.read(sentence).ids, (self.config.bos_id, *ids[:-1]), ids)
 
     def translate(
-        self,
-        sentences: Iterable[str | Ids],
-        beam_size: int | None = None,
-        alpha: float | None = None,
-        *,
-        edits: Edits = (),
-        hooks: Hook | None = None,
-        on_translated: Progress | None = None,
-        **options: Unpack[SearchOptions],
-    ) -> list[Translation]:
+        self, sentences: Iterable[str | Ids], beam_size: int | None = None,
+        alpha: float | None = None, *, edits: Edits = (), hooks: Hook | None = None,
+        on_translated: Progress | None = None, **options: Unpack[SearchOptions],
+    ) -> list[Translation]:  # fmt: skip
         """Translate sentences by beam search (section 6.1); `beam_size=1` is greedy.
 
         Args:
@@ -234,16 +221,10 @@ class Translator:
         return of._batches.translate(sources, request, hooks, on_translated)
 
     def score(
-        self,
-        sentences: Iterable[str | Ids],
-        targets: Iterable[str | Ids],
-        alpha: float | None = None,
-        *,
-        edits: Edits = (),
-        hooks: Hook | None = None,
-        on_scored: Progress | None = None,
-        **options: Unpack[SearchOptions],
-    ) -> list[Translation]:
+        self, sentences: Iterable[str | Ids], targets: Iterable[str | Ids],
+        alpha: float | None = None, *, edits: Edits = (), hooks: Hook | None = None,
+        on_scored: Progress | None = None, **options: Unpack[SearchOptions],
+    ) -> list[Translation]:  # fmt: skip
         """Return given translations with log-probabilities of their tokens, without attention.
 
         Args: see `traces`; `on_scored` is called like `on_traced`.
@@ -256,12 +237,9 @@ class Translator:
         return [trace.translation for trace in traces]
 
     def from_encoder_layers(
-        self,
-        sentence: str | Ids,
-        beam_size: int | None = None,
-        alpha: float | None = None,
+        self, sentence: str | Ids, beam_size: int | None = None, alpha: float | None = None,
         **options: Unpack[SearchOptions],
-    ) -> list[Translation]:
+    ) -> list[Translation]:  # fmt: skip
         """Translate a sentence from each encoder layer's output, skipping later layers.
 
         This is DecoderLens (Langedijk et al. 2024): the unchanged decoder reads the output of the
@@ -276,17 +254,10 @@ class Translator:
         return [m.translate([sentence], beam_size, alpha, **options)[0] for m in models]
 
     def trace(
-        self,
-        sentence: str | Ids,
-        target: str | Ids | None = None,
-        beam_size: int | None = None,
-        alpha: float | None = None,
-        top_k: int = 10,
-        *,
-        edits: Edits = (),
-        hooks: Hook | None = None,
-        **options: Unpack[RecordOptions],
-    ) -> Trace:
+        self, sentence: str | Ids, target: str | Ids | None = None, beam_size: int | None = None,
+        alpha: float | None = None, top_k: int = 10, *, edits: Edits = (),
+        hooks: Hook | None = None, **options: Unpack[RecordOptions],
+    ) -> Trace:  # fmt: skip
         """Translate one sentence and record every attention map.
 
         Args:
@@ -309,18 +280,11 @@ class Translator:
         return of._batches.trace([sentence], targets, request, hooks)[0]
 
     def traces(
-        self,
-        sentences: Iterable[str | Ids],
-        beam_size: int | None = None,
-        alpha: float | None = None,
-        top_k: int = 10,
-        *,
-        targets: Iterable[str | Ids] | None = None,
-        edits: Edits = (),
-        hooks: Hook | None = None,
-        on_traced: Progress | None = None,
-        **options: Unpack[RecordOptions],
-    ) -> list[Trace]:
+        self, sentences: Iterable[str | Ids], beam_size: int | None = None,
+        alpha: float | None = None, top_k: int = 10, *,
+        targets: Iterable[str | Ids] | None = None, edits: Edits = (), hooks: Hook | None = None,
+        on_traced: Progress | None = None, **options: Unpack[RecordOptions],
+    ) -> list[Trace]:  # fmt: skip
         """Trace many sentences, in batches of similar length.
 
         Args: see `translate` and `trace`; `on_traced` is called like `on_translated`. `targets` has
@@ -336,15 +300,10 @@ class Translator:
         return of._batches.trace(sentences, targets, request, hooks, on_traced)
 
     def trace_bytes(
-        self,
-        sentences: Iterable[str | Ids],
-        beam_size: int | None = None,
-        alpha: float | None = None,
-        top_k: int = 10,
-        *,
-        targets: Iterable[str | Ids] | None = None,
-        **options: Unpack[RecordOptions],
-    ) -> int:
+        self, sentences: Iterable[str | Ids], beam_size: int | None = None,
+        alpha: float | None = None, top_k: int = 10, *,
+        targets: Iterable[str | Ids] | None = None, **options: Unpack[RecordOptions],
+    ) -> int:  # fmt: skip
         """Return the most bytes that `traces` could record with these arguments; no model runs."""
         request = self._request(beam_size, alpha, options, top_k)
         return request.record_bytes(*request.read(sentences, targets))
@@ -374,12 +333,9 @@ class Translator:
         return self.edited(*chosen) if chosen else self
 
     def _request(
-        self,
-        beam_size: int | None,
-        alpha: float | None,
-        options: SearchOptions | RecordOptions,
-        top_k: int | None = None,
-    ) -> SearchRequest:
+        self, beam_size: int | None, alpha: float | None,
+        options: SearchOptions | RecordOptions, top_k: int | None = None,
+    ) -> SearchRequest:  # fmt: skip
         sampled = bool(options.get("sampling"))
         decoding = self.decoding.resolve(beam_size, alpha, drawn=sampled)
         options = {"rule": decoding.rule, **options}

@@ -50,13 +50,9 @@ class Reference:
         return self.model.encode(src, hooks=self._hooks(begin), need_weights=need_weights)
 
     def read(
-        self,
-        tgt_in: Tensor,
-        encoded: Encoded,
-        begin: Begin | None = None,
-        *,
+        self, tgt_in: Tensor, encoded: Encoded, begin: Begin | None = None, *,
         need_weights: bool = True,
-    ) -> tuple[Decoded, Tensor]:
+    ) -> tuple[Decoded, Tensor]:  # fmt: skip
         """Teacher forcing of tgt_in [B, T]: the decoder's result and logits."""
         hooks = self._hooks(begin)
         decoded = self.model.decode(tgt_in, encoded, hooks=hooks, need_weights=need_weights)

@@ -250,13 +250,9 @@ class PackedDecoder:
         return list(zip(keys.unbind(2), values.unbind(2), strict=True))
 
     def read(
-        self,
-        tgt_in: Tensor,
-        encoded: Encoded,
-        begin: Callable[[], None] | None = None,
-        *,
+        self, tgt_in: Tensor, encoded: Encoded, begin: Callable[[], None] | None = None, *,
         need_weights: bool = True,
-    ) -> tuple[Decoded, Tensor]:
+    ) -> tuple[Decoded, Tensor]:  # fmt: skip
         """Teacher forcing, like `Transformer.decode` without cache and hooks.
 
         Args: tgt_in: [B, T].  begin: called before each layer.

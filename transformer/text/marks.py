@@ -68,13 +68,9 @@ def byte_characters() -> dict[str, int]:
 
 
 def marked(
-    pieces: Sequence[str],
-    style: Style,
-    *,
-    special: Collection[int] = (),
-    starts: Sequence[bool] | None = None,
-    after: str | None = None,
-) -> tuple[str, ...]:
+    pieces: Sequence[str], style: Style, *, special: Collection[int] = (),
+    starts: Sequence[bool] | None = None, after: str | None = None,
+) -> tuple[str, ...]:  # fmt: skip
     """Return consecutive pieces with `▁` at word starts, and bytes as the text they spell.
 
     Args:

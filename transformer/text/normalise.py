@@ -73,9 +73,9 @@ class Preparation:
     @classmethod
     def of(cls, settings: object) -> Preparation:
         """Parse the result of `settings`. Raises `TokenizerError` for anything else."""
-        known = {field.name for field in dataclasses.fields(cls)}
-        if not isinstance(settings, Mapping) or not known.issuperset(settings):
-            raise TokenizerError(f"unknown preparation setting; known: {', '.join(sorted(known))}")
+        names = {field.name for field in dataclasses.fields(cls)}
+        if not isinstance(settings, Mapping) or not names.issuperset(settings):
+            raise TokenizerError(f"unknown preparation setting; known: {', '.join(sorted(names))}")
         return cls(**settings)
 
 

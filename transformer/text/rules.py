@@ -62,8 +62,8 @@ class RuleTokenizer(Numbered):
             raise TokenizerError("a piece that does not end its word needs a mark")
         self._unit, self._joint, self._within = unit, joint, within
         self._number(table, config, target, preparation, marks)
-        known = self._ids.keys() - {*marks.tags, marks.separator} if within else ()
-        self._merges = Merges(merges, end_apart=end_apart, known=known, joint=joint)
+        words = self._ids.keys() - {*marks.tags, marks.separator} if within else ()
+        self._merges = Merges(merges, end_apart=end_apart, known=words, joint=joint)
         self._check_merges()
         self._model, self._is_byte = b"", (False,) * len(table)
         self.byte_ids = frozenset()
@@ -71,12 +71,9 @@ class RuleTokenizer(Numbered):
 
     @classmethod
     def of(
-        cls,
-        settings: Mapping[str, Any],
-        table: Sequence[str],
-        config: ModelConfig,
+        cls, settings: Mapping[str, Any], table: Sequence[str], config: ModelConfig,
         target: Numbered | None = None,
-    ) -> RuleTokenizer:
+    ) -> RuleTokenizer:  # fmt: skip
         """Build from the result of `settings`. Raises `TokenizerError` naming an invalid one."""
         values = dict(settings)
         unit, pairs = values.pop("unit", None), values.pop("merges", [])
@@ -207,13 +204,9 @@ class Merges:
     """Ordered merges, applied to one word at a time."""
 
     def __init__(
-        self,
-        pairs: Sequence[Pair],
-        *,
-        end_apart: bool = False,
-        known: Collection[str] = (),
+        self, pairs: Sequence[Pair], *, end_apart: bool = False, known: Collection[str] = (),
         joint: str = "@@",
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Store the pairs in order; the first of duplicates counts.
 
         Args:

@@ -191,12 +191,12 @@ class TableTokenizer(Numbered):
         super().__init__(model)
         own_pieces = self.pieces
         self._number(table, config, target, preparation, marks)
-        known, processor = set(table), self._processor
+        vocabulary, processor = set(table), self._processor
         own = [
             piece for i, piece in enumerate(own_pieces)
             if not (processor.is_control(i) or processor.is_unknown(i))
         ]  # fmt: skip
-        n_shared = sum(piece in known for piece in own)
+        n_shared = sum(piece in vocabulary for piece in own)
         if 2 * n_shared < len(own):
             raise TokenizerError(
                 f"only {n_shared:,} of its {len(own):,} pieces are in the vocabulary, so the two "
@@ -235,8 +235,8 @@ class TableTokenizer(Numbered):
     def scores(self) -> tuple[float, ...]:
         """See `Tokenizer.scores`; 0 also for pieces unknown to SentencePiece."""
         own = self._processor
-        known = {own.id_to_piece(index): own.get_score(index) for index in range(len(own))}
-        return tuple(known.get(piece, 0.0) for piece in self.pieces)
+        scores = {own.id_to_piece(index): own.get_score(index) for index in range(len(own))}
+        return tuple(scores.get(piece, 0.0) for piece in self.pieces)
 
     def decode(self, ids: Iterable[int]) -> str:
         """Return the text of a token sequence, without special tokens except unknown ones."""

@@ -213,10 +213,7 @@ class Tokenizer:
         return self.pieces[index]
 
     def shown(self, ids: Sequence[int], after: int | None = None) -> tuple[str, ...]:
-        """Return the pieces for ids in display form, with `▁` at word starts.
-
-        Args: after: the id before them, or None.
-        """
+        """Return the pieces for ids that follow the id `after`, with `▁` at word starts."""
         return tuple(self.pieces[index] for index in ids)
 
     def piece_to_id(self, piece: str) -> int:
@@ -226,17 +223,11 @@ class Tokenizer:
 
 
 def train_tokenizer(
-    texts: Iterable[str],
-    vocab_size: int,
-    *,
-    model_type: Literal["unigram", "bpe", "char"] = "unigram",
-    character_coverage: float = 1.0,
-    byte_fallback: bool = False,
-    casefold: bool = False,
-    split_digits: bool = False,
-    required_chars: str = "",
-    fewer: bool = False,
-) -> Tokenizer:
+    texts: Iterable[str], vocab_size: int, *,
+    model_type: Literal["unigram", "bpe", "char"] = "unigram", character_coverage: float = 1.0,
+    byte_fallback: bool = False, casefold: bool = False, split_digits: bool = False,
+    required_chars: str = "", fewer: bool = False,
+) -> Tokenizer:  # fmt: skip
     """Train a joint tokenizer on sentences of both languages.
 
     Args:
@@ -260,26 +251,15 @@ def train_tokenizer(
     written = io.BytesIO()
     try:
         spm.SentencePieceTrainer.train(
-            sentence_iterator=iter([clean(text) for text in texts]),
-            model_writer=written,
-            vocab_size=vocab_size,
-            model_type=model_type,
-            character_coverage=character_coverage,
-            byte_fallback=byte_fallback,
-            split_digits=split_digits,
-            required_chars=required_chars,
+            sentence_iterator=iter([clean(text) for text in texts]), model_writer=written,
+            vocab_size=vocab_size, model_type=model_type, character_coverage=character_coverage,
+            byte_fallback=byte_fallback, split_digits=split_digits, required_chars=required_chars,
             normalization_rule_name="nmt_nfkc_cf" if casefold else "nmt_nfkc",
             hard_vocab_limit=not (fewer or model_type == "char"),
-            pad_id=PAD_ID,
-            bos_id=BOS_ID,
-            eos_id=EOS_ID,
-            unk_id=UNK_ID,
-            pad_piece=SPECIAL_PIECES[PAD_ID],
-            shuffle_input_sentence=False,
-            max_sentence_length=LONGEST_LINE,
-            num_threads=1,
-            minloglevel=2,
-        )
+            pad_id=PAD_ID, bos_id=BOS_ID, eos_id=EOS_ID, unk_id=UNK_ID,
+            pad_piece=SPECIAL_PIECES[PAD_ID], shuffle_input_sentence=False,
+            max_sentence_length=LONGEST_LINE, num_threads=1, minloglevel=2,
+        )  # fmt: skip
     except (RuntimeError, OSError) as error:
         # The reason follows a position in SentencePiece's source.
         reason = str(error).rpartition("] ")[2] or str(error)
@@ -292,9 +272,9 @@ def with_symbols(tokenizer: Tokenizer, symbols: Iterable[str]) -> Tokenizer:
 
     A symbol is one token wherever it follows a space, so ordinary text should not contain it.
     """
-    proto, known = _parsed(tokenizer.to_bytes()), set(tokenizer.pieces)
+    proto, existing = _parsed(tokenizer.to_bytes()), set(tokenizer.pieces)
     for symbol in symbols:
-        if (written := f"▁{symbol}") not in known:
+        if (written := f"▁{symbol}") not in existing:
             proto.pieces.add(piece=written, score=0.0, type=proto.SentencePiece.USER_DEFINED)
     return Tokenizer(proto.SerializeToString())
 

@@ -30,7 +30,7 @@ from ui.export.html import to_html
 from ui.export.programs import Source, called
 from ui.platform.session import Session, current_session
 from ui.work.models import REFUSALS, load
-from ui.work.results import LONG, PICTURES, Computation, result_of, trace
+from ui.work.results import LONG, Computation, result_of, trace
 from ui.work.roots import without_root
 
 T = TypeVar("T")
@@ -155,7 +155,7 @@ def _made(
 
     def in_lane() -> T:
         report(0, 0)
-        with in_turn(PICTURES) if drawn else in_turn(LONG, behind=_BEHIND):
+        with in_turn(LONG, behind=0.0 if drawn else _BEHIND):
             report(*UNKNOWN)
             return make()
 
