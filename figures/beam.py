@@ -21,7 +21,7 @@ def branch_curves(
 
     Args:
         values: name to [n] numbers, one per step; lengths may differ.
-        tokens: name to [n] tokens, for tooltips.
+        tokens: name to [n] tokens, for the tooltip.
         shared: number of common first steps.
         colours: one per branch.
         title: title of the y axis.

@@ -84,7 +84,7 @@ def points(rows: Sequence[Mapping[str, Any]]) -> alt.Chart:
 
 
 def tips(*fields: str | tuple[str, str] | tuple[str, str, str]) -> list[alt.Tooltip]:
-    """Return tooltips of fields: a field, (field, format) or (field, format, title) each."""
+    """Return a tooltip per field, (field, format) or (field, format, title)."""
     tooltips = []
     for field in fields:
         name, *more = (field,) if isinstance(field, str) else field

@@ -96,7 +96,7 @@ def code(text: str, limit: int = 60) -> str:
     """Return a Markdown code span of `text`, cut to `limit` characters with an ellipsis."""
     line = shorten(" ".join(text.split()), limit)
     fence = "`" * (1 + max((len(run) for run in re.findall("`+", line)), default=0))
-    # A space separates backticks at the ends from the fence; Markdown strips it.
+    # A space separates a backtick at either end from the fence; Markdown strips it.
     pad = " " if line.startswith("`") or line.endswith("`") or not line else ""
     return f"{fence}{pad}{line}{pad}{fence}"
 

@@ -39,7 +39,7 @@ class BlockValues(NamedTuple):
 
 
 class Inspectable(Protocol):
-    """A model with inspectable heads: a `Transformer`, or one stack of its blocks."""
+    """A model whose heads can be inspected: a `Transformer`, or one stack of its blocks."""
 
     def __call__(self, src: Tensor, tgt_in: Tensor, hooks: Hooks) -> Tensor:
         """Read src [B, S] and tgt_in [B, T]; the input of a missing stack is empty."""
