@@ -83,7 +83,7 @@ def test_limits_in_security_are_those_of_the_code(monkeypatch: pytest.MonkeyPatc
         "The log": [start.MOST, start.LONGEST],
     }  # fmt: skip
     assert {name: numbers[name] for name in expected} == expected
-    assert (desk.WINDOW, start.WINDOW) == (600, 60)  # ten minutes, and a minute
+    assert (public.WINDOW, start.WINDOW) == (600, 60)  # ten minutes, and a minute
     (sockets,) = re.findall(
         r"limit_conn \w+ (\d+);", (ROOT / "deploy/nginx.conf").read_text("utf-8")
     )

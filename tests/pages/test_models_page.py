@@ -124,7 +124,7 @@ def test_a_model_of_the_hub_is_imported_once_it_can_be_reached(
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
     press(app.run(), "Look up its size")
-    assert f"{NAME}: the hub did not give it" in app.warning[0].value.replace("\\", "")
+    assert f"{NAME}: the hub did not list it" in app.warning[0].value.replace("\\", "")
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))  # of the process that imports
     monkeypatch.setenv("HF_HUB_OFFLINE", "0")
