@@ -33,10 +33,10 @@ __all__ = ["Page", "figures", "page_of", "register_measure", "show"]
 
 @cache
 def figures() -> Mapping[str, Callable[..., Exhibit]]:
-    """Return every function that makes a figure, by name.
+    """Return all functions that make a figure, by name.
 
-    They are the functions of modules named `exhibits` that return an `Exhibit`, except for those
-    with that word in their own name, which the app alone calls.
+    They are the functions in modules named `exhibits` that return an `Exhibit`, except for the
+    app's own, whose names contain that word.
     """
     names = (module.name for module in walk_packages(_PATH, f"{_UI}."))
     modules = [import_module(name) for name in names if name.endswith("exhibits")]
@@ -62,7 +62,7 @@ def __getattr__(name: str) -> Any:
 
 
 def _of_pages() -> Mapping[str, Callable[..., Exhibit]]:
-    """Return functions that stand in pages, of which an installed package has none."""
+    """Return the figures of pages, which an installed package does not have."""
     if not Path(__file__).parents[1].joinpath("pages").is_dir():
         return {}
     from ui.frame.page import all_pages

@@ -1,6 +1,6 @@
 """Write the page of a file of arrays: `python -m headlight FILE.npz OUT.html`.
 
-It is what `python -m transformer show FILE.npz --html OUT.html` runs.
+`python -m transformer show FILE.npz --html OUT.html` runs this module.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ class Tree:
         return self.rule.penalty(length, self.alpha)
 
     def path(self, index: int) -> tuple[int, ...]:
-        """Return the indices from the first token to this node; empty for the root, -1."""
+        """Return the path from the first token to a node; empty for the root, -1."""
         path = []
         while index >= 0:
             path.append(index)
@@ -126,11 +126,11 @@ class Tree:
         return tuple(map(tuple, children))
 
     def best_leaf(self, index: int) -> int | None:
-        """Return the best leaf whose path contains this node."""
+        """Return the best leaf with this node on its path, or None."""
         return next((leaf for leaf in self.leaves if index in self.path(leaf)), None)
 
     def last_in_beam(self, step: int) -> Node:
-        """Return the worst node at a step that was good enough for the beam."""
+        """Return the last node of the beam at a step."""
         ranked = [self.nodes[index] for index in self.steps[step]]
         good = [place for place, node in enumerate(ranked) if node.fate != "dropped"]
         if self.beam_size > 1:  # the search ended before others took the free place
@@ -188,7 +188,7 @@ def beam_tree(trace: Trace) -> Tree:
 def _considered(
     step: SearchStep, t: int, held: dict[int, int], record: SearchRecord
 ) -> Iterator[Node]:
-    """Return the candidates of a step as nodes, best first, without index yet."""
+    """Yield the candidates of a step as nodes without index, best first."""
     for rank, option in enumerate(step.candidates):
         if option.fate == "dropped" and not math.isfinite(option.total):
             continue  # impossible, and not forced either
@@ -223,7 +223,7 @@ def _with_runners_up(nodes: Sequence[Node], trace: Trace, t: int, penalty: float
 
 
 def attention_along(record: SearchRecord, tree: Tree, index: int) -> PathAttention:
-    """Return the attention with which every token of a node's path was predicted."""
+    """Return the attention that predicted the tokens of a node's path."""
     path = tree.prefix(index)
     if not path:
         raise ValueError(f"node {index} is not in the tree")

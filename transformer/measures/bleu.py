@@ -20,10 +20,7 @@ _SPLITS = tuple((re.compile(pattern), spaced) for pattern, spaced in (
 
 
 def corpus_bleu(hypotheses: Sequence[str], references: Sequence[str]) -> float:
-    """Return cased BLEU against one reference each, 0 to 100, as sacreBLEU computes it.
-
-    The app does without that library.
-    """
+    """Return cased BLEU against one reference per text, 0 to 100, equal to sacreBLEU's."""
     matches, totals, lengths = np.zeros(4), np.zeros(4), np.zeros(2)
     for texts in zip(hypotheses, references, strict=True):
         words = [_words(text) for text in texts]

@@ -1,11 +1,10 @@
 """Combined heads, the largest weights of a query, and the weight on chosen tokens.
 
-All functions take maps [L, H, n, m]: rows are queries, columns are keys, rows sum to 1. None of
-them shows what the model does with what it reads.
+Maps are [L, H, n, m]: rows are queries and sum to 1, columns are keys. Attention does not show how
+the model uses the values that it reads.
 
-A pattern (the previous token, the first one, the diagonal) is a mask [n, m] of the keys that each
-query would look at. Rows without such a key are left out (the first token has no previous one), and
-so are rows that see a single key, whose weight there says nothing.
+A pattern (previous token, first token, diagonal) is a mask [n, m] of keys. Rows without such a key
+(the first token has no previous token) and rows with a single visible key do not count.
 """
 
 from __future__ import annotations
@@ -64,14 +63,14 @@ def widen(maps: Floats, how: How = "mean") -> Floats:
 
 
 def kept_lines(maps: Floats, mass: float) -> NDArray[np.bool_]:
-    """Select the fewest keys of every query that together hold a share of its weight.
+    """Select the fewest keys per query whose weights reach a share of the row sum.
 
     Args:
         maps: [..., m], weights of at least 0.
-        mass: the share of each row's sum to reach, 0 to 1. 0 keeps none, 1 all weights above 0
-            (up to 1e-6, the rounding of float32).
+        mass: the share, 0 to 1. 0 selects no key, 1 all weights above 0 (up to 1e-6, the rounding
+            of float32).
 
-    Returns: [..., m] bool. Of equal weights the earlier key is kept first.
+    Returns: [..., m] bool. Earlier keys come first among equal weights.
     """
     if not 0 <= mass <= 1:
         raise ValueError(f"mass={mass}; expected 0 to 1")
@@ -85,19 +84,13 @@ def kept_lines(maps: Floats, mass: float) -> NDArray[np.bool_]:
 
 
 def mass_by_head(maps: Floats, queries: Sequence[int], keys: Sequence[int]) -> NDArray[np.float64]:
-    """Return each head's weight on some keys: their sum, averaged over some queries.
+    """Return the weight of maps [..., n, m] on some keys, [...].
 
-    Args:
-        maps: [..., n, m].
-        queries: rows to average over; empty is all.
-        keys: columns to sum.
-
-    Returns: [...], 0 to 1; 0 for no keys.
+    Sums over `keys` and averages over `queries`, or over all queries if there are none.
     """
     rows = maps[..., list(queries), :] if queries else maps
-    result: NDArray[np.float64] = (
-        rows[..., list(keys)].astype(np.float64).sum(axis=-1).mean(axis=-1)
-    )
+    on_keys = rows[..., list(keys)].astype(np.float64).sum(axis=-1)
+    result: NDArray[np.float64] = on_keys.mean(axis=-1)
     return result
 
 

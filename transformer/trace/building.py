@@ -114,7 +114,7 @@ def build_trace(
 def trace_search(
     source: Source, encoded: Encoded, result: Found, request: SearchRequest, *, index: int = 0
 ) -> Trace:
-    """Join the recorded maps of a search along its best hypothesis.
+    """Return the trace along the best hypothesis of a search.
 
     Args:
         encoded: with attention if the search recorded it.  result: of a recording search.

@@ -1,8 +1,7 @@
-"""The residual stream while a trace's tokens run through the model, and its feed-forward networks.
+"""The residual stream of a trace's tokens, and its feed-forward networks.
 
-Whether a neuron has a meaning is read off the output matrix: each neuron adds its row of W_2,
-times its activation, and a vector in the decoder's stream raises the logits of some tokens and
-lowers others.
+A neuron adds its row of W_2 times its activation to the stream. The output matrix shows the tokens
+whose logits such a vector raises or lowers.
 """
 
 from __future__ import annotations
@@ -34,10 +33,7 @@ from transformer.types import ATTENTION_KINDS, Floats
 
 
 def record_stream(model: Transformer, trace: Trace, *, hooks: Hook | None = None) -> Stream:
-    """Run a trace's tokens through the model and record the stream behind each block.
-
-    Args: hooks: applied on the way.
-    """
+    """Run a trace's tokens through the model with hooks, and record the stream after all blocks."""
     record = Record(lambda site: site.name in ("output", "hidden", "inner"))
     every = Chain(hooks, record)
     device = model.src_embedding.weight.device
@@ -58,9 +54,9 @@ def with_states(
     names: Collection[StateName],
     hooks: Hooks | None = None,
 ) -> list[Trace]:
-    """Return traces with values of one more pass over their tokens, all in one batch.
+    """Return traces with states from one more pass, in one batch.
 
-    Args: hooks: the hooks of the traces, for these rows.
+    Args: hooks: hooks of the traces, for these rows.
     """
     if not names or not traces:
         return list(traces)
@@ -81,7 +77,6 @@ def with_states(
 
 
 def _states(record: Record, row: int, trace: Trace, names: Collection[StateName]) -> States:
-    """Return the values of one row without its padding."""
     lengths: dict[StackName, int] = {
         "encoder": len(trace.src_ids), "decoder": len(trace.tgt_ids),
     }  # fmt: skip
@@ -105,15 +100,15 @@ def read_feed_forward(
     model: Transformer, pieces: Tokenizer, stream: Stream, stack: StackName, layer: int, position:
     int, *, n_neurons: int = 10, n_tokens: int = 8,
 ) -> FeedForwardReading:  # fmt: skip
-    """Read what one feed-forward network adds to one token, and which neurons bring it.
+    """Read the output of one feed-forward network for one token, and its most active neurons.
 
     Args:
-        pieces: the target side's tokenizer.
+        pieces: the target's tokenizer.
         stream: recorded with this model.
         layer, position: 0-based.
-        n_neurons, n_tokens: how many to return, of the largest.
+        n_neurons, n_tokens: numbers of neurons and tokens to return.
 
-    Raises: `ValueError` for a layer or position that does not exist.
+    Raises: `ValueError` for a layer or position out of range.
     """
     recorded = stream.stack(stack)
     check_place("layer", layer, len(recorded.hidden))
@@ -147,10 +142,10 @@ def read_feed_forward(
 def _logits(
     model: Transformer, stream: Stream, layer: int, position: int, vectors: Tensor
 ) -> Tensor:
-    """Return what vectors in the stream add to the logits, past all later layers: [k, V].
+    """Return the logits [k, V] that vectors in the stream add, skipping later layers.
 
-    The LayerNorm on the way is applied with this token's own variance, so that parts of the stream
-    stay parts of the logits: in the last layer they add up to the model's own.
+    The LayerNorm uses this token's variance, so parts of the stream are parts of the logits: in the
+    last layer they add up to the model's.
     """
     recorded = stream.decoder
     norm: nn.LayerNorm
