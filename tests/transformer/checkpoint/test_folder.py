@@ -72,7 +72,7 @@ def test_a_stored_table_is_kept_as_it_is(tmp_path: Path, tiny_tokenizer: Tokeniz
         table = getattr(loaded, name).table
         assert not isinstance(table, torch.nn.Parameter)
         assert torch.equal(table, getattr(model, name).table)
-    with pytest.raises(ValueError, match="beyond the 9 stored positions"):
+    with pytest.raises(ValueError, match="exceeds the 9 stored positions"):
         loaded.encode(torch.full((1, 10), 5))
     state = model.state_dict() | {"tgt_positions.table": torch.full((9, 12), torch.nan)}
     torch.save(state, tmp_path / "it" / "model.pt")
