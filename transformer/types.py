@@ -24,5 +24,11 @@ def checked_kind(kind: AttentionKind) -> AttentionKind:
     return kind
 
 
+def map_sizes(n_source: int, n_target: int) -> dict[AttentionKind, tuple[int, int]]:
+    """Return (queries, keys) of the maps of every kind."""
+    source, target = (n_source, n_source), (n_target, n_target)
+    return {"encoder_self": source, "decoder_self": target, "cross": (n_target, n_source)}
+
+
 #: Progress callback, called with (done, total); may raise to stop the work.
 Report = Callable[[int, int], None]

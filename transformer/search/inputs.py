@@ -32,6 +32,17 @@ def checked_number(name: str, value: object, most: float, *, positive: bool = Fa
     return float(value)  # type: ignore[arg-type]
 
 
+def checked_new_tokens(value: object, n_before: int, most: int) -> int:
+    """Return the number of tokens to append to `n_before`, else raise `InputError`."""
+    new_tokens = checked_whole("new_tokens", value)
+    if n_before + new_tokens > most:
+        raise InputError(
+            f"new_tokens {new_tokens} after {n_before} is too long; "
+            f"at most {most} tokens are allowed in all"
+        )
+    return new_tokens
+
+
 def checked_beam(value: object) -> int:
     """Return `value` if it is a valid beam size, else raise `InputError`."""
     return checked_whole("beam size", value, MAX_BEAM)

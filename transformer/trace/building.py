@@ -20,7 +20,7 @@ from transformer.search.records import SearchRecord, path_attention
 from transformer.search.request import Progress, SearchRequest, layer_progress
 from transformer.search.scoring import best, entropy_nats, normalised
 from transformer.trace.records import Trace
-from transformer.types import ATTENTION_KINDS, AttentionKind, Floats, Ints
+from transformer.types import AttentionKind, Floats, Ints, map_sizes
 
 
 def to_array(tensor: Tensor, *, copy: bool = False) -> Floats:
@@ -95,10 +95,9 @@ def build_trace(
     source: dict[str, Any] = {"source": "", "text": "", "src_tokens": (), "src_ids": ()} | rest
     n, m = len(tgt_ids), len(source["src_ids"])
     n_heads = next((each.shape[1] for each in maps.values()), 0)
-    shapes = {"encoder_self": (m, m), "decoder_self": (n, n), "cross": (n, m)}
     every: dict[str, Any] = {
-        kind: maps.get(kind, np.zeros((0, n_heads, *shapes[kind]), np.float32))
-        for kind in ATTENTION_KINDS
+        kind: maps.get(kind, np.zeros((0, n_heads, *size), np.float32))
+        for kind, size in map_sizes(m, n).items()
     }
     trace = Trace(
         tgt_tokens=pieces.shown(tgt_ids),

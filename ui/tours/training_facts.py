@@ -20,6 +20,14 @@ from ui.tours.stops import Scene
 PAPER_UPDATES, PAPER_BATCH, PAPER_WIDTH = 100_000, 25_000, 512
 
 
+#: Names of the project's corpora; others go by the name in their recipe.
+CORPORA = {
+    "tatoeba": "Tatoeba", "multi30k": "Multi30k captions", "phrasebook": "a phrasebook",
+    "wiktionary": "Wiktionary entries", "agreement": "sentences with agreeing pronouns",
+    "gum": "GUM trees", "reversal": "random letters",
+}  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Part:
     """A part of a training: what it read, for how long, and on what."""
@@ -159,7 +167,7 @@ def _read_part(said: Mapping[str, Any]) -> Part:
     corpora = _part(_part(said, "recipe"), "data").get("corpora")
     names = [str(name)[:40] for name in corpora[:12]] if isinstance(corpora, list) else []
     return Part(
-        tuple(dict.fromkeys(names)),
+        tuple(dict.fromkeys(CORPORA.get(name, name) for name in names)),
         int(_number(said.get("updates"), most=10**9)),
         int(_number(said.get("target_tokens"))),
         _number(said.get("hours")),

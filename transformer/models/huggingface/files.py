@@ -1,7 +1,7 @@
-"""Reads a model folder in the format of the `transformers` library, trusting nothing in it.
+"""Read untrusted model folders in the format of the `transformers` library.
 
-Config and weights are read as data: no code is run and no address in a file is followed.
-`transformer.models.huggingface.building` hands the library values and tensors instead of a path.
+Config and weights are data: no code runs, and addresses in files are ignored.
+`transformer.models.huggingface.building` gives the library values and tensors instead of a path.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from transformer.checkpoint.shards import weight_files
 from transformer.checkpoint.weights import describe_weights
 from transformer.errors import CheckpointError
 from transformer.files.safe import MAX_LAYERS, json_object, one_line
+from transformer.models.importers.settings import UNUSED, Settings
 
 CONFIG, GENERATION = "config.json", "generation_config.json"
-#: Names of weight files, in order of preference.
+#: Weight file names, in order of preference.
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 INDEX = ".index.json"
 
@@ -34,11 +35,11 @@ FILES = (
     "pytorch_model.bin.index.json",
 )  # fmt: skip
 
-#: Largest integers in a config, and the maximum number of weight files.
+#: Limits of integers in a config, and of weight files.
 MAX_NUMBER, MAX_HEADS, MAX_LABELS, MAX_SHARDS = 10**8, 10_000, 10_000, 1_000
 #: Parts of names whose numbers are not sizes, such as the base of rotary positions.
 HARMLESS = ("theta", "param", "flop", "seed", "max_length")
-#: Settings that do not apply here, or that would make the library look elsewhere.
+#: Settings that do not apply here, or that point the library elsewhere.
 IGNORED = frozenset({
     "fusion_config", "kernel_config", "distributed_config", "transformers_weights", "dtype",
     "torch_dtype", "output_attentions", "output_hidden_states", "return_dict", "use_return_dict",
@@ -48,19 +49,8 @@ IGNORED = frozenset({
 })  # fmt: skip
 
 
-#: Generation settings that have no effect here, with the values at which they never have one.
-UNUSED: dict[str, tuple[object, ...]] = {
-    "max_length": (20,), "max_new_tokens": (), "num_return_sequences": (1,),
-    "num_beam_groups": (1,), "diversity_penalty": (0,), "do_sample": (False,),
-    "force_words_ids": (), "constraints": (), "sequence_bias": ({}, []), "guidance_scale": (1,),
-    "exponential_decay_length_penalty": (), "penalty_alpha": (0,), "dola_layers": (),
-    "remove_invalid_values": (False,), "max_time": (), "stop_strings": (),
-    "watermarking_config": (),
-}  # fmt: skip
-
-
 def library(path: Path) -> Any:
-    """Import the `transformers` library and silence it. Raises `CheckpointError` if missing."""
+    """Import the silenced `transformers` library. Raises `CheckpointError` if it is missing."""
     check_installed(path)
     try:
         transformers: Any = importlib.import_module("transformers")
@@ -91,7 +81,7 @@ def read_values(folder: Path) -> dict[str, Any]:
     path = folder / CONFIG
     values = json_object(path)
     if not isinstance(values.get("model_type"), str):
-        raise CheckpointError(f"{path}: model_type is missing; it says which architecture this is")
+        raise CheckpointError(f"{path}: model_type is missing; it names the architecture")
     _check_values(path, values)
     return {key: _without_ignored(value) for key, value in values.items() if key not in IGNORED}
 
@@ -137,10 +127,9 @@ def generation_path(folder: Path) -> Path:
 
 
 def generation_values(folder: Path, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the generation settings, from where the library takes them.
+    """Return the generation settings from their file, as the library does.
 
-    Without their own file, they are those in config.json (`values`), and for what these leave out
-    those of the decoder's config within.
+    Without this file, they come from config.json (`values`), or else from its decoder's config.
     """
     if (path := generation_path(folder)).name == GENERATION:
         return json_object(path)
@@ -152,23 +141,18 @@ def generation_values(folder: Path, values: Mapping[str, Any]) -> dict[str, Any]
 def unused_settings(folder: Path, values: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the generation settings that Headlight does not follow, as `name=value`.
 
-    Users choose the length; tokens are never sampled; groups of beams,
-    constraints and other processors of the library's are not passed on.
+    Users choose the length; tokens are never sampled; the library gets no groups of beams,
+    constraints or other processors.
 
-    Args: values: contents of config.json.
+    Args: values: content of config.json.
     """
-    given = generation_values(folder, values)
-    return tuple(
-        f"{name}={given[name]!r:.40}"
-        for name, idle in UNUSED.items()
-        if given.get(name) not in (None, *idle)
-    )
+    return Settings(generation_path(folder), generation_values(folder, values)).unused(UNUSED)
 
 
 def check_folder(folder: Path) -> int:
-    """Check all that can be checked without the library. Raises `CheckpointError`.
+    """Check everything that does not need the library. Raises `CheckpointError`.
 
-    Returns: the numbers in its weights; of files that are not safetensors, at most so many.
+    Returns: how many numbers the weights have, an upper limit for files other than safetensors.
     """
     read_values(folder)
     n_numbers = 0
@@ -177,7 +161,7 @@ def check_folder(folder: Path) -> int:
         if path.suffix == ".safetensors":
             n_numbers += sum(math.prod(shape) for shape, _ in describe_weights(path).values())
         elif path.exists():
-            n_numbers += path.stat().st_size // 2  # of two bytes each
+            n_numbers += path.stat().st_size // 2  # two bytes per number
         else:
             raise CheckpointError(f"{path}: the file is missing")
     return n_numbers
