@@ -1,7 +1,7 @@
 """Reads torch files as data: never mapped, never run as code.
 
-Overwriting a mapped file in place kills the process (SIGBUS), so tensors are read by plain copies,
-and a file that changes meanwhile is refused.
+Overwriting a mapped file in place kills the process (SIGBUS), so tensors are copied, and a file
+that changes meanwhile is refused.
 
 `weights_only=True` refuses whatever could run code, but a few bytes can still claim any amount of
 memory (`bytearray(10**12)`), time (the hash of a tuple of a tuple twice of a tuple twice …) or
@@ -27,7 +27,7 @@ import torch
 from transformer.errors import CheckpointError
 from transformer.files.safe import check_unchanged, open_file
 
-#: Names in pickles of state dicts and their counters.
+#: Globals in pickles of state dicts.
 ALLOWED = re.compile(
     r"collections OrderedDict"
     r"|torch\._utils (_rebuild_tensor|_rebuild_tensor_v2|_rebuild_tensor_v3"
@@ -37,11 +37,11 @@ ALLOWED = re.compile(
     r"|torch\.serialization _get_layout"
 )
 
-#: Largest pickle to scan, and how many precede the numbers in an old file.
+#: Maximum size of a pickle in bytes, and the number of pickles before an old file's numbers.
 MAX_PICKLE, OLD_PICKLES = 64 * 1024 * 1024, 5
-#: Most opcodes in a pickle, about a second's work; a tensor takes about 30.
+#: Maximum opcodes in a pickle, about a second's work; a tensor takes about 30.
 MAX_STEPS = 500_000
-#: Most values within a value, counting shared ones wherever they occur, and the deepest nesting.
+#: Maximum values within a value, shared ones counted at each place, and maximum nesting.
 MAX_VALUES, MAX_DEPTH = 2_000_000, 200
 
 #: Opcodes that change their first operand in place.
@@ -59,10 +59,10 @@ def read_torch(
     """Return a torch file's content, with tensors on the CPU.
 
     Args:
-        allowed: names its pickles may use.
+        allowed: globals that its pickles may use.
         safe_globals: classes that torch may build besides its own.
         hint: added to the message if the file holds more than weights.
-        shapes_only: read no numbers; tensors are on the meta device.
+        shapes_only: return tensors on the meta device, without their numbers.
 
     Raises: `CheckpointError`, one line that names the file.
     """
@@ -70,15 +70,15 @@ def read_torch(
         check_pickles(path, file, allowed, hint)
         file.seek(0)
         try:
-            # Safe globals then apply to all threads, which is harmless.
+            # Safe globals apply to all threads meanwhile, which is harmless.
             with torch.serialization.safe_globals(list(safe_globals)), warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # about pickles that torch did not write
                 content = torch.load(
                     file, map_location="meta" if shapes_only else "cpu", weights_only=True
                 )
         except pickle.UnpicklingError as error:
-            found = re.search(r"GLOBAL ([\w.]+)", str(error))
-            what = f" ({found[1]})" if found else ""
+            name = re.search(r"GLOBAL ([\w.]+)", str(error))
+            what = f" ({name[1]})" if name else ""
             raise CheckpointError(
                 f"{path}: holds more than weights{what}, or is damaged; "
                 f"it is not loaded, since it could run code{hint}"
@@ -95,11 +95,7 @@ def check_pickles(
 ) -> None:
     """Refuse a torch file that holds more than tensors or would expand when unpickled.
 
-    Args:
-        path: for messages.
-        file: open at its beginning.
-        allowed: names its pickles may use.
-        hint: added to the message if they use others.
+    Args: file: open at its beginning; see `read_torch` for the others.
 
     Raises: `CheckpointError` naming the file.
     """
@@ -143,22 +139,22 @@ def _check_archive(path: Path, file: IO[bytes], allowed: re.Pattern[str], hint: 
     with zipfile.ZipFile(file) as archive:
         members = archive.infolist()
         # torch never compresses.
-        if any(each.compress_type != zipfile.ZIP_STORED for each in members):
+        if any(member.compress_type != zipfile.ZIP_STORED for member in members):
             raise CheckpointError(f"{path}: a compressed archive, which torch does not write")
-        if len({each.filename for each in members}) != len(members):
+        if len({member.filename for member in members}) != len(members):
             raise CheckpointError(f"{path}: an archive that holds a file twice")
         # In total, since members may overlap.
-        if sum(each.file_size for each in members) > file.seek(0, os.SEEK_END):
-            raise CheckpointError(f"{path}: an archive whose files are larger than itself")
-        for each in members:
-            if each.filename.rpartition("/")[2].lower().endswith(".pkl"):
-                if each.file_size > MAX_PICKLE:
+        if sum(member.file_size for member in members) > file.seek(0, os.SEEK_END):
+            raise CheckpointError(f"{path}: an archive smaller than its files")
+        for member in members:
+            if member.filename.lower().endswith(".pkl"):
+                if member.file_size > MAX_PICKLE:
                     raise CheckpointError(
-                        f"{path}: {each.filename} has {each.file_size:,} bytes; at most "
-                        f"{MAX_PICKLE:,} are looked through"
+                        f"{path}: {member.filename} has {member.file_size:,} bytes; at most "
+                        f"{MAX_PICKLE:,} are allowed"
                     )
-                with archive.open(each) as member:
-                    _check_pickle(path, member, allowed, hint)
+                with archive.open(member) as stream:
+                    _check_pickle(path, stream, allowed, hint)
 
 
 def _check_pickle(path: Path, file: IO[bytes], allowed: re.Pattern[str], hint: str) -> None:

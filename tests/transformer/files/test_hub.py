@@ -72,8 +72,8 @@ PACKED = gzip.compress(gzip.compress(bytes(10**8)))
 
 
 @pytest.mark.parametrize(("head", "part", "count", "reason"), [
-    (b"200 OK\r\n\r\n", b" ", 3_000, "no end|in 0 s"),
-    (b"200 OK\r\nX-Long: ", b"x", 3_000, "no end|in 0 s"),
+    (b"200 OK\r\n\r\n", b" ", 3_000, "no end|list in 0 s"),
+    (b"200 OK\r\nX-Long: ", b"x", 3_000, "no end|list in 0 s"),
     (b"200 OK\r\n\r\n", b" " * 10**5, 3_000, "has no end"),
     (b"404 No\r\n\r\n", PACKED, 10**5, "the hub answered 404"),
     (b"200 OK\r\nContent-Encoding: gzip, gzip\r\n\r\n", PACKED, 1, "invalid start byte"),
