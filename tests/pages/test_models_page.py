@@ -52,7 +52,6 @@ def finished(app: AppTest) -> AppTest:
 
 
 def test_the_root_s_models_are_listed_or_why_not(run_app: RunApp, root: Path, theirs: Path) -> None:
-    """Cards open on demand, and another library's model fills the form."""
     (root / "alpha" / "metrics.json").write_text('{"tests": {"a_test": {"bleu": 12.34}}}')
     (root / "alpha" / "README.md").write_text("# It\n<script>alert(1)</script>")
     for name in ("a-pipe", "<b>*name*\n$x$", "same"):

@@ -45,18 +45,6 @@ class TokenizedText:
     special: tuple[int, ...]  # positions of special tokens
 
 
-def _two_tables(tokenizer: Any) -> tuple[Mapping[int, str], Mapping[int, str]] | None:
-    """Return the pieces of source and target by id if they differ (Marian, FSMT), or None.
-
-    The library itself names source ids by the target's table.
-    """
-    encoder, decoder = (getattr(tokenizer, name, None) for name in ("encoder", "decoder"))
-    if not isinstance(encoder, dict) or not isinstance(decoder, dict):
-        return None
-    source = {index: piece for piece, index in encoder.items()}
-    return None if source == decoder else (source, decoder)
-
-
 class HubTokenizer:
     """A thread-safe tokenizer. Side 0 is the source, side 1 the target."""
 
@@ -82,7 +70,13 @@ class HubTokenizer:
         self._n_pieces = len(tokenizer)
         # The library lists special tokens here, too.
         self._added = dict(getattr(tokenizer, "added_tokens_decoder", {}))
-        self.tables = _two_tables(tokenizer)
+        # Pieces of source and target by id, if they differ (Marian, FSMT).
+        self.tables: tuple[Mapping[int, str], Mapping[int, str]] | None = None
+        encoder, decoder = (getattr(tokenizer, name, None) for name in ("encoder", "decoder"))
+        if isinstance(encoder, dict) and isinstance(decoder, dict):
+            source = {index: piece for piece, index in encoder.items()}
+            # The library itself names source ids by the target's table.
+            self.tables = None if source == decoder else (source, decoder)
         # A model of two others may have a vocabulary for each, and a tokenizer for one.
         off = [abs(size - self._n_pieces) for size in sizes]
         self.fits = (True, True) if self.tables else tuple(gap == min(off) for gap in off)
