@@ -68,7 +68,6 @@ Graph = Mapping[str, Collection[str]]
 
 
 def reachable(graph: Graph, start: str) -> set[str]:
-    """Return the nodes that a chain of one or more arrows reaches."""
     found: set[str] = set()
     waiting = list(graph.get(start, ()))
     while waiting:

@@ -145,7 +145,6 @@ def check_places(page: Page, where: str) -> None:
 
 
 def check_links(page: Page) -> None:
-    """Every door has its link, all in one row beside the menu's button."""
     links = page.get_by_test_id("stTopNavLink")
     expect(links).to_have_text([*DOORS])
     boxes = links.evaluate_all("all => all.map((each) => each.getBoundingClientRect())")

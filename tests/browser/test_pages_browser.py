@@ -162,7 +162,6 @@ def test_blocks_show_their_numbers_play_and_open_their_views(
 
 
 def text_of(value: float) -> str:
-    """A number as the page writes it."""
     size = abs(value)
     if size != 0 and size < 0.0005:
         mantissa, power = f"{value:.1e}".split("e")
@@ -350,7 +349,6 @@ SENTENCE = "The <b>cat</b> sat."
 
 @pytest.fixture(scope="module")
 def sides(root: Path) -> tuple[Trace, Trace]:
-    """Traces of both sides, decoded greedily."""
     left, right = (
         Translator.load(root / name, "cpu").trace(SENTENCE, beam_size=1)
         for name in ("tiny", "wide")

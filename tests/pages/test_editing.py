@@ -104,7 +104,6 @@ def test_a_head_on_screen_is_taken_out_and_brought_back(
 
 
 def switching() -> None:
-    """Switch heads of a model with 3 layers of 2 heads, one turn after the other."""
     import numpy as np
     import streamlit as st
 

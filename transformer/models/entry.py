@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -114,10 +115,9 @@ def identity(folder: Path) -> dict[str, Any] | None:
         return None
 
     def read() -> dict[str, Any]:
-        try:
+        with suppress(CheckpointError):
             values = json_object(path)
-        except CheckpointError:
-            return {}
-        return {name: values[name] for name in ("model_type", "task") if name in values}
+            return {name: values[name] for name in ("model_type", "task") if name in values}
+        return {}
 
     return _IDENTITIES.get(path, (status.st_size, status.st_mtime_ns), read)

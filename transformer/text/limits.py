@@ -14,14 +14,14 @@ from typing import Any
 
 from transformer.config import parse_json
 
-#: Most pieces of a vocabulary, and the characters of the longest.
+#: Maximum number of pieces, and length of a piece in characters.
 MAX_PIECES, MAX_PIECE = 1_000_000, 1_000
-#: Most values in a tokenizer.json; half a million merges take 1.5 million.
+#: Maximum values in a tokenizer.json; 500,000 merges take 1.5 million.
 MAX_TOKENIZER_VALUES = 4_000_000
-#: Most bytes in place of a character. The most in NFKC are 33, for U+FDFA.
+#: Maximum bytes in place of a character; NFKC needs up to 33, for U+FDFA.
 MAX_REPLACEMENT = 64
-#: Most times that all replacements in a tokenizer.json may lengthen a text; most special tokens
-#: around a text; most characters of a WordPiece word, whose time is cubic.
+#: Maximum factor by which all replacements in a tokenizer.json may lengthen a text, number of
+#: special tokens around it, and characters of a WordPiece word, whose time is cubic.
 MAX_GROWTH, MAX_TEMPLATE, MAX_WORD = 64, 1_000, 1_000
 
 #: In regular expressions: a character or a class of them, a group and its quantifier, quantifiers
@@ -34,21 +34,21 @@ _REFERENCE = re.compile(r"\\[1-9gk]")
 
 
 def check_pieces(pieces: Iterable[str]) -> None:
-    """Raise `ValueError` if a piece is too long: a model may repeat it for every token."""
+    """Raise `ValueError` if a piece is too long; a translation may repeat it."""
     if (longest := max(map(len, pieces), default=0)) > MAX_PIECE:
         raise ValueError(f"a piece of {longest:,} characters; at most {MAX_PIECE:,} are allowed")
 
 
 def checked_sentencepiece(model: bytes) -> bytes:
-    """Return a SentencePiece model without its self-test, which could be a text of any length.
+    """Return a SentencePiece model without its self-test, a text of any length.
 
     Raises: `ValueError`.
     """
-    # Not needed for anything else, and particular about the version of protobuf.
+    # Not needed otherwise, and particular about the version of protobuf.
     from google.protobuf.message import DecodeError
     from sentencepiece.sentencepiece_model_pb2 import ModelProto  # type: ignore[attr-defined]
 
-    # A piece has two of these bytes; an empty one takes 50 times its size in memory.
+    # A piece has two of these bytes; an empty piece takes 50 times its size in memory.
     if model.count(b"\n") > 2 * MAX_PIECES:
         raise ValueError(f"more than {MAX_PIECES:,} pieces")
     try:
@@ -63,7 +63,7 @@ def checked_sentencepiece(model: bytes) -> bytes:
 
 
 def _check_characters(table: bytes) -> None:
-    """Check a table of characters: a trie after its size, and the texts in their place."""
+    """Check a table of characters: the size of a trie, the trie, and the replacements."""
     begin = 4 + struct.unpack("<L", table[:4].ljust(4, b"\0"))[0]
     if max(map(len, table[begin:].split(b"\0"))) > MAX_REPLACEMENT:
         raise ValueError(f"a character becomes more than {MAX_REPLACEMENT} bytes")

@@ -196,7 +196,7 @@ class Tokenizer:
 
     @cached_property
     def _bare(self) -> spm.SentencePieceProcessor:
-        proto = _parsed(self._model)
+        proto = _parsed(checked_sentencepiece(self._model))
         proto.normalizer_spec.Clear()
         proto.normalizer_spec.add_dummy_prefix = False
         proto.normalizer_spec.remove_extra_whitespaces = False

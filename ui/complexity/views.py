@@ -10,9 +10,9 @@ from typing import cast
 import numpy as np
 import streamlit as st
 
+from figures.charts import bars
 from figures.labels import code, count, plain, signed
 from figures.layer_costs import cost_lines, path_picture
-from figures.training import bars
 from transformer.config import ModelConfig
 from transformer.evaluation.complexity_maps import map_bytes, time_maps
 from transformer.evaluation.complexity_records import (

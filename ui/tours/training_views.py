@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import streamlit as st
 
+from figures.charts import bars
 from figures.exhibit import Exhibit, Series
 from figures.labels import decimal, plain
-from figures.training import bars, rate_curve
+from figures.training import rate_curve
 from ui.core.glossary import term
 from ui.core.layout import current_theme, draw_chart
 from ui.core.view import View

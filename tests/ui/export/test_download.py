@@ -111,7 +111,6 @@ def test_only_pictures_and_papers_have_a_size() -> None:
 
 
 def called(code: str) -> dict[str, object]:
-    """Return the sentence and keyword arguments of `translator.trace`, as literals."""
     call = ast.parse(code).body[-1]
     assert isinstance(call, ast.Assign) and isinstance(call.value, ast.Call)
     found: dict[str, object] = {"sentence": ast.literal_eval(call.value.args[0])}
@@ -182,8 +181,6 @@ def test_a_file_outlives_the_runs_of_other_sessions(monkeypatch: pytest.MonkeyPa
 
 @pytest.fixture
 def ask(monkeypatch: pytest.MonkeyPatch) -> Callable[..., "Future[None]"]:
-    """Asks for a file as a click does; returns its outcome."""
-
     def ask(
         visit: Budget, make: Callable[[], object], here: Sequence[str] = "m",
         say: Callable[[str], None] = pytest.fail,

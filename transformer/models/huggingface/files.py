@@ -82,12 +82,14 @@ def read_values(folder: Path) -> dict[str, Any]:
     values = json_object(path)
     if not isinstance(values.get("model_type"), str):
         raise CheckpointError(f"{path}: model_type is missing; it names the architecture")
-    _check_values(path, values)
-    return {key: _without_ignored(value) for key, value in values.items() if key not in IGNORED}
+    checked: dict[str, Any] = _checked(path, values)
+    return checked
 
 
-def _check_values(path: Path, values: object, name: str = "") -> None:
+def _checked(path: Path, values: Any, name: str = "") -> Any:
+    """Return config values without ignored settings, after checks of code, types and sizes."""
     if isinstance(values, dict):
+        checked: dict[str, Any] = {}
         for key, value in values.items():
             if key == "auto_map" and value:
                 raise CheckpointError(
@@ -98,13 +100,15 @@ def _check_values(path: Path, values: object, name: str = "") -> None:
                     f"{path}: {key}: quantised weights are not supported; "
                     "allowed are float32, float16 and bfloat16"
                 )
-            _check_values(path, value, f"{key}")
-    elif isinstance(values, list):
-        for value in values:
-            _check_values(path, value, name)
-    elif isinstance(values, float) and not math.isfinite(values):
+            inner = _checked(path, value, f"{key}")
+            if key not in IGNORED:
+                checked[key] = inner
+        return checked
+    if isinstance(values, list):
+        return [_checked(path, value, name) for value in values]
+    if isinstance(values, float) and not math.isfinite(values):
         raise CheckpointError(f"{path}: {name[:80]}={values} is not a finite number")
-    elif isinstance(values, int) and not isinstance(values, bool):
+    if isinstance(values, int) and not isinstance(values, bool):
         allowed = MAX_NUMBER
         for part, most in (
             ("layer", MAX_LAYERS), ("head", MAX_HEADS), ("num_labels", MAX_LABELS)
@@ -113,12 +117,7 @@ def _check_values(path: Path, values: object, name: str = "") -> None:
                 allowed = most
         if abs(values) > allowed and not any(part in name for part in HARMLESS):
             raise CheckpointError(f"{path}: {name}={values:,}; at most {allowed:,} are allowed")
-
-
-def _without_ignored(values: Any) -> Any:
-    if isinstance(values, dict):
-        return {key: _without_ignored(value) for key, value in values.items() if key not in IGNORED}
-    return [_without_ignored(value) for value in values] if isinstance(values, list) else values
+    return values
 
 
 def generation_path(folder: Path) -> Path:

@@ -164,19 +164,13 @@ def generate(
         return torch.zeros(written.shape[0], dtype=torch.bool, device=written.device)
 
     settings = transformers.GenerationConfig(
-        **generation.rules,
-        early_stopping=decoding.early_stopping,
-        max_new_tokens=new_tokens,
-        num_beams=decoding.beam_size,
+        **generation.rules, max_new_tokens=new_tokens, num_beams=decoding.beam_size,
         length_penalty=decoding.alpha if decoding.beam_size > 1 else 1.0,
-        do_sample=False,
-        use_cache=True,
-        num_return_sequences=1,
-        decoder_start_token_id=generation.start,
-        forced_bos_token_id=generation.forced_first,
+        early_stopping=decoding.early_stopping, do_sample=False, use_cache=True,
+        num_return_sequences=1, decoder_start_token_id=generation.start,
+        forced_bos_token_id=generation.forced_first, pad_token_id=generation.pad,
         eos_token_id=list(generation.eos) or None,
-        pad_token_id=generation.pad,
-    )
+    )  # fmt: skip
     extra: dict[str, Any] = {}
     if n_layers > getattr(model.config, "num_hidden_layers", n_layers):
         # The library's cache is as deep as the encoder, but T5's decoder may be deeper.

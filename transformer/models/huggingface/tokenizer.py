@@ -45,18 +45,6 @@ class TokenizedText:
     special: tuple[int, ...]  # positions of special tokens
 
 
-def _two_tables(tokenizer: Any) -> tuple[Mapping[int, str], Mapping[int, str]] | None:
-    """Return the pieces of source and target by id if they differ (Marian, FSMT), or None.
-
-    The library itself names source ids by the target's table.
-    """
-    encoder, decoder = (getattr(tokenizer, name, None) for name in ("encoder", "decoder"))
-    if not isinstance(encoder, dict) or not isinstance(decoder, dict):
-        return None
-    source = {index: piece for piece, index in encoder.items()}
-    return None if source == decoder else (source, decoder)
-
-
 class HubTokenizer:
     """A thread-safe tokenizer. Side 0 is the source, side 1 the target."""
 
@@ -82,7 +70,13 @@ class HubTokenizer:
         self._n_pieces = len(tokenizer)
         # The library lists special tokens here, too.
         self._added = dict(getattr(tokenizer, "added_tokens_decoder", {}))
-        self.tables = _two_tables(tokenizer)
+        # Pieces of source and target by id, if they differ (Marian, FSMT).
+        self.tables: tuple[Mapping[int, str], Mapping[int, str]] | None = None
+        encoder, decoder = (getattr(tokenizer, name, None) for name in ("encoder", "decoder"))
+        if isinstance(encoder, dict) and isinstance(decoder, dict):
+            source = {index: piece for piece, index in encoder.items()}
+            # The library itself names source ids by the target's table.
+            self.tables = None if source == decoder else (source, decoder)
         # A model of two others may have a vocabulary for each, and a tokenizer for one.
         off = [abs(size - self._n_pieces) for size in sizes]
         self.fits = (True, True) if self.tables else tuple(gap == min(off) for gap in off)
@@ -327,8 +321,7 @@ def read_tokenizer(
             else:
                 data = read_small(folder / name, left)
                 left -= len(data)
-                _check_file(folder / name, data)
-                (copies / name).write_bytes(data)
+                (copies / name).write_bytes(_checked(folder / name, data))
         if not any(copies.iterdir()):
             raise CheckpointError(f"{folder}: the tokenizer's files are missing")
         (copies / CONFIG).write_text(json.dumps(dict(values)), encoding="utf-8")
@@ -345,13 +338,14 @@ def read_tokenizer(
     return checked_tokenizer(str(folder), tokenizer, sizes, special)
 
 
-def _check_file(path: Path, data: bytes) -> None:
-    """Check a tokenizer file's limits. Raises `CheckpointError` naming the file."""
+def _checked(path: Path, data: bytes) -> bytes:
+    """Return a tokenizer file's data within the limits. Raises `CheckpointError` naming it."""
     try:
         if path.suffix in (".model", ".spm"):
-            checked_sentencepiece(data)
-        elif path.name.startswith("tokenizer.") and path.suffix == ".json":
+            return checked_sentencepiece(data)
+        if path.name.startswith("tokenizer.") and path.suffix == ".json":
             check_tokenizer_json(data)
+        return data
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise CheckpointError(f"{path}: the tokenizer cannot be read ({error})") from None
 

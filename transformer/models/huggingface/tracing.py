@@ -171,14 +171,9 @@ class Tracing:
         if new_tokens:
             ids += self._generate(generation, ids, new_tokens, progress)
         trace = self._record(
-            TokenizedText(source.text, (), (), (), ()),
-            ids,
-            ids[1:],
-            top_k,
-            text=self._text.decode(ids),
-            forced=not new_tokens,
-            n_forced=len(source.ids) - 1,
-        )
+            TokenizedText(source.text, (), (), (), ()), ids, ids[1:], top_k,
+            text=self._text.decode(ids), forced=not new_tokens, n_forced=len(source.ids) - 1,
+        )  # fmt: skip
         n = len(source.ids)  # pieces of the text mark where words start
         return replace(
             trace,
@@ -217,17 +212,11 @@ class Tracing:
             self._check_memory(len(source.ids), len(predicted))
         n_fixed = int(first is not None and predicted[0] == first)
         trace = self._record(
-            source,
-            (start, *predicted[:-1]),
-            predicted,
-            top_k,
-            alpha=generation.decoding.alpha,
-            unscored=n_fixed,
-            text=self._text.decode(predicted),
-            complete=predicted[-1] in self._generation.eos,
-            forced=target is not None,
+            source, (start, *predicted[:-1]), predicted, top_k,
+            alpha=generation.decoding.alpha, unscored=n_fixed, text=self._text.decode(predicted),
+            complete=predicted[-1] in generation.eos, forced=target is not None,
             n_forced=n_fixed if target is None else len(predicted),
-        )
+        )  # fmt: skip
         if len(predicted) == limit and "forced_eos_token_id" in generation.rules:
             cut = trace.complete and int(trace.top_ids[-1, 0]) not in generation.eos
             trace = replace(trace, complete=trace.complete and not cut, forced_end=cut)
@@ -258,19 +247,12 @@ class Tracing:
             own = [int(output.logits[-1].argmax())] if len(predicted) < len(tgt_ids) else []
             steps = predictions(output.logits.log_softmax(-1), (*predicted, *own), top_k)
         return build_trace(
-            self._text,
-            output.maps,
-            tgt_ids,
-            steps,
-            source=source.text,
-            src_tokens=source.pieces,
-            src_ids=source.ids,
-            src_unknown=source.unknown,
-            src_special=source.special,
+            self._text, output.maps, tgt_ids, steps,
+            source=source.text, src_tokens=source.pieces, src_ids=source.ids,
+            src_unknown=source.unknown, src_special=source.special,
             tgt_special=self._text.special(tgt_ids),
-            score=steps.log_prob(unscored) / max(len(steps.ids), 1) ** alpha,
-            **rest,
-        )
+            score=steps.log_prob(unscored) / max(len(steps.ids), 1) ** alpha, **rest,
+        )  # fmt: skip
 
     def _generate(
         self, generation: Generation, ids: Sequence[int], new_tokens: int, progress: Report | None

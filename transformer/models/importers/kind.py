@@ -6,9 +6,8 @@ from typing import NoReturn
 
 from transformer.checkpoint.reference import ModelRef
 from transformer.errors import CheckpointError
-from transformer.models.entry import Entry, identity
+from transformer.models.entry import identity
 from transformer.models.importers.registry import FORMATS, Format, unusable
-from transformer.trace.tracer import Tracer
 
 #: Marian's model type, which the `transformers` library would open, too.
 MARIAN = "marian"
@@ -36,17 +35,7 @@ def format_of(ref: ModelRef) -> Format | None:
     return next((kind for kind in FORMATS.values() if kind.fits(ref.folder)), None)
 
 
-def describe(ref: ModelRef) -> Entry:
-    """Raise `CheckpointError` with the command that imports the model."""
-    refuse(ref)
-
-
-def open(ref: ModelRef, device: str) -> Tracer:
-    """Raise `CheckpointError` with the command that imports the model."""
-    refuse(ref)
-
-
-def refuse(ref: ModelRef) -> NoReturn:
+def describe(ref: ModelRef) -> NoReturn:
     """Raise `CheckpointError` with the command that imports the model."""
     if reason := unusable(ref.folder):
         raise CheckpointError(f"{ref}: {reason}")
@@ -56,3 +45,8 @@ def refuse(ref: ModelRef) -> NoReturn:
         f"{ref}: this is a {title} model; import it first: "
         f"python -m transformer import {name} {ref} --out PATH"
     )
+
+
+def open(ref: ModelRef, device: str) -> NoReturn:
+    """Raise `CheckpointError` with the command that imports the model."""
+    describe(ref)

@@ -331,18 +331,12 @@ class StackModel(Unedited):
         bos, eos = self.config.blocks.bos_id, self.config.blocks.eos_id
         own = ids[1:] if self.config.task == "continue" else predicted.ids[ids.index(bos) :]
         return build_trace(
-            self.tokenizer,
-            {"decoder_self": maps},
-            ids,
-            predicted,
-            source=source.text,
-            text=self.tokenizer.decode(own),
+            self.tokenizer, {"decoder_self": maps}, ids, predicted,
+            source=source.text, text=self.tokenizer.decode(own),
             score=predicted.log_prob(n_prompt - 1) / max(len(ids) - n_prompt + 1, 1),
             tgt_special=tuple(at for at, token in enumerate(ids) if token in (bos, eos)),
-            complete=last == eos,
-            forced=forced,
-            n_forced=n_prompt - 1,
-        )
+            complete=last == eos, forced=forced, n_forced=n_prompt - 1,
+        )  # fmt: skip
 
     def _pass(self, ids: tuple[int, ...]) -> tuple[Floats, Tensor]:
         """Return the maps [L, H, T, T] of a text and its logits [T, V]."""
