@@ -281,10 +281,12 @@ def test_a_phrase_that_may_be_wrong_looks_so(open_page: OpenPage, app: str) -> N
     expect(phrases.first).to_be_visible()
     found = phrases.evaluate_all(
         "all => all.map((each) => [each.getAttribute('aria-label').split(', ').at(-1),"
-        " each.querySelector('.sure')?.textContent ?? '100%'])"
+        " each.querySelector('.sure')?.textContent ?? ''])"
     )
-    assert all(spoken == written for spoken, written in found)
-    doubtful = sum(int(written[:-1]) < 90 for _, written in found[1:])
+    assert all(
+        spoken == written if written else int(spoken[:-1]) >= 90 for spoken, written in found
+    )
+    doubtful = sum(int(spoken[:-1]) < 50 for spoken, _ in found[1:])
     assert doubtful and page.locator(".parse path.unsure").count() == doubtful
 
 
