@@ -174,7 +174,7 @@ def brackets_of(folder: Path, data: Path) -> None:
         print(name, *_frequency(number, right, inside))
     certain = np.minimum(log_probs, -1e-6)
     odds = np.stack([certain - np.log(-np.expm1(certain)), np.ones(len(rows))], 1)
-    fitted, weights = number % 2 == 0, np.array([1.0, 0.0])
+    fitted, weights = number % 2 == 0, np.array([0.3, 0.0])
     for _ in range(50):  # Newton's method for logistic regression
         p = 1 / (1 + np.exp(-odds @ weights))
         slope = odds[fitted].T @ (p - right)[fitted]

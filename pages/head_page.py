@@ -1,4 +1,4 @@
-"""Inside a head: one query followed through every stage of attention, with the real numbers."""
+"""Inside a head: one query through every stage of attention, with its numbers."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def draw_controls(shown: Trace, place: HeadChoice) -> None:
 
 
 def first(side: Side) -> list[Computation[Any]]:
-    """Return the first stages."""
+    """Return the computation of the stages."""
     return [stages_at(place_now(side))]
 
 

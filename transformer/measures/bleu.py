@@ -20,18 +20,15 @@ _SPLITS = tuple((re.compile(pattern), spaced) for pattern, spaced in (
 
 
 def corpus_bleu(hypotheses: Sequence[str], references: Sequence[str]) -> float:
-    """Return cased BLEU against one reference each, 0 to 100, as sacreBLEU computes it.
-
-    The app does without that library.
-    """
+    """Return cased BLEU against one reference per text, 0 to 100, equal to sacreBLEU's."""
     matches, totals, lengths = np.zeros(4), np.zeros(4), np.zeros(2)
     for texts in zip(hypotheses, references, strict=True):
         words = [_words(text) for text in texts]
-        lengths += [len(each) for each in words]
+        lengths += [len(text) for text in words]
         for n in range(4):
             ours, theirs = (
-                Counter(tuple(each[at : at + n + 1]) for at in range(len(each) - n))
-                for each in words
+                Counter(tuple(text[at : at + n + 1]) for at in range(len(text) - n))
+                for text in words
             )
             matches[n] += (ours & theirs).total()
             totals[n] += ours.total()

@@ -24,15 +24,20 @@ def looks(trace: Trace, step: int | None) -> dict[AttentionKind, Floats]:
     }
 
 
-def bars(trace: Trace, found: Needs, step: int | None) -> dict[str, tuple[tuple[str, ...], Floats]]:
-    """Return names and changes of source words, networks and layers, by what is done to them."""
+def bars(
+    trace: Trace, effects: Needs, step: int | None
+) -> dict[str, tuple[tuple[str, ...], Floats]]:
+    """Return names and changes of source words, networks and layers, by kind of removal."""
     parts = {"Source token hidden from the decoder": (
-        numbered(trace.src_tokens), found.of(found.words, step)
+        numbered(trace.src_tokens), effects.of(effects.words, step)
     )}  # fmt: skip
-    for title, changes in (("Feed-forward out", found.networks), ("Layer skipped", found.layers)):
-        names = [f"{stack} layer {n + 1}" for stack, each in changes.items()
-                 for n in range(len(each))]  # fmt: skip
-        values = np.concatenate([found.of(each, step) for each in changes.values()])
+    for title, changes in (
+        ("Feed-forward out", effects.networks),
+        ("Layer skipped", effects.layers),
+    ):
+        names = [f"{stack} layer {n + 1}" for stack, rows in changes.items()
+                 for n in range(len(rows))]  # fmt: skip
+        values = np.concatenate([effects.of(rows, step) for rows in changes.values()])
         parts[title] = tuple(names), values
     return parts
 
@@ -47,11 +52,11 @@ def needed_parts(model: Translator, trace: Trace, step: int | None = None) -> Ex
     )  # fmt: skip
 
 
-def needs_exhibit(found: Needs, trace: Trace, step: int | None) -> Exhibit:
+def needs_exhibit(effects: Needs, trace: Trace, step: int | None) -> Exhibit:
     """Return the figure of `needed_parts`."""
     panels, sharp = [], looks(trace, step)
     for kind, name in KIND_NAMES.items():
-        changes = found.of(found.heads[kind], step)
+        changes = effects.of(effects.heads[kind], step)
         rows, columns = (tuple(str(n + 1) for n in range(size)) for size in changes.shape)
         panels += [
             Panel(f"{name}: change without the head", changes, rows, columns, "layer", "head",
@@ -60,7 +65,7 @@ def needs_exhibit(found: Needs, trace: Trace, step: int | None) -> Exhibit:
         ]  # fmt: skip
     series = [
         Series(title, tuple(names), {"change in nats": values}, "", "nats", "bar")
-        for title, (names, values) in bars(trace, found, step).items()
+        for title, (names, values) in bars(trace, effects, step).items()
     ]
     what = "translation" if step is None else f"token {step + 1}"
     return Exhibit(
@@ -68,7 +73,8 @@ def needs_exhibit(found: Needs, trace: Trace, step: int | None) -> Exhibit:
         f"Change of the log-probability of the {what} without each part; largest weights beside "
         "the heads.",
         (*panels, *series),
-        {f"heads_{kind}": each for kind, each in found.heads.items()} | {"words": found.words},
+        {f"heads_{kind}": changes for kind, changes in effects.heads.items()}
+        | {"words": effects.words},
         columns=2, facts=facts_of(trace),
     )  # fmt: skip
 
