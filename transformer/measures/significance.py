@@ -32,7 +32,7 @@ def student_sf(t: Reals, freedom: NDArray[np.int64]) -> Reals:
 
 
 def rank_interval(r: float, n: int) -> tuple[float, float]:
-    """Return the 95% interval of Spearman's correlation of n pairs (Bonett and Wright 2000)."""
+    """Return the 95% interval of Spearman's correlation of n pairs."""
     if n < 4 or not abs(r) < 1:
         return (-1.0, 1.0) if n < 4 else (r, r)
     half = 1.96 * math.sqrt((1 + r * r / 2) / (n - 3))
