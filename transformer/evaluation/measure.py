@@ -61,12 +61,7 @@ from transformer.files.folders import replaced_folder
 from transformer.models.one_stack.files import StackCheckpoint, load_stack
 from transformer.models.one_stack.model import OneStack
 from transformer.models.one_stack.tracer import StackModel
-from transformer.search.decoding import (
-    DEFAULT_DECODING,
-    PAPER_DECODING,
-    Decoding,
-    default_decoding,
-)
+from transformer.search.decoding import DEFAULT_DECODING, PAPER_DECODING, Decoding, default_decoding
 from transformer.text.tokenizer import Tokenizer
 from transformer.training.corpus import GUM, encode_pairs, load_corpus, load_held_out
 from transformer.training.data import (

@@ -13,14 +13,7 @@ from transformer.hooks import HeadGates
 from transformer.measures.bleu import corpus_bleu
 from transformer.search.request import excluded
 from transformer.trace.records import Pair, Trace
-from transformer.trace.removals import (
-    Head,
-    Pruned,
-    edits_off,
-    heads_of,
-    pruned,
-    total_log_prob,
-)
+from transformer.trace.removals import Head, Pruned, edits_off, heads_of, pruned, total_log_prob
 from transformer.training.typed import typed_sentences
 from transformer.translator import Translator
 from transformer.types import Floats, Report

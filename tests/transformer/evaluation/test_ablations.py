@@ -22,14 +22,7 @@ from transformer.evaluation.ablation_summary import (
     student,
     table,
 )
-from transformer.evaluation.ablations import (
-    RUN_ORDER,
-    VARIATIONS,
-    Results,
-    Run,
-    shipped,
-    variation,
-)
+from transformer.evaluation.ablations import RUN_ORDER, VARIATIONS, Results, Run, shipped, variation
 from transformer.measures.significance import holm, student_sf
 from transformer.training.recipe import Recipe
 

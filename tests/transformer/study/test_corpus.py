@@ -192,6 +192,7 @@ def study() -> Study:
     scores["pairs"][1, 6:] = 0
     scores["offset"] = rng.integers(-3, 3, shape)
     scores["named"] = rng.random(shape) < 0.5
+    scores["choice"] = scores["score"] - scores["bar"]
     kept = (
         Sentence("d1", ("A", "dog", "runs"), ("DT", "NN", "VBZ"), (1, 2, -1),
                  ("det", "nsubj", "root"), (-1, -1, -1), ("Ein", "Hund", "läuft."), "A dog runs"),

@@ -13,14 +13,7 @@ import pytest
 
 from tests.forks import forked
 from tests.random_stacks import random_stack
-from tests.transformer.study.corpora import (
-    Head,
-    Planted,
-    even,
-    looking,
-    relation,
-    write_corpus,
-)
+from tests.transformer.study.corpora import Head, Planted, even, looking, relation, write_corpus
 from transformer.config import ModelConfig
 from transformer.errors import InputError
 from transformer.models.catalogue import resolve
