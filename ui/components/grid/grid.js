@@ -233,12 +233,10 @@ function headsBehind(sheet, r, c) {
   return found;
 }
 
-// Whether all heads of a cell are taken out.
 function isOff({ sheet, off }, row, column) {
   return off.size > 0 && headsBehind(sheet, row, column).every((head) => off.has(String(head)));
 }
 
-// The switch of a map.
 function switchOf(map) {
   return map.parentElement.querySelector(".switch");
 }
@@ -295,7 +293,6 @@ function reach(cells, [row, column]) {
   return stop;
 }
 
-// Mouse and keyboard handling of a table.
 function listen(cells, actions) {
   cells.forEach((line, row) =>
     line.forEach((button, column) => {

@@ -80,7 +80,6 @@ function build(root, map, choice) {
   return parts;
 }
 
-// Lays everything out.
 function layOut(root, map, parts) {
   const style = getComputedStyle(root);
   const fontSize = parseFloat(style.fontSize);
@@ -121,7 +120,6 @@ function frameOf(root, map, parts, wide, fontSize, size) {
   return { side, left, top, titleBand, cornered, longest, overhang, scrolls, size, title, titled: wide(title) };
 }
 
-// Puts every part in its place.
 function place(map, parts, frame) {
   const { side, left, top, titleBand, cornered, longest, overhang, scrolls } = frame;
   const [w, h] = [side * map.keys, side * map.queries];
@@ -186,14 +184,12 @@ function paint(root, map, parts) {
   });
 }
 
-// A weight as text; differences are signed.
 function number(map, weight, digits) {
   const text = Math.abs(weight).toFixed(digits);
   if (!map.limit) return text;
   return `${Number(text) === 0 ? "" : weight < 0 ? "\u2212" : "+"}${text}`;
 }
 
-// A key that comes later than the query has no weight.
 function masked(map, [row, column]) {
   return map.causal && column > row;
 }

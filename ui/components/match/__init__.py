@@ -1,7 +1,7 @@
 """Similarity of two models' heads, with the best pairing marked.
 
-Rows are heads of the first model, columns heads of the second, with a gap after every layer. A click
-or Enter chooses a pair.
+Rows are heads of the first model, columns heads of the second, with a gap after every layer. A
+click or Enter chooses a pair.
 """
 
 from __future__ import annotations

@@ -47,7 +47,6 @@ function build(root, table) {
   return parts;
 }
 
-// One label per layer.
 function layers(names, heads, className) {
   return names.filter((_, at) => at % heads === 0).map((name) => make("span", className, name.split(".")[0]));
 }
@@ -56,7 +55,6 @@ function inside(table, at) {
   return at[0] >= 0 && at[0] < table.rows.length && at[1] >= 0 && at[1] < table.columns.length;
 }
 
-// Lays everything out.
 function layOut(root, table, parts) {
   const width = root.clientWidth;
   const [left, top] = [44, 44];

@@ -90,7 +90,6 @@ class Player {
     this.draw();
   }
 
-  /** Build everything that depends on the trace and its units alone. */
   fill() {
     const [L, H, T] = this.message.header.shape;
     this.fillLanes();
@@ -157,7 +156,6 @@ class Player {
     this.moveOthers();
   }
 
-  /** The place, as `moveTo` takes it. */
   place() {
     const number = (value) => (value === null ? null : value + 1);
     return {
@@ -210,7 +208,6 @@ class Player {
     return rowOf(this.shown()[kind], this.step, this.columns(kind).length);
   }
 
-  /** Names of the columns of a kind of map. */
   columns(kind) {
     const { source, keys } = this.message.header;
     return kind === "cross" ? source : keys;
