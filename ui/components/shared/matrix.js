@@ -2,6 +2,7 @@
 // arrow keys. Colours are pixel values (colours.js), 0 for none.
 import { modified, setBox, stepped } from "./cells.js";
 import { canvasOfImage, cssOf, imageOf } from "./colours.js";
+import { range } from "./numbers.js";
 import { make, plain } from "./view.js";
 
 // A matrix on a canvas, with an outline for the cell at the cursor. The view lays out `cells`: starts of
@@ -46,7 +47,7 @@ function pooled(rows, columns, h, w, rankAt) {
 
 // Cell ranges [first, end) of all pixels along one axis.
 function blocks(cells, pixels) {
-  return Array.from({ length: pixels }, (_, at) => {
+  return range(pixels).map((at) => {
     const first = Math.floor((at * cells) / pixels);
     return [first, Math.max(first + 1, Math.floor(((at + 1) * cells) / pixels))];
   });
@@ -103,7 +104,7 @@ function dot(pen, x, y, side, ink) {
 
 // Starts of cells of `side` px, with `gap` px after every `group` of them.
 export function startsOf(count, side, from = 0, group = count, gap = 0) {
-  return Array.from({ length: count }, (_, at) => from + at * side + Math.floor(at / group) * gap);
+  return range(count).map((at) => from + at * side + Math.floor(at / group) * gap);
 }
 
 // Returns the cell of a matrix under the pointer, or null.
